@@ -91,7 +91,7 @@ def started(checkout: Path) -> dict[str, float]:
 def take_turns(
     table: Table, turns: int, ours: Callable[[], dict[str, float]], theirs: Callable[[], dict[str, float]]
 ) -> None:
-    """Adds pairs; who begins changes with each turn."""
+    """Adds pairs; the one that begins changes with each turn."""
     for turn in range(turns):
         first, second = (ours, theirs) if turn % 2 == 0 else (theirs, ours)
         one, other = first(), second()

@@ -60,7 +60,7 @@ class Distance:
     """Makes every request take `REQUEST_SECONDS`. Without it everything that a cluster does would be done in one
     instant, by one component after the other, and no queue would ever hold more than one item.
 
-    All wait equally long, so who came first goes first, and one timer serves all that wait since one instant.
+    All wait equally long, so the first to come goes first, and one timer serves all that wait since one instant.
     """
 
     def __init__(self, world: World) -> None:

@@ -86,9 +86,9 @@ NULLABLE_TIMES = frozenset(
         "startedAt",
     )
 )
-"""Times that are no pointers in Go: their zero value is null in JSON. The schema does not say it."""
+"""Times that are not pointers in Go: their zero value is null in JSON. The schema does not say it."""
 NULLABLE = frozenset((("discovery.v1.EndpointSlice", "endpoints"), ("discovery.v1.EndpointSlice", "ports")))
-"""Lists that Go writes as null when they are empty, for they have no `omitempty`."""
+"""Lists that Go writes as null when they are empty, because they have no `omitempty`."""
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "object": "dict[str, Any]"}
 LARGEST_LITERAL = 12
 """An enum with more values is a `str`: only signals have more."""

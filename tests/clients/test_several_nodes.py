@@ -89,7 +89,7 @@ def test_a_node_that_is_cut_off_is_lost_and_its_pod_ends_when_it_is_back() -> No
         cluster = Cluster(place, 2)
         cluster.create(serving("lost", "node-2", tolerations=[SOON]), serving("kept", "node-1"))
         place.ok("node", "disconnect", "node-2")
-        assert "node-2      Ready, cut off (lastcall node connect node-2 mends it)" in place.ok("status")
+        assert "node-2      Ready, cut off (lastcall node connect node-2 reconnects it)" in place.ok("status")
         eventually(lambda: cluster.ready("node-2") == "Unknown", "node-2 is lost", 90)
         eventually(lambda: "deletionTimestamp" in cluster.pod("lost")["metadata"], "its Pod is evicted")
         assert cluster.ready("node-1") == "True"

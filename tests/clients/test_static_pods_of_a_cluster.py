@@ -57,7 +57,7 @@ def test_a_static_pod_lives_and_ends_with_its_manifest(place: Place) -> None:
     assert get("web-node-1")["status"]["containerStatuses"][0]["containerID"] == started
 
     logs = place.ok("logs")
-    assert "pipe.yaml is left out: it is no regular file" in logs and "link.yaml is left out" in logs
+    assert "pipe.yaml is left out: it is not a regular file" in logs and "link.yaml is left out" in logs
     (directory / "web.yaml").unlink()
     eventually(lambda: not get()["items"], "the mirror is gone")
 

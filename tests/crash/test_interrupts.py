@@ -15,7 +15,7 @@ from waiting import eventually
 
 pytestmark = pytest.mark.real_kernel
 
-SAYS = "lastcall: Ctrl-C: nothing more is deleted, the cluster is torn down"
+SAYS = "lastcall: Ctrl-C: tearing down the cluster"
 AT_ONCE = "lastcall: left at once; the kernel ends the cluster"
 
 NEVER_READY = {"exec": {"command": ["false"]}, "periodSeconds": 1}
@@ -114,4 +114,4 @@ def test_ctrl_c_ends_with_a_message_and_a_clean_machine(user: str, stage: str, t
 def test_sigterm_and_sighup_end_in_order_too(number: int, status: int) -> None:
     result = interrupt(ordinary_user.USERS[-1], "draining", 1, number)
     assert result.status == status
-    assert f"{signal.Signals(number).name}: nothing more is deleted" in result.err
+    assert f"{signal.Signals(number).name}: tearing down the cluster" in result.err

@@ -114,7 +114,7 @@ def test_a_pod_that_its_startup_probe_ends_again_and_again_says_so_with_its_last
     with Lastcall(["run", "-", "--timeout", "12"], manifests=slower) as command:
         result = command.finish(120)
     assert result.status == 1, result.err
-    assert "for its startupProbe had not succeeded in its time (dial tcp" in result.err
+    assert "because its startupProbe had not succeeded in time (dial tcp" in result.err
     assert "fix: startupProbe: failureThreshold * periodSeconds at least 30 s" in result.err
     assert "    | start" in result.err
     assert "correct the probe (port" not in result.err

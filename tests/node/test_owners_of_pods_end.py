@@ -180,4 +180,4 @@ def test_ctrl_c_while_an_owners_pods_start_ends_everything():
         command.interrupt(signal.SIGINT)
         result = command.finish(60)
     assert result.status == 130
-    assert "nothing more is deleted" in result.err
+    assert "tearing down the cluster" in result.err

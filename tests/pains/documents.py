@@ -112,7 +112,8 @@ def _table(pains: list[Pain]) -> Iterator[str]:
         "",
         "## What lint alone sees of them",
         "",
-        f"Of {len(pains)} pains `lastcall lint` predicts {len(seen)} from the manifest, {len(certain)} of them surely;",
+        f"Of {len(pains)} pains `lastcall lint` predicts {len(seen)} from the manifest, {len(certain)} of them with "
+        f"certainty;",
         "the others it tells with `dependsOnApplication`. The rest no manifest shows: `lastcall run` and",
         "`lastcall rollout` find those. The columns of other linters are **read, not run**, from",
         "[their rule lists](lint.md#beside-other-linters): what they have about the rule that lastcall names; `-` for",

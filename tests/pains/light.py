@@ -1,4 +1,5 @@
-"""Light pains: what follows from a manifest alone, and surely. `predicted/GROUP/RULE.yaml`, one for a rule of `lint`.
+"""Light pains: what follows from a manifest alone, with certainty. `predicted/GROUP/RULE.yaml`, one for a rule of
+`lint`.
 
 Each starts from `predicted/base.yaml`, an application that is in order. `broken` is a list of strategic merge patches
 of it (an object that it does not have is added, before the others), or a text that replaces it; `fixed` likewise, and

@@ -110,7 +110,7 @@ def test_a_probe_has_a_grace_period_of_its_own_since_1_25(version: str, kill: in
 @pytest.mark.rule("node-semantics 24/sidecars")
 @pytest.mark.parametrize("version", ["1.18", "1.23", "1.27"])
 def test_before_1_29_a_sidecar_is_an_init_container_that_never_ends(version: str) -> None:
-    """The API server does not know initContainers[].restartPolicy: the Pod waits for what is to run for ever."""
+    """The API server does not know initContainers[].restartPolicy: the Pod waits for what is to run forever."""
 
     async def scenario(cluster: VirtualCluster) -> None:
         (made,) = await cluster.create(pod_manifest(initContainers=[container("s", restartPolicy="Always")]))

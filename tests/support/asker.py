@@ -24,7 +24,7 @@ def raw_answer(running: RunningServer, request: bytes) -> bytes:
 
 
 class Asker:
-    """Asks, one request a connection, beside the server's loop; what is no answer or a fault of ours fails."""
+    """Asks, one request a connection, beside the server's loop; what is not an answer or a fault of ours fails."""
 
     def __init__(self, running: RunningServer) -> None:
         self._port = int(running.url.rpartition(":")[2])

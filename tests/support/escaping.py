@@ -7,7 +7,7 @@ from shim_world import ShimWorld
 
 
 def build(world: ShimWorld) -> None:
-    """Put it into the image, as /bin/escape: static, for the image has no libraries."""
+    """Put it into the image, as /bin/escape: static, because the image has no libraries."""
     source, program = Path(__file__).with_name("escape.c"), world.images.layer / "bin/escape"
     subprocess.run(["gcc", "-O1", "-static", "-o", str(program), str(source)], check=True)
 

@@ -1,7 +1,7 @@
 """Changes of one field to an extreme of its type, for every kind that a component reads: a whole cluster lives on them.
 
-A `Change` is a path into an object's spec, status or metadata and a value. What the API refuses is no matter; what it
-accepts must not end anybody's turn.
+A `Change` is a path into an object's spec, status or metadata and a value. What the API refuses is not important; what
+it accepts must not end anybody's turn.
 """
 
 import random

@@ -76,7 +76,7 @@ class Outcome:
 
 
 class _Life:
-    """Of one manager's process. Who calls a dead one's client never hears again."""
+    """Of one manager's process. A call to a dead one's client is never answered."""
 
     def __init__(self) -> None:
         self.dead = False
@@ -157,7 +157,7 @@ class _Run:
                 await life.silence()
 
     async def _arrive(self, send: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
-        """Copied when it was sent: what the dead manager did with its objects afterwards is nobody's business."""
+        """Copied when it was sent: what the dead manager did with its objects afterwards does not matter."""
         arguments = copy.deepcopy(arguments)
         await self.cluster.sleep(LATE_SECONDS)
         with contextlib.suppress(StatusError):

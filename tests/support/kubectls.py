@@ -97,7 +97,7 @@ class Kubectl:
         return process.returncode, out, err
 
     def __call__(self, *arguments: str, stdin: str = "", status: int = 0, timeout: float = 60) -> str:
-        """stdout, or stderr when it shall fail."""
+        """stdout, or stderr when it is to fail."""
         code, out, err = self.run(*arguments, stdin=stdin, timeout=timeout)
         assert code == status, (arguments, code, out, err)
         return err if status else out

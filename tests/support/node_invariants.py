@@ -143,7 +143,7 @@ class NodeInvariants:
         self._check_stories()
 
     def _check_stories(self) -> None:
-        """Every end is told: with the exit code that happened, and a SIGKILL with who sent it and why."""
+        """Every end is told: with the exit code that happened, and a SIGKILL with its sender and reason."""
         facts = [PodFacts(uid, "", "") for uid, pod in self._pods.items() if pod.instances]
         for ending in build_endings(self._cluster.all_records, facts, kubernetes_version=self._cluster.version):
             instances = {each.name: each for each in self._pods[ending.pod.uid].instances}
@@ -223,7 +223,7 @@ class NodeInvariants:
                 running.told_at_the_end = told
 
     def _granted(self, pod: PodLife, message: str) -> int:
-        """The least grace period that somebody gave until now, as far as this kill has to know of it."""
+        """The least grace period that somebody gave until now that this kill has to know of."""
         if pod.runtime_only:
             return 0
         if pod.deletion_observed and message.startswith("Stopping container"):

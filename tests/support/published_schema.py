@@ -57,7 +57,7 @@ def problems(
     if names and not any(
         isinstance(value, _TYPES[t]) and (t == "boolean" or not isinstance(value, bool)) for t in names
     ):
-        yield f"{where}: {value!r} is no {names}"
+        yield f"{where}: {value!r} is not {names}"
         return
     if "enum" in schema and value not in schema["enum"]:
         yield f"{where}: {value!r} is none of {schema['enum']}"
@@ -121,7 +121,7 @@ def _of_value(value: Any, hint: Any) -> str:
     if hint in (Any, object):
         return ""
     if typed_docs.is_shape(hint):
-        return "; ".join(_of_object(value, hint)) if isinstance(value, dict) else f"{value!r} is no object"
+        return "; ".join(_of_object(value, hint)) if isinstance(value, dict) else f"{value!r} is not an object"
     if origin is Literal:
         return "" if value in arguments else f"{value!r} is none of {', '.join(map(repr, arguments))}"
     if origin in (Union, types.UnionType):
@@ -129,8 +129,8 @@ def _of_value(value: Any, hint: Any) -> str:
         return "" if not all(texts) else texts[0]
     if origin is list:
         if not isinstance(value, list | tuple):
-            return f"{value!r} is no list"
+            return f"{value!r} is not a list"
         return "; ".join(filter(None, (_of_value(each, arguments[0]) for each in value)))
     kinds = (int, float) if hint is float else hint
     fits = isinstance(value, kinds) and (hint is bool or not isinstance(value, bool))
-    return "" if fits else f"{value!r} is no {typed_docs.words_for(hint)}"
+    return "" if fits else f"{value!r} is not {typed_docs.words_for(hint)}"

@@ -38,7 +38,7 @@ FASTER = {
 
 STEPS_AT_ONCE = {
     # Two Pods that turn Ready at the same moment are one step of the rollout where the recording has two; after the
-    # step from 2 to 0 the replay waits in vain for the one from 1 to 0.
+    # step from 2 to 0 the replay never sees the one from 1 to 0.
     "deploy-rolling-surge25-unavail25": "not expected 'Normal ScalingReplicaSet: Scaled ",
 }
 """Scenario → the difference after which nothing is as recorded. (The arithmetic of the steps has tests of its own.)"""

@@ -26,7 +26,7 @@ INVALID_IMAGE = RuntimeServiceError(
     "invalid reference format: repository name (library/Bad Name) must be lowercase",
     "InvalidImageName",
 )
-"""What the runtime says about the only image name of the recordings that is none."""
+"""What the runtime says about the only invalid image name of the recordings."""
 
 _HOOK_LINES = re.compile(r"echo (\S+) > /proc/1/fd/1")
 
@@ -370,7 +370,7 @@ def _sequence(states: list[list[str]], pod: str) -> list[str]:
 
 
 def _exec_exits_first(lines: list[str]) -> list[str]:
-    """An exec that dies with its container: who is told first is chance."""
+    """An exec that dies with its container: which of them is told first is chance."""
     for at in range(len(lines) - 1):
         one, two = lines[at : at + 2]
         if one.startswith("exec-start") and two == f"start {one.split()[1]}":

@@ -206,7 +206,7 @@ class ShimWorld:
         """Every living process of this PID namespace but its PID 1 and the shim, with its command line.
 
         One that is just executing its program has none yet, and is not among them; one that was killed is, until the
-        kernel lets it end. So wait for what shall be there or shall be gone, but for what a call says it waited for.
+        kernel lets it end. So wait for what must be there or must be gone, but for what a call says it waited for.
         """
         found = {}
         for name in os.listdir("/proc"):

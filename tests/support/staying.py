@@ -140,7 +140,7 @@ class Place:
         return {process["role"]: process["pid"] for process in self.status(name)["processes"]}
 
     def kubectl(self, kubeconfig: str, *arguments: str, stdin: str = "", status: int = 0) -> str:
-        """As root, who may read every kubeconfig. stdout, or stderr when it shall fail."""
+        """As root, who may read every kubeconfig. stdout, or stderr when it is to fail."""
         assert KUBECTL is not None
         environment = {"KUBECONFIG": kubeconfig, "HOME": str(self.home / "tmp"), "PATH": os.environ["PATH"]}
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Checks a document against the Trace Event Format, as far as Perfetto insists on it."""
+"""Checks a document against the Trace Event Format, where Perfetto insists on it."""
 
 from collections import defaultdict
 from collections.abc import Iterator

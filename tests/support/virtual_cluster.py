@@ -62,7 +62,7 @@ KINDS = {resource.kind: resource for resource in SERVED if resource not in (BIND
 WATCHED = (PODS, ENDPOINTSLICES, EVENTS)
 
 RECORDS_CHECKED = 3000
-"""So many records of a scenario are compared with the catalogue, the first ones."""
+"""How many records of a scenario are compared with the catalogue, the first ones."""
 
 Wrap = Callable[[Client, str], Client]
 """`wrap(client, component)` puts something between a component and the API server."""

@@ -138,7 +138,7 @@ def cannot_be_handled(kind: str, version: str, expected_kind: str, why: str) -> 
 
 
 def forbidden(target: Target, name: str, why: str, causes: Sequence[Mapping[str, str]] = ()) -> StatusError:
-    """`target` "" is a path that is no resource. (`NewForbidden`)"""
+    """`target` "" is a path that is not a resource. (`NewForbidden`)"""
     shown = _shown(target, name)
     message = f"{shown} is forbidden: {why}" if shown else f"forbidden: {why}"
     return status_failure(403, "Forbidden", message, _details(target, name, causes=list(causes) or None))
@@ -150,7 +150,7 @@ def method_not_allowed() -> StatusError:
 
 
 def unsupported_media_type(message: str = "415: Unsupported Media Type") -> StatusError:
-    """The default text is the one for a PATCH whose content type is no patch type."""
+    """The default text is the one for a PATCH whose content type is not a patch type."""
     return status_failure(415, "UnsupportedMediaType", message, {})
 
 
@@ -159,7 +159,7 @@ def too_large(message: str) -> StatusError:
 
 
 def expired(message: str, continue_token: str = "") -> StatusError:
-    """With `continue_token` the client may go on with its list, inconsistently."""
+    """With `continue_token` the client may continue its list, inconsistently."""
     error = status_failure(410, "Expired", message)
     if continue_token:
         error.status["metadata"] = {"continue": continue_token}
@@ -216,7 +216,7 @@ def insufficient_storage(why: str) -> StatusError:
 
 
 def plain_failure(message: str) -> StatusError:
-    """A Go error that is no API status: code 500, no reason (`responsewriters.ErrorToAPIStatus`)."""
+    """A Go error that is not an API status: code 500, no reason (`responsewriters.ErrorToAPIStatus`)."""
     return status_failure(500, "", message)
 
 

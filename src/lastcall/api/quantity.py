@@ -31,7 +31,7 @@ _SPACES = " \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, ran
 
 
 class QuantityError(ValueError):
-    """The text is no quantity; the message is Kubernetes's."""
+    """The text is not a quantity; the message is Kubernetes's."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,12 +62,12 @@ class Quantity:
 
     @property
     def milli(self) -> int:
-        """The amount in thousandths, rounded up (cpu: `100m` is 100), as far as 64 bits have it."""
+        """The amount in thousandths, rounded up (cpu: `100m` is 100), within 64 bits."""
         return max(-_INT64, min(_ceil(self.value * 1000), _INT64))
 
     @property
     def whole(self) -> int:
-        """The amount in units, rounded up (memory: bytes), as far as 64 bits have it."""
+        """The amount in units, rounded up (memory: bytes), within 64 bits."""
         return max(-_INT64, min(_ceil(self.value), _INT64))
 
     def __str__(self) -> str:

@@ -295,7 +295,7 @@ def _path(*keys: str, default: str = "") -> FieldGetter:
 
 
 def _event_source(obj: Object) -> str:
-    """`source.component`, or who reported it in the new form. (`event/strategy.go:ToSelectableFields`)"""
+    """`source.component`, or the reporter in the new form. (`event/strategy.go:ToSelectableFields`)"""
     component = (obj.get("source") or obj.get("deprecatedSource") or {}).get("component")
     return component or obj.get("reportingComponent") or obj.get("reportingController") or ""
 

@@ -1,7 +1,7 @@
 """CustomResourceDefinitions at work: whoever writes one gets its answer when the kind is served, or is no more.
 
 Nothing runs beside the requests: establishing follows a write, cleaning up follows a DELETE and each object that goes,
-and a server that starts goes on with both.
+and a server that starts continues with both.
 
 Sources: apiextensions-apiserver pkg/controller/{status/naming_controller,establish,finalizer}.
 """
@@ -52,7 +52,7 @@ class Definitions:
             raise forbidden(resource, name, "create not allowed while custom resource definition is terminating")
 
     async def load(self) -> None:
-        """Serve what is in the store, and go on with what was not finished."""
+        """Serve what is in the store, and continue what was not finished."""
         kind = self._kinds[CUSTOMRESOURCEDEFINITIONS]
         entries, _, _ = await self._shared.store.list(kind.prefix)
         for entry in entries:

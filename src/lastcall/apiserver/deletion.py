@@ -138,7 +138,7 @@ def _shorten(obj: Object, asked: int | None, now: datetime) -> BeforeDelete:
     meta: ObjectMeta = obj["metadata"]
     stored = meta.get("deletionGracePeriodSeconds") or 0
     if stored == 0:
-        # The mark was written and the removal was not (or waits for finalizers): go on with the removal.
+        # The mark was written and the removal was not (or waits for finalizers): continue with the removal.
         return BeforeDelete(False, False, obj)
     if asked is None or asked >= stored:
         return BeforeDelete(False, True, obj)

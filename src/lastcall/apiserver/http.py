@@ -203,7 +203,7 @@ class HTTPFace:
             raise method_not_allowed()
         return handler
 
-    # -- paths that are no resources ---------------------------------------------------------------------------------
+    # -- paths that are not resources ---------------------------------------------------------------------------------
 
     def _path(self, request: web.BaseRequest, info: RequestInfo) -> web.Response:
         path = request.path.rstrip("/") or "/"

@@ -67,7 +67,8 @@ class InProcessClient:
         *,
         field_selector: str = "",
     ) -> None:
-        """Raises the 403 StatusError. Not asked for who may everything: it would be a coroutine for each request."""
+        """Raises the 403 StatusError. Not asked for users who may do everything: it would be a coroutine for each
+        request."""
         info = RequestInfo(
             True, "", verb, resource.group, resource.version, namespace, resource.plural, name, subresource
         )

@@ -82,7 +82,7 @@ class RepeatedPods:
         """`answer` says what was stored for this body, after admission had read `looks`."""
         pod = answer.object
         if not looks.settled or "conditions" in pod["status"] or TOKEN_VOLUME.encode() in key[3]:
-            return  # a condition has a time, and the user's own volume of such a name is no token's to be renamed
+            return  # a condition has a time, and the user's own volume of such a name is not a token's to be renamed
         names = [each["name"] for each in pod["spec"].get("volumes") or ()]
         volume = next((name for name in names if name.startswith(TOKEN_VOLUME)), "")
         while len(self._known) >= KNOWN:

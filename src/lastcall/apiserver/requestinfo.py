@@ -44,7 +44,7 @@ class RequestInfo(NamedTuple):
             return False
 
     def with_selector(self, field_selector: str) -> "RequestInfo":
-        """As the authorizer sees a request about a collection: who asks for one name by a field selector asks for that
+        """As the authorizer sees a request about a collection: a request for one name by a field selector asks for that
         object (requestinfo.go)."""
         if not field_selector or self.name:
             return self

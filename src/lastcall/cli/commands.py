@@ -72,7 +72,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
         formatter.write_paragraph()
         formatter.write_text(
-            "kind's words work, too: create cluster, delete cluster, get clusters, get nodes, get kubeconfig, "
+            "kind's commands work, too: create cluster, delete cluster, get clusters, get nodes, get kubeconfig, "
             "load docker-image, load image-archive."
         )
 

@@ -8,7 +8,7 @@ from rich.console import Console
 
 class CommandConsole(Console):
     """Raises BrokenPipeError, which `errors.guarded` knows: rich's own ends the process from within a task, and
-    asyncio tells of that with a traceback."""
+    asyncio reports that with a traceback."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True

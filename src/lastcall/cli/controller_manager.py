@@ -36,20 +36,20 @@ LEASE = "kube-controller-manager"
     "--leader-elect/--no-leader-elect",
     default=True,
     show_default=True,
-    help=f"Of several processes only one acts, the holder of the Lease kube-system/{LEASE}.",
+    help=f"Of several processes, only the holder of the Lease kube-system/{LEASE} acts.",
 )
 @click.option(
     "--controllers",
     metavar="LIST",
     default="*",
     show_default=True,
-    help="Names with commas between: * is all that are on by default, NAME one, -NAME leaves one out.",
+    help="Names, separated by commas: * for all that are on by default, NAME to add one, -NAME to leave one out.",
 )
 def controller_manager(kubeconfig: str, context: str, leader_elect: bool, controllers: str) -> None:
     """Run the controllers against an API server until Ctrl-C.
 
-    They make Pods of Deployments, StatefulSets, Jobs …, collect garbage, end namespaces. Killed at any moment, the next
-    process goes on where it was. Exit status: 0 ended as asked, 2 bad input, 1 anything else.
+    They create the Pods of Deployments, StatefulSets, Jobs …, collect garbage and finalize namespaces. If the process
+    is killed, the next one continues where it stopped. Exit status: 0 ended as asked, 2 bad input, 1 anything else.
     """
     raise SystemExit(run_controller_manager(kubeconfig, context, leader_elect, chosen_controllers(controllers)))
 
@@ -73,7 +73,7 @@ def chosen_controllers(text: str) -> list[str]:
     ]
     chosen = [name for name in names if name in words or name in by_default]
     if not chosen:
-        raise UserError("--controllers: none is left to run: name one, or * for all")
+        raise UserError("--controllers: there are none left to run: name one, or * for all")
     return chosen
 
 
@@ -147,7 +147,7 @@ async def _run(config: "ClientConfig", leader_elect: bool, names: Sequence[str],
 
 
 async def _probe(client: Any, config: "ClientConfig") -> None:
-    """What is wrong from the start is said, and not tried for ever."""
+    """What is wrong from the start is said, and not tried forever."""
     # late: 8 ms of `controller-manager --help`
     from lastcall.api.errors import StatusError
     from lastcall.client.api import ConnectionLost

@@ -22,8 +22,8 @@ _STYLES = {"ok": "green", "degraded": "yellow", "missing": "bold red"}
 def doctor(output: str) -> None:
     """Check whether this machine can run a cluster.
 
-    Every requirement is tried in a short-lived process: ok, degraded (what you lose) or missing (what to do).
-    Exit status 0 when nothing is missing, 1 otherwise.
+    doctor tries every requirement in a short-lived process and reports ok, degraded (what you lose) or missing (what to
+    do). Exit status 0 if nothing is missing, 1 otherwise.
     """
     found = needs.check(_try_cgroups())
     if output == "json":

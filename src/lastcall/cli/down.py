@@ -15,12 +15,12 @@ from lastcall.cluster.errors import ControlError, NotRunning
 @click.command()
 @optional_name
 @click.option("--all", "all_of_them", is_flag=True, help="All clusters of this user.")
-@timeout_option(30.0, "How long a cluster may take; then it is killed.")
-@click.option("--graceful", is_flag=True, help="Shut the nodes down first, with 30 s for their Pods to end.")
+@timeout_option(30.0, "How long a cluster may take before it is killed.")
+@click.option("--graceful", is_flag=True, help="Shut the nodes down first: their Pods have 30 s to end.")
 def down(name: str | None, all_of_them: bool, timeout: float, graceful: bool) -> None:
-    """End the cluster NAME (default: lastcall) and return when all of it is gone.
+    """Stop the cluster NAME (default: lastcall) and return when all of it is gone.
 
-    Nothing running is fine: exit status 0.
+    Exit status 0 also when no such cluster is running.
     """
     if name is not None and all_of_them:
         raise UserError(f"{name!r} and --all: name one cluster, or take them all")

@@ -28,7 +28,7 @@ class Interrupts:
     def __init__(
         self,
         leave: Callable[[int], None] = os._exit,
-        message: str = "nothing more is deleted, the cluster is torn down",
+        message: str = "tearing down the cluster",
     ) -> None:
         self.on_first: Callable[[], None] | None = None
         self.number = 0

@@ -1,4 +1,4 @@
-"""The entry point of `lastcall`. Imports nothing heavy itself: a signal must find somebody who can tell of it."""
+"""The entry point of `lastcall`. Imports nothing heavy itself: a signal must find somebody who can report it."""
 
 import signal
 import sys
@@ -14,7 +14,7 @@ def main(arguments: list[str] | None = None) -> None:
     # wait until the command is there (`lastcall.cli.commands.LazyGroup`).
     if _set_mask is not None:
         _set_mask(signal.SIG_BLOCK, {signal.SIGINT})
-    # late: a signal must find somebody who can tell of it
+    # late: a signal must find somebody who can report it
     from lastcall.cli.commands import invoke
     from lastcall.cli.errors import guarded
 

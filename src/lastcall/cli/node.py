@@ -10,7 +10,7 @@ from lastcall.cli.staying.clusters import cluster_errors, cluster_option
 from lastcall.cluster.control.socket import ControlClient, Node
 
 EXTRA_SECONDS = 60.0
-"""So much longer than all its groups a shutdown may take to answer."""
+"""How much longer than all its groups a shutdown may take to answer."""
 
 
 _node_argument = click.argument("name", metavar="NODE")
@@ -30,30 +30,30 @@ def node() -> None:
     metavar="SECONDS",
     default=30,
     show_default=True,
-    help="For all Pods together (the kubelet's shutdownGracePeriod).",
+    help="Time for all Pods together (the kubelet's shutdownGracePeriod).",
 )
 @click.option(
     "--grace-critical",
     type=Whole(0, 86400, "seconds"),
     metavar="SECONDS",
     show_default="10, or all of a shorter --grace",
-    help="The part of it that is for critical Pods (shutdownGracePeriodCriticalPods).",
+    help="The part of --grace for critical Pods (shutdownGracePeriodCriticalPods).",
 )
 @click.option(
     "--grace-by-priority",
     "by_priority",
     metavar="PRIORITY=SECONDS",
     multiple=True,
-    help="Instead of both: Pods of this priority and above have so long (shutdownGracePeriodByPodPriority).",
+    help="Instead of both: time for Pods of this priority and above (shutdownGracePeriodByPodPriority).",
 )
-@click.option("--cancel", is_flag=True, help="The node takes Pods again. What was ended is not revived.")
+@click.option("--cancel", is_flag=True, help="Let the node take Pods again. Pods that have ended do not come back.")
 def shutdown(
     name: str, cluster: str, grace: int, grace_critical: int | None, by_priority: tuple[str, ...], cancel: bool
 ) -> None:
     """Shut NODE down gracefully: its Pods end by priority.
 
-    As a machine that is about to be switched off: its Pods end group after group, the least priority first, each with
-    its own grace period at most its group's. Then the node stays up, not Ready, and takes no Pods, until --cancel.
+    As on a machine that is about to be switched off, its Pods end group after group, lowest priority first, each with
+    its own grace period, but at most its group's. Then the node is NotReady and takes no Pods until --cancel.
     """
     periods = checked_periods(grace, min(10, grace) if grace_critical is None else grace_critical, by_priority)
     with cluster_errors():
@@ -73,13 +73,13 @@ def shutdown(
 def disconnect(name: str, cluster: str) -> None:
     """Disconnect NODE from the network, as if its cable were pulled.
 
-    Its Pods keep running, and nothing gets in or out. After 50 s the control plane calls it unreachable, and after
-    their tolerationSeconds (300) its Pods are evicted.
+    Its Pods keep running, but nothing gets in or out. After 50 s the control plane marks the node unreachable, and
+    after their tolerationSeconds (300) its Pods are evicted.
     """
     with cluster_errors():
         for _ in ask_node(cluster, name, "disconnect"):
             pass
-    click.echo(f"{name} is cut off; lastcall node connect {name} mends it")
+    click.echo(f"{name} is cut off; lastcall node connect {name} reconnects it")
 
 
 @node.command()

@@ -52,7 +52,7 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]
         except ValueError:
             number = math.nan
         if math.isnan(number):
-            self.fail(f"{value!r} is no number of seconds: {self._wanted()}", param, ctx)
+            self.fail(f"{value!r} is not a number of seconds: {self._wanted()}", param, ctx)
         if number < 0 or number > self.MOST or (number == 0 and not self._zero):
             word = "many" if number > self.MOST else "few"
             self.fail(f"{value} is too {word}: {self._wanted()}", param, ctx)
@@ -94,7 +94,7 @@ def output_file_option(help: str = "") -> Callable[[F], F]:
         "--output-file",
         metavar="FILE",
         type=click.Path(dir_okay=False, path_type=Path),
-        help=help or "Write the report to this file; the format goes by its ending. The text still goes to stdout.",
+        help=help or "Write the report to this file, in the format of its extension. The text still goes to stdout.",
     )
 
 
@@ -114,12 +114,12 @@ state_size_option = click.option(
     default="50%",
     show_default=True,
     callback=checked_size,
-    help="Most memory for the files of the cluster and its containers: 512m, 4g, or a part of the machine's.",
+    help="Maximum memory for the files of the cluster and its containers: 512m, 4g, or a share of the machine's.",
 )
 
 platform_option = click.option(
     "--platform",
     default="",
     metavar="OS/ARCH[/VARIANT]",
-    help="Which of an image's platforms: linux/arm64, arm/v7 …  [default: this machine's]",
+    help="Platform to take, if the image has several: linux/arm64, arm/v7 …  [default: this machine's]",
 )

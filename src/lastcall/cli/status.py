@@ -94,7 +94,7 @@ _MOST_TEXT = 80
 
 
 def _faults(processes: list[Status]) -> list[str]:
-    """Errors that were caught, the last first; a front of an earlier version tells of none."""
+    """Errors that were caught, the last first; a front of an earlier version reports none."""
     found = [(process["role"], each) for process in processes for each in process.get("faults") or ()]
     if not found:
         return []
@@ -113,7 +113,7 @@ def _faults(processes: list[Status]) -> list[str]:
 def _ready(node: Status) -> str:
     ready = {True: "Ready", False: "not Ready", None: "unknown"}[node["ready"]]
     if node.get("cutOff"):
-        ready += f", cut off (lastcall node connect {node['name']} mends it)"
+        ready += f", cut off (lastcall node connect {node['name']} reconnects it)"
     return ready if node["ready"] or not node["message"] else f"{ready}: {node['message']}"
 
 

@@ -29,7 +29,9 @@ _NAMED = 12
 
 @click.command()
 @click.argument("pod", required=False)
-@click.option("--namespace", "-n", metavar="NAMESPACE", help="The Pod's.  [default: default; without POD: all]")
+@click.option(
+    "--namespace", "-n", metavar="NAMESPACE", help="Namespace of the Pod.  [default: default; without POD: all]"
+)
 @cluster_option
 @click.option(
     "--uid",
@@ -46,10 +48,10 @@ def story(
     output_file: Path | None,
     explain: bool,
 ) -> None:
-    """Report how POD ended, or how far its deletion is; of a POD that runs, how its containers ended before and why.
-    Without POD: all endings that are known.
+    """Report how POD ended, or how far its deletion is. For a running POD: how its containers ended before, and why.
+    Without POD: report all Pods that ended.
 
-    For clusters that stay (lastcall up). Exit status as for `lastcall run`: 0 all ended gracefully, 3 something was
+    For long-running clusters (lastcall up). Exit status as for `lastcall run`: 0 all ended gracefully, 3 something was
     SIGKILLed, a preStop hook failed, or a container crashed or was restarted by a probe, 1 how it ended is not known.
     A Pod that is still ending counts as graceful.
     """

@@ -38,19 +38,25 @@ from lastcall.cluster.staying import detach
 
 @click.command()
 @name_argument
-@click.option("--detach", "-d", "detached", is_flag=True, help="Return when the node is Ready; lastcall down ends it.")
+@click.option(
+    "--detach",
+    "-d",
+    "detached",
+    is_flag=True,
+    help="Return when the node is Ready; stop the cluster with lastcall down.",
+)
 @click.option(
     "--state",
     metavar="DIR",
     default="",
-    help="Keep objects and credentials in DIR, for the next start. Default: nothing is kept.",
+    help="Keep objects and credentials in DIR for the next start. Default: keep nothing.",
 )
 @click.option(
     "--static-pods",
     metavar="DIR",
     default="",
     callback=checked_directory,
-    help="Run the Pods whose manifests are in DIR, one a file, as node-1's own (static Pods).",
+    help="Run the manifests in DIR, one Pod a file, as static Pods of node-1.",
 )
 @click.option(
     "--nodes",
@@ -58,7 +64,7 @@ from lastcall.cluster.staying import detach
     metavar="N",
     default=1,
     show_default=True,
-    help="How many nodes. Several have a network namespace each; lastcall node disconnect cuts one off.",
+    help="Number of nodes. Each has a network namespace of its own; lastcall node disconnect cuts one off.",
 )
 @node_options
 @propagation_option
@@ -67,25 +73,25 @@ from lastcall.cluster.staying import detach
     metavar="PORT:svc/NAME:PORT",
     multiple=True,
     callback=checked_published_ports,
-    help="Carry TCP connections to a port of this machine's loopback (0: any free one) to a Service or a Pod: "
+    help="Forward a TCP port of this machine's loopback (0: any free one) to a Service or a Pod: "
     "8080:svc/web:80, 127.0.0.1:8080:svc/NAMESPACE/web:http, 8080:pod/NAMESPACE/NAME:80. May be given several times.",
 )
 @click.option(
     "--publish-node-ports",
     is_flag=True,
-    help="Listen on this machine's loopback on the node ports and load balancer ports (TCP) of all Services.",
+    help="Forward the node ports and load balancer ports (TCP) of all Services from this machine's loopback.",
 )
 @click.option(
     "--egress",
     is_flag=True,
-    help="Let Pods reach names and TCP ports (IPv4) outside of the cluster, as this user would. Never this machine's "
-    "loopback. UDP other than DNS, ICMP and Pods with hostNetwork do not get out.",
+    help="Let Pods reach names and TCP ports (IPv4) outside the cluster, with this user's rights, but never this "
+    "machine's loopback. Not supported: UDP other than DNS, ICMP, and Pods with hostNetwork.",
 )
 @click.option(
     "--controllers/--no-controllers",
     default=True,
     show_default=True,
-    help="Run the controllers beside the API server. Without them `lastcall controller-manager` has to.",
+    help="Run the controllers beside the API server. Without them, run `lastcall controller-manager`.",
 )
 @kubernetes_version_option
 @state_size_option
@@ -95,7 +101,7 @@ from lastcall.cluster.staying import detach
     default="10Mi",
     show_default=True,
     callback=checked_log_size,
-    help="A container's log that is bigger is rotated, as the kubelet's containerLogMaxSize says; -1 for never.",
+    help="Maximum size of a container's log before it is rotated (the kubelet's containerLogMaxSize); -1: never.",
 )
 @click.option(
     "--container-log-max-files",
@@ -103,18 +109,18 @@ from lastcall.cluster.staying import detach
     metavar="NUMBER",
     default=5,
     show_default=True,
-    help="Most log files kept for each container, the current one included.",
+    help="Maximum number of log files for each container, including the current one.",
 )
 @timeout_option(60.0, "How long the node may take to become Ready.")
 @click.option(
     "--kubeconfig-merge",
     is_flag=True,
-    help="Add it to your kubeconfig ($KUBECONFIG or ~/.kube/config) as context lastcall-NAME until the cluster ends.",
+    help="Add the cluster to your kubeconfig ($KUBECONFIG or ~/.kube/config) as context lastcall-NAME until it ends.",
 )
 @click.option(
     "--die-with-parent",
     is_flag=True,
-    help="End the cluster when the process that started this command ends, however it ends. For scripts and tests.",
+    help="End the cluster when the process that started this command ends, for whatever reason. For scripts and tests.",
 )
 @click.option(
     "--die-with",
@@ -127,10 +133,10 @@ from lastcall.cluster.staying import detach
 @feature_gates_option
 @text_or_json_option
 def up(detached: bool, **options: Any) -> None:
-    """Start the cluster NAME (default: lastcall) and leave it running. Several may run under different names.
+    """Start the cluster NAME (default: lastcall) and leave it running. Several can run under different names.
 
-    In the foreground until Ctrl-C; with --detach until `lastcall down`. kubectl reaches it with the kubeconfig that is
-    named. Exit status: 0 it was up and ended as asked, 2 bad input, 1 anything else.
+    It runs in the foreground until Ctrl-C, or with --detach until `lastcall down`. kubectl uses the kubeconfig whose
+    path is printed. Exit status: 0 the cluster ran and ended as asked, 2 bad input, 1 anything else.
     """
     check_feature_gates(options["kubernetes_version"], options["feature_gates"])
     check_propagation_nodes(options["propagation"], options["nodes"])
@@ -146,8 +152,8 @@ def up(detached: bool, **options: Any) -> None:
 
 
 class Terminal:
-    """Tells on stdout and stderr. A terminal that is gone is no error, unless what is told `must_be_heard`: a parent
-    that ended before its pidfd was opened leaves no other trace."""
+    """Tells on stdout and stderr. A terminal that is gone is not an error, unless what is told `must_be_heard`: a
+    parent that ended before its pidfd was opened leaves no other trace."""
 
     def __init__(self, output: str, way_out: str, *, must_be_heard: bool = False) -> None:
         self._output = output
@@ -168,7 +174,7 @@ class Terminal:
 
 
 def ready_text(facts: Facts) -> str:
-    """What somebody who has just started a cluster wants to know."""
+    """What the user of a new cluster needs."""
     state = facts["state"] or "in memory, gone with the cluster (--state DIR keeps it)"
     ready = "its node is Ready" if facts["nodeCount"] == 1 else f"its {facts['nodeCount']} nodes are Ready"
     return (
@@ -193,7 +199,7 @@ def in_foreground(options: UpOptions) -> int:
 
 
 class _Reporter:
-    """Tells the process that started this one, once: afterwards there is nobody."""
+    """Tells the process that started this one, once: it is gone afterwards."""
 
     def __init__(self, report: detach.Report) -> None:
         self.report = report

@@ -49,7 +49,7 @@ class EventRecorder:
     def __init__(
         self, client: Client, world: World, component: str, host: str = "", *, hold_seconds: float = 0.0
     ) -> None:
-        """`hold_seconds` after the first of a row they are written, so that what they tell of goes on before them."""
+        """`hold_seconds` after the first of a row they are written, so that what they report goes before them."""
         self._client = client
         self._world = world
         self._component = component
@@ -57,7 +57,7 @@ class EventRecorder:
         self._hold_seconds = hold_seconds
         self._correlator = EventCorrelator()
         self._queue: deque[Object] = deque()
-        self._writing: Write | None = None  # a `run` after a cancelled one goes on with it
+        self._writing: Write | None = None  # a `run` after a cancelled one continues with it
         self._wake = asyncio.Event()
         self._drained = asyncio.Event()
         self._drained.set()

@@ -408,7 +408,7 @@ def _watch_event(line: bytes) -> WatchEvent:
         event = orjson.loads(line)
         return WatchEvent(event["type"], event["object"])
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise ConnectionLost(f"a watch sent something that is no event: {line[:200]!r}") from error
+        raise ConnectionLost(f"a watch sent something that is not an event: {line[:200]!r}") from error
 
 
 def _lost(method: str, url: str, error: BaseException) -> ConnectionLost:
@@ -432,7 +432,7 @@ _GENERIC: dict[int, tuple[str, str]] = {
     503: ("ServiceUnavailable", "the server is currently unable to handle the request"),
     504: ("Timeout", "the server was unable to return a response in the time allotted"),
 }
-"""Reason and text for an answer that is no Status.
+"""Reason and text for an answer that is not a Status.
 
 Source: apimachinery pkg/api/errors/errors.go:NewGenericServerResponse.
 """

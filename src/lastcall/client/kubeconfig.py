@@ -197,7 +197,7 @@ def _entry(
             raise KubeconfigError(f"{path}: {collection} must be a list")
         for entry in entries:
             if not isinstance(entry, dict):
-                raise KubeconfigError(f"{path}: {collection} has an entry that is no mapping")
+                raise KubeconfigError(f"{path}: {collection} has an entry that is not a mapping")
             known[str(entry.get("name"))] = None
             if entry.get("name") == name:
                 value = entry.get(field) or {}

@@ -199,7 +199,7 @@ class LeaderElector:
         return True
 
     async def _release(self) -> None:
-        """Let the next one in at once. Only while the lease is surely ours; what fails, time does. (`release`)"""
+        """Let the next one in at once. Only while the lease is certainly ours; what fails, time does. (`release`)"""
         held, self._renewed_at = self.is_leader, None
         if not held or self._observed is None:
             return

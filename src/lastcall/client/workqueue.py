@@ -27,7 +27,7 @@ class RateLimit:
     """How long `add_rate_limited` waits: the longer of two limits.
 
     Per item `base_delay * 2**failures` up to `max_delay` seconds; over all items a token bucket of `burst` tokens that
-    refills at `per_second` (0 is no bucket).
+    refills at `per_second` (0 means no bucket).
     Source: client-go workqueue/default_rate_limiters.go:DefaultTypedControllerRateLimiter.
     """
 

@@ -273,7 +273,7 @@ def _open_below(place_fd: int, name: str, place: str) -> int:
 
 
 def _no_directory(path: str) -> str:
-    return f"{path} is no directory but a file or a symbolic link: remove it, or set XDG_STATE_HOME to another place"
+    return f"{path} is not a directory but a file or a symbolic link: remove it, or set XDG_STATE_HOME to another place"
 
 
 def own_directory(fd: int, path: str, way_out: str = "remove it, or set XDG_STATE_HOME to another place") -> int:

@@ -48,7 +48,7 @@ _DEATH_IS_KNOWN_SECONDS = 1.0
 _ANSWERS_WITHIN_SECONDS, _TRY_AGAIN_SECONDS = 60.0, 0.05
 """Of an API server that was just started: no connection before the first, and between two tries."""
 _LINK_SECONDS = 30.0
-"""So long init may take to cut a link, or to mend it."""
+"""How long init may take to cut a link, or to reconnect it."""
 
 _RECORDS_TOGETHER_SECONDS = 0.015
 """From the first record that is new to its reading: less than an eye sees, and the rings hold more than comes then."""
@@ -185,14 +185,14 @@ class Running:
         self._on_record.append(callback)
 
     def on_process_died(self, callback: ProcessDied) -> None:
-        """Tell of the death of `control-plane`, `node-1`, `shim-1`, an `orphan` of the shim, or `init`.
+        """Report the death of `control-plane`, `node-1`, `shim-1`, an `orphan` of the shim, or `init`.
 
         One that init starts again is told of by `on_process_restarted` alone, unless the cluster is still starting.
         """
         self._on_died.append(callback)
 
     def on_process_restarted(self, callback: ProcessRestarted) -> None:
-        """Tell of a role that died and was started again (`ClusterOptions.restart_roles`)."""
+        """Report a role that died and was started again (`ClusterOptions.restart_roles`)."""
         self._on_restarted.append(callback)
 
     def recorder(self, actor: str) -> Recorder:
@@ -278,7 +278,7 @@ class Running:
         self._tell_carried, self._egress[0].on_carried = True, told
 
     async def set_link(self, node: str, connected: bool) -> None:
-        """Cut the link of a node's network namespace to the control plane's, or mend it. Raises ControlError."""
+        """Cut the link of a node's network namespace to the control plane's, or reconnect it. Raises ControlError."""
         if self._options.nodes == 1:
             raise ControlError("the only node has no link of its own: a cluster of several (--nodes 2) has")
         self._last_link = number = self._last_link + 1
@@ -304,7 +304,7 @@ class Running:
 
     @property
     def records_overwritten(self) -> int:
-        """How many records were never read, for a ring was full of newer ones: this process was held up too long."""
+        """How many records were never read because a ring was full of newer ones: this process was held up too long."""
         return sum(reader.overwritten for reader in self._readers)
 
     # -- for people and tests ----------------------------------------------------------------------------------------

@@ -238,7 +238,7 @@ class _Init:
         self._front.answer(fields.get("call"), error)
 
     def _set_link(self, asked: SetLink) -> None:
-        """Cut a node's link, or mend it. Raises OSError."""
+        """Cut a node's link, or reconnect it. Raises OSError."""
         # late: 2.4 ms of the start of `run`
         from lastcall.cluster.node_network import connect, disconnect
 

@@ -14,7 +14,8 @@ MOST_NODES = 64
 """Each is two processes of some 35 MB together; the addresses would last for 253."""
 
 CONTROL_PLANE_IP = "172.18.0.1"
-"""Of the control plane's network namespace. The only node of a cluster has it too, for that namespace is its own."""
+"""Of the control plane's network namespace. The only node of a cluster has it too, because that namespace is its
+own."""
 _API_PORT = 6443
 
 

@@ -254,7 +254,7 @@ async def _proxy(
         return lambda: delay.seconds(world.random, monotonic(world.clock))
 
     client = _client(plan, layout, plan.credentials.kube_proxy, "kube-proxy")
-    # An only node has no default route: without these its own packets to a Service would not come as far as the rules.
+    # An only node has no default route: without these its own packets to a Service would not reach the rules.
     networks = () if layout.has_netns else (SERVICE_CIDR, LOAD_BALANCER_CIDR)
     routes = [new_local_network(network, layout.ip) for network in networks]
     await Proxier(

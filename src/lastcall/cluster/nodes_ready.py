@@ -9,7 +9,7 @@ from lastcall.client.api import Client, ConnectionLost
 from lastcall.world.clock import Clock, monotonic
 
 NODES_SECONDS = 60.0
-"""So long nobody needs to answer when front asks for its nodes, unless its caller has less time."""
+"""How long a node may take to answer when front asks for its nodes, unless its caller has less time."""
 _TRY_AGAIN_SECONDS = 0.05
 
 

@@ -43,7 +43,8 @@ class PropagationPlan:
         return self.nodes.get(node, {}).get(hop) or self.delays.get(hop, NONE)
 
     def most_to(self, source: str) -> float:
-        """The longest that a change usually takes to who sends the requests: `balancer`, or else a node's kernel."""
+        """The longest that a change usually takes to reach the senders of requests: `balancer`, or else a node's
+        kernel."""
         if source == "balancer":
             return self.of("controller").most + self.of("balancer").most
         nodes = ["", *self.nodes]
@@ -79,7 +80,7 @@ def _hops(text: str) -> dict[str, Delay]:
             hop, delay = "watch", part
             alone = part
         if hop.strip() not in HOPS:
-            raise ValueError(f"{hop.strip()!r} is no hop: {', '.join(HOPS)}; nor a profile: {', '.join(PROFILES)}")
+            raise ValueError(f"{hop.strip()!r} is not a hop: {', '.join(HOPS)}; nor a profile: {', '.join(PROFILES)}")
         try:
             found[hop.strip()] = parse_delay(delay)
         except ValueError as error:

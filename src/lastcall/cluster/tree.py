@@ -1,6 +1,6 @@
 """The processes of an embedded cluster: init is cloned into its namespaces and forks the roles; all of it is ended.
 
-Synchronous: the tree is made before any event loop or thread exists, for the roles are forks of this process.
+Synchronous: the tree is made before any event loop or thread exists, because the roles are forks of this process.
 Source of the shape: docs/architecture/processes.md, "The picture".
 """
 

@@ -36,7 +36,7 @@ class Worker:
     """`queue` holds keys (`namespace/name`); `run` hands each to `sync` and retries what fails.
 
     `sync` may raise StatusError, ConnectionLost and Retry. `workers` syncs run at once, never two for one key.
-    `events` tells of an unexpected failure on the object: the one with this key in the first informer of `run`. A
+    `events` reports an unexpected failure on the object: the one with this key in the first informer of `run`. A
     controller that writes no Events of its own gives its `client` instead.
     """
 

@@ -57,11 +57,11 @@ class Program:
 
     - `on_term`: `exit` ends with `exit_code` after `drain_seconds`; `ignore` has a handler that does nothing;
       `default` has none, and so PID 1 never notices the signal.
-    - `exits_after` seconds after its start it ends by itself with `natural_exit_code` (None: it runs for ever).
+    - `exits_after` seconds after its start it ends by itself with `natural_exit_code` (None: it runs forever).
     - `start_error`: the process cannot be executed (StartError, exit code 128).
     - `output`, `term_output`: lines on stdout so many seconds after the start, after SIGTERM (if it has a handler).
     - `execs`: what a command answers, keyed by the command joined with spaces. A tuple answers one call after the
-      other, the last one for ever. Commands not listed: see `exec_result`. `term_execs` goes first once SIGTERM has
+      other, the last one forever. Commands not listed: see `exec_result`. `term_execs` goes first once SIGTERM has
       come.
     """
 

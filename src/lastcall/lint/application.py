@@ -169,7 +169,7 @@ class Workload:
 
     @cached_property
     def served(self) -> list[Container]:
-        """The containers that its Services' ports lead to, as far as they declare their ports; never none."""
+        """The containers that its Services' ports lead to, where they declare their ports; never none."""
         targets = {
             port.get("targetPort") or port.get("port")
             for service in self.serving

@@ -92,7 +92,7 @@ def sleeps_for(argv: Sequence[str]) -> float | None:
 
 
 def never_ends(argv: Sequence[str]) -> bool:
-    """Whether the command line itself says that it goes on for ever."""
+    """Whether the command line itself says that it goes on forever."""
     script = shell_script(argv)
     text = _TRAP.sub("", script) if script is not None else " ".join(argv)
     return bool(_ENDLESS.search(text + "\n")) and "break" not in text and "exit" not in text

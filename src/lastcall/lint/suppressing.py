@@ -36,7 +36,7 @@ def read_comment(spot: Spot, text: str, first: int, last: int) -> Comment:
     """`text` is what stands behind `lastcall-lint:`."""
     match = _IGNORE.match(text.strip())
     if match is None:
-        return Comment(spot, first, last, problem=f"{text.strip()!r} is no suppression: write `{SYNTAX}`.")
+        return Comment(spot, first, last, problem=f"{text.strip()!r} is not a suppression: write `{SYNTAX}`.")
     rules = tuple(each.strip() for each in match["rules"].split(","))
     unknown = [each for each in rules if each not in RULES]
     reason = (match["reason"] or "").strip()
@@ -81,7 +81,7 @@ def read_entries(value: Any) -> list[Entry]:
         if not isinstance(each, dict) or not all(isinstance(item, str) for item in each.values()):
             raise ValueError(f"{where}: must be an object of texts: {', '.join(names)}")
         if unknown := [name for name in each if name not in names]:
-            raise ValueError(f"{where}: {unknown[0]!r} is no field: there are {', '.join(names)}")
+            raise ValueError(f"{where}: {unknown[0]!r} is not a field: there are {', '.join(names)}")
         if each.get("rule") not in RULES:
             raise ValueError(f"{where}: there is no rule {each.get('rule')!r}")
         if not str(each.get("reason") or "").strip():
@@ -96,7 +96,7 @@ def suppressed(
     entries: Sequence[Entry],
     subjects: Sequence[tuple[Subject, Spot]],
 ) -> list[Located]:
-    """The findings, with who suppressed them, and what is wrong with the suppressions themselves."""
+    """The findings, with what suppressed them, and what is wrong with the suppressions themselves."""
     told = [each._replace(suppressed=_by(each, comments, entries)) for each in findings]
     told += [_about_comment(each) for each in comments if each.problem]
     for comment in comments:

@@ -188,7 +188,7 @@ class PodImageManager:
         self._note_substitute(pod, container, name, image)
 
     def _note_substitute(self, pod: Pod, container: Container, name: str, image: Image) -> None:
-        """Nobody shall take a substitute for the image that was asked for."""
+        """A substitute must not be taken for the image that was asked for."""
         if SUBSTITUTE_FOR not in image.annotations:
             return
         substitute = image.repo_tags[0] if image.repo_tags else image.id

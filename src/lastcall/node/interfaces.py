@@ -217,7 +217,7 @@ class DialError(Exception):
 
 
 class RPCError(Exception):
-    """A server's answer that is no success. `code` is gRPC's name of it (`NotFound`), the text is the server's."""
+    """A server's answer that is not a success. `code` is gRPC's name of it (`NotFound`), the text is the server's."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

@@ -240,7 +240,7 @@ class Kubelet:
             self.parts.workers.update_pod(UpdatePodOptions(UpdateType.SYNC, pod))
 
     def _handle_mirror(self, mirror: Pod) -> None:
-        """A mirror is no Pod of its own: its static Pod has another look at it, and its status is written to it."""
+        """A mirror is not a Pod of its own: its static Pod has another look at it, and its status is written to it."""
         self.parts.pods.add_pod(mirror)
         pod = self._sync_static_pod_of(mirror)
         if pod is not None:

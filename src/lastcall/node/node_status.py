@@ -47,8 +47,8 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686"
 class NodeConfig:
     """`kubernetes_version` like `1.36`; `capacity` and `allocatable` are quantities as text.
 
-    `boot_id` is another one after each start of the cluster, "" for the machine's own; `system_uuid` stays the same for
-    ever, "" for one that nobody has seen before.
+    `boot_id` is another one after each start of the cluster, "" for the machine's own; `system_uuid` stays the same
+    forever, "" for one that nobody has seen before.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """Every call to the runtime has a deadline (cri-client pkg/remote_runtime.go).
 
-A runtime that does not answer must hold a Pod's worker for minutes at most, not for ever. StopContainer's own deadline
+A runtime that does not answer must hold a Pod's worker for minutes at most, not forever. StopContainer's own deadline
 is `stopping/kill_container.py`'s; exec, attach and port-forward are streams and end by themselves.
 """
 

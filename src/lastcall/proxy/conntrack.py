@@ -1,6 +1,6 @@
 """UDP flows that the kernel still translates to an endpoint which no longer serves.
 
-A UDP client that goes on sending from one port stays in its flow for ever, and the rules are asked for new flows only.
+A UDP client that goes on sending from one port stays in its flow forever, and the rules are asked for new flows only.
 Source: pkg/proxy/conntrack/cleanup.go:CleanStaleEntries. TCP connections are never touched.
 """
 

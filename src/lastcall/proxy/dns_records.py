@@ -39,7 +39,7 @@ class Record:
 class Answer:
     """`exists` False: there is no such name (NXDOMAIN). A name without records of the type asked for has none.
 
-    `forward` is a name outside of the cluster that the answer goes on with (the target of a CNAME), "" for none.
+    `forward` is a name outside of the cluster that the answer continues with (the target of a CNAME), "" for none.
     """
 
     records: tuple[Record, ...] = ()

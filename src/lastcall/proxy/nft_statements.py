@@ -146,7 +146,7 @@ def _within(field: str, offset: int, network: str, outside: bool) -> Statement:
 
 
 def saddr_not_local() -> Statement:
-    """The source is no address of this network namespace."""
+    """The source is not an address of this network namespace."""
     load = _expression("fib", _be32(1, _FIRST), _be32(2, 3), _be32(3, 1))
     return Statement("fib saddr type != local", load + _compare(True, struct.pack("=I", 2)))
 

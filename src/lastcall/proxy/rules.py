@@ -1,4 +1,4 @@
-"""Services, their endpoints and the node → what shall happen to a connection. Pure.
+"""Services, their endpoints and the node → what happens to a connection. Pure.
 
 Source: pkg/proxy/nftables/proxier.go:syncProxyRules, pkg/proxy/serviceport.go (UsesClusterEndpoints,
 UsesLocalEndpoints). Two kinds of sources are told apart: *inside* (Pods and the node itself) and *outside*. With
@@ -33,7 +33,7 @@ class Frontend:
     """An address and port that the node answers for.
 
     `outside` is None when outside sources are treated as inside ones. `masquerade`: the endpoint sees this node as the
-    source, for the answer has to come back this way. `source_ranges`: others are dropped; () for everybody.
+    source, because the answer has to come back this way. `source_ranges`: others are dropped; () for everybody.
     """
 
     address: str

@@ -106,5 +106,5 @@ class RecordingSink:
 
 def _backend(value: SetValue) -> Backend:
     if not isinstance(value, tuple):
-        raise TypeError(f"{value!r} is no endpoint")
+        raise TypeError(f"{value!r} is not an endpoint")
     return value

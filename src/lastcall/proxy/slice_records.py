@@ -114,7 +114,7 @@ class SliceRecords:
 
 
 def _endpoints(slice_: EndpointSlice | None) -> dict[tuple[str, str], _Conditions]:
-    """(Pod uid, address) → ready, serving, terminating; endpoints that are no Pods have no story."""
+    """(Pod uid, address) → ready, serving, terminating; endpoints that are not Pods have no story."""
     found: dict[tuple[str, str], _Conditions] = {}
     for endpoint in (slice_ or {}).get("endpoints") or ():
         uid = (endpoint.get("targetRef") or {}).get("uid")

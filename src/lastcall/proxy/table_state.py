@@ -1,8 +1,8 @@
 """What stands in the table now, who asked for it, and the transaction from there to what is wanted. Pure.
 
 Several owners may ask for the same thing (endpoints shared by Services, a set for n endpoints): it stays until the
-last one has gone. When two want different values under one key (two Services with one externalIP and port), who came
-first has it, and the other one when that is gone.
+last one has gone. When two want different values under one key (two Services with one externalIP and port), the one
+that came first has it, and the other one when that is gone.
 """
 
 from collections.abc import Hashable, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""What the proxy knows: Services, slices and its Node, as far as the news has come. Answers rules. Pure."""
+"""What the proxy knows: Services, slices and its Node, by the news that has come. Answers rules. Pure."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ _COMPARED = (
 
 
 def _key(spec: PodSpec, namespace: str, labels: dict[str, str]) -> bytes:
-    """Equal for Pods that ask for the same. The node a Pod runs on is no wish, so it is left out."""
+    """Equal for Pods that ask for the same. The node a Pod runs on is not a wish, so it is left out."""
     content: list[object] = [
         [each.get("resources"), each.get("restartPolicy"), each.get("ports")]
         for each in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))

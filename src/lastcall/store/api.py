@@ -111,7 +111,7 @@ class Store(Protocol):
     ) -> tuple[list[Entry], int, int]:
         """Entries under `prefix` with key > `start`, in key order: (entries, revision of the snapshot, how many more).
 
-        `limit` 0 is no limit; `revision` 0 is now. Raises `Compacted`.
+        `limit` 0 means no limit; `revision` 0 is now. Raises `Compacted`.
         """
         ...
 

@@ -233,7 +233,7 @@ def _create_private(path: str) -> None:
 
 
 def _damaged(path: str, what: str) -> StoreError:
-    return StoreError(f"{path}: is no store of lastcall, or is damaged ({what}); move it away to begin anew")
+    return StoreError(f"{path}: is not a store of lastcall, or is damaged ({what}); move it away to begin anew")
 
 
 def _opening_failed(path: str, error: Exception) -> StoreError:

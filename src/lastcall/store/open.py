@@ -23,7 +23,7 @@ async def open_store(
 ) -> SQLiteStore:
     """The store in the SQLite file `path`, which is created with mode 0600 when it is missing (its directory is not).
 
-    An older version of the file is migrated. Raises StoreError for a newer one, for a file that is no store, for one
+    An older version of the file is migrated. Raises StoreError for a newer one, for a file that is not a store, for one
     that another process has open, and when the file system refuses. `history` and `history_bytes` as in `Index`,
     `most_bytes` and `reserve` as in `Log`.
     """

@@ -13,7 +13,7 @@ from contextlib import suppress
 RESERVE_BYTES = 32 << 20
 """More than a checkpoint of the largest write-ahead log may add to the file (`log.py`: 16 MB and a group)."""
 LEAST_BYTES = 1 << 20
-"""So much must be free besides before a full store takes everything again."""
+"""How much more must be free before a full store takes everything again."""
 
 CREATION = 1 << 62
 """The growth of a new object, whatever its size; that of a deletion is `DELETION`."""

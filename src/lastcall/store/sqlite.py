@@ -32,7 +32,7 @@ GROUP_BYTES = 4 << 20
 GROUP_BYTES_WHEN_FULL = 1 << 18
 """A group is at most this large (one write always fits)."""
 TRIM_ROWS = 250
-"""So many rows wait to be dropped from the file together."""
+"""How many rows wait to be dropped from the file together."""
 SLOW_SECONDS = 1.0
 """A group that takes longer is worth a warning, as etcd's is."""
 

@@ -54,7 +54,7 @@ class Value:
         """The JSON."""
         value = self._encoded
         if value is None:
-            # A copy, for what orjson gives keeps the buffer it was written in: 8 KiB for 3 KiB of a Pod.
+            # A copy, because what orjson gives keeps the buffer it was written in: 8 KiB for 3 KiB of a Pod.
             value = self._encoded = bytes(memoryview(orjson.dumps(self.object)))
             if isinstance(self.object, Decoded):
                 self._object, self.object, self.guesses = ref(self.object), None, 0

@@ -73,7 +73,7 @@ class SocketStream:
 
 
 class _TakenOver(asyncio.StreamReaderProtocol):
-    """Tells the HTTP server of the end too, which otherwise would remember the connection for ever."""
+    """Tells the HTTP server of the end too, which otherwise would remember the connection forever."""
 
     def __init__(self, reader: asyncio.StreamReader, before: asyncio.BaseProtocol) -> None:
         super().__init__(reader)

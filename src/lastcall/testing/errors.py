@@ -14,7 +14,7 @@ class InvalidManifest(LastcallError):
 
 
 class NotReady(LastcallError):
-    """What was waited for did not become Ready; the text tells of its Pods, their Events and what they printed."""
+    """What was waited for did not become Ready; the text reports its Pods, their Events and what they printed."""
 
 
 class StillThere(LastcallError):

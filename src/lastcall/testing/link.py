@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __tracebackhide__ = True  # pytest shows the caller's line
 
 SETTLE_SECONDS = 2.0
-"""So long the last records of an end may take to arrive, on a machine that is very busy."""
+"""How long the last records of an end may take to arrive, on a machine that is very busy."""
 _LOOK_SECONDS = 0.03
 
 

@@ -94,7 +94,7 @@ def lastcall_cluster(request: pytest.FixtureRequest) -> "Iterator[Cluster]":
 
 @pytest.fixture
 def lastcall_namespace(request: pytest.FixtureRequest, lastcall_cluster: "Cluster") -> "Iterator[Namespace]":
-    """A new namespace of the cluster, removed after the test. When the test fails, its report tells of the Pods."""
+    """A new namespace of the cluster, removed after the test. When the test fails, its report describes the Pods."""
     grace = str(request.config.getini("lastcall_namespace_grace")).strip()
     with lastcall_cluster.temporary_namespace(grace=int(grace) if grace else None) as namespace:
         yield namespace

@@ -57,7 +57,7 @@ def build_ending(
     kubernetes_version: str,
     by_id: Mapping[str, Record],
 ) -> Ending:
-    """The story of one Pod. `records` are the Pod's own, sorted by time; `deaths` tell of the cluster's processes,
+    """The story of one Pod. `records` are the Pod's own, sorted by time; `deaths` report the cluster's processes,
     and of those that were started again; `by_id` has all records, those about its owners too."""
     if not pod.containers:
         pod = _merged(pod, facts_from_records(pod.uid, records))
@@ -168,7 +168,7 @@ def _outcome(containers: Sequence[ContainerEnding], earlier: Sequence[ContainerE
         return "killed"
     if ends and any(c.started and c.exit_code is None for c in containers):
         return "unknown"
-    # An init container that is tried again until it succeeds waits for something: that is no crash.
+    # An init container that is tried again until it succeeds waits for something: that is not a crash.
     runs = [c for c in earlier if c.kind != "init"]
     killed = any(c.ended_by == "itself" and c.sigkilled for c in runs)
     if killed or any(c.failed_by_itself for c in [*last, *runs]):

@@ -64,7 +64,7 @@ RULES: dict[str, str] = {
     # owners
     "daemon_controller.go:podsShouldBeOnNode": (
         "A DaemonSet keeps one Pod on every node that fits. Pods on other nodes, surplus ones and ended ones go, and "
-        "in an update old ones as far as maxUnavailable or maxSurge allow."
+        "in an update old ones within maxUnavailable and maxSurge."
     ),
     "stateful_set_control.go:updateStatefulSet": (
         "A StatefulSet does one thing at a time: it fills the ordinals upwards, removes those beyond its size and old "
@@ -86,7 +86,7 @@ RULES: dict[str, str] = {
         "suspended. Surplus ones are deleted and do not count as failed."
     ),
     "rolling.go:reconcileOldReplicaSets": (
-        "A rollout makes the old ReplicaSets smaller, as far as maxUnavailable allows: Pods that are not Ready first, "
+        "A rollout makes the old ReplicaSets smaller, within maxUnavailable: Pods that are not Ready first, "
         "then as many as new ones have become available."
     ),
     "sync.go:scale": (

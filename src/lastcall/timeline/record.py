@@ -1,4 +1,4 @@
-"""Records: one fact each, with who saw it, when, and by which Kubernetes rule it happened.
+"""Records: one fact each, with the process that saw it, when, and by which Kubernetes rule it happened.
 
 Standard library only: the shim writes records too.
 """

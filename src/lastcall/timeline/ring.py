@@ -76,7 +76,7 @@ class Ring:
         self._counters = memoryview(self._map)[:_HEADER].cast("Q")
         self.capacity = self._counters[_CAPACITY_AT]
         if self._counters[_MAGIC_AT] != _MAGIC or self.capacity != size - _HEADER:
-            raise ValueError(f"fd {fd} is no record ring")
+            raise ValueError(f"fd {fd} is not a record ring")
 
     @classmethod
     def create(cls, name: str, wake_fd: int = -1, capacity: int = CAPACITY) -> Ring:
@@ -208,7 +208,7 @@ class RingRecorder:
                 payload = _encode(fields)
             reason = f"{len(payload)} bytes are too long for a record"
         except (TypeError, ValueError, RecursionError) as error:
-            payload, reason = b"", f"the facts are no JSON: {error}"
+            payload, reason = b"", f"the facts are not JSON: {error}"
         if payload and len(payload) <= self._ring.largest:
             return payload
         fields[8] = {"omitted": reason}

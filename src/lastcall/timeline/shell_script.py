@@ -1,4 +1,4 @@
-"""What a shell that is PID 1 was given to do, as far as its command line shows it: what helps its program goes by that.
+"""What a shell that is PID 1 was given to do, by its command line: what helps its program goes by that.
 
 A shell can be replaced (`exec`) by the last command of a list. It waits for all commands of a pipeline, and it is
 itself what loops, or what waits for its background jobs (POSIX.1, Shell Command Language 2.9). Pure.

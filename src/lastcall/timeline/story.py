@@ -13,7 +13,7 @@ from lastcall.timeline.record import Record
 Outcome = Literal["graceful", "killed", "crashed", "restarted", "hookFailed", "unknown"]
 """
 crashed: a container ended by itself with a failure before anything was to end. restarted: a probe failed, and the node
-ended a container for it. Both tell of the time before the DELETE, and what came after it is no worse than hookFailed.
+ended a container for it. Both report the time before the DELETE, and what came after it is no worse than hookFailed.
 graceful: every container ended by itself or on its stop signal. killed: one was ended by SIGKILL. hookFailed: nothing
 was killed, but a preStop hook failed or outlived its time. unknown: how a container ended was not seen.
 """
@@ -164,7 +164,7 @@ class ContainerEnding:
 
     @property
     def failed_by_itself(self) -> bool:
-        """A crash: nothing told it to stop, nobody killed it, and it was no success."""
+        """A crash: nothing told it to stop, nobody killed it, and it was not a success."""
         return self.ended_by == "itself" and bool(self.exit_code) and self.killed_by is None
 
     @property

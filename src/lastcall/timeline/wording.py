@@ -114,7 +114,7 @@ def _endpoint_rules_written(facts: Facts) -> Words:
     if received and not receives:
         return Words(f"{facts.get('node')}: no new connections any more, {where}", STEP, "endpoint")
     if receives and not facts.get("ready"):
-        text = f"{facts.get('node')}: new connections still go there, for no other endpoint is ready, {where}"
+        text = f"{facts.get('node')}: new connections still go there, because no other endpoint is ready, {where}"
         return Words(text, STEP, "endpoint")
     if receives and not received:
         return Words(f"{facts.get('node')}: new connections go there, {where}", STEP, "endpoint")

@@ -369,7 +369,7 @@ def _is_too_early(outcome: Outcome, life: PodLife | None, answers: Mapping[str, 
 
 def _answers_too_early(outcome: Outcome, life: PodLife | None, answers: Mapping[str, float]) -> bool:
     """Whether a Pod that was Ready, and that nothing had ended, answered with an error and with nothing better before:
-    the first good answer of the same Pod came after it. One that never had a good answer is no slow start."""
+    the first good answer of the same Pod came after it. One that never had a good answer is not a slow start."""
     if outcome.lost != "5xx" or life is None or life.ready is None:
         return False
     ended = life.signalled is not None and outcome.finished + SKEW_SECONDS >= life.signalled

@@ -26,7 +26,7 @@ Verdict = Literal["nothing lost", "requests lost", "inconclusive"]
 @dataclass(frozen=True, slots=True)
 class Advice:
     """`patch` is a strategic merge patch for the owner of the Pods, {} when no manifest can help. `saves` is how many
-    of the lost requests it is for, `id` their cause in the catalogue. `refused`: why what was meant is no patch for
+    of the lost requests it is for, `id` their cause in the catalogue. `refused`: why what was meant is not a patch for
     this owner."""
 
     id: str
@@ -149,7 +149,7 @@ def _unmeasured(account: Account) -> str:
     longest = max(max(each.held_up, each.sent - each.planned) for each in account.unmeasured)
     count = len(account.unmeasured)
     what = "1 request was" if count == 1 else f"{count} requests were"
-    return f"{what} not measured, for the load generator itself was held up for {longest:.1f} s"
+    return f"{what} not measured, because the load generator itself was held up for {longest:.1f} s"
 
 
 def _advice(
@@ -305,7 +305,7 @@ def _sleep_before_stop(
 
 def _replaced(lives: Sequence[PodLife]) -> list[PodLife]:
     """The Pods that another one could stand in for when they were told to stop. With none the rules go on naming one
-    that ends: how long they do is no lag, and no hook changes it."""
+    that ends: how long they do is not a lag, and no hook changes it."""
     ended = [life for life in lives if life.signalled is not None]
     return [
         life
@@ -337,7 +337,7 @@ def _hooks_patch(owner: dict[str, Any], hooks: dict[str, WaitingHook], grace: in
 
 
 def only_sleeps(owner: dict[str, Any]) -> bool:
-    """Whether the hooks of the containers that serve, as far as there are any, do nothing but wait."""
+    """Whether the hooks of the containers that serve, if there are any, do nothing but wait."""
     return all(own_sleep(each) is not None for each in _serving(owner["spec"]["template"]["spec"]))
 
 
@@ -464,7 +464,7 @@ def _never_fewer(count: int, owner: dict[str, Any], disrupt: str) -> Advice:
 
 def _for_one_pod(spec: dict[str, Any]) -> str:
     """What two Pods may not have at the same time, "" for nothing: a port of the node; and a claim, where the update
-    ends the old Pod first (Recreate), for that is mostly why it does."""
+    ends the old Pod first (Recreate), because that is mostly why it does."""
     pod = spec["template"]["spec"]
     ports = [port["hostPort"] for each in pod["containers"] for port in each.get("ports") or () if port.get("hostPort")]
     if ports:

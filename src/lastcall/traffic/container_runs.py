@@ -8,12 +8,12 @@ from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
 
 SKEW_SECONDS = 0.01
-"""A record is written a moment after what it tells of; what a client sees may lie between."""
+"""A record is written a moment after what it reports; what a client sees may lie between."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A container that serves ended, and its Pod lived on. `restarted` None: it was not started again, as far as seen.
+    """A container that serves ended, and its Pod lived on. `restarted` None: it was not seen to start again.
 
     `stop` is when the node sent the stop signal (a liveness or startup probe had failed), None: the container ended by
     itself."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from lastcall.traffic.outcome import Kind, Outcome
 
 SLOW_START_SECONDS = 30.0
-"""So long Pods without a readiness probe may take until they answer: they were marked Ready as soon as they ran."""
+"""How long Pods without a readiness probe may take until they answer: they were marked Ready as soon as they ran."""
 ENOUGH = 3
 """Lost requests of a kind, from which on it counts as one that nobody answers."""
 

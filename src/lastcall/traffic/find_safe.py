@@ -23,9 +23,9 @@ class MeasuredEnd:
     """How the Pods of one run ended, in seconds: for each time the Pod for which it was worst.
 
     `to_hook`: DELETE → its preStop hook (or its stop signal, without one) began. `to_term`: DELETE → stop signal.
-    `accepts`: stop signal → the last moment at which a new connection was surely served. `drains`: stop signal → exit.
-    `own_lag`: what a change of endpoints took by itself, without the delays that were asked for. `killed`: the grace
-    period ended a container, so nobody knows how long it would have drained.
+    `accepts`: stop signal → the last moment at which a new connection was certainly served. `drains`: stop signal →
+    exit. `own_lag`: what a change of endpoints took by itself, without the delays that were asked for. `killed`: the
+    grace period ended a container, so nobody knows how long it would have drained.
     """
 
     to_hook: float

@@ -2,7 +2,7 @@
 
 Three ways in which a late change of endpoints loses requests. A new connection is sent to a Pod that listens no more:
 every kind, for all of them open connections. A request was begun so late that it is under way when the Pod stops, and
-the application leaves without answering it; or the application goes on with it, and the grace period ends before.
+the application leaves without answering it; or the application continues with it, and the grace period ends before.
 A request on a connection that is already open is not sent anywhere by the rules of endpoints: no lag of theirs loses
 it. Whether a Pod's end does is a matter of what the application says on such a connection.
 """

@@ -23,8 +23,8 @@ class PodLife:
     written when it has been sent, and an application may have acted on it by then. `killed`: one was ended by SIGKILL.
     `never_accepted` and `unread` are connections that the kernel had taken for it when it exited, as last seen: those
     that it never accepted, and those with data that it had not read; None where nobody looked.
-    `pauses`: from when to when between `routed` and `unrouted` no rule named it, for it was not ready. `probed`: when a
-    readiness probe that connects to the port of the requests first succeeded, so it listened.
+    `pauses`: from when to when between `routed` and `unrouted` no rule named it, because it was not ready. `probed`:
+    when a readiness probe that connects to the port of the requests first succeeded, so it listened.
     """
 
     uid: str
@@ -46,7 +46,7 @@ class PodLife:
     pauses: list[tuple[float, float]] = field(default_factory=list)
     outages: list[Outage] = field(default_factory=list)
     named_by: dict[str, None] = field(default_factory=dict)
-    """Nodes whose rules name it, as far as the records were read."""
+    """Nodes whose rules name it, by the records read so far."""
     nodes: set[str] = field(default_factory=set)
     """Nodes whose rules have named it."""
     behind: dict[str, float] = field(default_factory=dict)
@@ -140,7 +140,7 @@ def seconds(record: Record) -> float:
 
 
 def pod_lives(records: Iterable[Record], port: int | None = None, declared: Collection[str] = ()) -> list[PodLife]:
-    """Of every Pod that the records tell of, in order of appearance.
+    """Of every Pod that the records report, in order of appearance.
 
     Requests go to the containers that were `declared` to have the port, else to those seen to listen on `port`; else
     to any of them."""

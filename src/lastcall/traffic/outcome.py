@@ -1,8 +1,8 @@
 """What became of one request, stream or WebSocket. Pure.
 
 `Lost` are the classes of a request that its client did not get a good answer to. A connection that the server closed
-while it was idle is no loss: no request was on it. `Moved` are the classes of those that a well-behaved client carries
-on elsewhere without anything lost, because the server said goodbye: told, and never counted as lost.
+while it was idle is not a loss: no request was on it. `Moved` are the classes of those that a well-behaved client
+carries on elsewhere without anything lost, because the server said goodbye: told, and never counted as lost.
 """
 
 from dataclasses import dataclass, fields

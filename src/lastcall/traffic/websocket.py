@@ -21,7 +21,7 @@ and IANA's registry)."""
 CROSSING_SECONDS = 0.25
 """A message that was sent so shortly before the server's close frame came may have crossed it."""
 CLOSE_SECONDS = 2.0
-"""How long the answer to the client's own close frame is waited for; not to get it is no loss."""
+"""How long the answer to the client's own close frame is waited for; not to get it is not a loss."""
 
 
 async def hold(

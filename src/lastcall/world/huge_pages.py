@@ -62,7 +62,7 @@ def own_pages(huge: int) -> list[int]:
 
 
 def private_areas(maps: Iterable[str], huge: int) -> Iterator[tuple[int, int]]:
-    """(start, end), in whole pages of `huge` bytes, of memory that is no file's, by /proc/PID/maps."""
+    """(start, end), in whole pages of `huge` bytes, of memory that is not a file's, by /proc/PID/maps."""
     for line in maps:
         head = _HEAD.match(line)
         if head is not None:

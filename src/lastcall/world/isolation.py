@@ -61,7 +61,7 @@ def filters(machine: Machine) -> Need:
 
 
 def privileges(machine: Machine) -> Need:
-    """Capabilities, no_new_privs and the settings of the machine: the same everywhere but for who root is."""
+    """Capabilities, no_new_privs and the settings of the machine: the same everywhere, except that root differs."""
     kept = "14 capabilities by default, of the cluster's user namespace; no_new_privs as asked for"
     settings = "read-only in containers"
     if machine.uid == 0:

@@ -300,7 +300,7 @@ def set_process_name(name: str) -> None:
 def default_internal_signals() -> None:
     """Put the C library's own signals 32 and 33 back to their defaults, which no library call can.
 
-    glibc's posix_spawn leaves them ignored in the child, and that would be inherited for ever.
+    glibc's posix_spawn leaves them ignored in the child, and that would be inherited forever.
     """
     for number in (32, 33):
         _call(

@@ -77,7 +77,7 @@ class _Field:
 
     def read(self, value: Any) -> Any:
         """The value as the message has it. Raises WrongMessage for another kind, with what was expected."""
-        # Not isinstance: JSON's true is no number.
+        # Not isinstance: JSON's true is not a number.
         kind = type(value)
         if self.kinds and kind not in self.kinds:
             raise WrongMessage(f"{self.wire} has to be {self.said}, not {_show(value)}")
@@ -163,7 +163,7 @@ class Message:
     def read(cls, fields: Mapping[str, Any], *, newer: bool = False) -> Self:
         """The message of a JSON object. Raises WrongMessage.
 
-        `newer`: fields that are not known are passed over, for the other end may be a newer lastcall.
+        `newer`: fields that are not known are passed over, because the other end may be a newer lastcall.
         """
         shape = cls._shape or shape_of(cls)
         values: dict[str, Any] = {}

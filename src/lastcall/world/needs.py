@@ -279,7 +279,7 @@ def _container_fix(machine: Machine) -> str:
 
 
 def kernel_version(release: str) -> tuple[int, int]:
-    """`6.1.0-18-amd64` → (6, 1); (0, 0) for what is no version."""
+    """`6.1.0-18-amd64` → (6, 1); (0, 0) for what is not a version."""
     major, _, rest = release.partition(".")
     digits = ""
     for character in rest:

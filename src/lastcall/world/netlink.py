@@ -261,7 +261,7 @@ class NetlinkSocket:
                     return
 
     def widen(self, size: int) -> int:
-        """Let up to `size` bytes be sent at once, as far as the kernel allows it; answers how many may be."""
+        """Let up to `size` bytes be sent at once, if the kernel allows it; answers how many may be."""
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, size)
         except PermissionError:  # in a user namespace: no more than net.core.wmem_max

@@ -214,7 +214,7 @@ def _try_everything(report: _Report) -> None:
 
 
 def _install_filter() -> None:
-    """In a child, for it stays: a filter that allows everything."""
+    """In a child, because it stays: a filter that allows everything."""
     pid = os.fork()
     if pid == 0:
         code = errno.EIO

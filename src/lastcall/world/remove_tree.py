@@ -1,8 +1,8 @@
 """Removing a directory tree that somebody hostile has filled.
 
 No link is followed, no mount is entered, however deep the tree is neither the stack nor the descriptors run out, and
-directories that their owner made unreadable are no obstacle. Only the one directory is looked into at a time: what it
-holds of directories is moved up to the top first.
+directories that their owner made unreadable are not an obstacle. Only the one directory is looked into at a time: what
+it holds of directories is moved up to the top first.
 """
 
 import errno
@@ -63,7 +63,7 @@ def _move(name: str, directory: int, target: str, top: int, path: str) -> None:
 
 
 def _remove_files(directory: int) -> list[str]:
-    """Remove what is no directory; answer the names of those."""
+    """Remove what is not a directory; answer the names of those."""
     with os.scandir(directory) as entries:
         names = [entry.name for entry in entries]
     return [name for name in names if not _unlink(name, directory)]

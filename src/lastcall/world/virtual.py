@@ -149,7 +149,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             if not scheduled:
                 raise VirtualDeadlockError(_describe(self))
             # Round up, so that `time()` is never short of the timer that is due. The product may itself be rounded
-            # down; whoever then re-arms for the rest would do so for ever in a world where no time passes.
+            # down; whoever then re-arms for the rest would do so forever in a world where no time passes.
             when = scheduled[0].when()
             self._virtual_ns = max(self._virtual_ns, -int(-when * 1e9 // 1))
             while self._virtual_ns / 1e9 < when:

@@ -11,7 +11,7 @@ key, and told; then the key backs off and everything else goes on. Cancellation,
         walls.caught("informer pods", key, error)
 
 `Turn` is the same as a context manager, `guarded` for a coroutine that is a turn of its own, `keep_running` for a loop
-that is to go on for ever.
+that is to go on forever.
 
 Walls stand where a role's main has put them up (`stand`). Elsewhere, in the virtual world and in tests above all,
 `caught` raises again, so that a bug is seen; a test that wants them says `with standing() as faults:`.

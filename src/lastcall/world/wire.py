@@ -36,7 +36,7 @@ _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 class WireError(Exception):
-    """The other side sent what is no message."""
+    """The other side sent what is not a message."""
 
 
 def encode(fields: Fields) -> bytes:
@@ -172,7 +172,7 @@ class Frames:
     def receive(self) -> list[tuple[Fields, tuple[bytes, ...], tuple[int, ...]]] | None:
         """Every whole message that has arrived, with its attachments and fds; None when the other side has closed.
 
-        Raises WireError for what is no frame, OSError.
+        Raises WireError for what is not a frame, OSError.
         """
         closed = False
         while True:

@@ -107,7 +107,7 @@ def test_a_port_whose_connect_nobody_answered_leads_to_the_gone_pod_until_that_i
 
 def test_a_udp_flow_leaves_an_endpoint_that_is_gone(seen: dict[str, Any]) -> None:
     first, second = seen["pods"][:2]
-    assert seen["UDP"] == [first, first, second], "without being forgotten it would stay for ever"
+    assert seen["UDP"] == [first, first, second], "without being forgotten it would stay forever"
     assert (seen["UDP forgotten"], seen["UDP kept"]) == (1, 0)
 
 

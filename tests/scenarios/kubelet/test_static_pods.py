@@ -206,7 +206,7 @@ def test_static_pods_start_and_end_without_an_api_server() -> None:
         (b"[" * 5000, "nested too deeply"),
         (manifest(uid="../../etc"), "metadata.uid"),
         (manifest("Bad_Name"), "metadata.name"),
-        ("it is no regular file", "no regular file"),
+        ("it is not a regular file", "not a regular file"),
     ],
 )
 def test_a_bad_file_is_named_and_the_others_run(content: Any, why: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -22,7 +22,7 @@ AGAIN_ON_42 = {
 
 
 def by_attempt(**programs: list[Program]) -> Any:
-    """Each container's program by its restart count; the last one for ever."""
+    """Each container's program by its restart count; the last one forever."""
 
     def find(config: ContainerConfig, sandbox: PodSandboxConfig) -> Program:
         own = programs[config.metadata.name]

@@ -2,12 +2,12 @@
 
 | what | then |
 |---|---|
-| a request whose path ends with `/hang` | the API server's callback runs for ever |
+| a request whose path ends with `/hang` | the API server's callback runs forever |
 | a request whose path ends with `/hang-in-c` | in C, which never comes back to Python |
-| a request whose path ends with `/sleep` | it sleeps for ever in one system call |
+| a request whose path ends with `/sleep` | it sleeps forever in one system call |
 | a request whose path ends with `/slow` | 4 s of processor time |
-| a Job with the name `poison` | the Job controller's turn runs for ever |
-| a Pod with the name `poison`, the first time | the kubelet's callback runs for ever |
+| a Job with the name `poison` | the Job controller's turn runs forever |
+| a Pod with the name `poison`, the first time | the kubelet's callback runs forever |
 """
 
 import importlib.util

@@ -325,7 +325,7 @@ def test_a_file_suppresses_what_it_names():
         ("suppressions: [{rule: budgetNeverAllows}]", "give a reason"),
         ("suppressions: [{rule: budgetNeverAllows, reason: '  '}]", "give a reason"),
         ("suppressions: [{rule: nope, reason: x}]", "there is no rule 'nope'"),
-        ("suppressions: [{rule: budgetNeverAllows, reason: x, kind: y}]", "'kind' is no field"),
+        ("suppressions: [{rule: budgetNeverAllows, reason: x, kind: y}]", "'kind' is not a field"),
         ("suppressions: [7]", "must be an object"),
         ("rules: []", "must have a list"),
         ("a: [", "accepted.yaml:2"),

@@ -81,5 +81,5 @@ def sent(late: float) -> Outcome:
 
 def test_a_generator_that_was_late_says_so_and_one_that_was_not_does_not() -> None:
     (note,) = of_load([sent(0.001)] * 95 + [sent(0.29)] * 5)
-    assert "5 % of the requests were sent 50 ms or more after their time, the latest 290 ms" in note.text
+    assert "5 % of the requests were sent 50 ms or more too late, the latest 290 ms" in note.text
     assert not list(of_load([sent(0.001)] * 999 + [sent(0.29)])) and not list(of_load([]))

@@ -42,7 +42,7 @@ def test_the_name_of_the_file_says_how_unless_an_option_does(tmp_path, name, out
 
 @pytest.mark.parametrize("name", ["story.pdf", "a.yaml", "a.html.gz"])
 def test_a_name_that_no_story_has_is_an_error_that_says_which_there_are(tmp_path, name):
-    with pytest.raises(click.UsageError, match=r"no story is told as \.\w+: use \.html, \.json"):
+    with pytest.raises(click.UsageError, match=r"\.\w+ is not a format of reports: use \.html, \.json"):
         options(output_file=tmp_path / name)
     assert options(output_file=tmp_path / name, output="html").output == "html"
 
@@ -78,7 +78,7 @@ def test_with_a_file_stdout_has_the_text_as_always(new_cluster, pod_file, capsys
     assert run_manifests(load_manifests([str(pod_file)]), made, lambda _: new_cluster()) == 0
     out, err = capsys.readouterr()
     assert "default/web ended gracefully" in out
-    assert f"The story is in {path}" in err
+    assert f"Report written to {path}" in err
     assert path.read_text().startswith("<!doctype html>")
     assert [each.name for each in path.parent.iterdir()] == ["story.html"]
     assert stat.S_IMODE(path.stat().st_mode) & 0o111 == 0

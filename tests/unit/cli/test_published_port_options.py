@@ -13,7 +13,7 @@ from lastcall.cli.up import published_text, up
         (["--publish", "0.0.0.0:8080:svc/web:80"], "published on loopback only"),
         (
             ["--publish", "8080:svc/a:80", "--publish", "localhost:8080:svc/b:80"],
-            "127.0.0.1:8080 is to be published twice",
+            "127.0.0.1:8080 is published twice",
         ),
     ],
 )

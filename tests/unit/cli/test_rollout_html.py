@@ -102,7 +102,7 @@ def test_a_pod_without_a_hook_has_no_bar_of_one_and_no_key_to_it() -> None:
 
 
 def test_what_was_not_simulated_how_long_answers_took_and_the_limits_are_on_the_page() -> None:
-    note = Note("ingressIgnored", "Ingress shop", "Ingress shop is kept and no ingress controller acts on it")
+    note = Note("ingressIgnored", "Ingress shop", "Ingress shop is kept but no ingress controller acts on it")
     drained = result(notes=(note,), disrupt="drain", node="node-1", nodes=2)
     page = html_page([drained, result(run=2)], Thresholds(MaxLost(1)))
     assert "Ingress shop is kept" in page and "drain of node-1 (of 2 nodes) under load" in page

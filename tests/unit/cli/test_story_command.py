@@ -175,7 +175,7 @@ def test_a_pod_that_runs_and_was_restarted_by_its_liveness_probe_has_a_story(tel
     status, out, _ = tell("slow")
     assert status == 3
     out = " ".join(out.split())
-    assert "The kubelet restarted app" in out and "for its livenessProbe failed" in out
+    assert "The kubelet restarted app" in out and "because its livenessProbe failed" in out
     assert "If it starts slowly, a startupProbe with the same check" in out
     (pod,) = json.loads(tell("slow", "--output", "json")[1])["pods"]
     assert pod["outcome"] == "restarted"
@@ -219,7 +219,7 @@ def test_all_of_them_fit_in_one_page(tell, tmp_path):
     assert status == 3
     assert "3 Pods: 1 killed, 1 still ending, 1 ended gracefully" in (tmp_path / "all.html").read_text()
     assert "default/web was killed" in out
-    assert "The story is in" in err
+    assert "Report written to" in err
 
 
 def test_a_list_needs_no_file(tell, tmp_path):

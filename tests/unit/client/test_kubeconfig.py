@@ -133,7 +133,7 @@ CLUSTER = "clusters: [{name: c, cluster: {server: 'https://h:1'}}]\n"
         ("current-context: x", "context 'x' does not exist; there are: none"),
         ("current-context: x\ncontexts: [{name: y, context: {}}]", "there are: y"),
         ("current-context: x\ncontexts: [{name: x, context: {cluster: c}}]", "cluster 'c' does not exist"),
-        ("current-context: x\ncontexts: [7]", "an entry that is no mapping"),
+        ("current-context: x\ncontexts: [7]", "an entry that is not a mapping"),
         (
             "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\nclusters: [{name: c, cluster: {}}]",
             "server is None: must be a URL",

@@ -271,6 +271,6 @@ def test_a_tunnel_through_the_proxy(answer: bytes, error: str) -> None:
 def test_a_host_name_cannot_smuggle_a_header() -> None:
     server = socket.create_server(("127.0.0.1", 0))
     environ = {"HTTPS_PROXY": f"http://127.0.0.1:{server.getsockname()[1]}"}
-    with pytest.raises(DialOutError, match="is no host name"):
+    with pytest.raises(DialOutError, match="is not a host name"):
         dial_out("r.example\r\nX: y", 443, tls=True, environ=environ)
     server.close()

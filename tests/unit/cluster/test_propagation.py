@@ -67,7 +67,7 @@ def test_every_profile_can_be_read(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "why"), [("wire=1s", "'wire' is no hop: controller, watch"), ("kube-prox", "or a profile: kube-proxy")]
+    ("text", "why"), [("wire=1s", "'wire' is not a hop: controller, watch"), ("kube-prox", "or a profile: kube-proxy")]
 )
 def test_what_is_neither_hop_nor_profile_is_named(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):

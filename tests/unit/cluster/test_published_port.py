@@ -46,8 +46,8 @@ def test_a_published_port_is_read(text: str, expected: PublishedPort) -> None:
         ("0.0.0.0:8080:svc/web:80", "loopback only"),
         ("192.168.1.2:8080:svc/web:80", "loopback only"),
         ("[::]:8080:svc/web:80", "loopback only"),
-        ("example.com:8080:svc/web:80", "is no address"),
-        (":8080:svc/web:80", "is no address"),
+        ("example.com:8080:svc/web:80", "is not an address"),
+        (":8080:svc/web:80", "is not an address"),
     ],
 )
 def test_what_cannot_be_published_says_why(text: str, says: str) -> None:

@@ -216,11 +216,11 @@ def test_a_profile_in_docker_s_json_is_followed(machine: str) -> None:
 
 
 BAD: dict[str, tuple[Any, str]] = {
-    "no object": ([], "no JSON object"),
+    "no object": ([], "not a JSON object"),
     "no default": ({}, "invalid seccomp action None in defaultAction"),
     "an action nobody knows": ({"defaultAction": "SCMP_ACT_MAYBE"}, "invalid seccomp action 'SCMP_ACT_MAYBE'"),
-    "calls that are no list": ({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": "read"}, "syscalls is no list"),
-    "a call that is no object": ({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [1]}, "is no object"),
+    "calls that are no list": ({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": "read"}, "syscalls is not a list"),
+    "a call that is no object": ({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [1]}, "is not an object"),
     "an operator nobody knows": (
         {
             "defaultAction": "SCMP_ACT_ALLOW",

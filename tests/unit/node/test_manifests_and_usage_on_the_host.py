@@ -23,7 +23,7 @@ def test_only_regular_files_of_the_directory_itself_are_read(tmp_path: Path) -> 
     (tmp_path / "directory").mkdir()
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(tmp_path / "pod.yaml")
-    no = "it is no regular file"
+    no = "it is not a regular file"
     assert read(HostManifestDirectory(str(tmp_path))) == {
         "directory": no, "link": no, "pipe": no, "pod.yaml": b"a",
     }  # fmt: skip

@@ -198,7 +198,7 @@ async def test_an_older_version_is_migrated(path: Path, monkeypatch: pytest.Monk
 
 async def test_other_files_are_refused_and_left_alone(path: Path) -> None:
     path.write_bytes(b"shopping list\n" * 100)
-    with pytest.raises(StoreError, match="is no store of lastcall"):
+    with pytest.raises(StoreError, match="is not a store of lastcall"):
         await open_store(path, world=World())
     assert path.read_bytes() == b"shopping list\n" * 100
     path.unlink()

@@ -53,7 +53,7 @@ def test_a_record_that_fits_has_no_misfits():
 def test_what_does_not_fit_is_said():
     assert misfits(record(kinds.KILLING, message="x")) == ["Killing: gracePeriodSeconds is missing"]
     assert misfits(record(kinds.KILLING, message="x", gracePeriodSeconds="30")) == [
-        "Killing: gracePeriodSeconds: '30' is no integer"
+        "Killing: gracePeriodSeconds: '30' is not integer"
     ]
     assert misfits(record(kinds.WORKER_FINISHED, surprise=1)) == ["WorkerFinished: surprise is not in the catalogue"]
     assert misfits(record("Unheard")) == ["Unheard is not in the catalogue"]

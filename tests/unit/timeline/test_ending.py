@@ -288,7 +288,7 @@ def test_a_node_that_is_killed_midway_leaves_a_story_that_says_what_is_not_known
     ("role", "severity", "after"),
     [
         ("node-1", "warning", "took its containers over, and a grace period under way began anew"),
-        ("control-plane", "warning", "went on from its store"),
+        ("control-plane", "warning", "continued from its store"),
         ("shim-1", "problem", "every container that ran ended with it"),
     ],
 )

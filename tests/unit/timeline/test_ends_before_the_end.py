@@ -222,7 +222,7 @@ def test_what_a_container_exits_with_on_its_stop_signal_is_no_crash(new_tape: An
 
 PROBES: list[tuple[str, dict[str, Any], str, str, str]] = [
     ("slow start", {"probe": "liveness", "output": REFUSED, "before": False}, "livenessProbeKilled",
-     "for its livenessProbe failed (dial tcp 10.244.0.2:8080: connect: connection refused): it did not listen yet "
+     "because its livenessProbe failed (dial tcp 10.244.0.2:8080: connect: connection refused): it did not listen yet "
      "(exit code 137: SIGKILL, 2.0 s after SIGTERM)",
      "A startupProbe with the same check, failureThreshold * periodSeconds at least 38 s (19.0 s were not enough"),
     ("hung", {"probe": "liveness", "output": LATE, "before": True}, "livenessProbeKilled",
@@ -232,15 +232,15 @@ PROBES: list[tuple[str, dict[str, Any], str, str, str]] = [
     ("stopped listening", {"probe": "liveness", "output": REFUSED, "before": True, "code": 0}, "livenessProbeKilled",
      ": it no longer listened (exit code 0)", "It had answered before"),
     ("another port", {"probe": "liveness", "output": REFUSED, "before": False, "listeners": (9090,)},
-     "livenessProbeKilled", ": it listened on port 9090", "livenessProbe port: 9090, for nothing listens on 8080"),
+     "livenessProbeKilled", ": it listened on port 9090", "livenessProbe port: 9090, because nothing listens on 8080"),
     ("an error", {"probe": "liveness", "output": "HTTP probe failed with statuscode: 404", "before": False},
      "livenessProbeKilled", ": it listened, and answered with an error", "Correct the probe's path"),
     ("its own fault, or another's", {"probe": "liveness", "output": "HTTP probe failed with statuscode: 500",
      "before": True}, "livenessProbeKilled", "answered with an error", "faults restart this container"),
     ("a command", {"probe": "liveness", "output": "", "before": True}, "livenessProbeKilled",
-     "for its livenessProbe failed (exit code 137", "Correct the livenessProbe"),
+     "because its livenessProbe failed (exit code 137", "Correct the livenessProbe"),
     ("startup too short", {"probe": "startup", "output": REFUSED, "before": False}, "startupProbeKilled",
-     "had not succeeded in its time (dial tcp", "startupProbe: failureThreshold * periodSeconds at least 38 s"),
+     "had not succeeded in time (dial tcp", "startupProbe: failureThreshold * periodSeconds at least 38 s"),
 ]  # fmt: skip
 
 

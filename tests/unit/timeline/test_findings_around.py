@@ -39,7 +39,7 @@ def test_a_node_that_gives_less_than_the_grace_period_is_named_when_that_killed_
     shut_down(tape, 2, 30, killed=True)
     finding = found(tape, "nodeShutdown")
     assert finding is not None and finding.severity == "problem"
-    assert "2 s in place of the 30 s" in finding.text and "at least 30 s" in finding.advice
+    assert "2 s instead of the 30 s" in finding.text and "at least 30 s" in finding.advice
 
 
 @pytest.mark.parametrize(("given", "wanted", "killed"), [(2, 30, False), (30, 30, True)])

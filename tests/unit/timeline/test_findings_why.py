@@ -356,7 +356,7 @@ TABLE = [
      "more than 64Mi"),
     (child_out_of_memory_then_sigkill, "killed", "problem", "still ran 10 s after SIGTERM", "above 10"),
     (child_out_of_memory_then_sigkill, "childOutOfMemory", "problem", "its end by SIGKILL came after that", "64Mi"),
-    (own_137, "exitCode137OfItsOwn", "warning", "nobody killed its PID 1; a shell reports", ""),
+    (own_137, "exitCode137OfItsOwn", "warning", "its PID 1 was not killed; a shell reports", ""),
     (port_closed_before_endpoint, "listenerClosedBeforeEndpoint", "warning",
      "app closed its port 8080 12 ms after the DELETE, and its Service endpoint turned not ready 78 ms later",
      "preStop: {sleep: {seconds: 5}}"),
@@ -367,7 +367,7 @@ TABLE = [
      "app ended with 3 connections open, 2 ended by a reset, 1 had sent 120 bytes that were never read", "finish"),
     (requests_cut, "backlogNeverAccepted", "warning", "1 connection to app had been accepted by the kernel", "preStop"),
     (connections_ended_well, "connectionsCut", "info", "app ended with 1 connection open", ""),
-    (network_stays, "networkTeardownFailed", "warning", "10.244.0.2 could not be taken down: netlink", "CNI plugin"),
+    (network_stays, "networkTeardownFailed", "warning", "10.244.0.2 could not be torn down: netlink", "CNI plugin"),
     (volume_held, "volumeBusy", "warning", "held by tail (pid 44) by open file /x/cache/log", "End the process"),
 ]  # fmt: skip
 

@@ -102,7 +102,7 @@ def test_a_writer_wakes_whoever_waits():
 def test_an_fd_that_is_no_ring_is_refused():
     fd = os.memfd_create("other")
     os.ftruncate(fd, 8192)
-    with pytest.raises(ValueError, match="no record ring"):
+    with pytest.raises(ValueError, match="not a record ring"):
         Ring(fd)
     os.close(fd)
 

@@ -1,6 +1,6 @@
 """The JSON paths of CustomResourceDefinitions: `.spec.replicas`, `.status.conditions[?(@.type=="Ready")].status`.
 
-Source: client-go util/jsonpath, as far as apiextensions allows it in printer columns and subresources.
+Source: client-go util/jsonpath, the part that apiextensions allows in printer columns and subresources.
 """
 
 import re

@@ -33,7 +33,7 @@ def _not_applicable() -> StatusError:
 
 
 def apply_json_patch(doc: Object, patch: Any) -> Object:
-    """RFC 6902. Raises StatusError: 400 for a patch that is no list, 413 for too many operations, 422 otherwise."""
+    """RFC 6902. Raises StatusError: 400 for a patch that is not a list, 413 for too many operations, 422 otherwise."""
     if patch is None:
         return doc
     if not isinstance(patch, list):
@@ -63,7 +63,7 @@ def apply_json_patch(doc: Object, patch: Any) -> Object:
 
 
 def merge_patch(doc: Object, patch: Any) -> Object:
-    """RFC 7386. Raises StatusError 400 for a patch that is no object."""
+    """RFC 7386. Raises StatusError 400 for a patch that is not an object."""
     if patch is None:
         raise errors.bad_request("Invalid JSON Patch")
     if not isinstance(patch, dict):
@@ -87,7 +87,7 @@ def _merge(doc: Any, patch: Object) -> Object:
 def strategic_merge_patch(resource: Resource, doc: Object, patch: Any) -> Object:
     """Kubernetes's own merge, with the merge keys of the schema.
 
-    Raises StatusError: 400 for a patch that is no object, 500 for a wrong directive or a missing merge key.
+    Raises StatusError: 400 for a patch that is not an object, 500 for a wrong directive or a missing merge key.
     """
     if patch is None:
         return doc

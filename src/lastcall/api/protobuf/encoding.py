@@ -29,7 +29,7 @@ _ALWAYS: dict[str, tuple[str, ...]] = {
     "core.v1.Probe": ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"),
     "authorization.v1.SubjectAccessReviewStatus": ("allowed", "denied"),
 }
-"""Fields that Go writes although they are zero, because they are no pointers (those that are met often)."""
+"""Fields that Go writes although they are zero, because they are not pointers (those that are met often)."""
 
 
 def encode_envelope(obj: Object) -> bytes:

@@ -1,4 +1,4 @@
-"""The wire format of protobuf, as far as it is written here: numbers of variable length, and what they delimit."""
+"""The wire format of protobuf, the part that is written here: numbers of variable length, and what they delimit."""
 
 
 def varint(number: int) -> bytes:

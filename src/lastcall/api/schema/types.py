@@ -2,9 +2,9 @@
 
 The data is `schema.json` (made by tools/make_schema.py) and is read at the first question. In the file a field has the
 keys `t` type, `f` format, `r` reference to a type, `i` items of a list, `m` values of a map, `e` enum, `d` default,
-`lt` listType, `lk` listMapKeys, `mt` mapType, `mk` merge key, `ps` patchStrategy, `z` 1 for a struct that is no pointer
-in Go and therefore always there; a type has `f` fields, `req`
-required, `u` unions, or `t` and `fmt` when it is no object. `prefixes` has what the short type names lack.
+`lt` listType, `lk` listMapKeys, `mt` mapType, `mk` merge key, `ps` patchStrategy, `z` 1 for a struct that is not a
+pointer in Go and therefore always there; a type has `f` fields, `req`
+required, `u` unions, or `t` and `fmt` when it is not an object. `prefixes` has what the short type names lack.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ class Field:
         self.always = "z" in facts
         """Whether the struct is there even when nobody wrote it."""
         self.atomic = facts.get("mt") == "atomic" or types.get(self.ref, {}).get("mt") == "atomic"
-        """Whether a map or struct is one value to who manages fields; lists say it with `list_type`."""
+        """Whether a map or struct is one value for field managers; lists say it with `list_type`."""
         self.strategy: frozenset[str] = frozenset(facts["ps"].split(",")) if "ps" in facts else frozenset()
         self.item: Field | None = None
         self.shape: Shape

@@ -19,7 +19,7 @@ _EVERY = "@every "
 
 
 class ScheduleError(ValueError):
-    """The text is no schedule; the message is the parser's."""
+    """The text is not a schedule; the message is the parser's."""
 
 
 class FieldValues(NamedTuple):

@@ -1,4 +1,4 @@
-"""JSON as Go reads it: what is no UTF-8 becomes U+FFFD, and what is wrong is told in Go's words.
+"""JSON as Go reads it: what is not UTF-8 becomes U+FFFD, and what is wrong is told in Go's words.
 
 Source: encoding/json (scanner.go, decode.go:unquoteBytes).
 """
@@ -51,7 +51,7 @@ _REPLACED = dict.fromkeys(range(0xDC80, 0xDD00), 0xFFFD)
 
 
 def _mended(body: bytes) -> bytes:
-    """With U+FFFD for each byte that is no UTF-8 and each half of a surrogate pair. Raises ValueError without any."""
+    """With U+FFFD for each byte that is not UTF-8 and each half of a surrogate pair. Raises ValueError without any."""
     mended = body.decode(errors="surrogateescape").translate(_REPLACED).encode()
     mended = _LONE.sub(lambda found: found.group(1) or b"\\ufffd", mended)
     if mended == body:
@@ -136,7 +136,7 @@ class _Scanner:
     """Whether nothing has been read since the last bracket was opened."""
 
     def _next(self) -> bytes:
-        """The next character that is no space, b"" at the end."""
+        """The next character that is not space, b"" at the end."""
         found = _SPACE.match(self._body, self._at)
         self._at = found.end() if found else self._at
         return self._body[self._at : self._at + 1]

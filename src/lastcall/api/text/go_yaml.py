@@ -32,7 +32,7 @@ _OPEN = object()
 
 
 class YAMLError(ValueError):
-    """The text is no YAML, or none that can be JSON. The message is Go's, from `yaml: ` or `json: ` on."""
+    """The text is not YAML, or none that can be JSON. The message is Go's, from `yaml: ` or `json: ` on."""
 
 
 class _Frame:
@@ -52,7 +52,7 @@ class _Frame:
         self.merging = False
         """Whether the next value is that of `<<`; of a list: whether it is such a value."""
         self.kinds: dict[str, type] = {}
-        """Types of the keys that are no texts."""
+        """Types of the keys that are not texts."""
         self.lines: dict[str, int] | None = None
         """Lines of a map's values, where they may be merged into another."""
 

@@ -2,7 +2,7 @@
 
 Kubernetes reads 10 000 levels. Python's stack, and that of the libraries written in C, have room for some hundred: what
 comes in is measured before anything that calls itself reads it. And it reads with all processors what here stops all
-others: so much is let in as takes about a second.
+others: as much is let in as takes about a second.
 """
 
 from itertools import chain
@@ -16,7 +16,7 @@ MAX_VALUES = 100_000
 
 
 class OutOfBoundsError(ValueError):
-    """What is wrong, in Go's words as far as it has any."""
+    """What is wrong, in Go's words where it has any."""
 
 
 def check_bounds(value: Any, levels: int = MAX_DEPTH) -> None:

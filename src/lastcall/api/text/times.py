@@ -30,14 +30,14 @@ _DIGITS = frozenset("0123456789")
 
 
 class TimeError(ValueError):
-    """The text is no time; the message is Go's."""
+    """The text is not a time; the message is Go's."""
 
 
 def canonical_time(text: str, *, micro: bool = False) -> str:
-    """The time as Kubernetes hands it back, in UTC; "" for the zero time, which is no time. Raises TimeError.
+    """The time as Kubernetes hands it back, in UTC; "" for the zero time, which is not a time. Raises TimeError.
 
     By its offset a time can lie in the years -1 and 10000. It is read again as it is printed; Go refuses that, and the
-    components of Kubernetes can go on with such an object all the same because they speak protobuf.
+    components of Kubernetes can work with such an object nevertheless because they speak protobuf.
     """
     try:
         seconds, nanos = _read(text, RFC3339_MICRO if micro else RFC3339)
@@ -64,7 +64,7 @@ def unix_time(text: str) -> tuple[int, int]:
     """Seconds and nanoseconds since 1970 of a stored time, in any year. Raises ValueError."""
     found = _LENIENT.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text[:64]!r} is no RFC 3339 time")
+        raise ValueError(f"{text[:64]!r} is not an RFC 3339 time")
     year, month, day, hour, minute, second = map(int, found.group(1, 2, 3, 4, 5, 6))
     offset = (int(found[9]) * 60 + int(found[10])) * 60 if found[8] else 0
     clock = hour * 3600 + minute * 60 + second - (-offset if found[8] == "-" else offset)
@@ -199,7 +199,7 @@ def _error(text: str, why: str) -> TimeError:
 
 
 def quoted(text: str) -> str:
-    """(`time.quote`: bytes that are no plain ASCII in hexadecimal)"""
+    """(`time.quote`: bytes that are not plain ASCII in hexadecimal)"""
     text = text.replace("\\", "\\\\").replace('"', '\\"')
     shown = (chr(byte) if 0x20 <= byte < 0x80 else f"\\x{byte:02x}" for byte in text.encode("utf-8", "surrogatepass"))
     return f'"{"".join(shown)}"'

@@ -19,7 +19,7 @@ BINARY, TIMESTAMP, MERGE = (LONG + name for name in ("binary", "timestamp", "mer
 
 _RESOLVED = frozenset({"", STR, BOOL, INT, FLOAT, NULL, TIMESTAMP})
 _HINTS = frozenset("+-.0123456789yYnNtTfFoO~")
-"""What a scalar that is no plain text begins with."""
+"""What a scalar that is not plain text begins with."""
 
 _WORDS: dict[str, tuple[str, Any]] = {
     **{f(word): (BOOL, True) for word in ("yes", "true", "on") for f in (str, str.title, str.upper)},

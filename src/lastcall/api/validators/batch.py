@@ -241,7 +241,7 @@ def update_job(new: Object, old: Object) -> list[FieldError]:
 
 
 def update_job_status(new: Object, old: Object) -> list[FieldError]:
-    """(`ValidateJobUpdateStatus`, as far as a controller can get it wrong by itself)"""
+    """(`ValidateJobUpdateStatus`, the part that a controller can get wrong by itself)"""
     status = new.get("status") or {}
     if (status.get("ready") or 0) > (status.get("active") or 0):
         return [invalid("status.ready", status.get("ready") or 0, "cannot set more ready pods than active")]

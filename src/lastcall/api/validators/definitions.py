@@ -221,7 +221,7 @@ def _pattern(schema: Object, path: str) -> Iterable[FieldError]:
 
 
 def _of_value(schema: Any, path: str) -> Iterable[FieldError]:
-    """The patterns of a schema that is no structural one."""
+    """The patterns of a schema that is not a structural one."""
     if not isinstance(schema, dict):
         return
     yield from _pattern(schema, path)

@@ -1,4 +1,4 @@
-"""The kinds of the group apps, and ReplicationController: what owns Pods for ever.
+"""The kinds of the group apps, and ReplicationController: what owns Pods forever.
 
 Source: pkg/apis/apps/validation/validation.go, pkg/apis/core/validation (ValidateReplicationController).
 """

@@ -3,7 +3,7 @@
 NamespaceLifecycle for every namespaced kind; ServiceAccount, Priority (`priority.py`) and
 DefaultTolerationSeconds for Pods; TaintNodesByCondition for Nodes; RuntimeClass, DefaultIngressClass and
 PodTopologyLabels (`classes.py`) where there is something to do; for volumes see `storage.py`, for
-who may write roles and bindings `auth/escalation.py`, for what nodes write `node_restriction.py`. What a namespace's
+writers of roles and bindings `auth/escalation.py`, for what nodes write `node_restriction.py`. What a namespace's
 LimitRanges (`limits.py`), PodSecurity labels (`pod_security/decide.py`) and ResourceQuotas (`quota.py`)
 say is imported where there is one.
 

@@ -56,7 +56,7 @@ AUDIENCE_VERB = "request-serviceaccounts-token-audience"
 
 class NodeRestriction:
     """`reader` finds what is stored; `allowed` says whether roles give a right. All methods raise StatusError, and pass
-    for who is no node."""
+    for users that are not nodes."""
 
     def __init__(self, reader: Reader, allowed: Allowed) -> None:
         self._get = reader.get

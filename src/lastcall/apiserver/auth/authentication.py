@@ -34,7 +34,8 @@ class UserInfo:
 
 
 def node_of(user: UserInfo) -> str | None:
-    """The name of the node that `user` is, "" when it has none, None for who is no node (nodeidentifier/default.go)."""
+    """The name of the node that `user` is, "" when it has none, None for a user that is not a node
+    (nodeidentifier/default.go)."""
     if not user.name.startswith(NODE_USER) or NODES_GROUP not in user.groups:
         return None
     return user.name[len(NODE_USER) :]
@@ -68,7 +69,7 @@ class Authenticator:
 
     async def user_of(self, token: str) -> UserInfo:
         """The user of a bearer token. Raises the 401 StatusError for one that nobody accepts."""
-        # What is no ASCII is no token that anybody gave.
+        # What is not ASCII is not a token that anybody gave.
         user = (self._tokens.get(_digest(token)) or await self._verify_token(token)) if token.isascii() else None
         if user is None:
             raise status_failure(401, "Unauthorized", "Unauthorized")

@@ -46,7 +46,7 @@ class Impersonation:
 def impersonation(headers: "MultiMapping[str]") -> Impersonation | None:
     """What is asked, None for nothing. Raises the 400 StatusError when a user's name is missing.
 
-    What is no UTF-8 in a header is U+FFFD. (filters/impersonation.go:buildImpersonationRequests)
+    What is not UTF-8 in a header is U+FFFD. (filters/impersonation.go:buildImpersonationRequests)
     """
     for name in headers:
         if name[:1] in "Ii" and name[:12].lower() == "impersonate-":
@@ -77,7 +77,7 @@ _EXTRA = "impersonate-extra-"
 
 
 def _text(header: str) -> str:
-    """A header's value; its bytes that are no UTF-8 came as lone surrogates."""
+    """A header's value; its bytes that are not UTF-8 came as lone surrogates."""
     return header if header.isascii() else header.encode(errors="surrogateescape").decode(errors="replace")
 
 

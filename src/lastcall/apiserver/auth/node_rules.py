@@ -181,4 +181,4 @@ _RULES = (
         "resources": ["certificatesigningrequests"],
     },
 )
-"""What every node may alike (NodeRules, as far as it is not divided above)."""
+"""What every node may alike (NodeRules, without what is divided above)."""

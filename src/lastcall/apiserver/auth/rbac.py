@@ -19,7 +19,7 @@ FULL_AUTHORITY: tuple[Object, ...] = (
     {"verbs": [ALL], "apiGroups": [ALL], "resources": [ALL]},
     {"verbs": [ALL], "nonResourceURLs": [ALL]},
 )
-"""The rules of who may do everything."""
+"""The rules of a user who may do everything."""
 
 
 # -- does a rule allow a request -------------------------------------------------------------------------------------

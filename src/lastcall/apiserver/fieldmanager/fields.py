@@ -180,7 +180,7 @@ def element_text(element: str) -> str:
 
 
 def check(fields: Any) -> bool:
-    """Whether something is a set, as far as its form goes."""
+    """Whether something is a set, by its form."""
     return isinstance(fields, Mapping) and all(
         isinstance(key, str) and (key == SELF or key[:2] in ("f:", "k:", "v:", "i:")) and check(node)
         for key, node in fields.items()

@@ -71,7 +71,7 @@ def sent(new: Object, old: Sequence[Entry], *, subresource: bool) -> list[Entry]
 
 
 def decoded(entries: Any) -> list[Entry]:
-    """The entries of a client, [] when one of them is no entry."""
+    """The entries of a client, [] when one of them is not an entry."""
     found = [entry for entry in entries if isinstance(entry, Mapping)]
     good = all(
         entry.get("operation") in (APPLY, UPDATE)

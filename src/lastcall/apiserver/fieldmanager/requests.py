@@ -60,7 +60,7 @@ class Tracking(NamedTuple):
     time: Callable[[], str]
 
     def track(self, new: Object, old: Object | None) -> list[Entry]:
-        """The entries of `new`, which shall take the place of `old` (None at its creation)."""
+        """The entries of `new`, which take the place of `old` (None at its creation)."""
         return self.create(new) if old is None else self.update(new, old)
 
     def create(self, obj: Object) -> list[Entry]:
@@ -118,7 +118,7 @@ def _apply(
     except Conflicts as found:
         raise conflict_error(found) from None
     except ValueError:
-        # The stored object has an item without its keys, as a write that is no apply may leave it.
+        # The stored object has an item without its keys, as a write that is not an apply may leave it.
         resource = tracking.scope.resource
         if not (wrong := problems(type_of(resource), live)):
             raise

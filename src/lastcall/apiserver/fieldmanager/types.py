@@ -20,7 +20,7 @@ KNOWN_WHOLES = 64
 
 
 class Type:
-    """The type of a value. `leaf` says that it is one value to who manages fields, however large it is."""
+    """The type of a value. `leaf` says that it is one value for field managers, however large it is."""
 
     __slots__ = (
         "_elements", "_fields", "_key", "_struct", "always", "field", "item", "keys", "kind", "leaf", "open",

@@ -54,7 +54,7 @@ MAX_NAME_ATTEMPTS = 8
 """How many generated names are tried (maxNameGenerationCreateAttempts)."""
 
 Track = Callable[[Object, Object | None], list[Object]]
-"""managedFields of a new object that shall take the place of an old one (None at its creation), both as stored."""
+"""managedFields of a new object that takes the place of an old one (None at its creation), both as stored."""
 
 Transform = Callable[[Object], Object]
 """Given the stored object (shared: not to be changed), the object that the client wants."""
@@ -119,7 +119,7 @@ class GenericStore:
     def _trigger(self, change: Change) -> tuple[str, ...]:
         get = self.strategy.trigger_of
         after = get(self.decode(change.value))
-        # The object before has the same value most of the time, and is decoded anyhow by who watches.
+        # The object before has the same value most of the time, and is decoded anyhow for watchers.
         return (after,) if change.previous is None else (after, get(self.decode(change.previous)))
 
     def not_found(self, name: str) -> StatusError:

@@ -82,7 +82,7 @@ class Strategy:
                 new.pop(key, None)
 
     def validate(self, obj: Object) -> list[FieldError]:
-        """What is wrong with an object by rules that are no kind's of Kubernetes itself."""
+        """What is wrong with an object by rules of other kinds than those of Kubernetes itself."""
         return []
 
     def spec_changed(self, new: Object, old: Object) -> bool:

@@ -105,7 +105,8 @@ async def decode_optional(body: bytes, media_type: str, default: Any, turns: Tur
 async def decode_object(
     body: bytes, media_type: str, resource: Resource, context: RequestContext, turns: Turns
 ) -> Object:
-    """The body of a POST or PUT; `context` learns what it says twice. Raises 400 for what is no object of this kind."""
+    """The body of a POST or PUT; `context` learns what it says twice. Raises 400 for what is not an object of this
+    kind."""
     yaml_problems: list[str] = []
     try:
         obj = await decode(body, media_type, turns, yaml_problems)

@@ -26,7 +26,7 @@ def warning_headers(texts: Iterable[str]) -> list[str]:
 
 
 def _can_be_sent(text: str) -> bool:
-    # A lone surrogate is no UTF-8; a control character could end the header.
+    # A lone surrogate is not UTF-8; a control character could end the header.
     return text.isprintable() or not any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
 
 

@@ -63,7 +63,7 @@ def _rows(one: ImageEntry) -> list[tuple[str, str, str, str, str]]:
 @image.command("rm")
 @click.argument("names", metavar="NAME…", nargs=-1, required=True)
 def remove(names: tuple[str, ...]) -> None:
-    """Remove images by name, or by digest (12 digits of it do). Layers that others have too stay."""
+    """Remove images by name or by digest (12 digits are enough). Layers that other images use stay."""
     store = ImageStore()
     missing = []
     with told():
@@ -76,13 +76,15 @@ def remove(names: tuple[str, ...]) -> None:
         raise click.UsageError(f"no such image: {', '.join(missing)} (lastcall image ls shows all)")
 
 
-@image.command("prune", short_help="Free what nothing needs.")
-@click.option("--older-than", default="", metavar="AGE", help="Also pulled images not used for so long: 12h, 30d, 4w.")
+@image.command("prune", short_help="Remove what is not needed.")
+@click.option(
+    "--older-than", default="", metavar="AGE", help="Also pulled images that were not used for this long: 12h, 30d, 4w."
+)
 @click.option("--all", "everything", is_flag=True, help="Also all other pulled images.")
 def prune(older_than: str, everything: bool) -> None:
-    """Free what nothing needs: blobs without an image, downloads that were cut off, and on request old images.
+    """Remove blobs without an image and interrupted downloads, and on request old images.
 
-    What was made or imported here is never removed: no registry could bring it back.
+    Images that were made or imported here are never removed, because no registry has them.
     """
     try:
         age = age_seconds(older_than) if older_than else 0
@@ -109,7 +111,7 @@ def prune(older_than: str, everything: bool) -> None:
 
 @image.command("import", short_help="Import `docker save` archives and OCI layouts.")
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
-@click.option("--name", default="", metavar="NAME", help="The image's name here (a FILE with one image only).")
+@click.option("--name", default="", metavar="NAME", help="Name for the image (only for one FILE with one image).")
 @platform_option
 def import_archive(files: tuple[str, ...], name: str, platform: str) -> None:
     """Import images from `docker save` archives and OCI layouts (directory or tar; gzip is fine; - is stdin)."""
@@ -126,12 +128,12 @@ def import_archive(files: tuple[str, ...], name: str, platform: str) -> None:
 @image.command("from-host")
 @click.argument("name", metavar="NAME")
 @click.option(
-    "--directories", is_flag=True, help="Bind the host's /bin, /usr and /lib, even where it has a static busybox."
+    "--directories", is_flag=True, help="Bind the host's /bin, /usr and /lib, even if it has a static busybox."
 )
 def from_host(name: str, directories: bool) -> None:
-    """Make an image NAME of this machine's own programs.
+    """Make an image NAME from this machine's own programs.
 
-    It has the host's static busybox, or, where there is none, the host's /bin, /usr and /lib bound read-only.
+    It has the host's static busybox or, if there is none, the host's /bin, /usr and /lib, bound read-only.
 
     The busybox of Debian 12 (1.35.0, static) is killed by SIGSEGV (exit code 139) at `wget -T`: `timeout 5 wget …`
     does the same.

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 def pull(names: tuple[str, ...], platform: str, quiet: bool) -> None:
     """Pull images from their registries.
 
-    Credentials come from your docker config (`docker login`), proxies from HTTPS_PROXY and NO_PROXY. A pull that was
-    cut off goes on where it stopped.
+    Credentials come from your docker config (`docker login`), proxies from HTTPS_PROXY and NO_PROXY. An
+    interrupted pull continues where it stopped.
     """
     # late: 37 ms of `image --help`
     from lastcall.cli.console import CommandConsole

@@ -56,16 +56,16 @@ _FIRST = ("unknownApiVersion", "unknownField")
     type=click.Choice((*SEVERITIES, "never")),
     default="error",
     show_default=True,
-    help="The mildest finding that makes the exit status 3.",
+    help="Lowest severity that makes the exit status 3.",
 )
 @click.option(
     "--suppressions",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help=f"Findings that are accepted, each with a reason.  [default: {SUPPRESSIONS}, where it exists]",
+    help=f"File of accepted findings, each with a reason.  [default: {SUPPRESSIONS}, if it exists]",
 )
-@click.option("--fix", is_flag=True, help="Change the files where only one change makes sense; comments stay.")
-@click.option("--rules", "list_rules", is_flag=True, help="List the rules and end.")
+@click.option("--fix", is_flag=True, help="Fix the files where there is only one sensible fix; comments stay.")
+@click.option("--rules", "list_rules", is_flag=True, help="List the rules and exit.")
 def lint(
     manifests: tuple[str, ...],
     kustomizations: tuple[str, ...],
@@ -79,18 +79,19 @@ def lint(
     """Check manifests without a cluster: what `kubectl apply` would refuse, what cannot work, and what loses requests
     when Pods end or are updated.
 
-    FILE is a file, a directory, or - for stdin (`helm template … | lastcall lint -`). All of them are one application:
-    Services, Ingresses, budgets and autoscalers are held against the Pods. Exit status: 0 nothing as bad as --fail-on,
-    3 something is, 2 bad input, 1 anything else.
+    FILE is a file, a directory, or - for stdin (`helm template … | lastcall lint -`). lint reads all of them as one
+    application, and checks Services, Ingresses, budgets and autoscalers against the Pods. Exit status: 0 nothing as bad
+    as --fail-on, 3 something as bad or worse, 2 bad input, 1 anything else.
 
     \b
     Each finding says how sure it is
       certain               the manifests alone prove it
-      dependsOnApplication  the program or its image decides: `lastcall rollout`
-                            would tell
-      dependsOnCluster      objects or nodes that are not in these files decide
+      dependsOnApplication  it depends on the program or its image: try
+                            `lastcall rollout`
+      dependsOnCluster      it depends on objects or nodes that are not in these
+                            files
 
-    Only what is certain is an error. Suppressions need a reason: `# lastcall-lint: ignore RULE -- reason` behind a
+    Only certain findings are errors. Suppressions need a reason: `# lastcall-lint: ignore RULE -- reason` after a
     field or on the line before it; an annotation `lint.lastcall/ignore.RULE: reason`; or a file with a list
     `suppressions`, each with rule, reason and, if wanted, object (Kind/name), namespace, file, path.
     """
@@ -100,7 +101,7 @@ def lint(
     if not manifests and not kustomizations:
         raise click.UsageError("give a FILE, a directory, - for stdin, or -k DIR")
     if fix and (kustomizations or "-" in manifests):
-        raise click.UsageError("--fix changes files: it cannot change stdin, nor what a kustomization is made of")
+        raise click.UsageError("--fix changes files: it cannot change stdin or the sources of a kustomization")
     entries = _entries(suppressions)
     done = read(manifests, kustomizations)
     told = _look(done, entries, fail_on)

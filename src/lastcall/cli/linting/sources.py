@@ -27,7 +27,7 @@ KUSTOMIZE_SECONDS = 120.0
 
 @dataclass(slots=True)
 class Read:
-    """`unreadable`: what is no YAML, or no object, so that it could not be looked at."""
+    """`unreadable`: what is not YAML or not an object, so that it could not be looked at."""
 
     subjects: list[Subject] = field(default_factory=list)
     comments: list[Comment] = field(default_factory=list)
@@ -78,7 +78,7 @@ def _read_value(result: Read, value: Any, place: Place) -> None:
     missing = "apiVersion and kind"
     if isinstance(value, dict):
         missing = " and ".join(name for name in ("apiVersion", "kind") if not isinstance(value.get(name), str))
-    text = f"This is no Kubernetes object: {missing} missing."
+    text = f"This is not a Kubernetes object: {missing} missing."
     result.unreadable.append(_unreadable("notAnObject", spot_of(place, ()), text))
 
 

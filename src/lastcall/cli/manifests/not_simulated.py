@@ -1,6 +1,6 @@
 """What of the manifests a cluster of lastcall does not act on, or ran something else for. Pure.
 
-Said with every result: whoever reads it shall not take for tested what was not.
+Said with every result: readers must not take for tested what was not.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -140,7 +140,7 @@ def _file(path: Path, reader: Reader) -> Iterator[tuple[str, str]]:
 
 
 def objects_in(reader: Reader, name: str, text: str) -> list[tuple[Any, Place]]:
-    """What the documents of a text hold, the items of Lists each for itself; none of a text that is no YAML."""
+    """What the documents of a text hold, the items of Lists each for itself; none of a text that is not YAML."""
     found: list[tuple[Any, Place]] = []
     empty = True
     try:

@@ -75,7 +75,7 @@ def progress(resource: Resource, owner: Object, pods: "Sequence[FollowedPod]") -
 
 
 def _job_progress(job: Object, there: "Sequence[FollowedPod]") -> Progress:
-    """A Job is as far as it can be when all Pods that it has at a time run, or when it is done."""
+    """A Job has done what it can when all Pods that it has at a time run, or when it is done."""
     spec, status = job["spec"], job.get("status") or {}
     wanted = spec.get("parallelism", 1)
     if spec.get("completions") is not None:

@@ -1,1 +1,1 @@
-"""`lastcall rollout`: `command` starts, `session` is one experiment, `report` and `html` tell of it."""
+"""`lastcall rollout`: `command` starts, `session` is one experiment, `report` and `html` report it."""

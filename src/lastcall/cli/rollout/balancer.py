@@ -1,7 +1,7 @@
-"""A load balancer outside of the cluster, as far as requests are concerned: the ready Pods of a Service, told late.
+"""A load balancer outside of the cluster, as requests see it: the ready Pods of a Service, told late.
 
 Ingress controllers and cloud load balancers with Pods for targets read EndpointSlices (or are told of them) and send to
-the Pods' addresses themselves: what kube-proxy does is no matter to them.
+the Pods' addresses themselves: what kube-proxy does is not important for them.
 """
 
 from collections.abc import Callable

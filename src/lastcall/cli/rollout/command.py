@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     type=click.Choice(DISRUPTIONS),
     default="rollout",
     show_default=True,
-    help="What happens under load: an update of all Pods, half of the replicas taken away, one Pod deleted, the node "
-    "drained, or one Pod evicted.",
+    help="What happens under load: rollout updates all Pods, scale-in removes half of the replicas, delete deletes "
+    "one Pod, drain drains the node, evict evicts one Pod.",
 )
 @click.option(
     "--load",
@@ -68,8 +68,8 @@ if TYPE_CHECKING:
     default="200",
     show_default=True,
     callback=parsed_load,
-    help="Requests per second, or by kind: fresh=150,keep-alive=50,slow=5,tcp=10,stream=2,websocket=2,http2=50. Kinds "
-    "and what counts as lost are above.",
+    help="Requests per second, or by kind: fresh=150,keep-alive=50,slow=5,tcp=10,stream=2,websocket=2,http2=50. See "
+    "above for the kinds, and for what counts as lost.",
 )
 @click.option("--path", default="/", show_default=True, callback=checked_path, help="Path to request.")
 @click.option("--slow-path", default="/slow", show_default=True, callback=checked_path, help="Path of slow requests.")
@@ -90,21 +90,21 @@ if TYPE_CHECKING:
     type=Whole(1, 1000, "connections"),
     default=4,
     show_default=True,
-    help="How many connections all requests of HTTP/2 share.",
+    help="Number of connections that all HTTP/2 requests share.",
 )
 @click.option(
     "--workload",
     metavar="KIND/NAME",
     default="",
     shell_complete=complete_workload,
-    help="The workload to disrupt, where the manifests have several: deployment/web.  [default: the one behind the "
+    help="The workload to disrupt, if the manifests have several: deployment/web.  [default: the one behind the "
     "Service]",
 )
-@click.option("--service", default="", help="The Service to send to, where the manifests have several.")
+@click.option("--service", default="", help="The Service to send to, if the manifests have several.")
 @click.option(
     "--port",
     default="",
-    help="Port of the Service, by name or number, where it has several.  [default: the one named http]",
+    help="Port of the Service, by name or number, if it has several.  [default: the one named http]",
 )
 @propagation_option
 @click.option(
@@ -113,9 +113,9 @@ if TYPE_CHECKING:
     type=click.Choice(SOURCES),
     default="node",
     show_default=True,
-    help="Where requests come from: the node or a Pod, to the Service's address; published, the host's loopback, over "
-    "a port as that of `up --publish`; or a load balancer outside, which sends to the ready Pods themselves and hears "
-    "of changes late (--propagation balancer=5s).",
+    help="Where requests come from. node, pod: to the Service's address. published: from the host, through a port like "
+    "that of `up --publish`. balancer: from a load balancer outside, which sends to the ready Pods and learns of "
+    "changes late (--propagation balancer=5s).",
 )
 @click.option(
     "--control",
@@ -123,7 +123,7 @@ if TYPE_CHECKING:
     default="2s",
     show_default=True,
     callback=parsed_seconds,
-    help="How long requests are sent before anything is disrupted: what is lost then makes the verdict inconclusive.",
+    help="How long to send requests before the disruption. If some are lost then, the verdict is inconclusive.",
 )
 @click.option(
     "--settle",
@@ -131,7 +131,7 @@ if TYPE_CHECKING:
     default="2s",
     show_default=True,
     callback=parsed_seconds,
-    help="How long requests are sent after the disruption is over.",
+    help="How long to send requests after the disruption.",
 )
 @click.option(
     "--request-timeout",
@@ -139,7 +139,7 @@ if TYPE_CHECKING:
     default="10s",
     show_default=True,
     callback=parsed_seconds,
-    help="How long one request may take; then it counts as lost.",
+    help="How long one request may take before it counts as lost.",
 )
 @click.option(
     "--timeout",
@@ -147,7 +147,7 @@ if TYPE_CHECKING:
     default="120s",
     show_default=True,
     callback=parsed_seconds,
-    help="How long to wait for the Pods to become Ready, and for the disruption to be over.",
+    help="How long to wait for the Pods to become Ready, and for the disruption to end.",
 )
 @click.option(
     "--runs",
@@ -161,28 +161,28 @@ if TYPE_CHECKING:
     "--max-lost",
     metavar="N|SHARE",
     callback=parsed_max_lost,
-    help="Exit status 3 only when more requests than that are lost, over all runs: 3, or 0.1%.  [default: 0]",
+    help="Exit with 3 only if more requests than this are lost, over all runs: 3, or 0.1%.  [default: 0]",
 )
 @click.option(
     "--max-p99",
     metavar="TIME",
     callback=parsed_max_p99,
-    help="Exit status 3 when the 99th percentile of good answers during the disruption is above that: 200ms, or by "
-    "kind: fresh=200ms,slow=3s.",
+    help="Exit with 3 if the 99th percentile of good answers during the disruption is above this: 200ms, or by kind: "
+    "fresh=200ms,slow=3s.",
 )
 @click.option(
     "--keep-on-failure",
     is_flag=True,
-    help="Leave the cluster running until Ctrl-C where requests were lost, a container crashed or Pods do not become "
+    help="Leave the cluster running until Ctrl-C if requests were lost, a container crashed or Pods do not become "
     "Ready, and say how to reach it.",
 )
-@click.option("--apply-advice", is_flag=True, help="Try the advice at once, and tell what was lost with it.")
+@click.option("--apply-advice", is_flag=True, help="Run again with the advice applied, and report what is lost then.")
 @click.option(
     "--find-safe",
     is_flag=True,
-    help="Search the largest endpoint lag without a lost request (with --from balancer, the balancer's), and, for a "
-    "--propagation given, the smallest preStop sleep and grace period: predicted for each kind of load, then confirmed "
-    "on the kernel with all of them.",
+    help="Find the largest endpoint lag that loses no request (with --from balancer, the balancer's lag), and, for a "
+    "given --propagation, the smallest preStop sleep and grace period. Each is predicted for every kind of load, then "
+    "confirmed on the kernel with all of them.",
 )
 @click.option(
     "--confirm",
@@ -190,12 +190,12 @@ if TYPE_CHECKING:
     type=Whole(1, 100, "runs"),
     default=5,
     show_default=True,
-    help="Runs on the kernel that confirm each edge of --find-safe; more (at most twice as many) where they disagree.",
+    help="Number of runs on the kernel that confirm each limit of --find-safe; up to twice as many if they disagree.",
 )
 @output_option(
     ("text", "json", "html"),
-    "Output format: text; json (lastcall/rollout/v1); html, a page with the requests over the ends of the Pods.  "
-    "[default: what --output-file ends with, or text]",
+    "Output format: text; json (lastcall/rollout/v1); html, a page with the requests over the Pods' ends.  "
+    "[default: the format of --output-file, or text]",
 )
 @output_file_option()
 @node_options
@@ -203,55 +203,60 @@ if TYPE_CHECKING:
 def rollout(manifests: tuple[str, ...], **options: Any) -> None:
     """Disrupt the workload of MANIFEST… under load, and account for every request.
 
-    The manifests hold a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet) and a Service that selects its Pods;
-    whatever else they hold is created, too, and other workloads are waited for. A cluster is started for it and gone
-    afterwards. Exit status: 0 nothing was lost (or no more than --max-lost), 3
-    requests were lost, --max-p99 is broken, or a container crashed or was restarted by a probe, 4 requests were lost
-    before anything was disrupted, or nobody answered, 2 bad input, 1 anything else. With --apply-advice the run with
-    the advice decides. With --find-safe: 0 a safe lag was found, 3 there is none, or the one given is beyond it.
+    The manifests must have a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet) and a Service that selects its
+    Pods. lastcall creates everything else in them, too, and waits for other workloads. It starts a cluster for this
+    and removes it afterwards.
+
+    Exit status: 0 no request was lost (or no more than --max-lost); 3 requests were lost, --max-p99 was exceeded, or a
+    container crashed or was restarted by a probe; 4 requests were lost before the disruption, or nothing answered; 2
+    bad input; 1 anything else. With --apply-advice the run with the advice decides. With --find-safe: 0 a safe lag was
+    found; 3 there is none, or --propagation is larger.
 
     \b
     Kinds of load
       fresh       HTTP/1.1, a connection for each request
-      keep-alive  HTTP/1.1, on connections that are used again
-      slow        as fresh, for an answer that takes a while (--slow-path)
+      keep-alive  HTTP/1.1, on connections that are reused
+      slow        like fresh, with an answer that takes a while (--slow-path)
       tcp         a line and its echo, without HTTP
       stream      an answer that goes on (server-sent events, chunks); the client
                   leaves after --stream-length
-      websocket   held for --stream-length; a message every 500 ms, which is to
-                  be echoed as it is
+      websocket   held for --stream-length; a message every 500 ms, which the
+                  application must echo unchanged
       http2       requests on --http2-connections, with prior knowledge (h2c)
 
     \b
     Every request carries its id: X-Request-ID: lc-7, in raw TCP the line lc-7,
-    in a WebSocket messages lc-7.0, lc-7.1, … An application that prints the id
-    when it begins and again when it has answered is reconciled with the client.
+    in a WebSocket messages lc-7.0, lc-7.1, … If the application prints the id
+    when it begins and again when it has answered, lastcall compares its log with
+    what the client saw.
 
     \b
     Lost: refused, unreachable, connect timeout; reset or closed before a byte of
     the answer, reset after some; truncated (a body or a stream that ends before
-    its last chunk or byte); timeout; 5xx. A WebSocket besides: not upgraded; no
+    its last chunk or byte); timeout; 5xx. A WebSocket also: not upgraded; no
     close frame (1006); closed with an error (1002, 1011, …); unanswered (closed
-    properly, but a message was not echoed that was sent 250 ms before or earlier).
+    properly, but a message sent 250 ms or more before was not echoed).
 
     \b
-    Not lost, but listed, since its client goes on elsewhere: a WebSocket closed
+    Not lost, but listed, because the client continues elsewhere: a WebSocket closed
     with 1000, 1001 (going away), 1012 or 1013; a stream that an ending Pod ends
-    with its last chunk; a request of HTTP/2 that the server says it has not begun
-    (above GOAWAY's last stream id, or REFUSED_STREAM) and that is answered when
-    it is sent again. A stream of HTTP/2 that is cut off is lost.
+    with its last chunk; an HTTP/2 request that the server has not begun (above
+    GOAWAY's last stream id, or REFUSED_STREAM) and that is answered when the
+    client sends it again. An HTTP/2 stream that is cut off is lost.
     """
     file = options["output_file"]
     if options["output"] is None and file is not None and file.suffix and not _is_told_as(file.name.lower()):
-        raise click.UsageError(f"--output-file {str(file)!r}: a rollout is told as .html, .json or .txt")
+        raise click.UsageError(f"--output-file {str(file)!r}: the formats of rollout are .html, .json and .txt")
     options["output"] = checked_output(options["output"], options["output_file"])
     if options["find_safe"] and (options["output"] == "html" or options["output_file"] is not None):
-        raise click.UsageError("--find-safe is told as text or json, on stdout")
+        raise click.UsageError("--find-safe writes text or json, to stdout")
     if options["find_safe"] and (options["runs"] > 1 or options["max_lost"] or options["max_p99"]):
-        raise click.UsageError("--find-safe has its own number of runs (--confirm) and no limits")
+        raise click.UsageError(
+            "--find-safe does not take --runs, --max-lost and --max-p99; its number of runs is --confirm"
+        )
     if options["keep_on_failure"] and (options["find_safe"] or options["runs"] > 1 or options["apply_advice"]):
         raise click.UsageError(
-            "--keep-on-failure leaves one cluster running: not with --find-safe, --runs, --apply-advice"
+            "--keep-on-failure leaves one cluster running: it excludes --find-safe, --runs and --apply-advice"
         )
     # late: 18 ms of `rollout --help`
     from lastcall.cli.linting.early import tell_certain_errors

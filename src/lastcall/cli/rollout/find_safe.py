@@ -37,7 +37,7 @@ MOST_SECONDS = 60.0
 MOST_SLEEP = 120
 """Nor a longer sleep, in seconds."""
 ASIDE_REQUESTS = 20.0
-"""So many requests come in the time by which runs stay away from the edge: enough to surely lose one."""
+"""How many requests come in the time by which runs stay away from the edge: enough to lose one for certain."""
 MOST_ASIDE_SECONDS = 1.0
 BUDGET_SECONDS = 1800.0
 """When so much time is used up, no other run begins."""
@@ -98,7 +98,7 @@ class Edge:
 class Found:
     """`lag` is the searched one of the hop, None when the run without any was of no use. `sleep` is the one for a lag
     that was given, `given` seconds of all hops together; `others` are those of the hops that are not searched.
-    `measured` and `probe` (at `probe_lag` seconds; None: it was not needed) tell of `end` and `kinds`."""
+    `measured` and `probe` (at `probe_lag` seconds; None: it was not needed) report `end` and `kinds`."""
 
     measured: Result
     end: MeasuredEnd | None
@@ -300,7 +300,7 @@ def tell_prediction(seconds: float | None, end: MeasuredEnd) -> str:
     edge = "no endpoint lag is safe" if seconds is None else f"safe up to {seconds:g} s"
     killed = ", by SIGKILL" if end.killed else ""
     return (
-        f"{edge} (the stop signal came {end.to_term:.2f} s after the DELETE, the listener was surely there for "
+        f"{edge} (the stop signal came {end.to_term:.2f} s after the DELETE, it kept listening for at least "
         f"{end.accepts:.2f} s more, the exit {end.drains:.2f} s after the signal{killed}; "
         f"a change of endpoints took {end.own_lag:.2f} s by itself)"
     )

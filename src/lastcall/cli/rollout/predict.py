@@ -1,7 +1,7 @@
 """What `rollout --find-safe` expects of the kernel for each kind of load: sessions in virtual time, else a rule.
 
 How the Pods end was measured; real controllers, kubelet and proxy then play the same session with simulated Pods and
-requests (`cluster/virtual/tree.py`). One session tells of all kinds, so that the searches for their edges share most of
+requests (`cluster/virtual/tree.py`). One session reports all kinds, so that the searches for their edges share most of
 it.
 """
 
@@ -57,7 +57,7 @@ class Prediction:
 
 @dataclass(slots=True)
 class Predictor:
-    """`end` and `kinds` are measured. `say` tells of what cannot be played."""
+    """`end` and `kinds` are measured. `say` reports what cannot be played."""
 
     options: "RolloutOptions"
     hop: str

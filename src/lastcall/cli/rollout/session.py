@@ -218,7 +218,7 @@ class RolloutSession:
         )
 
     async def _address(self, service: Object, waiting: Waiting) -> tuple[str, int]:
-        """Where the first requests go: to the Service, or, for it has no address, to a Pod of a headless one."""
+        """Where the first requests go: to the Service, or, because it has no address, to a Pod of a headless one."""
         if not is_headless(service):
             return service["spec"]["clusterIP"], self.target.port["port"]
         template = self.target.workload.obj["spec"]["template"]["spec"]
@@ -325,7 +325,7 @@ class RolloutSession:
         """A Pod that does nothing but to lend its network; the pid of its process, as the cluster sees it."""
         container = {"name": "client", "image": "busybox:1.36", "command": ["sleep", "86400"]}
         spec = {"containers": [container], "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False}
-        node = {"nodeName": FIRST_NODE}  # the load generator's, for its connection tracking is asked
+        node = {"nodeName": FIRST_NODE}  # the load generator's, because its connection tracking is asked
         pod: Object = {
             "apiVersion": "v1",
             "kind": "Pod",

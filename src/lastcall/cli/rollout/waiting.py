@@ -76,7 +76,7 @@ class Waiting:
             if now >= next_look:
                 next_look = now + 1.0
                 pods = await self.pods()
-                # A Pod that the node refused is replaced: that is no reason to give up.
+                # A Pod that the node refused is replaced: that is not a reason to give up.
                 hopeless = [pod for pod in pods if hopeless_reason(pod) in HOPELESS]
                 stranded = await self._unschedulable(pods, now)
                 if may_strand and stranded and not hopeless:

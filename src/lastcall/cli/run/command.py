@@ -36,11 +36,12 @@ Tell = Callable[[Sequence[Ending], int, str], None]
 def run(manifests: tuple[str, ...], **options: Any) -> None:
     """Delete the Pods of MANIFEST… and report how each of them ended.
 
-    MANIFEST is a file, a directory, or - for stdin, with Pods or owners of Pods (Deployment, StatefulSet, Job …): an
-    owner is deleted as `kubectl delete` does it, and each Pod that it has then is followed. A cluster is started for it
-    and gone afterwards; nothing stays on disk but the images it pulled. Exit status: 0 all ended gracefully, 3
-    something was SIGKILLed, a preStop hook failed, or a container crashed or was restarted by a probe before the
-    DELETE, 2 bad input, 1 anything else.
+    MANIFEST is a file, a directory, or - for stdin, with Pods or owners of Pods (Deployment, StatefulSet, Job …).
+    lastcall deletes an owner as `kubectl delete` does, and follows every Pod that it has at that moment. It starts a
+    cluster for this and removes it afterwards; only the images that it pulled stay on disk.
+
+    Exit status: 0 all Pods ended gracefully; 3 a container was SIGKILLed, a preStop hook failed, or a container
+    crashed or was restarted by a probe before the DELETE; 2 bad input; 1 anything else.
     """
     # late: 18 ms of `demo --help`
     from lastcall.cli.linting.early import tell_certain_errors
@@ -159,7 +160,7 @@ async def _keep(session: Session, interrupts: Interrupts) -> None:
     """Stay until the first signal, which is the way to end it: no error."""
     path = session.cluster.kubeconfig_path()
     if session.left_alone:
-        session.live.note("Nothing was deleted, for a Pod is not well (--keep-on-failure)")
+        session.live.note("Nothing was deleted because a Pod is not well (--keep-on-failure)")
     session.live.note(f"The cluster stays up until Ctrl-C: kubectl --kubeconfig {path} get pods -A")
     task = asyncio.current_task()
     assert task is not None

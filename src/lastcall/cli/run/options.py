@@ -62,18 +62,19 @@ def checked_published_ports(context: click.Context, parameter: click.Parameter, 
     places = [shown_address(port.address, port.port) for port in ports if port.port]
     for place in places:
         if places.count(place) > 1:
-            raise click.BadParameter(f"{place} is to be published twice: give each its own port, or 0 for any free one")
+            raise click.BadParameter(f"{place} is published twice: give each its own port, or 0 for any free one")
     return ports
 
 
 PROPAGATION_HELP = (
-    "How late changes of endpoints arrive: 1s; hops as in watch=1s,kernel=uniform(0s,1s),controller=200ms,balancer=5s; "
-    "a profile (kube-proxy, ingress-controller, cloud-load-balancer); for one node, node-2:watch=3s. Several add up."
+    "How late changes of endpoints arrive: 1s; by hop, as in "
+    "watch=1s,kernel=uniform(0s,1s),controller=200ms,balancer=5s; a profile (kube-proxy, ingress-controller, "
+    "cloud-load-balancer); for one node, node-2:watch=3s. May be given several times; the delays add up."
 )
 
 
 def check_propagation_nodes(plan: "PropagationPlan", nodes: int) -> None:
-    """A delay for a node that there will not be is a mistake. Raises UserError."""
+    """A delay for a node that the cluster will not have is a mistake. Raises UserError."""
     names = [f"node-{number}" for number in range(1, nodes + 1)]
     for name in plan.nodes:
         if name not in names:
@@ -94,7 +95,7 @@ def checked_directory(context: click.Context, parameter: click.Parameter, value:
     if not os.path.isdir(path):
         raise click.BadParameter(f"{value!r} is not a directory: name one that exists")
     if not os.access(path, os.R_OK | os.X_OK):
-        raise click.BadParameter(f"{value!r} cannot be read by you: name a directory that you may list")
+        raise click.BadParameter(f"{value!r} is not readable for you: name a directory that you may list")
     return path
 
 
@@ -118,9 +119,7 @@ def check_cni(conf_dir: str, bin_dir: str, nodes: int) -> None:
     """Raises click.UsageError for a directory that configures no network, or plugins that are not there."""
     if not conf_dir:
         if bin_dir:
-            raise click.UsageError(
-                "--cni-bin-dir: is for the plugins that --cni-conf-dir configures, which is not given"
-            )
+            raise click.UsageError("--cni-bin-dir: names the plugins that --cni-conf-dir configures: give that, too")
         return
     # late: 86 ms of `demo --help`
     from lastcall.cri.sandbox.cni.conf import CNIConfigError
@@ -139,13 +138,12 @@ def feature_gates_option(command: F) -> F:
         metavar="NAME=true,…",
         multiple=True,
         callback=parsed_feature_gates,
-        help="Turn on or off what Kubernetes has behind feature gates; TCPSocketLifecycleHook makes tcpSocket hooks "
-        "connect.",
+        help="Turn feature gates of Kubernetes on or off. TCPSocketLifecycleHook makes tcpSocket hooks connect.",
     )(command)
 
 
 MOST_PODS = 253
-"""Of a node: so many addresses has its part of the cluster's Pod network."""
+"""Of a node: the number of addresses in its part of the cluster's Pod network."""
 
 _NODE_OPTIONS = [
     click.option(
@@ -154,21 +152,21 @@ _NODE_OPTIONS = [
         metavar="N",
         default=110,
         show_default=True,
-        help="How many Pods a node takes, as the kubelet's maxPods says.",
+        help="Maximum number of Pods on a node (the kubelet's maxPods).",
     ),
     click.option(
         "--seccomp-default/--no-seccomp-default",
         default=True,
         show_default=True,
-        help="Containers that ask for no seccomp profile get RuntimeDefault, as the kubelet's seccompDefault says.",
+        help="Containers without a seccomp profile get RuntimeDefault (the kubelet's seccompDefault).",
     ),
     click.option(
         "--cni-conf-dir",
         metavar="DIR",
         default="",
         callback=checked_directory,
-        help="Make the Pod network with CNI plugins, as the first *.conflist, *.conf or *.json in DIR says (in "
-        "DIR/node-1 for that node, where it exists). Default: built-in routing.",
+        help="Make the Pod network with CNI plugins. The first *.conflist, *.conf or *.json in DIR configures them "
+        "(for node-1 that in DIR/node-1, if it exists). Default: built-in routing.",
     ),
     click.option(
         "--cni-bin-dir",
@@ -196,15 +194,15 @@ _OPTIONS = [
         callback=checked_versions,
         default="1.36",
         show_default=True,
-        help="Kubernetes version to emulate. Several (1.23,1.36) are run one after the other, and their ends are shown "
-        "side by side with what differs.",
+        help="Kubernetes version to emulate. With several (1.23,1.36) the Pods run under one version after "
+        "the other, and the report shows them side by side with what differs.",
     ),
     click.option(
         "--grace",
         type=Whole(0, 2**31 - 1, "seconds"),
         metavar="SECONDS",
-        help="gracePeriodSeconds of the DELETE; 0 forces it. Pods of an owner get it as their own, for that is what an "
-        "owner's end leaves them. Default: each Pod's own.",
+        help="gracePeriodSeconds of the DELETE; 0 forces it. Pods of an owner get it as their "
+        "terminationGracePeriodSeconds, which applies when their owner is deleted. Default: each Pod's own.",
     ),
     click.option(
         "--after",
@@ -212,15 +210,15 @@ _OPTIONS = [
         metavar="SECONDS",
         default=1.0,
         show_default=True,
-        help="How long the Pods stay Ready before they are deleted.",
+        help="How long to wait between Ready and the DELETE.",
     ),
-    timeout_option(60.0, "How long to wait for Ready, and for the end beyond twice the grace period."),
+    timeout_option(60.0, "How long to wait for Pods to become Ready, and to end (beyond twice the grace period)."),
     state_size_option,
     click.option("--keep", is_flag=True, help="Leave the cluster running until Ctrl-C, and say how to reach it."),
     click.option(
         "--keep-on-failure",
         is_flag=True,
-        help="The same, but only where something failed; Pods that are not well by then are not deleted.",
+        help="The same, but only if something failed. Unhealthy Pods are then not deleted.",
     ),
 ]
 

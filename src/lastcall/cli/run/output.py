@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 FORMATS = ("text", "json", "html", "chrome-trace")
 FILES = {"html": "story.html", "chrome-trace": "story.trace.json"}
-"""Formats that nobody wants to see in a terminal, and what a file of them may be called."""
+"""Formats that are not for a terminal, each with a file name to suggest."""
 
 _BY_SUFFIX = {
     ".html": "html", ".htm": "html", ".trace.json": "chrome-trace", ".json": "json",
@@ -33,16 +33,17 @@ _BY_SUFFIX = {
 }  # fmt: skip
 
 PIPED_WIDTH = 100
-"""Columns when stdout is no terminal and COLUMNS does not say."""
+"""Columns when stdout is not a terminal and COLUMNS does not say."""
 
 _OPTIONS = [
     output_option(
         FORMATS,
         "Output format: text; json (lastcall/ending/v1); html, a page to keep and to share; chrome-trace, "
-        "which Perfetto opens. All but text go to stdout alone.  [default: what --output-file ends with, or text]",
+        "for Perfetto. json, html and chrome-trace replace the text on stdout.  [default: the format of --output-file, "
+        "or text]",
     ),
     output_file_option(),
-    click.option("--explain", is_flag=True, help="Name the Kubernetes rule and source function behind each step."),
+    click.option("--explain", is_flag=True, help="Show the Kubernetes rule and source function behind each step."),
 ]
 
 
@@ -80,7 +81,7 @@ def _by_suffix(file: Path | None) -> str:
         if file.name.lower().endswith(suffix):
             return format_
     raise click.UsageError(
-        f"--output-file {str(file)!r}: no story is told as {file.suffix}: use .html, .json (data), .trace.json "
+        f"--output-file {str(file)!r}: {file.suffix} is not a format of reports: use .html, .json (data), .trace.json "
         f"(Perfetto) or .txt, or say which with --output ({', '.join(FORMATS)})"
     )
 
@@ -182,11 +183,11 @@ def tell(
     else:
         click.echo(text_of("text", with_steps=with_steps), nl=False)
     if file is not None:
-        click.echo(f"The story is in {file}", err=True)
+        click.echo(f"Report written to {file}", err=True)
 
 
 def write_file(file: Path, text: str) -> None:
-    """Write all of it or nothing; what is no regular file (/dev/stdout, a pipe) is written to as it is."""
+    """Write all of it or nothing; what is not a regular file (/dev/stdout, a pipe) is written to as it is."""
     content = text.encode("utf-8", "replace")
     if file.exists() and not stat.S_ISREG(file.stat().st_mode):
         file.write_bytes(content)

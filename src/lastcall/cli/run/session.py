@@ -118,7 +118,7 @@ class Session:
     _given_up: str = ""
     """Why waiting changes nothing."""
     left_alone: bool = False
-    """Nothing was deleted, for a Pod was not well and `keep_on_failure` was asked for."""
+    """Nothing was deleted because a Pod was not well and `keep_on_failure` was asked for."""
 
     async def run(self, manifests: Sequence[Manifest]) -> list[Ending]:
         """Start to story. Raises UserError, WorldError or ClusterStartError."""
@@ -161,7 +161,7 @@ class Session:
                 await client.close()
 
     def endings(self) -> list[Ending]:
-        """The stories as far as they are known; none before the first DELETE, but of what was left alone."""
+        """The stories that are known so far; none before the first DELETE, but of what was left alone."""
         if self._follower is None or not (self._deleted or self.left_alone):
             return []
         pods = [pod_facts(pod.obj) for pod in self._told()]
@@ -319,7 +319,7 @@ class Session:
     async def _delete(
         self, pods: Sequence[FollowedPod], owners: Sequence[FollowedOwner], client: Client, tasks: Tasks
     ) -> None:
-        """DELETE the owners, then all Pods of the manifests at the same time; what went meanwhile is no error."""
+        """DELETE the owners, then all Pods of the manifests at the same time; what went meanwhile is not an error."""
         self._deleted = True
         recorder = self.cluster.recorder("client")
         grace = self.options.grace

@@ -84,7 +84,7 @@ def tell_versions(stories: Sequence[VersionStory], options: "RunOptions", status
     else:
         click.echo(plain_versions(stories, out.width, explain=options.explain), nl=False)
     if options.output_file is not None:
-        click.echo(f"The story is in {options.output_file}", err=True)
+        click.echo(f"Report written to {options.output_file}", err=True)
 
 
 def _document(stories: Sequence[VersionStory], output: str, status: int) -> str:

@@ -15,10 +15,10 @@ from lastcall.cluster.errors import ClusterStartError
 @click.option("--up", "options", metavar="OPTIONS", default="", help='Options of lastcall up: "--nodes 2 --egress".')
 @click.argument("command", metavar="-- COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
 def execute(options: str, command: tuple[str, ...]) -> None:
-    """Start a cluster, run COMMAND with KUBECONFIG set, and end the cluster with it.
+    """Start a cluster, run COMMAND with KUBECONFIG set, and stop the cluster when it ends.
 
-    LASTCALL_CLUSTER is the cluster's name, for other commands of lastcall. Exit status: that of COMMAND (128 and the
-    signal's number where one ended it), 1 when the cluster cannot start.
+    LASTCALL_CLUSTER has the cluster's name, for other lastcall commands. Exit status: that of COMMAND (128 plus the
+    signal's number if a signal ended it), 1 if the cluster cannot start.
     """
     # late: 0 ms, when it is used
     import shlex

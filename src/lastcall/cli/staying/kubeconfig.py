@@ -15,17 +15,19 @@ from lastcall.cluster.directory import KUBECONFIG, ClusterDirectory
 @click.command()
 @name_argument
 @click.option("--print", "text", is_flag=True, help="Print the contents (with credentials) instead of the path.")
-@click.option("--merge", "merged", is_flag=True, help="Add it to your kubeconfig: context lastcall-NAME.")
-@click.option("--unmerge", "unmerged", is_flag=True, help="Take it out of your kubeconfig; the cluster need not run.")
+@click.option("--merge", "merged", is_flag=True, help="Add the cluster to your kubeconfig, as context lastcall-NAME.")
+@click.option(
+    "--unmerge", "unmerged", is_flag=True, help="Remove the cluster from your kubeconfig; it need not be running."
+)
 @click.option(
     "--kubeconfig",
     "file",
     metavar="FILE",
     default="",
-    help="Yours. Default: $KUBECONFIG or ~/.kube/config.",
+    help="Your kubeconfig. Default: $KUBECONFIG or ~/.kube/config.",
 )
 def kubeconfig(name: str, text: bool, merged: bool, unmerged: bool, file: str) -> None:
-    """Say where the kubeconfig of the cluster NAME (default: lastcall) is: KUBECONFIG=$(lastcall kubeconfig).
+    """Print the path of the kubeconfig of cluster NAME (default: lastcall): KUBECONFIG=$(lastcall kubeconfig).
 
     --merge and --unmerge change your own kubeconfig, locked as kubectl does it; other entries stay as they are.
     """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Facts = dict[str, Any]
 
-TORN_DOWN = "the cluster is torn down"
+TORN_DOWN = "tearing down the cluster"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def stay(options: UpOptions, teller: Teller, report: detach.Report | None = None
     """The whole life of a cluster; the exit status. `report` is there when this process is in the background.
 
     Raises CommandError. What a cluster in the background leaves when it ended by itself is its directory with the log:
-    the next command tells of it.
+    the next command reports it.
     """
     os.umask(0o077)  # a umask may also take too much away
     with cluster_errors():

@@ -12,7 +12,7 @@ from lastcall.cli.waiting.why_not_ready import is_ready
 
 SURELY = 3.0
 SPARE_SECONDS = 10.0
-"""A start that has taken so many times as long as that of its twin, and this longer, is no slow one."""
+"""A start that has taken so many times as long as that of its twin, and this longer, is not a slow one."""
 _ADMITTED = "kube-api-access-"
 """The volume that the API server gives each Pod under a name of its own."""
 

@@ -24,7 +24,7 @@ _DISK_FULL = "No space left on device"
 
 
 def hopeless_reason(pod: Object) -> str:
-    """The reason for which waiting makes no sense; "" while there is hope."""
+    """The reason why waiting is pointless; "" while there is hope."""
     for _, reason, _ in _waiting(pod):
         if reason in HOPELESS:
             return reason
@@ -35,7 +35,7 @@ def hopeless_reason(pod: Object) -> str:
 
 
 CRASHES = 3
-"""So many ends in a row, each with a failure, are no bad luck."""
+"""How many ends in a row, each with a failure, are more than bad luck."""
 
 
 def has_failed(pod: Object) -> bool:
@@ -67,7 +67,7 @@ def _crashed(pod: Object) -> Iterator[Object]:
 
 
 SURE_SECONDS = 3.0
-"""What the scheduler has said for so long, and nothing that goes on can change, it will say for ever."""
+"""What the scheduler has said for so long, and nothing that goes on can change, it will say forever."""
 
 
 @dataclass(slots=True)
@@ -200,7 +200,7 @@ def _how_far(owner: Object, ready: int, wanted: int | None) -> str:
     text, status, spec = f"{ready} of its {wanted} Pods are Ready", owner.get("status") or {}, owner.get("spec") or {}
     if ready < wanted:
         return text
-    # A DaemonSet tells of it by a name of its own; what is 0 is left out.
+    # A DaemonSet reports it by a name of its own; what is 0 is left out.
     updated = status.get("updatedReplicas", status.get("updatedNumberScheduled", 0))
     if ("strategy" in spec or "updateStrategy" in spec) and updated < wanted:
         return f"{text}, {updated} of them made from the new template"

@@ -1,8 +1,8 @@
 """What init and front say to one another, as packets over a socket pair that was made before the clone.
 
-Init tells of its roles (`Started`, `Died`, `Restarted`), or that the namespaces cannot be set up (`Failed`). Front may
-ask for one thing, numbered: to cut or to mend a node's link (`SetLink`); the answer has an `error` or none. When front
-closes its end, or dies, init ends and the kernel ends everything else.
+Init reports its roles (`Started`, `Died`, `Restarted`), or that the namespaces cannot be set up (`Failed`). Front may
+ask for one thing, numbered: to cut or to reconnect a node's link (`SetLink`); the answer has an `error` or none. When
+front closes its end, or dies, init ends and the kernel ends everything else.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def listen(directory: ClusterDirectory) -> socket.socket:
 
 
 async def serve(sock: socket.socket, answers: Answers, log: Callable[[str], None]) -> None:
-    """Answer until cancelled. An answer that fails is said to who asked, and to `log`; it ends nothing."""
+    """Answer until cancelled. An answer that fails is reported to the client, and to `log`; it ends nothing."""
     known = verbs(answers)
     async with Tasks() as tasks:
 

@@ -75,9 +75,9 @@ LINE_BYTES = 4 << 20
 ANSWER_SECONDS = 5.0
 """Within this front says its first line; it is never busy for longer, but it may be stopped."""
 CLAIM_SECONDS = 10.0
-"""So long a start or an end may take before another command gives up waiting for the name."""
+"""How long a start or an end may take before another command gives up waiting for the name."""
 _SAYS_WHY = ("ended the cluster", "Error", "asked to stop")
-"""Words in the last line of a front's log that tell of its end."""
+"""Words in the last line of a front's log that report its end."""
 _POLL_SECONDS = 0.02
 _CREDENTIALS = struct.Struct("3i")
 
@@ -367,7 +367,7 @@ def _holder(name: str) -> str:
 
 
 def what_is_left(directory: ClusterDirectory) -> str:
-    """A sentence on a cluster that ended without being asked to, "" when nothing tells of it."""
+    """A sentence on a cluster that ended without being asked to, "" when nothing reports it."""
     facts = directory.facts()
     if not facts:
         return ""

@@ -133,7 +133,7 @@ def _connect(host: str, port: int) -> socket.socket:
 def _tunnel(sock: socket.socket, host: str, port: int, proxy: Proxy) -> None:
     target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     if any(character.isspace() for character in target):
-        raise DialOutError(f"{host!r} is no host name")
+        raise DialOutError(f"{host!r} is not a host name")
     lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
     if proxy.authorization:
         lines.append(f"Proxy-Authorization: {proxy.authorization}")

@@ -26,7 +26,7 @@ def outside_address(text: str) -> str:
     try:
         address = IPv4Address(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no IPv4 address") from None
+        raise ValueError(f"{text!r} is not an IPv4 address") from None
     for network in _NETWORKS:
         if address in network:
             raise ValueError(f"{address} is not outside of the cluster ({network})")

@@ -134,11 +134,11 @@ class EgressServer:
             }
         )
         self.on_carried: Tell | None = None
-        """Called with what the node tells of connections that were handed over with `tell`."""
+        """Called with what the node reports about connections that were handed over with `tell`."""
 
     def start(self) -> None:
         """Answer from now on."""
-        # A node that reads nothing any more must not hold a thread for ever.
+        # A node that reads nothing any more must not hold a thread forever.
         seconds = struct.pack("ll", _SEND_SECONDS, 0)
         self._packets.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, seconds)
         self._loop = asyncio.get_running_loop()
@@ -240,7 +240,7 @@ class EgressServer:
         return dial_out(address, port, tls=port == _HTTPS, environ=None if port == _HTTPS else {})
 
     def _resolve(self, asked: Resolve) -> Addresses:
-        """No address is no error; a resolver that does not answer is one (OSError)."""
+        """No address is not an error; a resolver that does not answer is one (OSError)."""
         wanted = socket.AF_INET6 if asked.family == "AAAA" else socket.AF_INET
         try:
             found = socket.getaddrinfo(asked.name, None, wanted, socket.SOCK_STREAM)

@@ -1,8 +1,8 @@
 """When a role hangs: the rule, pure. `watchdog.py` performs it.
 
 A role's event loop counts its turns, one in two seconds (`heartbeat.py`); init looks at the count (`watchdog.py`). A
-heart that does not beat is no proof: the machine may have been suspended, the role stopped, frozen or starved, or init
-itself held up. So what counts is time that the role had and did not use to turn its loop, its *own* time:
+heart that does not beat proves nothing: the machine may have been suspended, the role stopped, frozen or starved, or
+init itself held up. So what counts is time that the role had and did not use to turn its loop, its *own* time:
 
 | between two looks the role | what counts, and why |
 |---|---|
@@ -17,7 +17,7 @@ itself held up. So what counts is time that the role had and did not use to turn
 No look counts more than `MOST_SECONDS`: a virtual machine that was paused may book the pause as processor time of what
 ran then, or as a jump of the monotonic clock. That clock stands still while a machine is suspended, for role and init
 alike. A frozen control group of version 2 looks asleep: that role does not answer the signal that asks for its
-stack, and who does not answer is left alone (`watchdog.py`).
+stack, and a role that does not answer is left alone (`watchdog.py`).
 """
 
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ LOOK_SECONDS = 2.0
 LATE_SECONDS = 0.5
 """init was punctual when it was not later than that."""
 MOST_SECONDS = LOOK_SECONDS + LATE_SECONDS
-"""So much own time one look proves at most."""
+"""How much own time one look proves at most."""
 IDLE_SHARE = 0.05
-"""Of one processor: so much idle time shows that nobody waited for a processor."""
+"""Of one processor: how much idle time shows that nobody waited for a processor."""
 HANGS_AFTER_SECONDS = 10.0
 """Of own time without a turn of the loop, unless the role has said that it may take longer."""
 

@@ -49,7 +49,7 @@ class Orphans:
         return not left
 
     def reaped(self, pid: int, exit_code: int | None, number: int | None) -> None:
-        """The wait status of a child of init that is no role."""
+        """The wait status of a child of init that is not a role."""
         past = self._processes.pop(pid, None)
         if past is None:
             return

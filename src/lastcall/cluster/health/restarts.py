@@ -43,7 +43,7 @@ class RestartBackoff:
 
 
 AGAIN = 2
-"""So many deaths with one object are told: one may have been chance."""
+"""How many deaths with one object are reported: one may have been chance."""
 _MOST_OBJECTS = 64
 _SHOWN_CALLS = 15
 

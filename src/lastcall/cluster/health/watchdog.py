@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 HEALTHY_LOOK_SECONDS = 4.0
 """Between two looks while all hearts beat: they cost init a wake-up. Then it looks as often as the rule wants."""
 STACK_WITHIN_SECONDS = 5.0
-"""So long a role has for its stack, on a machine that may be busy."""
+"""How long a role has for its stack, on a machine that may be busy."""
 STACK_IS_WHOLE_SECONDS = 0.3
 """After its first line: every thread's comes with it, and so does the note of whose turn it is."""
 _POLL_SECONDS = 0.05
@@ -171,7 +171,7 @@ class Watchdog:
 def look_at(pid: int, at: float, beats: int) -> Look:
     """What /proc tells. Raises OSError, ValueError or IndexError for a process that ends meanwhile."""
     fields = _stat(f"/proc/{pid}")
-    # Of the thread with the loop what it ran; of all of them how long they waited, for it may wait for one of them.
+    # Of the thread with the loop what it ran; of all of them how long they waited, because it may wait for one of them.
     ran = _schedstat(f"/proc/{pid}")
     if ran is not None:
         cpu = ran[0] / 1e9

@@ -71,7 +71,7 @@ def _checked_address(text: str, address: str | None) -> str:
     try:
         parsed = ipaddress.ip_address(address.strip("[]"))
     except ValueError:
-        raise ValueError(f"{text!r}: {address!r} is no address: leave it out for {LOOPBACK}") from None
+        raise ValueError(f"{text!r}: {address!r} is not an address: leave it out for {LOOPBACK}") from None
     if not parsed.is_loopback:
         raise ValueError(
             f"{text!r}: {parsed} is not of this machine alone: ports are published on loopback only, as {LOOPBACK}"

@@ -17,7 +17,7 @@ Facts = dict[str, Any]
 """`lastcall/cluster/v1`: what `up --output json` prints."""
 
 STOP_SECONDS = 30.0
-"""So long a cluster may take to end before it is killed."""
+"""How long a cluster may take to end before it is killed."""
 
 
 def unused_name(prefix: str = "py") -> str:

@@ -49,7 +49,7 @@ class Identity:
 class Credentials:
     """The cluster's certificate authority and what it issued, for the kubelets by node.
 
-    Who asks the API has a client certificate of its own, and with it the rights that Kubernetes gives to such a
+    Each client of the API has a certificate of its own, and with it the rights that Kubernetes gives to such a
     component (`apiserver/auth/node_rules.py`, `auth/bootstrap_policy.py`). The admin token is the only secret front
     keeps.
     """
@@ -108,7 +108,7 @@ def issue_credentials(identity: Identity, nodes: Sequence[NodeLayout]) -> Creden
 class Issuing:
     """`issue_credentials` in a process of its own, begun at once; `result` once.
 
-    Must begin before the first thread of this process, for that is a fork of it. `identity` None is a fresh one.
+    Must begin before the first thread of this process, because that is a fork of it. `identity` None is a fresh one.
     Raises OSError.
     """
 

@@ -23,7 +23,7 @@ class Report:
         """Readable when the starter has gone."""
 
     def send(self, message: Message) -> None:
-        """A starter that has gone is no error here."""
+        """A starter that has gone is not an error here."""
         with suppress(OSError):
             self.socket.sendall(json.dumps(message).encode() + b"\n")
 

@@ -52,7 +52,7 @@ from lastcall.world.messages import Message
 from lastcall.world.tasks import Tasks, unless
 
 API_SECONDS = 2.0
-"""So long `status` waits for the API server, which may be starting again."""
+"""How long `status` waits for the API server, which may be starting again."""
 FOLLOW_SECONDS = 0.2
 """Between two looks at a followed log."""
 TEND_SECONDS = 30.0

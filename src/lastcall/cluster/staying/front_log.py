@@ -10,7 +10,7 @@ from lastcall.world.clock import RealClock, now, rfc3339
 FILE_BYTES = 1 << 20
 """A file that becomes longer keeps its second half."""
 KEPT_BYTES = 1 << 20
-"""So much of what a role prints stays in memory."""
+"""How much of what a role prints stays in memory."""
 
 
 class FrontLog:

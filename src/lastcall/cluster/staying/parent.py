@@ -1,6 +1,6 @@
 """The process that a cluster is to end with, by default the one that started it: `lastcall up --die-with-parent`.
 
-A pidfd tells of its end however it comes, SIGKILL too. `PR_SET_PDEATHSIG` would tell of the end of the thread that
+A pidfd reports its end however it comes, SIGKILL too. `PR_SET_PDEATHSIG` would report the end of the thread that
 started us, which test runners end long before their process.
 """
 

@@ -29,7 +29,7 @@ DURABLE = "durable"
 LOCK = "lock"
 
 _LOCK_SECONDS = 2.0
-"""So long the last processes of a cluster that was just killed may still hold the lock."""
+"""How long the last processes of a cluster that was just killed may still hold the lock."""
 
 
 class StateDirectory:
@@ -172,7 +172,7 @@ def _refuse_what_is_somebody_elses(fd: int, path: str) -> None:
     others = [name for name in names if name != LOCK and not name.startswith(f".{VERSION_FILE}")]
     if others and VERSION_FILE not in names:
         raise ClusterUsageError(
-            f"{path} is not empty ({others[0]}) and has no {VERSION_FILE}: it is no state directory of "
+            f"{path} is not empty ({others[0]}) and has no {VERSION_FILE}: it is not a state directory of "
             "lastcall; name an empty or a new one (--state)"
         )
 

@@ -18,7 +18,7 @@ from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
 KEPT_CONNECTIONS = 32
-"""Of the kinds that keep theirs: many, for what is sought is what can be lost, whatever the chance."""
+"""Of the kinds that keep theirs: many, because what is sought is what can be lost, whatever the chance."""
 _AT_ONCE = 0.02
 """An answer that takes no longer is there at once."""
 
@@ -36,7 +36,7 @@ class KindBehaviour:
 class Behaviour:
     """How every container that serves ends: `accepts` new connections for so many seconds after its stop signal, exits
     `drains` seconds after it (`ignores`: only when it is killed). A preStop command takes `hook` seconds. `kinds` are
-    the kinds of requests, as far as they are not answered at once."""
+    the kinds of requests that are not answered at once."""
 
     accepts: float
     drains: float

@@ -61,7 +61,7 @@ def component_user(component: str) -> UserInfo:
 
 
 class _Told(list[Record]):
-    """A list that tells of what is added."""
+    """A list that reports what is added."""
 
     told: Callable[[Record], None] | None = None
 

@@ -18,7 +18,7 @@ from lastcall.controllers.ownership import controller_reference
 
 MANY_MISSED = 100
 LATER_SECONDS = 0.1
-"""Looked at again so much later than due, so that it surely is due (`nextScheduleDelta`)."""
+"""Looked at again so much later than due, so that it is certainly due (`nextScheduleDelta`)."""
 SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 CronEvent = tuple[str, str, str]

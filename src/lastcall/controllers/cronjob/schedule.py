@@ -21,7 +21,7 @@ _EARLIEST, _LATEST = int(FIRST.timestamp()) + 2 * DAY, int(LAST.timestamp()) - 4
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """`@every 1h30m`: so many whole seconds after the last time, at least one."""
+    """`@every 1h30m`: that many whole seconds after the last time, at least one."""
 
     seconds: int
 

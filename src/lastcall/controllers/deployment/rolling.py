@@ -15,7 +15,7 @@ from lastcall.api.text.numbers import scaled
 
 @dataclass(frozen=True, slots=True)
 class Resize:
-    """A ReplicaSet and how many Pods its spec shall ask for."""
+    """A ReplicaSet and how many Pods its spec is to ask for."""
 
     replica_set: Object
     replicas: int

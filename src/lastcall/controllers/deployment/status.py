@@ -36,7 +36,7 @@ def condition(kind: str, status: str, reason: str, message: str, moment: datetim
 
 
 def set_condition(status: Object, new: Object) -> None:
-    """The list of conditions is replaced, not changed, for it may be shared. The same status and reason change
+    """The list of conditions is replaced, not changed, because it may be shared. The same status and reason change
     nothing; a changed condition moves to the end."""
     current = get_condition(status, new["type"])
     if current is not None and (current.get("status"), current.get("reason")) == (new["status"], new["reason"]):

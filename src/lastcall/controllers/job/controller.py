@@ -220,7 +220,7 @@ class JobController:
         self._sizes[key] = len(pods)
         uid, back_off = self._back_off.get(key, ("", BackOff()))
         if uid != uid_of(job):
-            # Another Job of this name, or another life of this process: what was counted tells of the failures.
+            # Another Job of this name, or another life of this process: what was counted reports the failures.
             counted = [pod for pod in pods if not is_tracked(pod)]
             succeeded = [pod for pod in counted if phase_of(pod) == "Succeeded"]
             back_off = BackOff().after(succeeded, [pod for pod in counted if is_failed(job, pod)])
@@ -246,7 +246,7 @@ class JobController:
         """What became of it, and the first error ("" for none)."""
         active, ready, terminating = len(view.active), view.ready, len(view.terminating)
         if decision.backs_off:
-            # As `manageJob` of 1.36.2 answers (kubernetes/kubernetes#139428, mended in 1.36.3): while another Pod is
+            # As `manageJob` of 1.36.2 answers (kubernetes/kubernetes#139428, fixed in 1.36.3): while another Pod is
             # Ready the server refuses that status, so that the failure is counted only when the wait is over.
             active = 0
         made, error = await self._create(key, view, decision)
@@ -293,7 +293,7 @@ class JobController:
         async def delete_one(each: Surplus) -> None:
             try:
                 if decision.target is None:
-                    # It ends because it is not needed, which is no failure: it leaves the count first.
+                    # It ends because it is not needed, which is not a failure: it leaves the count first.
                     await self._remove_finalizer(each.pod)
                 await self._delete_pod(view, decision, each)
             except BaseException:

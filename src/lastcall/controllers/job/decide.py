@@ -140,9 +140,9 @@ def _age(pod: Object) -> tuple[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`delete` keep their finalizer when the Job ends (`target`), for they are counted then, and lose it before they
-    are deleted when they are just too many. `create` holds completion indexes, or None for each Pod without one.
-    `manages` says that it was decided how many Pods there shall be; `look_again` is in seconds. `backs_off`: Pods are
+    """`delete` keep their finalizer when the Job ends (`target`), because they are counted then, and lose it before
+    they are deleted when they are just too many. `create` holds completion indexes, or None for each Pod without one.
+    `manages` says that it was decided how many Pods there are to be; `look_again` is in seconds. `backs_off`: Pods are
     missing, and none of them may be made yet.
     """
 
@@ -271,7 +271,7 @@ def _why_finished(view: View, target: Target) -> str:
 
 
 def wanted_active(view: View) -> int:
-    """How many Pods shall run."""
+    """How many Pods are to run."""
     parallelism, completions = int(view.spec["parallelism"]), view.spec.get("completions")
     if completions is None:
         # One success is enough; what runs then may end by itself.

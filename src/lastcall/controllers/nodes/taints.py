@@ -20,7 +20,7 @@ def no_execute_taints(node: AnyObject | None) -> list[Taint]:
 
 
 def seconds_tolerated(tolerations: Sequence[Toleration], taints: Sequence[Taint]) -> float | None:
-    """How long the Pod may stay: 0.0 when a taint is not tolerated at all, None when it may stay for ever.
+    """How long the Pod may stay: 0.0 when a taint is not tolerated at all, None when it may stay forever.
 
     Otherwise the least tolerationSeconds of the tolerations that match a taint.
     """

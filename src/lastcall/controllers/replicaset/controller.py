@@ -124,7 +124,7 @@ class ReplicaSetController:
 
     def _pod_added(self, pod: Object) -> None:
         if is_terminating(pod):
-            # After a restart, or a watch that was interrupted: it shall not count as a creation.
+            # After a restart, or a watch that was interrupted: it must not count as a creation.
             self._pod_deleted(pod)
             return
         if controller_of(pod) is None:
@@ -233,7 +233,7 @@ class ReplicaSetController:
             try:
                 await self._pod_control.create(pod, namespace_of(owner), owner)
             except StatusError as error:
-                # Nothing comes of it: no point in waiting for it. In a terminating namespace that is no error.
+                # Nothing comes of it: no point in waiting for it. In a terminating namespace that is not an error.
                 self._expectations.creation_observed(key)
                 if not namespace_is_terminating(error):
                     raise

@@ -42,7 +42,7 @@ def has_stale_owner(claim: Object, obj: Object, resource: Resource) -> bool:
 
 
 def _has_other_controller(claim: Object, owner: Object, pod: Object) -> bool:
-    """Somebody else manages it; with nothing to be deleted that is no matter. (`hasUnexpectedController`)"""
+    """Somebody else manages it; with nothing to be deleted that is not important. (`hasUnexpectedController`)"""
     if not deletes(owner, "whenDeleted") and not deletes(owner, "whenScaled"):
         return False
     for reference in _references(claim):

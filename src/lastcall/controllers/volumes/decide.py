@@ -109,7 +109,7 @@ def _waits_for(pods: Sequence[str]) -> Said:
 
 
 def _provision(name: str, storage_class: Object | None) -> ClaimDecision:
-    """(`provisionClaim`, `findProvisionablePlugin`): who makes volumes is never in this process."""
+    """(`provisionClaim`, `findProvisionablePlugin`): the provisioner is never in this process."""
     if storage_class is None:
         said = Said("Warning", "ProvisioningFailed", f'storageclass.storage.k8s.io "{name}" not found')
         return ClaimDecision("nothing", said=said)

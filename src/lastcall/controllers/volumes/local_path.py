@@ -113,7 +113,7 @@ def directory_of(volume: Object, root: str) -> str:
     path = str((volume["spec"].get("hostPath") or {}).get("path") or "")
     name = path.removeprefix(f"{root}/")
     if name == path or "/" in name or not name.startswith(f"{name_of(volume)}_"):
-        raise Refused(f"{path or 'the volume'} is no directory that {PROVISIONER} has made for {name_of(volume)}")
+        raise Refused(f"{path or 'the volume'} is not a directory that {PROVISIONER} has made for {name_of(volume)}")
     return name
 
 

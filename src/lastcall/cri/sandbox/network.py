@@ -145,7 +145,7 @@ class PodNetwork:
             write_sysctl(name, value)
 
     def _lead_nowhere(self, node: netlink.NetlinkSocket) -> None:
-        """By a gateway with a neighbour entry, for a link route would ask for each address by ARP first."""
+        """By a gateway with a neighbour entry, because a link route would ask for each address by ARP first."""
         ends = (NOWHERE, _NOWHERE_INDEX, NODE_HARDWARE_ADDRESS, f"{NOWHERE}-end", _NOWHERE_PEER_INDEX)
         pair = netlink.new_veth(*ends, pod_hardware_address(GATEWAY), self._node_netns)
         node.transact(

@@ -194,7 +194,7 @@ class Picture:
         self.emit(container.id, ContainerEventType.CONTAINER_STOPPED_EVENT, container.sandbox)
 
     def on_lost(self) -> None:
-        """Without the shim nobody can say any more what runs; whoever waits for an end must not wait for ever."""
+        """Without the shim nobody can say any more what runs; whoever waits for an end must not wait forever."""
         for container in self.containers.values():
             created = container.state == ContainerState.CONTAINER_CREATED and container.start_requested
             if container.state == ContainerState.CONTAINER_RUNNING or created:

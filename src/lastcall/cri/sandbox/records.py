@@ -73,7 +73,7 @@ class Records:
                 yield identity, value
 
     def set_aside(self, kind: str, identity: str, why: Exception) -> None:
-        """Of a file that cannot be understood, whoever looks after it shall see what was in it."""
+        """Of a file that cannot be understood, whoever looks at it later must see what was in it."""
         path = self._path(kind, identity)
         _log.warning("%s cannot be read (%r): it is now %s%s, what it stood for is ended", path, why, path, _ASIDE)
         with suppress(OSError):

@@ -56,8 +56,8 @@ class Network(Protocol):
         ...
 
     async def adopt(self, sandbox_id: str, ip: str) -> None:
-        """Know again what an earlier node process attached. Raises RuntimeServiceError for an address that cannot be
-        had."""
+        """Know again what an earlier node process attached. Raises RuntimeServiceError for an address that is not
+        available."""
         ...
 
     async def detach(self, sandbox_id: str, ip: str) -> None:

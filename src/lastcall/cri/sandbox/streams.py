@@ -87,7 +87,7 @@ class Descriptor:
                 sock.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """Idempotent; whoever waits goes on with the end."""
+        """Idempotent; whoever waits continues with the end."""
         for direction in ("read", "write"):
             self._wake(direction)
         if self._fd >= 0:

@@ -16,7 +16,7 @@ API: tuple[Rule, ...] = (
         "notAnObject",
         "error",
         "certain",
-        "A document is no Kubernetes object: apiVersion, kind or metadata is missing.",
+        "A document is not a Kubernetes object: apiVersion, kind or metadata is missing.",
         "kubectl apply refuses it.",
         "cli-runtime pkg/resource/mapper.go",
         "Give it apiVersion, kind and metadata.name.",

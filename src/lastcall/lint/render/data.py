@@ -93,7 +93,7 @@ _LEVELS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": 
 
 
 def as_sarif(told: Told) -> dict[str, Any]:
-    """One run. Files are relative to where lastcall was started; stdin and kustomizations are no files: their names
+    """One run. Files are relative to where lastcall was started; stdin and kustomizations are not files: their names
     stand as logical locations."""
     used = list(dict.fromkeys(each.finding.rule for each in told.findings))
     return {

@@ -78,7 +78,7 @@ def _unknown(subject: Subject, resource: Resource, path: Path) -> Finding:
     known = list(struct.fields) if struct is not None else []
     parent = value_at(subject.raw, path[:-1])
     best = closest_field(name, [each for each in known if not isinstance(parent, dict) or each not in parent])
-    text = f"{shown_path(path)} is no field of {subject.kind}"
+    text = f"{shown_path(path)} is not a field of {subject.kind}"
     if best is None:
         return found("unknownField", subject, path, f"{text}.")
     patch = [Op("remove", path), Op("add", (*path[:-1], best), value_at(subject.raw, path))]

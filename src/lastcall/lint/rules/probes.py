@@ -131,7 +131,7 @@ def _liveness(workload: Workload, container: Container) -> Iterator[Finding]:
 
 
 def _slow_page(liveness: Object, readiness: Object | None) -> str:
-    """What no startupProbe mends: a page of its own that does more than the one that readiness asks."""
+    """What no startupProbe fixes: a page of its own that does more than the one that readiness asks."""
     if "httpGet" not in _handler(liveness) or (readiness and _handler(liveness) == _handler(readiness)):
         return ""
     return (

@@ -161,7 +161,7 @@ def _unresolved(service: Subject, workload: Workload, target: str, declared: lis
     shown = ", ".join(names) or (", ".join(str(each.get("containerPort")) for each in declared) or "none")
     text = (
         f"Service {service.name} sends to the port named {target!r}, and no container of {workload} declares one of "
-        f"that name (declared: {shown}): its Pods are no endpoints."
+        f"that name (declared: {shown}): its Pods are not endpoints."
     )
     best: str | int | None = closest(target, names) or (names[0] if len(names) == 1 and len(declared) == 1 else None)
     if best is None and len(declared) == 1 and not names:

@@ -72,7 +72,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """Met when less than `value` is available; hard with `grace_seconds` None. `min_reclaim`: so much more must be
+    """Met when less than `value` is available; hard with `grace_seconds` None. `min_reclaim`: how much more must be
     available before it counts as resolved."""
 
     signal: str

@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 MONITORING_SECONDS = 10.0
 CLEANUP_SECONDS = 30.0
 CLEANUP_LOOK_SECONDS = 1.0
-"""So long, and so often, an evicted Pod's end is waited for before the node is looked at again."""
+"""How long, and how often, an evicted Pod's end is waited for before the node is looked at again."""
 
 DISK_PRESSURE = "DiskPressure"
 PRESSURE_RULE = "pkg/kubelet/eviction/eviction_manager.go:synchronize"

@@ -102,7 +102,7 @@ def old_enough(records: Sequence[ImageRecord], policy: ImageGCPolicy, now: float
 
 
 def bytes_to_free(policy: ImageGCPolicy, capacity: int, available: int) -> int:
-    """So much down to the low threshold, when the high one is reached; else 0 (GarbageCollect)."""
+    """How much down to the low threshold, when the high one is reached; else 0 (GarbageCollect)."""
     available = min(available, capacity)
     if 100 - available * 100 // capacity < policy.high_threshold_percent:
         return 0

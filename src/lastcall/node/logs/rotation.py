@@ -47,7 +47,7 @@ class ContainerLogPolicy:
 
 
 def parse_log_policy(max_size: str, max_files: int) -> ContainerLogPolicy:
-    """From KubeletConfiguration's words; a size below 0 is no rotation. Raises ValueError."""
+    """From KubeletConfiguration's words; a size below 0 means no rotation. Raises ValueError."""
     try:
         size = parse_quantity(max_size).whole
     except ValueError as error:

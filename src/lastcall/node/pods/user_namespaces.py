@@ -1,7 +1,7 @@
 """Which Pods have a user namespace of their own, and with which ids (kubelet pkg/kubelet/userns/userns_manager.go).
 
-Kubernetes gives one to who asks for it (`hostUsers: false`). As root, where a container's root would be the machine's,
-this node also gives one to every Pod that shows no difference: `why_not_by_default` is the rule.
+Kubernetes gives one to Pods that ask for it (`hostUsers: false`). As root, where a container's root would be the
+machine's, this node also gives one to every Pod that shows no difference: `why_not_by_default` is the rule.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ MAX_REDIRECTS = 10
 SNIFF_SECONDS = 5.0
 _HTTP = b"HTTP/"
 _NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "UNKNOWN_PROTOCOL")
-"""OpenSSL's names for an answer that is no TLS."""
+"""OpenSSL's names for an answer that is not TLS."""
 
 _TIMED_OUT = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 _SYSCALL_TEXTS = {

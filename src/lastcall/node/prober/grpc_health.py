@@ -174,7 +174,7 @@ def _request(service: str) -> bytes:
 
 
 def _status(message: bytes) -> int:
-    """Field 1, a varint; 0 when it is absent. Raises RPCError for what is no message."""
+    """Field 1, a varint; 0 when it is absent. Raises RPCError for what is not a message."""
     position, found = 0, 0
     while position < len(message):
         key, position = _read_varint(message, position)

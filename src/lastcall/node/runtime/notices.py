@@ -45,7 +45,7 @@ class RuntimeNotices:
             if calls := container.info.get(SINGLE_USER_ID):
                 message = (
                     f"Container {name} called {calls.replace(' ', ', ')}: answered with success without being done, "
-                    f"for there is only one user id here; {HELP}"
+                    f"because there is only one user id here; {HELP}"
                 )
                 self._warn(pod, "SingleUserID", message, container_field_path(pod, name))
             if groups := container.info.get(MISSING_GROUPS):

@@ -244,5 +244,5 @@ class PodLifecycleEventGenerator:
 
     def _tell(self, events: list[PodLifecycleEvent]) -> None:
         if events:
-            with walls.Turn(COMPONENT, events[0].uid):  # who reads a status is not the one who cannot do with it
+            with walls.Turn(COMPONENT, events[0].uid):  # the reader of a status is not the one that fails on it
                 self._on_events(events)

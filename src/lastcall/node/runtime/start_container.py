@@ -117,7 +117,7 @@ class ContainerStarter:
         sandbox_config: PodSandboxConfig,
         pod_ips: tuple[str, ...],
     ) -> None:
-        """Raises StartContainerError, after the Event and the record that tell of it."""
+        """Raises StartContainerError, after the Event and the record that report it."""
         name = container["name"]
         try:
             image = await self._images.ensure_image_exists(pod, container)

@@ -52,7 +52,7 @@ _UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,62}")
 
 
 class ManifestError(ValueError):
-    """The file is no static Pod; the text says why."""
+    """The file is not a static Pod; the text says why."""
 
 
 def read_manifest(data: bytes, *, path: str, node_name: str, seen: str, gates: FeatureGates | None = None) -> Pod:
@@ -178,7 +178,7 @@ def _parse(data: bytes) -> Any:
     try:
         return json.loads(json.dumps(documents[0], default=str))
     except (TypeError, ValueError, RecursionError) as error:
-        raise ManifestError(f"it is no JSON object: {error}") from None
+        raise ManifestError(f"it is not a JSON object: {error}") from None
 
 
 def _size(value: Any, known: dict[int, int] | None = None) -> int:

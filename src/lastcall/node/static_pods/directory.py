@@ -37,12 +37,12 @@ class HostManifestDirectory:
             if name in self._known and self._known[name][0] == version:
                 return self._known[name]
             if not stat.S_ISREG(found.st_mode):
-                return version, "it is no regular file"
+                return version, "it is not a regular file"
             # A pipe put in its place must not hold the node up, a link must not lead it elsewhere.
             fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             with open(fd, "rb") as file:
                 if not stat.S_ISREG(os.fstat(fd).st_mode):
-                    return version, "it is no regular file"
+                    return version, "it is not a regular file"
                 return version, file.read(MAX_BYTES + 1)
         except OSError as error:
             return (), f"it cannot be read: {error.strerror}"

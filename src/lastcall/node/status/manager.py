@@ -268,7 +268,7 @@ class PodStatusManager:
         """One GET (only when needed), PATCH and perhaps DELETE. Source: status_manager.go:syncPod."""
         pod = self._api_pod(uid, entry)
         if pod is None:
-            return  # a static Pod without a mirror; `mirror_changed` tells of one
+            return  # a static Pod without a mirror; `mirror_changed` reports one
         for attempt in range(MAX_CONFLICTS):
             if pod is None:
                 try:

@@ -20,8 +20,8 @@ class WorkQueue:
         self._earlier = asyncio.Event()
 
     def enqueue(self, uid: str, delay: float) -> None:
-        """Tell of `uid` in `delay` seconds."""
-        # Rounded up: a worker told too early, which asks for the rest of a nanosecond, would be told at once for ever.
+        """Report `uid` in `delay` seconds."""
+        # Rounded up: a worker told too early, which asks for the rest of a nanosecond, would be told at once forever.
         due = self._world.clock.monotonic_ns() + math.ceil(delay * 1e9)
         self._due[uid] = due
         heapq.heappush(self._heap, (due, uid))
@@ -32,7 +32,7 @@ class WorkQueue:
         self._due.pop(uid, None)
 
     async def run(self) -> None:
-        """Tell of due UIDs until cancelled."""
+        """Report due UIDs until cancelled."""
         while True:
             self._earlier.clear()
             now = self._world.clock.monotonic_ns()

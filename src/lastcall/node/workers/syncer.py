@@ -131,7 +131,7 @@ class KubeletPodSyncer:
         """Stop everything, then say what became of it (kubelet.go:SyncTerminatingPod). Raises to be called again.
 
         The kubelet says first that the Pod terminates. Here the signals are on their way before that is put together:
-        whoever reads it could not tell, for it is sent by a task of its own.
+        whoever reads it could not tell, because it is sent by a task of its own.
         """
 
         def say_that_it_terminates() -> None:

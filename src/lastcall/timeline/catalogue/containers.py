@@ -85,7 +85,7 @@ CONTAINERS: Mapping[str, Cause] = {
             "blocked": "blocks $signal (SigBlk in /proc), so it was not delivered",
         },
         fixes={
-            "ignored": "Stop ignoring $signal: install a handler that finishes what is under way and exits (a shell "
+            "ignored": "Stop ignoring $signal: install a handler that finishes what is in flight and exits (a shell "
             "that starts the program: `trap - TERM`).",
             "blocked": "Unblock $signal in the program, or in what starts it.",
             "otherSignal": "It has a handler for $other: STOPSIGNAL $other in the image, or `lifecycle: {stopSignal: "
@@ -115,8 +115,8 @@ CONTAINERS: Mapping[str, Cause] = {
             "pipeline": "A shell waits for its pipeline, and `exec` within it changes nothing. Let the program write "
             "to stdout alone and begin it with `exec` (the kubelet keeps what it prints: `kubectl logs`); or, in bash, "
             "`exec PROGRAM > >(tee FILE)`, which may lose the last lines of the file.",
-            "jobs": "The shell stays, for it has jobs in the background: let it pass the signal on, and wait for the "
-            "end of the program (`PROGRAM & pid=$$!; trap 'kill $$pid' TERM; wait $$pid; wait $$pid`).",
+            "jobs": "The shell stays because it has jobs in the background: let it pass the signal on, and wait for "
+            "the end of the program (`PROGRAM & pid=$$!; trap 'kill $$pid' TERM; wait $$pid; wait $$pid`).",
             "before": "The shell has commands after $name: begin $name with `exec` and leave them out; or let the "
             "shell pass the signal on and wait, and run them then (`PROGRAM & pid=$$!; trap 'kill $$pid' TERM; "
             "wait $$pid; wait $$pid`).",
@@ -148,7 +148,7 @@ CONTAINERS: Mapping[str, Cause] = {
     ),
     "childIgnoresSignal": Cause(
         title="The init passes the stop signal on, and the program that it started does nothing on it.",
-        remedy="Install a handler for the stop signal in the program: an init passes a signal on, no more.",
+        remedy="Install a handler for the stop signal in the program: an init only passes a signal on.",
         texts={
             "": "PID 1 of $container$by_name passes $signal on, but $names $how; it took the full time until SIGKILL, "
             "$seconds.",
@@ -156,7 +156,7 @@ CONTAINERS: Mapping[str, Cause] = {
             "blocked": "blocks $signal (SigBlk in /proc)",
         },
         fixes={
-            "ignored": "Let $name stop ignoring $signal: install a handler that finishes what is under way and exits "
+            "ignored": "Let $name stop ignoring $signal: install a handler that finishes what is in flight and exits "
             "(a shell that starts the program: `trap - TERM`).",
             "blocked": "Let $name unblock $signal.",
         },
@@ -189,21 +189,22 @@ CONTAINERS: Mapping[str, Cause] = {
     ),
     "killedByOther": Cause(
         title="The container got a SIGKILL that the node did not send.",
-        remedy="Look who sends signals in the container or on the node: a supervisor, a script, `kubectl exec … kill`.",
+        remedy="Find out what sends signals in the container or on the node: a supervisor, a script, `kubectl exec … "
+        "kill`.",
         texts={
-            "": "$container ended by SIGKILL$when, and lastcall did not send it: somebody else did, or the kernel for "
-            "want of memory (inferred).",
+            "": "$container ended by SIGKILL$when, and lastcall did not send it: another process did, or the kernel "
+            "because memory ran out (inferred).",
         },
         fixes={
-            "": "Look who sends signals in the Pod or on the node: a supervisor, a script, `kill -9` by `kubectl "
+            "": "Find out what sends signals in the Pod or on the node: a supervisor, a script, `kill -9` by `kubectl "
             "exec`, another container with shareProcessNamespace.",
         },
     ),
     "reloadsOnSignal": Cause(
-        title="The program takes the stop signal for a reload: it begins new processes in place of ending.",
+        title="The program takes the stop signal for a reload: it starts new processes and does not end.",
         remedy="Tell it to end on SIGTERM (uWSGI: die-on-term), or name the signal that ends it as STOPSIGNAL.",
         texts={
-            "": "PID 1 of $container$by_name takes $signal for a reload: after it, $names began anew, and it still "
+            "": "PID 1 of $container$by_name takes $signal for a reload: after it, $names started anew, and it still "
             "listened when it was killed.",
         },
         fixes={
@@ -251,17 +252,17 @@ CONTAINERS: Mapping[str, Cause] = {
     ),
     "exitCode137OfItsOwn": Cause(
         title="PID 1 exited with 137 by itself: it reports a child that was killed.",
-        remedy="Look at the child: who killed it, and why.",
+        remedy="Find out what killed the child, and why.",
         texts={
-            "": "$container exited with 137 by itself: nobody killed its PID 1; $reporter.$memory",
+            "": "$container exited with 137 by itself: its PID 1 was not killed; $reporter.$memory",
             "shell": "a shell reports a child that was killed so",
             "program": "programs report a killed child so",
             "memory": " The counter of its control group says that memory ran out.",
         },
     ),
     "listenerClosedBeforeEndpoint": Cause(
-        title="The program closes its port before its Service endpoint is taken away: new connections are refused.",
-        remedy="A preStop sleep of some seconds: the port stays open while proxies hear of the change.",
+        title="The program closes its port before its Service endpoint is removed: new connections are refused.",
+        remedy="A preStop sleep of a few seconds: the port stays open while proxies learn of the change.",
         texts={
             "": "$container $closed $at after the DELETE, and its Service endpoint $later: new connections in between "
             "are refused.",
@@ -272,18 +273,19 @@ CONTAINERS: Mapping[str, Cause] = {
         lint=("noPauseBeforeStop", "hookStopsAtOnce"),
     ),
     "listenerClosedSoon": Cause(
-        title="The program closes its port hardly after its endpoint is taken away: other proxies hear of it later.",
-        remedy="A preStop sleep of some seconds: the port stays open while proxies hear of the change.",
+        title="The program closes its port right after its endpoint is removed: other proxies learn of it later.",
+        remedy="A preStop sleep of a few seconds: the port stays open while proxies learn of the change.",
         texts={
             "": "$container $closed $seconds after its Service endpoint turned not ready: in a real cluster proxies "
-            "and clients hear of that later and still connect.",
+            "and clients learn of that later and still connect.",
         },
         fixes={"": "lifecycle: {preStop: {sleep: {seconds: 5}}}$port"},
         lint=("noPauseBeforeStop", "hookStopsAtOnce"),
     ),
     "backlogNeverAccepted": Cause(
         title="Connections that the kernel had accepted and the program never did: their clients get a reset.",
-        remedy="A preStop sleep of some seconds, and accept what has come before the listener is closed.",
+        remedy="A preStop sleep of a few seconds; and accept the connections in the backlog before you close the "
+        "listener.",
         texts={
             "": "$connections to $container had been accepted by the kernel and never by the program when it ended: "
             "their clients get a reset.",
@@ -292,7 +294,7 @@ CONTAINERS: Mapping[str, Cause] = {
     ),
     "connectionsCut": Cause(
         title="Connections were cut when the program ended.",
-        remedy="On the stop signal finish the requests that are open before exiting.",
+        remedy="On the stop signal, finish open requests before you exit.",
         texts={
             "": "$parts (seen $before before).",
             "open": "$whose ended with $connections open",
@@ -300,7 +302,7 @@ CONTAINERS: Mapping[str, Cause] = {
             "unread": "$count had sent $bytes that were never read",
             "closedUnread": "$count had sent data that was never read",
         },
-        fixes={"": "On the stop signal finish the requests that are open before exiting."},
+        fixes={"": "On the stop signal, finish open requests before you exit."},
     ),
     "zombies": Cause(
         title="PID 1 does not reap children that ended (zombies).",
@@ -328,7 +330,7 @@ CONTAINERS: Mapping[str, Cause] = {
         texts={
             "": "$container ended with $how on $signal: the Pod counts as Failed, although nothing was killed.",
             "bySignal": "$container ended with $how, as a program without a handler of its own does: nothing was "
-            "killed, and it is no crash.",
+            "killed, and this is not a crash.",
             "job": "$container ended with $how on $signal: its work counts as not done, so a Job that goes on does it "
             "again (with 0 it would count as done).",
         },

@@ -20,7 +20,7 @@ PODS: Mapping[str, Cause] = {
             "exited": "exited with $code",
             "hung": "hung (its event loop did not turn for $seconds s) and was ended",
             "node-1": "it was started again and took its containers over, and a grace period under way began anew.",
-            "control-plane": "it was started again and went on from its store.",
+            "control-plane": "it was started again and continued from its store.",
             "shim-1": "every container that ran ended with it, and it was started again without them.",
             "unknown": "what it did after that is not known.",
         },
@@ -34,7 +34,7 @@ PODS: Mapping[str, Cause] = {
             "mount": "a mount at $path",
             "process": "$name (pid $pid) by $how $path",
             "more": "$holders and $more more",
-            "nobody": "nobody that can be seen",
+            "nobody": "no process that can be seen",
         },
         fixes={
             "": "End the process, or remove the mount, that holds it: the unmount is tried again until it succeeds.",
@@ -42,7 +42,7 @@ PODS: Mapping[str, Cause] = {
     ),
     "claimHeldByPod": Cause(
         title="A PersistentVolumeClaim that was deleted stays Terminating while a Pod uses it.",
-        remedy="Delete the Pods that use the claim: it goes with the last of them.",
+        remedy="Delete the Pods that use the claim: it goes when the last of them is gone.",
         texts={
             "": "PersistentVolumeClaim $claim$when is Terminating, held by finalizer $finalizer, because Pod $pod uses "
             "it: it goes when the last Pod that uses it is gone.",
@@ -50,14 +50,14 @@ PODS: Mapping[str, Cause] = {
         },
     ),
     "networkTeardownFailed": Cause(
-        title="The network plugin (CNI) fails to take the Pod's network down, and the Pod stays Terminating.",
-        remedy="Mend the CNI plugin (its binary, its configuration, what it talks to): DEL is tried again until it "
+        title="The network plugin (CNI) fails to tear the Pod's network down, and the Pod stays Terminating.",
+        remedy="Fix the CNI plugin (its binary, its configuration, what it talks to): DEL is tried again until it "
         "succeeds.",
         texts={
-            "": "The Pod's network $ip could not be taken down: $error. The Pod stays Terminating until that succeeds.",
+            "": "The Pod's network $ip could not be torn down: $error. The Pod stays Terminating until that succeeds.",
         },
         fixes={
-            "": "Mend the CNI plugin (its binary, its configuration, what it talks to): DEL is tried again until it "
+            "": "Fix the CNI plugin (its binary, its configuration, what it talks to): DEL is tried again until it "
             "succeeds.",
         },
     ),
@@ -111,7 +111,7 @@ PODS: Mapping[str, Cause] = {
         title="The node was shut down, and gave the Pod less time than its own grace period.",
         remedy="shutdownGracePeriod of the kubelet above the longest grace period of its Pods.",
         texts={
-            "": "The node was shut down and gave the Pod $given s in place of the $wanted s of its grace period; "
+            "": "The node was shut down and gave the Pod $given s instead of the $wanted s of its grace period; "
             "killed: $names.",
         },
         fixes={
@@ -120,7 +120,8 @@ PODS: Mapping[str, Cause] = {
         },
     ),
     "nodeUnreachable": Cause(
-        title="The Pod's node does not answer: its object stays Terminating, and nobody knows whether it still runs.",
+        title="The Pod's node does not answer: its object stays Terminating, and it is not known whether it still "
+        "runs.",
         remedy="Bring the node back; when the machine is certainly off, taint it node.kubernetes.io/out-of-service.",
         texts={
             "": "Pod $pod was deleted $seconds s ago ($why), and node $node has not seen it: the object stays, and "
@@ -132,7 +133,7 @@ PODS: Mapping[str, Cause] = {
         },
     ),
     "sidecarHoldsJob": Cause(
-        title="A container beside the Job's own runs on when the work is done: the Job never completes.",
+        title="A container beside the Job's own keeps running when the work is done: the Job never completes.",
         remedy="A native sidecar: the container under initContainers with restartPolicy: Always.",
         texts={
             "": "$done ended with exit code 0 $before before the DELETE, and $left still ran: a Job is complete only "

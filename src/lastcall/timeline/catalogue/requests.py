@@ -7,11 +7,12 @@ from lastcall.timeline.catalogue.cause import Cause
 REQUESTS: Mapping[str, Cause] = {
     "lateEndpoint": Cause(
         title="Requests are still sent to a Pod that has stopped listening: endpoint removal reaches senders late.",
-        remedy="A preStop sleep longer than the lag: the Pod goes on serving until every sender has heard of it.",
+        remedy="A preStop sleep longer than the lag: the Pod keeps serving until every sender has learned of the "
+        "removal.",
         texts={"": "sent to a Pod that no longer listened: its endpoint's removal had not reached the sender yet"},
         fixes={
-            "": "A preStop hook `$hook`$on$grace would have saved $them: senders heard of the change up to $lag s "
-            "after the DELETE$later, and the Pod would have gone on serving until then.",
+            "": "A preStop hook `$hook`$on$grace would have saved $them: senders learned of the change up to $lag s "
+            "after the DELETE$later, and the Pod would have kept serving until then.",
             "hookElsewhere": "The preStop hook of $others does not keep $name waiting, which serves port $port and has "
             "none: it got its stop signal at once. ",
             "hookThere": "A preStop hook that first waits $seconds s$grace would keep the Pod serving until the rules "
@@ -22,15 +23,15 @@ REQUESTS: Mapping[str, Cause] = {
     ),
     "cutOff": Cause(
         title="Requests were in flight when the container exited on its stop signal without answering them.",
-        remedy="On the stop signal stop listening, answer what is under way, and exit then.",
+        remedy="On the stop signal, stop listening, answer what is in flight, and then exit.",
         texts={"": "in flight when the container exited on its stop signal without answering them"},
         fixes={
-            "": "The application leaves on SIGTERM without finishing what it has begun: let it stop listening, answer "
-            "what is under way, and leave then.",
+            "": "The application exits on SIGTERM without finishing what it has begun: let it stop listening, answer "
+            "what is in flight, and then exit.",
             "left": "PID 1 of $container exited on its stop signal while $names still ran, and with PID 1 the kernel "
             'kills everything in its container. Let PID 1 wait for its program (in a shell: `trap \'kill "$$pid"; wait '
             '"$$pid"\' TERM`), or begin the program with `exec`, so that it is PID 1.',
-            "http2": "No change of the manifest prevents that on a connection of HTTP/2: let the application "
+            "http2": "No change of the manifest prevents that on an HTTP/2 connection: let the application "
             "send GOAWAY on SIGTERM (first with the highest stream id, a moment later with the last one that it "
             "took), answer the streams that it took, and close then.",
             "websocket": "A WebSocket outlives any hook: let the application close each with a close frame (1001, "
@@ -41,7 +42,7 @@ REQUESTS: Mapping[str, Cause] = {
     ),
     "neverRead": Cause(
         title="Connections were accepted by the kernel for a container that exited without reading them.",
-        remedy="A preStop sleep, and accept what has come before the listener is closed.",
+        remedy="A preStop sleep; and accept the connections in the backlog before you close the listener.",
         texts={"": "accepted by the kernel for a container that exited without ever reading them"},
     ),
     "requestKilled": Cause(
@@ -49,8 +50,8 @@ REQUESTS: Mapping[str, Cause] = {
         remedy="A terminationGracePeriodSeconds above the hook and the longest answer together.",
         texts={"": "in flight when the container was killed because its grace period was over"},
         fixes={
-            "": "terminationGracePeriodSeconds: $wanted would give the application time to finish; $grace were too "
-            "few.",
+            "": "terminationGracePeriodSeconds: $wanted would give the application time to finish; $grace was too "
+            "short.",
         },
         lint=("drainLongerThanGrace", "graceTooShort"),
     ),
@@ -121,7 +122,7 @@ REQUESTS: Mapping[str, Cause] = {
     ),
     "serviceSelectsStranger": Cause(
         title="A Service selects the Pods of another workload, too, which do not answer its requests.",
-        remedy="Give the Service's selector a label that only the Pods have that serve.",
+        remedy="Give the Service's selector a label that only the serving Pods have.",
         texts={
             "": "$share % of the requests were lost before anything was disrupted ($how): Service $service selects "
             "$others, too, and none of those answered",
@@ -187,7 +188,8 @@ REQUESTS: Mapping[str, Cause] = {
         texts={"": "answered with an error"},
         fixes={
             "": "The application answered errors while it ended: see its log.",
-            "proxy": "The Pod's proxy answered them, for the application behind it had stopped listening. A preStop "
+            "proxy": "The Pod's proxy answered them, because the application behind it had stopped listening. A "
+            "preStop "
             "hook `$hook`$grace on $names keeps the application serving until no new requests come.",
         },
     ),

@@ -14,7 +14,7 @@ RESTARTS: Mapping[str, Cause] = {
             "silent": "It printed nothing.",
         },
         fixes={
-            "": "See what it printed, and run it with the configuration that it misses.",
+            "": "See what it printed, and give it the configuration that is missing.",
             "notFound": "127 is a shell's word for a command that is not in the image: correct the command, or the "
             "image.",
             "notExecutable": "126 is a shell's word for a file that it may not execute: make it executable.",
@@ -47,7 +47,7 @@ RESTARTS: Mapping[str, Cause] = {
         title="The kubelet ended a container because its livenessProbe failed (exit code 137, or 143).",
         remedy="A startupProbe for a slow start; a timeoutSeconds and a failureThreshold that load does not exceed.",
         texts={
-            "": "The kubelet restarted $container$times$after, for its livenessProbe failed$output$state ($end).",
+            "": "The kubelet restarted $container$times$after because its livenessProbe failed$output$state ($end).",
             "notYetState": ": it did not listen yet",
             "noMoreState": ": it no longer listened",
             "otherPortState": ": it listened on port $others",
@@ -64,7 +64,7 @@ RESTARTS: Mapping[str, Cause] = {
             "least $seconds s ($took were not enough); if it answers slowly, a longer livenessProbe.timeoutSeconds.",
             "noMore": "It had answered before: see what it printed. If it recovers by itself, a larger "
             "livenessProbe.failureThreshold waits for that.",
-            "otherPort": "livenessProbe port: $others, for nothing listens on $port.",
+            "otherPort": "livenessProbe port: $others, because nothing listens on $port.",
             "status": "Correct the probe's path, or why the container answers $status.",
             "error": "See what the container printed: why it answers $status. If its page asks other services, their "
             "faults restart this container, which does not help them: let the livenessProbe ask a page that only says "
@@ -77,7 +77,7 @@ RESTARTS: Mapping[str, Cause] = {
         title="The kubelet ended a container because its startupProbe had not succeeded in time.",
         remedy="A larger startupProbe.failureThreshold, or a quicker start.",
         texts={
-            "": "The kubelet restarted $container$times$after, for its startupProbe had not succeeded in its "
+            "": "The kubelet restarted $container$times$after because its startupProbe had not succeeded in "
             "time$output$state ($end).",
             "notYetState": ": it did not listen yet",
             "noMoreState": ": it no longer listened",
@@ -92,7 +92,7 @@ RESTARTS: Mapping[str, Cause] = {
             "never": "startupProbe: failureThreshold * periodSeconds at least $seconds s ($took were not enough), or "
             "correct the probe: it has never succeeded.",
             "noMore": "It had answered before: see what it printed.",
-            "otherPort": "startupProbe port: $others, for nothing listens on $port.",
+            "otherPort": "startupProbe port: $others, because nothing listens on $port.",
             "status": "Correct the probe's path, or why the container answers $status.",
             "late": "startupProbe: a longer timeoutSeconds; failureThreshold * periodSeconds at least $seconds s "
             "($took were not enough).",
@@ -101,19 +101,19 @@ RESTARTS: Mapping[str, Cause] = {
     "restartedPostStart": Cause(
         title="A container was restarted because its postStart hook failed.",
         remedy="Correct the hook's command.",
-        texts={"": "The kubelet restarted $container$times$after, for its postStart hook failed ($end)."},
+        texts={"": "The kubelet restarted $container$times$after because its postStart hook failed ($end)."},
         fixes={"": "Correct the postStart hook: its Event FailedPostStartHook says how it failed."},
     ),
     "restartedByRule": Cause(
-        title="A container ended with an exit code for which its restartPolicyRules restart it: no crash.",
+        title="A container ended with an exit code for which its restartPolicyRules restart it: this is not a crash.",
         texts={"": "$container was restarted by its restartPolicyRules$times$after: exit code $code."},
     ),
     "endsAndIsRestarted": Cause(
-        title="A container succeeds and is started again, since restartPolicy is Always.",
-        remedy="A Job for a program that ends; a Deployment for one that goes on.",
+        title="A container succeeds and is started again, because restartPolicy is Always.",
+        remedy="A Job for a program that ends; a Deployment for one that keeps running.",
         texts={
             "": "$container ended by itself with exit code 0$times, and was started again (restartPolicy Always).",
         },
-        fixes={"": "A Job (or CronJob) for a program that ends; else let it go on in the foreground."},
+        fixes={"": "A Job (or CronJob) for a program that ends; else let it keep running in the foreground."},
     ),
 }

@@ -1,4 +1,5 @@
-"""What a cluster of lastcall keeps and does not act on, or does otherwise than a real one: worth knowing, no fault."""
+"""What a lastcall cluster keeps without acting on it, or does differently from a real one: worth knowing, not a
+fault."""
 
 from collections.abc import Mapping
 
@@ -6,30 +7,30 @@ from lastcall.timeline.catalogue.cause import Cause
 
 SIMULATION: Mapping[str, Cause] = {
     "autoscalerIgnored": Cause(
-        title="Nothing scales by a HorizontalPodAutoscaler here.",
-        texts={"": "$what is kept and nothing scales by it: replicas stay as they are"},
+        title="HorizontalPodAutoscalers do not scale anything here.",
+        texts={"": "$what is kept but does not scale anything: replicas stay as they are"},
     ),
     "ingressIgnored": Cause(
         title="There is no ingress controller here.",
-        texts={"": "$what is kept and no ingress controller acts on it: requests go to the Service itself"},
+        texts={"": "$what is kept but no ingress controller acts on it: requests go to the Service itself"},
     ),
     "networkPolicyIgnored": Cause(
         title="NetworkPolicies are not enforced here.",
-        texts={"": "$what is kept and not enforced: every Pod reaches every other"},
+        texts={"": "$what is kept but not enforced: every Pod reaches every other"},
     ),
     "customResourceIgnored": Cause(
         title="No operator acts on custom resources here.",
-        texts={"": "$what is kept and no operator acts on it"},
+        texts={"": "$what is kept but no operator acts on it"},
     ),
     "pullSecretMissing": Cause(
         title="An imagePullSecret is not among the manifests.",
-        texts={"": "imagePullSecret $name of $what is not in the manifests: images were looked for without it"},
+        texts={"": "imagePullSecret $name of $what is not in the manifests: images were pulled without it"},
     ),
     "generatorLate": Cause(
         title="The load generator sent requests later than planned: the machine was busy.",
         remedy="A machine that is less busy, or a lower --load.",
         texts={
-            "": "the load generator was late: $share of the requests were sent $limit or more after their time, the "
+            "": "the load generator was late: $share of the requests were sent $limit or more too late, the "
             "latest $most (the machine was busy)",
         },
     ),

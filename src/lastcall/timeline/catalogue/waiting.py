@@ -22,7 +22,7 @@ WAITING: Mapping[str, Cause] = {
         fixes={"": _PULL},
     ),
     "imageNameInvalid": Cause(
-        title="The image's name is not one.",
+        title="The image's name is invalid.",
         remedy="Correct spec.containers[].image.",
         fixes={"": "correct spec.containers[].image"},
     ),
@@ -38,7 +38,7 @@ WAITING: Mapping[str, Cause] = {
         lint=("configMissing", "secretMissing", "configKeyMissing"),
     ),
     "rootForbidden": Cause(
-        title="The container's user is one that runAsNonRoot forbids.",
+        title="The container's user is forbidden by runAsNonRoot.",
         remedy="Set securityContext.runAsUser to a number above 0, or use an image whose USER is one.",
         fixes={
             "": "the image runs as root, which runAsNonRoot forbids: set securityContext.runAsUser to a number above "
@@ -60,8 +60,8 @@ WAITING: Mapping[str, Cause] = {
     ),
     "initContainerRuns": Cause(
         title="An init container does not end, and no container after it is started.",
-        remedy="See what it waits for: a name, a port, a file. What is to run beside the others is a sidecar "
-        "(restartPolicy: Always).",
+        remedy="See what it waits for: a name, a port, a file. Make it a sidecar (restartPolicy: Always) if it is to "
+        "run beside the others.",
         fixes={
             "": "see what it waits for; if it is to run beside the other containers, restartPolicy: Always makes it a "
             "sidecar",
@@ -89,7 +89,7 @@ WAITING: Mapping[str, Cause] = {
         title="A new Pod waits for a claim that another Pod holds and that only one Pod may have (ReadWriteOncePod).",
         remedy="strategy Recreate (the old Pod goes first), or another access mode.",
         fixes={
-            "": "another Pod has its ReadWriteOncePod claim. An update that starts the new Pod first waits for ever: "
+            "": "another Pod has its ReadWriteOncePod claim. An update that starts the new Pod first waits forever: "
             "strategy: {type: Recreate}, or another access mode",
         },
         lint=("claimBlocksUpdate",),
@@ -107,7 +107,7 @@ WAITING: Mapping[str, Cause] = {
             "cordoned": "every node that is left is cordoned",
             "ports": "another Pod of the node has the hostPort: leave hostPort out, or use maxSurge: 0",
             "antiAffinity": "podAntiAffinity wants more nodes than there are: make it preferred, or use maxSurge: 0",
-            "affinity": "no Pod runs that podAffinity asks for: add it to the manifests",
+            "affinity": "no running Pod matches podAffinity: add it to the manifests",
             "spread": "topologySpreadConstraints cannot be kept on these nodes (the label of topologyKey, maxSkew): "
             "use whenUnsatisfiable: ScheduleAnyway",
         },
@@ -123,8 +123,8 @@ WAITING: Mapping[str, Cause] = {
             "refused": "nothing listened on the probe's port: correct the port, or see whether the program has started",
             "status": "the program answered the probe with $status: correct the probe's path, or what the program "
             "answers",
-            "timeout": "the program did not answer the probe within timeoutSeconds: raise it, or see what keeps the "
-            "program",
+            "timeout": "the program did not answer the probe within timeoutSeconds: raise it, or see what the "
+            "program waits for",
         },
         lint=("probePortUnresolved", "probeCommandMissing"),
     ),
@@ -182,7 +182,7 @@ WAITING: Mapping[str, Cause] = {
         },
     ),
     "budgetBlocks": Cause(
-        title="A PodDisruptionBudget allows no eviction: a drain waits for ever.",
+        title="A PodDisruptionBudget allows no eviction: a drain waits forever.",
         remedy="The budget's maxUnavailable: 1 in place of minAvailable, or more replicas than it wants healthy.",
         texts={
             "": "PodDisruptionBudget $name wants $desired healthy Pods and has $healthy of $expected: it allows no "

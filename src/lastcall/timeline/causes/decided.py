@@ -43,7 +43,7 @@ _KUBELET = {"apiTerminalPhase", "kill"}
 def decide_decided_by(
     records: Sequence[Record], causes: Mapping[str, str], by_id: Mapping[str, Record]
 ) -> DecidedBy | None:
-    """Of one Pod's records, sorted by time; None when nothing tells of its end."""
+    """Of one Pod's records, sorted by time; None when nothing reports its end."""
     accepted = next((r for r in records if r.kind == kinds.DELETE_ACCEPTED), None)
     ended = next((r for r in records if r.kind == kinds.TERMINATION_OBSERVED), None)
     if ended is not None and (accepted is None or ended.at_ns < accepted.at_ns):
@@ -108,7 +108,7 @@ def _by_kubelet(ended: Record, records: Sequence[Record]) -> DecidedBy:
     written = (r for r in records if r.kind == kinds.POD_STATUS_WRITTEN and r.at_ns >= ended.at_ns)
     reason = next((str(r.facts["reason"]) for r in written if r.facts.get("reason")), "")
     words = {
-        "Evicted": "the kubelet evicted it, for its node was short of something",
+        "Evicted": "the kubelet evicted it because its node was short of something",
         "DeadlineExceeded": "it had run for its activeDeadlineSeconds",
         "Terminated": "its node shuts down",
         "Preempting": "the kubelet needed its place for a critical Pod",

@@ -19,12 +19,12 @@ _FIELDS = {"scaling": ("replicas", "parallelism", "completions"), "rollout": ("t
 
 
 def is_about_owner(record: Record) -> bool:
-    """Whether a record tells of an owner: a write, a deletion, or the decision of a controller to delete it."""
+    """Whether a record reports an owner: a write, a deletion, or the decision of a controller to delete it."""
     return record.kind in OWNER_KINDS or (record.kind == kinds.DELETION_DECIDED and not record.pod_uid)
 
 
 class OwnerHistory:
-    """All that records tell of the owners of Pods, in order of time."""
+    """All that records report about the owners of Pods, in order of time."""
 
     def __init__(self, records: Iterable[Record]) -> None:
         self._scaled: dict[tuple[str, int], Record] = {}

@@ -1,1 +1,1 @@
-"""What the records tell of containers, processes and the Pod, without any other source. Pure."""
+"""What the records report about containers, processes and the Pod, without any other source. Pure."""

@@ -6,7 +6,7 @@ from lastcall.timeline.story import Budget, ContainerEnding
 
 
 def decide_budget(grace: float | None, containers: Sequence[ContainerEnding]) -> Budget | None:
-    """The budget of the container that ended last, for it decides when the Pod is over.
+    """The budget of the container that ended last, because it decides when the Pod is over.
 
     None when the grace period or every container's end is unknown, or when all ended before the DELETE.
     """

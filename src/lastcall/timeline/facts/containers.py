@@ -42,7 +42,7 @@ def container_runs(
     starts = [i for i, entry in enumerate(mine) if entry.record.kind == kinds.PROCESS_STARTED]
     if not starts:
         starts = [i for i, entry in enumerate(mine) if entry.record.kind == kinds.CONTAINER_STARTED]
-    before = replace(facts, exit_code=None, reason=None, signal=None)  # the object tells of the last run
+    before = replace(facts, exit_code=None, reason=None, signal=None)  # the object reports the last run
     earlier = [_run(before, mine[start:end], True, orphans) for start, end in pairwise(starts)]
     last = mine[starts[-1] :] if starts else mine
     ending = replace(_run(facts, last, bool(starts), orphans), restarts=max(0, len(starts) - 1))

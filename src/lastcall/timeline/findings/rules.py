@@ -27,7 +27,7 @@ _STARTING_SECONDS = 0.5
 
 def findings_of(ending: Ending, kubernetes_version: str) -> tuple[Finding, ...]:
     """The findings of a story, the Pod's first, then each container's in order of what happened."""
-    found = [*dict.fromkeys(_about_pod(ending))]  # a restarted container tells of its image again
+    found = [*dict.fromkeys(_about_pod(ending))]  # a restarted container reports its image again
     found += restarts(ending)
     for container in ending.containers:
         for rule in _CONTAINER_RULES:

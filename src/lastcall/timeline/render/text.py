@@ -56,7 +56,7 @@ _RULE_INDENT = 6
 def print_endings(
     console: Console, endings: Sequence[Ending], *, explain: bool = False, with_steps: bool = True
 ) -> None:
-    """Print every story and, for more than one Pod, a line on each at the end. `with_steps` False: who reads it has
+    """Print every story and, for more than one Pod, a line on each at the end. `with_steps` False: the reader has
     just seen the steps happen."""
     for ending in endings:
         console.print()

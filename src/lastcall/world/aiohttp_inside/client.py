@@ -1,7 +1,7 @@
 """aiohttp, imported without reading the machine's certificate authorities.
 
 Its connector reads them twice at import, for default contexts that nobody here uses: every client names its own. That
-is 70 ms of each start and 3 MB. Who did use such a default would trust nobody.
+is 70 ms of each start and 3 MB. Code that did use such a default would trust nothing.
 """
 
 import os

@@ -24,7 +24,7 @@ def test_a_callback_that_raises_rests_longer_each_time_and_the_others_go_on() ->
     loop = Loop()
     bad, bad_end = os.pipe()
     good, good_end = os.pipe()
-    os.write(bad_end, b"x")  # ready for ever, for nobody reads it
+    os.write(bad_end, b"x")  # ready forever, for nobody reads it
     os.write(good_end, b"x")
     calls: list[float] = []
     read: list[bytes] = []

@@ -1,4 +1,4 @@
-"""What the rules of the Pod Security Standards have in common: whom they look at, and how they tell of it.
+"""What the rules of the Pod Security Standards have in common: whom they look at, and how they report it.
 
 Source: pod-security-admission policy/{visitor,helpers}.go.
 """

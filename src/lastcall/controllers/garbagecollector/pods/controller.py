@@ -133,7 +133,7 @@ class PodGarbageCollector:
                 await remove(pod, facts={"node": name}, condition=target)
 
     async def _exists(self, node: str) -> bool:
-        """Asked of the API, for the cache may be behind; True when it cannot be told."""
+        """Asked of the API, because the cache may be behind; True when it cannot be told."""
         try:
             await self._client.get(NODES, node)
         except StatusError as error:
@@ -143,7 +143,7 @@ class PodGarbageCollector:
     async def _remove(
         self, pod: Pod, *, rule: str, why: str, facts: GroundsOfDecision, condition: PodCondition | None = None
     ) -> None:
-        """Mark the Pod Failed, for no kubelet will, then remove it. What is refused is tried in the next round.
+        """Mark the Pod Failed, because no kubelet will, then remove it. What is refused is tried in the next round.
 
         (`markFailedAndDeletePodWithCondition`)
         """

@@ -102,7 +102,7 @@ class EndpointsController:
         current = self._endpoints.get(namespace, name)
         if service is None:
             self._triggers.forget(key)
-            # Endpoints go with their Service; those that somebody made for no Service are left to him.
+            # Endpoints go with their Service; those that somebody made for no Service are left to them.
             ours = current is not None and labels_of(current).get(LABEL_MANAGED_BY) == MANAGED_BY
             if ours or key in self._deleted:
                 await self._delete(namespace, name)

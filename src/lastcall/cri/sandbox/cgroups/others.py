@@ -1,7 +1,7 @@
 """The hierarchies that limit nothing here: version 1's freezer, devices, name=systemd …, and version 2's beside them.
 
 A container has a group of its own in each, right below the cluster's: else it would live in the machine's, and who may
-mount a hierarchy (in a user namespace everybody) could write that one as far as it is root's. Standard library only.
+mount a hierarchy (in a user namespace everybody) could write what is root's in that one. Standard library only.
 """
 
 from __future__ import annotations

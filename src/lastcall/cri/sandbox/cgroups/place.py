@@ -32,7 +32,7 @@ class Place:
 
     `others` has the directories in hierarchies that limit nothing here, by name (`freezer`, `name=systemd`, "" for
     version 2 beside version 1), `shared` those hierarchies, and why, in which containers live in the group of this
-    process, for none can be made there.
+    process, because none can be made there.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Place:
         return {"mode": self.mode, "directories": self.directories, "why": self.why, "others": self.others}
 
     def create(self) -> None:
-        """Make the directories. What cannot be made is no place: then there is none, and `why` says it."""
+        """Make the directories. What cannot be made is not a place: then there is none, and `why` says it."""
         for controller, directory in list(self.directories.items()):
             try:
                 _make(directory)
@@ -201,7 +201,7 @@ def _move_to_leaf(own: str) -> str:
 
 
 def _come_back(own: str) -> None:
-    """Undo `_move_to_leaf`, as far as the kernel lets us: first no group below may want the controllers."""
+    """Undo `_move_to_leaf`, where the kernel lets us: first no group below may want the controllers."""
     if not os.path.exists(f"{own}/{_LEAF}"):
         return
     for controller in files.read(f"{own}/cgroup.subtree_control").split():

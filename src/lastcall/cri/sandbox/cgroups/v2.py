@@ -44,7 +44,8 @@ class CgroupsV2:
                 files.write(f"{here}/{name}", text)
 
     def create_container(self, path: str, resources: dict[str, Any]) -> None:
-        """The leaf has the limits too, for who reads them in /sys/fs/cgroup: raising those there raises nothing."""
+        """The leaf has the limits too, for programs that read them in /sys/fs/cgroup: raising those there raises
+        nothing."""
         self.create(path, resources)
         here = self._at(path)
         enable_controllers(here)

@@ -62,7 +62,7 @@ class Chain:
         return result or {}
 
     async def delete(self, attachment: Attachment, lock: int = -1) -> None:
-        """In reverse, and no further than the first plugin that fails. "Not found" is no failure.
+        """In reverse, and no further than the first plugin that fails. "Not found" is not a failure.
 
         A network namespace that is gone is told as "".
         """
@@ -110,7 +110,7 @@ class Chain:
 
 
 def _is_there(path: str) -> bool:
-    """A file that nothing is mounted on any more is no network namespace."""
+    """A file that nothing is mounted on any more is not a network namespace."""
     try:
         return os.stat(path).st_dev == os.stat("/proc/self/ns/net").st_dev
     except OSError:

@@ -76,7 +76,7 @@ class Plugins:
     async def lock(self, fd: int) -> None:
         """Wait until no plugin that an earlier node process started for the same sandbox is alive.
 
-        At most as long as a plugin may take: one that left a daemon behind must not hold up the next call for ever.
+        At most as long as a plugin may take: one that left a daemon behind must not hold up the next call forever.
         """
         deadline = monotonic(self._world.clock) + self._seconds
         while monotonic(self._world.clock) < deadline:

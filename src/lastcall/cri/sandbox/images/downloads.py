@@ -1,7 +1,7 @@
 """Blobs on their way into an image layout: one writer each, kept when it is cut off, named only with the right digest.
 
 `downloads/<hex digits>` holds what came so far; whoever writes it holds its flock, so that two clusters that pull the
-same layer at once fetch it once. A killed writer leaves a beginning that the next one goes on with.
+same layer at once fetch it once. A killed writer leaves a beginning that the next one continues.
 """
 
 import asyncio

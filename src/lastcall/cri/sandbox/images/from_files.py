@@ -132,7 +132,7 @@ class _Importer:
         return found
 
     def _image(self, entry: Descriptor) -> Descriptor:
-        """Copy an image with all it consists of; what the index shall have of it."""
+        """Copy an image with all it consists of; what the index is to have of it."""
         top = chosen = self._manifest(entry)
         for _ in range(MAX_NESTING):
             if chosen.media_type not in INDEXES:

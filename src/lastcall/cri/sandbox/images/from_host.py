@@ -1,4 +1,4 @@
-"""Images made of the host's own programs, for a machine that cannot or shall not pull.
+"""Images made of the host's own programs, for a machine that cannot or must not pull.
 
 The host's static busybox is copied where there is one. Otherwise the image is a small skeleton on which the host's own
 /usr (and /bin, /lib, … where they are directories) are bound read-only.

@@ -235,7 +235,7 @@ class ImageLayout:
             self.collect()
 
     def collect(self) -> "Collected":
-        """Drop the blobs that no image of the index needs, and downloads that nobody goes on with. Raises ImageError.
+        """Drop the blobs that no image of the index needs, and downloads that nobody continues. Raises ImageError.
 
         Not while somebody writes blobs that no name refers to yet: those are counted as `busy`.
         """

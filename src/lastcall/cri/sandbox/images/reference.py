@@ -74,7 +74,7 @@ def parse_reference(image: str) -> Reference:
 
 
 def _split_domain(image: str) -> tuple[str, str]:
-    """The registry host, and the rest; a first part without dot, colon or capital is no host."""
+    """The registry host, and the rest; a first part without dot, colon or capital is not a host."""
     first, slash, rest = image.partition("/")
     is_host = slash and (any(c in first for c in ".:") or first == "localhost" or first.lower() != first)
     domain, remainder = (first, rest) if is_host else (DEFAULT_DOMAIN, image)

@@ -1,7 +1,7 @@
 """A client of one repository of a registry, for one pull (OCI distribution spec, Docker Registry v2).
 
 A registry is hostile: every answer has a size limit, redirects go to https only and without our credentials, and plain
-http is spoken with loopback registries alone. Error texts are containerd's, for they end up in Events.
+http is spoken with loopback registries alone. Error texts are containerd's, because they end up in Events.
 """
 
 import asyncio

@@ -449,7 +449,7 @@ def _read_image(layout: ImageLayout, entries: list[Descriptor]) -> _Stored:
 
 
 def _name_of(entry: Descriptor) -> Reference | None:
-    """The name in the index; other tools' layouts may hold just a tag, which is no name."""
+    """The name in the index; other tools' layouts may hold just a tag, which is not a name."""
     name = entry.annotations.get(IMAGE_NAME) or entry.annotations.get(REF_NAME, "")
     if entry.annotations.get(IMAGE_NAME) is None and "/" not in name:
         return None

@@ -48,7 +48,7 @@ def compile_profile(
     default: a program then takes an older way (runc libcontainer/seccomp/patchbpf).
     """
     if not isinstance(profile, dict):
-        raise ProfileError("decoding seccomp profile failed: it is no JSON object")
+        raise ProfileError("decoding seccomp profile failed: it is not a JSON object")
     numbers = system_calls(machine)
     default = _action(profile, "defaultAction", profile.get("defaultErrnoRet"))
     rules: dict[int, list[bpf.Rule]] = {}
@@ -76,7 +76,7 @@ def compile_profile(
 
 def _applies(entry: Any, machine: str, capabilities: frozenset[str]) -> bool:
     if not isinstance(entry, dict):
-        raise ProfileError("decoding seccomp profile failed: an entry of syscalls is no object")
+        raise ProfileError("decoding seccomp profile failed: an entry of syscalls is not an object")
     includes, excludes = entry.get("includes") or {}, entry.get("excludes") or {}
     if not all(capability in capabilities for capability in includes.get("caps") or ()):
         return False
@@ -110,7 +110,7 @@ def _condition(argument: Any) -> bpf.Condition:
 def _list(where: dict[str, Any], field: str) -> list[Any]:
     value = where.get(field)
     if value is not None and not isinstance(value, list):
-        raise ProfileError(f"decoding seccomp profile failed: {field} is no list")
+        raise ProfileError(f"decoding seccomp profile failed: {field} is not a list")
     return value or []
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lastcall.timeline.ring import RingRecorder
 
     class Listener(Protocol):
-        """What a container tells of itself, and asks of its neighbours."""
+        """What a container reports about itself, and asks of its neighbours."""
 
         def started(self, container: Container) -> None: ...
         def start_failed(self, container: Container, text: str) -> None: ...
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 KILL_ROUNDS = 5
 """How often to look for processes that came while others were killed."""
 _LONGEST_HOLD_SECONDS = 5.0
-"""So long a container waits for its log to be rotated; after that its log loses lines, and it goes on."""
+"""How long a container waits for its log to be rotated; after that its log loses lines, and it goes on."""
 
 # Keys of `ContainerStatus.info`: `cri/api.py` has them for the node.
 SINGLE_USER_ID = "lastcall.dev/single-user-id"

@@ -2,7 +2,7 @@
 
 An init such as tini blocks all signals and waits. While it does, the kernel takes what is waited for out of the mask
 that /proc shows (kernel/signal.c:do_sigtimedwait), so that it looks like a program without handler and without mask;
-but the signal is delivered, for the kernel goes by the mask from before (sig_ignored, `real_blocked`).
+but the signal is delivered, because the kernel goes by the mask from before (sig_ignored, `real_blocked`).
 """
 
 from __future__ import annotations

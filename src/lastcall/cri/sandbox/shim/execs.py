@@ -95,7 +95,7 @@ class Exec:
         return pid, pidfd
 
     def kill(self, why: str) -> None:
-        """End it with everything it started, as far as its descendants can be found. Idempotent."""
+        """End it with everything it started, if its descendants can be found. Idempotent."""
         if self._process is None or self._killed_because:
             return
         self._killed_because = why
@@ -126,7 +126,7 @@ class Exec:
         assert self._process is not None
         self._clean_up()
         if self._killed_because == _TIMEOUT and self._process.exit is not None:
-            # Before it could execute anything: that is no start error, which a probe would not count.
+            # Before it could execute anything: that is not a start error, which a probe would not count.
             self.on_done(self._process.exit, b"", b"", _TIMEOUT)
         else:
             self.on_start_failed(message)

@@ -99,7 +99,8 @@ def _open_namespace(pid: int | str, name: str) -> int:
 
 
 def end_maker(sandbox: Sandbox, *, wait: bool) -> bool:
-    """Whether it is gone: without `wait` to be asked again. Not on the way of the Pod's start, for it takes time."""
+    """Whether it is gone: without `wait` to be asked again. Not on the way of the Pod's start, because it takes
+    time."""
     if sandbox.maker:
         os.kill(sandbox.maker, signal.SIGKILL)
         if os.waitpid(sandbox.maker, 0 if wait else os.WNOHANG)[0] == sandbox.maker:

@@ -72,7 +72,7 @@ def read_journals(directory: str) -> list[PastProcess]:
 
 
 def _facts(path: str) -> dict[str, Any]:
-    """What the lines of a journal say, the last one first. What is no line of a journal is passed over."""
+    """What the lines of a journal say, the last one first. What is not a line of a journal is passed over."""
     facts: dict[str, Any] = {}
     with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
         for line in file:

@@ -1,8 +1,8 @@
 """PID 1 of a Pod whose containers share a PID namespace: it reaps, and has nothing that anybody could take from it.
 
-A container with CAP_SYS_PTRACE may look into it, open its root and make it call what it likes. So it is no copy of the
-shim but a program of a few bytes, with an empty root, the Pod's namespaces, no capability, and a filter by which it can
-do nothing but wait.
+A container with CAP_SYS_PTRACE may look into it, open its root and make it call what it likes. So it is not a copy of
+the shim but a program of a few bytes, with an empty root, the Pod's namespaces, no capability, and a filter by which
+it can do nothing but wait.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def run(namespaces: Mapping[int, int], users: idmap.Users | None, executable: in
 
     Raises OSError.
     """
-    # What is ignored stays so over the execve, and children of who ignores SIGCHLD need no waiting for.
+    # What is ignored stays so over the execve, and a process that ignores SIGCHLD need not wait for its children.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     os.setsid()
     null = os.open("/dev/null", os.O_RDWR)

@@ -23,7 +23,7 @@ _OTHER_NAMES = {"SIGCLD": int(signal.SIGCHLD), "SIGPOLL": int(signal.SIGIO), "SI
 
 
 def signal_name(number: int) -> str:
-    """`SIGTERM`, `SIGRTMIN+3`, `SIGRTMAX-2`; a number that is no signal as text."""
+    """`SIGTERM`, `SIGRTMIN+3`, `SIGRTMAX-2`; a number that is not a signal as text."""
     name = _NAMES.get(number)
     if name:
         return name
@@ -59,7 +59,7 @@ def mask_names(mask: int) -> list[str]:
 
 
 def start_time(pid: int) -> int:
-    """Field 22 of /proc/<pid>/stat, clock ticks since boot; 0 when gone. With the pid it names a process for ever."""
+    """Field 22 of /proc/<pid>/stat, clock ticks since boot; 0 when gone. With the pid it names a process forever."""
     fields = _stat(pid)
     return int(fields[19]) if fields else 0
 
@@ -71,7 +71,7 @@ def _stat(pid: int) -> list[str]:
 
 
 def exiting(pid: int) -> bool:
-    """Whether a process has begun to end: the kernel then takes its files from it, before it tells of the end."""
+    """Whether a process has begun to end: the kernel then takes its files from it, before it reports the end."""
     fields = _stat(pid)
     return not fields or bool(int(fields[6]) & _PF_EXITING)
 
@@ -122,7 +122,7 @@ def wait_status(pidfd: int) -> int | None:
 
 
 def socket_inodes(pids: list[int]) -> set[int]:
-    """The sockets that these processes have open, as far as the first thousand files of each tell."""
+    """The sockets that these processes have open, among the first thousand files of each."""
     found = set()
     for pid in pids:
         try:

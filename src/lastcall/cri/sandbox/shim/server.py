@@ -298,7 +298,7 @@ class Server:
 
 
 class Announcer:
-    """What is said of one container: to who asked for its start, and to every node. A `containers.Listener`."""
+    """What is said of one container: to the caller that started it, and to every node. A `containers.Listener`."""
 
     def __init__(self, server: Server, call: Call) -> None:
         self._server = server

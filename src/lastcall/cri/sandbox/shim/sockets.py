@@ -88,7 +88,7 @@ class Sockets:
                 self._open(name, optional=True)
 
     def count(self, *, unread: bool = False) -> Counters:
-        """The counters now; `unread` only when asked for, for it takes as long as all others. Raises OSError."""
+        """The counters now; `unread` only when asked for, because it takes as long as all others. Raises OSError."""
         snmp = counter_line(self._read("snmp"), "Tcp:")
         more = counter_line(self._read("netstat"), "TcpExt:") if unread else {}
         return Counters(

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _FIRST_LOOKS = (0.005, 0.01, 0.02, 0.05)
 _LOOK_SECONDS, _LATE_LOOK_SECONDS, _LATE_AFTER = 0.1, 1.0, 60.0
 _SECONDS_EACH = 0.005
-"""So many times the number of containers that end at the moment is the least time between two looks at one."""
+"""How many times the number of containers that end at the moment is the least time between two looks at one."""
 _DETAIL_SECONDS = 1.0
 """Single connections are listed no oftener than this, or when their number changes."""
 _MOST_TOLD = 16
@@ -271,7 +271,8 @@ class Witness:
         return {"seconds": self._since(), "notBefore": max(0.0, self._since(before))}
 
     def _tell_who_died_with_it(self) -> None:
-        """When PID 1 ends, the kernel kills the others of its PID namespace: who has that wait status was not told.
+        """When PID 1 ends, the kernel kills the others of its PID namespace: a process with that wait status was not
+        told.
 
         Who lived at the last look may have ended before PID 1, by itself and well; so a kernel that does not tell wait
         statuses leaves this unsaid.

@@ -77,7 +77,7 @@ class PodStatusWritten(StartProblems):
 
 
 class HeldByFinalizers(TypedDict):
-    """The last DELETE (grace period 0) leaves the object there, for it has finalizers."""
+    """The last DELETE (grace period 0) leaves the object there, because it has finalizers."""
 
     finalizers: list[str]
     user: str

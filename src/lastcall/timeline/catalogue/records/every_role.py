@@ -6,7 +6,7 @@ ACTOR = "every role"
 
 
 class FaultCaught(TypedDict):
-    """A turn failed as nobody expected; the component goes on with the next one."""
+    """A turn failed as nobody expected; the component continues with the next one."""
 
     role: str
     component: str

@@ -88,7 +88,7 @@ class SandboxStopped(TypedDict):
 
 
 class VolumeBusy(TypedDict):
-    """A volume cannot be unmounted, for it is in use."""
+    """A volume cannot be unmounted, because it is in use."""
 
     volume: str
     error: str | None

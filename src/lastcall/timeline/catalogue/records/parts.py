@@ -105,7 +105,7 @@ class GroundsOfDecision(OwnerOfDecision, total=False):
     node: str
     namespace: Annotated[str, "the one that ends"]
     taint: str
-    toleratedSeconds: Annotated[Seconds | None, "null: for ever"]
+    toleratedSeconds: Annotated[Seconds | None, "null: forever"]
     terminated: Annotated[int, "Pods that have ended"]
     threshold: Annotated[int, "how many of these may stay"]
     signal: Annotated[str, "the kubelet's eviction signal"]
@@ -124,7 +124,7 @@ class GroundsOfDecision(OwnerOfDecision, total=False):
     desiredHealthy: int
     user: str
     userAgent: str
-    kind: Annotated[str, "of what is deleted, where that is no Pod"]
+    kind: Annotated[str, "of what is deleted, where that is not a Pod"]
     name: str
     uid: str
 

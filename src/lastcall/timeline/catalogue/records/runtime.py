@@ -18,7 +18,8 @@ class ProcessStarted(Ids):
 
 
 class PrivilegeCallAnswered(TypedDict):
-    """A call was answered with success without being done, for the cluster has one user id; the first of each call."""
+    """A call was answered with success without being done, because the cluster has one user id; the first of each
+    call."""
 
     containerId: str
     call: Annotated[str, "chown, setuid …"]

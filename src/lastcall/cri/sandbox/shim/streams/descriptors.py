@@ -35,7 +35,7 @@ class CallError(Exception):
 
 
 class Streams:
-    """The exec streams of one connection: how they ended, and who wants to know."""
+    """The exec streams of one connection: how they ended, and who waits for that."""
 
     def __init__(self) -> None:
         self._ended: dict[str, messages.Ended] = {}
