@@ -14,6 +14,7 @@ from collections.abc import Callable
 from lastcall.world import linux
 
 SYS_MOUNT = {"x86_64": 165, "aarch64": 40}[os.uname().machine]
+SYS_SETHOSTNAME = {"x86_64": 170, "aarch64": 161}[os.uname().machine]
 SYS_CLONE3 = 435
 
 
@@ -96,6 +97,7 @@ MACHINES: dict[str, Callable[[], None]] = {
     "masked proc": lambda: in_outer_namespace(mask_proc),
     "docker's seccomp": lambda: directly(deny(SYS_CLONE3, 38)),
     "no mounts": lambda: directly(deny(SYS_MOUNT, 1)),
+    "podman's seccomp": lambda: directly(deny(SYS_SETHOSTNAME, 1)),
 }
 
 if __name__ == "__main__":

@@ -63,6 +63,13 @@ def test_user_ids_of_pods_are_tried_where_the_child_s_own_proc_is(on_machine: An
     assert found["user ids of Pods"]["status"] == "ok", found["user ids of Pods"]
 
 
+def test_a_filter_that_forbids_host_names_is_found_before_a_cluster_fails_of_it(on_machine: Any) -> None:
+    """Podman's default: namespaces can be made, but sethostname is for CAP_SYS_ADMIN of the machine alone."""
+    status, found = on_machine("podman's seccomp")
+    assert (status, missing(found)) == (1, "host name")
+    assert "Operation not permitted" in found["host name"]["found"]
+
+
 def test_a_limit_of_zero_user_namespaces_is_named_with_its_sysctl(on_machine: Any) -> None:
     status, found = on_machine("no user namespaces")
     assert (status, missing(found)) == (1, "user namespaces")

@@ -124,6 +124,10 @@ def _other_namespaces(machine: Machine) -> Need:
     return Need(name, "missing", f"cannot be made ({details})", fix=fix)
 
 
+def _host_name(machine: Machine) -> Need:
+    return _simple(machine, "host name", "host name", "can be set in the cluster's namespace", "")
+
+
 def _tmpfs(machine: Machine) -> Need:
     return _simple(machine, "tmpfs", "tmpfs mounts", "can be mounted", "")
 
@@ -176,14 +180,20 @@ def _subordinate_ids(machine: Machine) -> Need:
         "files of containers have one owner; a change of owner or user is answered with success, but only a program "
         "started after it is the new user"
     )
-    return Need(name, "degraded", found, lose, _subordinate_fix(why))
+    return Need(name, "degraded", found, lose, _subordinate_fix(why, machine.container))
 
 
-def _subordinate_fix(why: str) -> str:
+def _subordinate_fix(why: str, container: str) -> str:
     install = "sudo apt-get install uidmap"
     ranges = "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 $USER"
     if "not installed" in why:
         return install
+    if container and "_map failed: Operation not permitted" in why:
+        # As root of a container without CAP_SYS_ADMIN a setuid newuidmap has no rights over the namespace; tried.
+        return (
+            "in the container's image: chmod u-s /usr/bin/newuidmap /usr/bin/newgidmap; setcap cap_setuid=ep "
+            "/usr/bin/newuidmap; setcap cap_setgid=ep /usr/bin/newgidmap"
+        )
     return ranges if "no range" in why else f"{install} && {ranges}"
 
 
@@ -227,6 +237,7 @@ _RULES: tuple[Callable[[Machine], Need], ...] = (
     _apparmor,
     _user_namespaces,
     _other_namespaces,
+    _host_name,
     _tmpfs,
     _proc,
     _overlay,

@@ -263,7 +263,9 @@ def _in_namespaces(flags: int, work: Callable[[], None] | None = None) -> str:
 
 
 def _try_inside(report: _Report, flags: int) -> None:
-    """In the cluster's namespaces: the mounts and links it needs."""
+    """In the cluster's namespaces: the name, mounts and links it needs."""
+    if flags & linux.CLONE_NEWUTS:
+        _attempt(report, "host name", lambda: linux.sethostname("probe"))
     if flags & linux.CLONE_NEWNET:
         _attempt(report, "veth", _make_veth)
         _attempt(report, "nftables", _make_table)

@@ -17,6 +17,7 @@ _NAMES = [
     "seccomp filter",
     "user namespace",
     *(f"{name} namespace" for name in NAMESPACES),
+    "host name",
     "tmpfs",
     "overlay",
     "id-mapped mount",
@@ -296,6 +297,17 @@ def test_a_kernel_release_is_read_as_two_numbers(release: str, version: tuple[in
         (1000, "196609", "enough for 2 with hostUsers: false"),
     ],
 )
+def test_a_newuidmap_that_is_setuid_in_a_container_needs_file_capabilities() -> None:
+    """Tried with podman: with them it stays the owner of the namespace, and may write the ids."""
+    why = "newuidmap failed: newuidmap: write to uid_map failed: Operation not permitted"
+    probes = {**_GOOD, "user namespace": Probe(0, f"1 {why}")}
+    need = named(decide(replace(GOOD, container="podman", probes=probes)), "subordinate user ids")
+    assert need.status == "degraded" and why in need.found
+    assert "setcap cap_setuid=ep /usr/bin/newuidmap" in need.fix
+    outside = named(decide(replace(GOOD, probes=probes)), "subordinate user ids")
+    assert "setcap" not in outside.fix
+
+
 def test_whose_ids_pods_have(uid: int, ids: str, found: str) -> None:
     seen = replace(GOOD, uid=uid, probes=_GOOD | {"user namespace": Probe(0, ids)})
     need = named(decide(seen), "user ids of Pods")
