@@ -297,6 +297,13 @@ def test_a_kernel_release_is_read_as_two_numbers(release: str, version: tuple[in
         (1000, "196609", "enough for 2 with hostUsers: false"),
     ],
 )
+def test_whose_ids_pods_have(uid: int, ids: str, found: str) -> None:
+    seen = replace(GOOD, uid=uid, probes=_GOOD | {"user namespace": Probe(0, ids)})
+    need = named(decide(seen), "user ids of Pods")
+    assert need.status == "ok"
+    assert found in need.found
+
+
 def test_a_newuidmap_that_is_setuid_in_a_container_needs_file_capabilities() -> None:
     """Tried with podman: with them it stays the owner of the namespace, and may write the ids."""
     why = "newuidmap failed: newuidmap: write to uid_map failed: Operation not permitted"
@@ -306,10 +313,3 @@ def test_a_newuidmap_that_is_setuid_in_a_container_needs_file_capabilities() -> 
     assert "setcap cap_setuid=ep /usr/bin/newuidmap" in need.fix
     outside = named(decide(replace(GOOD, probes=probes)), "subordinate user ids")
     assert "setcap" not in outside.fix
-
-
-def test_whose_ids_pods_have(uid: int, ids: str, found: str) -> None:
-    seen = replace(GOOD, uid=uid, probes=_GOOD | {"user namespace": Probe(0, ids)})
-    need = named(decide(seen), "user ids of Pods")
-    assert need.status == "ok"
-    assert found in need.found
