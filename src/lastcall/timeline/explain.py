@@ -33,7 +33,7 @@ RULES: dict[str, str] = {
     ),
     "strategy.go:CheckGracefulDelete": (
         "A Pod's grace period is what the DELETE asks for, else its terminationGracePeriodSeconds. A Pod that is not "
-        "scheduled, or has finished, needs none and goes at once."
+        "scheduled, or has finished, needs none and is removed at once."
     ),
     "strategy.go:podEphemeralContainersStrategy": (
         "A write to the subresource ephemeralcontainers adds containers to a running Pod, and changes nothing else."
@@ -42,19 +42,20 @@ RULES: dict[str, str] = {
         "A write to the status subresource changes the status only; spec and deletionTimestamp stay as they are."
     ),
     "pvc_protection_controller.go:processPVC": (
-        "A claim that was deleted keeps its finalizer while a Pod with a node uses it, also one that has ended: data "
-        "must not go from under anybody."
+        "A claim that was deleted keeps its finalizer while a Pod with a node uses it, also one that has ended: no "
+        "data may disappear under a Pod."
     ),
-    "storage.go:Delete": "A Namespace is marked first; its contents go before it does.",
-    "storage.go:assignPod": "A binding writes spec.nodeName once, and the condition PodScheduled with it.",
+    "storage.go:Delete": "A Namespace is marked first; its contents are deleted before it.",
+    "storage.go:assignPod": "A binding writes spec.nodeName once, together with the condition PodScheduled.",
     # scheduler
     "schedule_one.go:bind": "The scheduler binds the Pod to its node through the binding subresource.",
     "schedule_one.go:handleSchedulingFailure": (
-        "A Pod that fits nowhere gets PodScheduled=False with the reason, and is tried again later."
+        "A Pod that fits on no node gets PodScheduled=False with the reason, and is tried again later."
     ),
     "executor.go:PreemptPod": (
-        "A Pod that fits nowhere may end Pods of lower priority, on the node where that does the least harm: fewest "
-        "budgets violated, then lowest priorities, then fewest Pods. They keep their grace period, and it waits."
+        "A Pod that fits on no node may preempt Pods of lower priority, on the node where that does the least harm: "
+        "fewest budgets violated, then lowest priorities, then fewest Pods. They keep their grace period, and the Pod "
+        "waits."
     ),
     # nodes
     "taint_eviction.go:processPodOnNode": (
@@ -68,7 +69,7 @@ RULES: dict[str, str] = {
     ),
     "stateful_set_control.go:updateStatefulSet": (
         "A StatefulSet does one thing at a time: it fills the ordinals upwards, removes those beyond its size and old "
-        "revisions downwards, and makes a name anew only when the old Pod's object is gone."
+        "revisions downwards, and creates a name again only when the old Pod's object is gone."
     ),
     "job_controller.go:deleteActivePods": (
         "When it is certain how a Job ends, its remaining Pods are deleted. The Job is Complete or Failed only when "
@@ -102,7 +103,7 @@ RULES: dict[str, str] = {
         "when the last of them is gone, then the namespace."
     ),
     "gc_controller.go:gcTerminated": (
-        "Of Pods that have ended only so many are kept; evicted ones go first, then the oldest."
+        "Only a limited number of ended Pods is kept; evicted ones are removed first, then the oldest."
     ),
     "gc_controller.go:gcTerminating": (
         "A Pod that ends on a node that is not Ready and has the taint out-of-service is not waited for."
@@ -111,20 +112,21 @@ RULES: dict[str, str] = {
         "The Pods of a node that is gone for 40 seconds are marked Failed and removed: no kubelet will do it."
     ),
     "gc_controller.go:gcUnscheduledTerminating": (
-        "A Pod that is being deleted and has no node has nobody who could end it: it is removed."
+        "A Pod that is being deleted and has no node is removed, because no kubelet can end it."
     ),
     "eviction.go:Create": (
         "An eviction is a DELETE that asks first: of the one PodDisruptionBudget that selects the Pod it uses up an "
         "allowance. A Pod that is not Ready may go without one, and one that is Pending or has ended always may."
     ),
     "replica_set.go:getPodsToDelete": (
-        "Of too many Pods those go first that are not assigned, not Running, not Ready, cheaper by annotation, crowded "
-        "on their node, Ready for a shorter time, restarted more often or younger; the first difference decides."
+        "If there are too many Pods, those go first that are not assigned, not Running, not Ready, cheaper by "
+        "annotation, crowded on their node, Ready for a shorter time, restarted more often or younger; the first "
+        "difference decides."
     ),
     # EndpointSlice controller
     "utils.go:podToEndpoint": (
         "A terminating Pod is never ready; it stays serving for as long as its Ready condition is True, so that a "
-        "proxy may still send it what nobody else can take."
+        "proxy may still send it connections that no other endpoint can take."
     ),
     "controller_utils.go:ShouldPodBeInEndpoints": (
         "A Pod leaves the EndpointSlice when its phase is Succeeded or Failed, or when it is gone. Being marked for "
@@ -133,30 +135,30 @@ RULES: dict[str, str] = {
     # service proxy
     "proxier.go:OnEndpointSliceUpdate": (
         "The proxy of every node watches the EndpointSlices by itself; until it has seen a change and written its "
-        "rules, that node goes on sending new connections as before."
+        "rules, that node still sends new connections as before."
     ),
     "topology.go:CategorizeEndpoints": (
-        "New connections go to ready endpoints; when no one is ready, to those that still serve while they terminate. "
+        "New connections go to ready endpoints; when none is ready, to those that still serve while they terminate. "
         "Connections that exist are never cut by a change of the rules."
     ),
     # kubelet: workers
     "pod_workers.go:UpdatePod": (
-        "Each change of a Pod goes to its worker. deletionTimestamp turns it to terminating, and there is no way back."
+        "Each change of a Pod goes to its worker. deletionTimestamp makes it terminating, and that is final."
     ),
     "pod_workers.go:calculateEffectiveGracePeriod": (
         "The Pod's grace period is the least of what was asked for, at least 1 s, and can only become shorter."
     ),
-    "pod_workers.go:completeSync": "A Pod whose containers have all ended for good goes on to terminating by itself.",
+    "pod_workers.go:completeSync": "A Pod whose containers have all ended for good becomes terminating by itself.",
     "pod_workers.go:completeTerminating": "All containers have stopped: volumes may be unmounted from here on.",
-    "pod_workers.go:completeTerminated": "Nothing of the Pod is left on the node: the API object may go.",
+    "pod_workers.go:completeTerminated": "Nothing of the Pod is left on the node: the API object can be removed.",
     "pod_workers.go:completeTerminatingRuntimePod": "A Pod that only the runtime knew has been stopped.",
     "pod_workers.go:removeTerminatedWorker": "The Pod's object vanished before the node had stopped it.",
     "kubelet.go:HandlePodAdditions": "The kubelet accepts a new Pod or rejects it for good; then its worker starts.",
     "kubelet.go:rejectPod": "A Pod that the node cannot take is Failed at once and never started.",
     "kubelet.go:SyncPod": "The Pod is brought to what its spec wants: volumes, sandbox, then containers in order.",
     "kubelet.go:SyncTerminatingPod": (
-        "Liveness and startup probes end, every container is stopped, then the sandbox; only then is the last status "
-        "made. Readiness goes on."
+        "Liveness and startup probes end, every container is stopped, then the sandbox; the last status is made after "
+        "that. Readiness probes continue."
     ),
     "kubelet.go:SyncTerminatingRuntimePod": (
         "A Pod without an API object is stopped with 1 s of grace and without its hooks."
@@ -168,7 +170,8 @@ RULES: dict[str, str] = {
         "Up to 1.27 the hook's time was not taken off for Pods that were deleted."
     ),
     "kuberuntime_container.go:executePreStopHook": (
-        "The hook is awaited at most for the grace period. It is not cancelled then, it goes on beside the stop signal."
+        "The kubelet waits for the hook at most for the grace period. It does not cancel it then: the hook continues "
+        "beside the stop signal."
     ),
     "kuberuntime_container.go:setTerminationGracePeriod": (
         "deletionGracePeriodSeconds, else a failed probe's own period, else the Pod's terminationGracePeriodSeconds."
@@ -186,19 +189,19 @@ RULES: dict[str, str] = {
     "kuberuntime_sandbox.go:createPodSandbox": "The sandbox holds the Pod's network; every container joins it.",
     "kuberuntime_termination_order.go:waitForTurn": "Sidecars stop after the regular containers, the last one first.",
     "handlers.go:Run": (
-        "exec fails on a non-zero exit, httpGet only when no answer comes: any HTTP status counts as success. A failed "
-        "hook delays nothing."
+        "exec fails on a non-zero exit code, httpGet only if there is no answer: any HTTP status counts as success. A "
+        "failed hook delays nothing."
     ),
     "worker.go:doProbe": "A probe's result changes after failureThreshold or successThreshold results in a row.",
     "image_manager.go:EnsureImageExists": "imagePullPolicy decides whether an image on the node is good enough.",
     # kubelet: status and volumes
     "nodeshutdown_manager.go:killPods": (
-        "A node that shuts down ends its Pods group after group, the least priority first; each gets its own grace "
+        "A node that shuts down ends its Pods group after group, lowest priority first; each gets its own grace "
         "period, at most its group's."
     ),
     "eviction_manager.go:synchronize": (
-        "Under pressure the node ends one Pod at a time: those that use more than they requested first, then the least "
-        "priority, then those farthest above their request. At a hard threshold it has one second."
+        "Under pressure the node ends one Pod at a time: those that use more than they requested first, then the "
+        "lowest priority, then those farthest above their request. At a hard threshold it has one second."
     ),
     "eviction_manager.go:localStorageEviction": (
         "A Pod that writes more than its own limits allow (emptyDir sizeLimit, ephemeral-storage) has one second."
@@ -208,12 +211,13 @@ RULES: dict[str, str] = {
     ),
     "mirror_client.go:CreateMirrorPod": "A static Pod is shown in the API by a mirror; deleting that stops nothing.",
     "file.go:listConfig": "The node's manifest directory says what runs; what leaves it ends with its grace.",
-    "status_manager.go:syncPod": "The newest status is sent as a PATCH; when all is over, the final DELETE follows it.",
+    "status_manager.go:syncPod": "The newest status is sent as a PATCH; when everything has ended, the final DELETE "
+    "follows it.",
     "status_manager.go:canBeDeleted": (
         "The kubelet deletes the object itself, with grace period 0 and its uid, once the phase is terminal and "
         "nothing is left on the node."
     ),
-    "status_manager.go:TerminatePod": "Containers that nobody can find any more count as ended with 137.",
+    "status_manager.go:TerminatePod": "Containers that cannot be found any more count as ended with 137.",
     "kubelet_pods.go:generateAPIPodStatus": "Phase and conditions follow from the states of the containers.",
     "volume_manager.go:WaitForAttachAndMount": "Containers start only when all volumes are mounted.",
     "volume_manager.go:WaitForUnmount": "The object stays until the volumes are unmounted.",
