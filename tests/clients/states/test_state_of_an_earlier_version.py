@@ -9,7 +9,8 @@ from typing import Any
 
 import ordinary_user
 import pytest
-from staying import KUBECTL, Place, eventually
+from staying import KUBECTL, Place
+from waiting import eventually
 
 pytestmark = [
     pytest.mark.real_kernel,

@@ -7,11 +7,16 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from waiting import until
 
+from lastcall.api.resources import PODS, REPLICASETS
 from lastcall.cli.commands import CLIENTS, COMMANDS, OTHER_WORDS
+from lastcall.client.kubeconfig import client_for, load_kubeconfig
 from lastcall.world.elsewhere import why_not
 
 ROOT = Path(__file__).parents[3]
@@ -91,6 +96,50 @@ def test_each_client_has_its_help_with_all_options(platform: str) -> None:
 def test_the_controllers_start_as_a_client_and_say_when_no_server_answers(platform: str, tmp_path: Path) -> None:
     ((status, text),) = lastcall(platform, ["controller-manager", "--kubeconfig", str(tmp_path / "missing")])
     assert status == 2 and "missing" in text and "internal error" not in text
+
+
+REPLICA_SET = {
+    "metadata": {"name": "web"},
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "app", "image": "a"}]},
+        },
+    },
+}
+
+
+@on_each_platform
+async def test_the_controllers_work_there_against_an_api_server(platform: str, tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    server = [sys.executable, str(ROOT / "tests" / "support" / "api_process.py"), "--kubeconfig", str(kubeconfig)]
+    code = f"from lastcall.cli.main import main; main(['controller-manager', '--kubeconfig', {str(kubeconfig)!r}])"
+    with running(server):
+        await until(kubeconfig.exists, "the API server is there")
+        with running([sys.executable, PRETEND, platform, code]):
+            client = client_for(load_kubeconfig(str(kubeconfig)))
+            try:
+                await client.create(REPLICASETS, REPLICA_SET, "default")
+
+                async def pods_are_made() -> bool:
+                    return len((await client.list(PODS, "default")).items) == 2
+
+                await until(pods_are_made, "the controllers made the ReplicaSet's Pods")
+            finally:
+                await client.close()
+
+
+@contextmanager
+def running(command: list[str]) -> Iterator[None]:
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    try:
+        yield
+        assert process.poll() is None, "it has ended by itself"
+    finally:
+        process.kill()
+        process.wait()
 
 
 @on_each_platform
