@@ -100,7 +100,9 @@ LONG_FIRST = (
 """Which files begin, when several run at once: a long one that begins last runs alone."""
 
 HERE = Path(__file__).parent
-pytest.register_assert_rewrite(*(path.stem for path in sorted((HERE / "support").glob("*.py"))))  # they say why
+pytest.register_assert_rewrite(
+    "scenario", *(path.stem for path in sorted((HERE / "support").glob("*.py")))
+)  # they say why
 THIS = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 

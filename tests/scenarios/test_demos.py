@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from scenario_programs import ShellPrograms
+from scenario.programs import ShellPrograms
 from virtual_cluster import VirtualCluster, run_cluster
 
 from lastcall.timeline import kinds

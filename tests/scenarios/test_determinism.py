@@ -14,7 +14,7 @@ SCRIPT = """
 import hashlib, logging, sys
 sys.path.insert(0, sys.argv[1])
 logging.disable(logging.CRITICAL)
-from scenario_replay import Replay
+from scenario.replay import Replay
 for name in sys.argv[3:]:
     data = Replay(name).run(seed=int(sys.argv[2])).cluster.serialised()
     print(name, len(data), hashlib.sha256(data).hexdigest())

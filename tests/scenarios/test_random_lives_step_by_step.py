@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 )
 from node_invariants import NodeInvariants
 from node_stats import MI, Stats, using
-from scenario_faults import Faults, FaultyClient
+from scenario.faults import Faults, FaultyClient
 from stepped_cluster import Step, SteppedCluster
 from virtual_cluster import VirtualCluster, container, pod_manifest, service
 

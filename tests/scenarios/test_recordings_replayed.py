@@ -2,14 +2,14 @@
 
 `data/*.json` holds what two recorded runs had in common: what every write of a Pod changed, the last object, Events,
 EndpointSlices, output lines, process starts and ends, seconds after the Killing event (compared to 0.5 s). The shell
-scripts of the manifests become `Program`s (tests/support/scenario_programs.py).
+scripts of the manifests become `Program`s (tests/support/scenario/programs.py).
 
 `KNOWN` is the one table of what differs, with the reason. A difference that is not in it fails, and so does an entry
 that no longer differs.
 """
 
 import pytest
-from scenario_replay import Replay, recording_names
+from scenario.replay import Replay, recording_names
 
 FASTER_EXIT = (
     "the container ends 0.3 s after its start: here that is reported at once, a real kubelet relists each second"

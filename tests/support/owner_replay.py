@@ -1,16 +1,16 @@
 """Plays recordings in which an owner makes the Pods: what became of the Pods, what the owner's status and Events said.
 
 Pods of generated names are `j-#1`, `j-#2` in the order of their creation. Steps and facts are those of
-`scenario_replay`; `@0` is the oldest Pod that is there.
+`scenario.replay`; `@0` is the oldest Pod that is there.
 """
 
 import json
 from pathlib import Path
 from typing import Any
 
-from scenario_facts import final_facts
-from scenario_programs import ShellPrograms
-from scenario_replay import _counted, _difference, _is_optional, _normal, _sets
+from scenario.facts import final_facts
+from scenario.programs import ShellPrograms
+from scenario.replay import _counted, _difference, _is_optional, _normal, _sets
 from virtual_cluster import KINDS, VirtualCluster, run_cluster
 
 from lastcall.api.meta import Object, is_terminating, name_of

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
-from scenario_programs import ShellPrograms
+from scenario.programs import ShellPrograms
 from virtual_cluster import VirtualCluster, run_cluster
 
 from lastcall.timeline import kinds as k

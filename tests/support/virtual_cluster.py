@@ -22,7 +22,7 @@ from typing import Any, Self
 
 import yaml
 from published_schema import misfits
-from scenario_facts import endpoint_states, event_line, pod_facts
+from scenario.facts import endpoint_states, event_line, pod_facts
 from virtual_node import ALLOCATABLE, VirtualNode
 from waiting import until
 

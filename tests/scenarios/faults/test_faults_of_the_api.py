@@ -3,8 +3,8 @@
 from typing import cast
 
 import pytest
-from scenario_facts import final_facts
-from scenario_faults import Faults, FaultyClient
+from scenario.facts import final_facts
+from scenario.faults import Faults, FaultyClient
 from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster, service
 from workloads import workload
 

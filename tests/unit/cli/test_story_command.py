@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 from click.testing import CliRunner
-from scenario_programs import ShellPrograms
+from scenario.programs import ShellPrograms
 from virtual_cluster import VirtualCluster, run_cluster
 
 from lastcall.cli.errors import UserError, WorldError, guarded

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from scenario_facts import final_facts
-from scenario_programs import ShellPrograms, images_of
 from virtual_cluster import VirtualCluster, run_cluster
 
 from lastcall.api.resources import EVENTS
@@ -16,6 +14,8 @@ from lastcall.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from lastcall.cri.api import RuntimeServiceError
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
+from scenario.facts import final_facts
+from scenario.programs import ShellPrograms, images_of
 
 DATA = Path(__file__).parents[1] / "scenarios" / "data"
 TOLERANCE = 0.5

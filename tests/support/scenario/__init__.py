@@ -1,0 +1,1 @@
+"""Scenarios: their facts, faults, programs and replay."""
