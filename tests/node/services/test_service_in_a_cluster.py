@@ -120,7 +120,7 @@ def test_the_story_of_a_pod_tells_when_its_node_stopped_sending_to_it(cluster: C
     told = "node-1: no new connections any more, web → 10.244.0."
     eventually(lambda: told in cluster.place.run(*explained).out, "the rules are written", PATIENCE)
     story = cluster.place.run(*explained).out
-    assert "that node goes on sending new connections as before" in " ".join(story.split())
+    assert "that node still sends new connections as before" in " ".join(story.split())
     records = json.loads(cluster.place.run("story", pod, "-o", "json").out)["pods"][0]["records"]
     written = [r for r in records if r["kind"] == "EndpointRulesWritten" and r["facts"]["received"]]
     by_id = {record["id"]: record for record in records}
