@@ -70,6 +70,8 @@ class Machine:
         self.root.mkdir()
         run(["tar", "-xf", str(archive), "-C", str(self.root)], check=True)
         wheels = KEPT / f"wheels-{PYTHON_OF[self.suite]}"
+        for older in wheels.glob("lastcall-*"):
+            older.unlink()  # pip takes one of the same name for this one
         asked = ["--only-binary=:all:", "--python-version", PYTHON_OF[self.suite]]
         tags = [f"manylinux_{each}_{os.uname().machine}" for each in ("2_28", "2_17")]
         platforms = [word for tag in tags for word in ("--platform", tag)]
