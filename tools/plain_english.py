@@ -20,9 +20,8 @@ PATTERNS: dict[str, str] = {
     r"\bfor want of\b": "old; say 'because … ran out' or 'without'",
     r"\bway out:|\bways? out,|(?:and|,) (?:the|a) way out\b": "ambiguous; say 'fix'",
     r"\b(?:what|that|which|when it|he|`\w+`) (?:is|are) none\b(?! of)": "say 'invalid', 'is not a …', 'there is none'",
-    r"(?<![Tt]here )\b(?:is|are|was|were) no (?!longer|more|such|other|better|worse|later|earlier|further|less)[a-z]": (
-        "a negated noun; say 'is not a …'"
-    ),
+    r"(?<![Tt]here )\b(?:is|are|was|were) no "
+    r"(?!longer|more|such|other|better|worse|later|earlier|further|less)[A-Za-z`]": "a negated noun; say 'is not a …'",
     r"\b[Nn]obody's\b|\bof nobody\b": "a negated noun; say what it is, or that no one owns it",
     r"; [Ww]ho |[a-z]\. Who\b(?![^.?]*\?)": "a bare 'who' as subject; name the actor, or 'whoever'",
     r"\b[Ww]ho (?:only asks|has none gets|finds it free|deletes it|knows its source|asks again)\b": "as above",

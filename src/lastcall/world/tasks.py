@@ -51,7 +51,7 @@ class Tasks:
 async def gather(work: Iterable[Coroutine[Any, Any, T]]) -> list[T | Exception]:
     """The results of all, which run at once, in their order; an exception stands where its result would.
 
-    Cancelling cancels all of them. What is no `Exception` (the end of the program) is raised when all have ended.
+    Cancelling cancels all of them. What is not an `Exception` (the end of the program) is raised when all have ended.
     """
     results = await asyncio.gather(*work, return_exceptions=True)
     found: list[T | Exception] = []

@@ -81,7 +81,7 @@ def check_value(field: Field, value: Any, problems: list[str]) -> None:
 
 
 def check_scalar(format_: str, value: Any) -> None:
-    """Raises DecodeError for a value that is no `quantity`, `intstr`, `time`, `microtime` or `byte`."""
+    """Raises DecodeError for a value that is not a `quantity`, `intstr`, `time`, `microtime` or `byte`."""
     _SCALARS[format_](value)
 
 
