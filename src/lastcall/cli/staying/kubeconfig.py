@@ -1,13 +1,10 @@
 """`lastcall kubeconfig`: how kubectl reaches a cluster that stays."""
 
 import click
-import yaml
 
 from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.staying.clusters import cluster_errors
 from lastcall.cli.staying.names import name_argument
-from lastcall.client.kubeconfig import KubeconfigError
-from lastcall.client.kubeconfig_merge import entry_name, merge, unmerge, users_kubeconfig
 from lastcall.cluster.control.socket import ControlClient
 from lastcall.cluster.directory import KUBECONFIG, ClusterDirectory
 
@@ -55,6 +52,12 @@ def kubeconfig(name: str, text: bool, merged: bool, unmerged: bool, file: str) -
 
 def add(name: str, content: str, file: str) -> None:
     """Merge a cluster's kubeconfig, and say so."""
+    # late: 190 ms of `kubeconfig`
+    import yaml
+
+    from lastcall.client.kubeconfig import KubeconfigError
+    from lastcall.client.kubeconfig_merge import entry_name, merge, users_kubeconfig
+
     path = users_kubeconfig(file)
     try:
         merge(path, name, yaml.safe_load(content))
@@ -65,6 +68,10 @@ def add(name: str, content: str, file: str) -> None:
 
 def took_away(name: str, file: str) -> None:
     """Unmerge a cluster's kubeconfig, and say so."""
+    # late: 190 ms of `kubeconfig`
+    from lastcall.client.kubeconfig import KubeconfigError
+    from lastcall.client.kubeconfig_merge import entry_name, unmerge, users_kubeconfig
+
     path = users_kubeconfig(file)
     try:
         was_there = unmerge(path, name)
