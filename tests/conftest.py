@@ -18,7 +18,7 @@ ONLY_ON = {
     "browser/test_rollout_in_a_browser.py": "3.11",
     "browser/test_story_in_a_browser.py": "3.13",
     "clients/test_claims_on_the_kernel.py": "3.13",
-    "clients/test_example_apps.py": "3.13",
+    "clients/shown/test_example_apps.py": "3.13",
     "clients/test_images_from_registries.py": "3.11",
     "clients/kubectl/test_kubectl_exec.py": "3.13",
     "clients/kubectl/test_kubectl_limits_of_namespaces.py": "3.13",
@@ -72,7 +72,7 @@ ALONE = (
 LONG_FIRST = (
     "clients/test_recorded_lifecycles.py",
     "clients/test_recorded_pulls_and_taints.py",
-    "clients/test_example_apps.py",
+    "clients/shown/test_example_apps.py",
     "clients/test_no_false_alarms.py",
     "clients/kubectl/test_kubectl_matrix.py",
     "clients/kubectl/test_kubectl_exec.py",

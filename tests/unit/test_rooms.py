@@ -22,7 +22,6 @@ MADE_BY_RUNS = {"__pycache__", ".hypothesis"}
 
 MORE_ENTRIES = {
     "tests/scenarios/data": 89,  # recordings of a real cluster, a file each; tests find them by their names
-    "tests/clients": 28,  # a file for each way to use a cluster; conftest.py names the long ones by their paths
     "tests/support": 53,  # one directory on sys.path for all tests
 }
 """Folders that may have more, and how many."""

@@ -1,6 +1,6 @@
 """Every `lastcall …` in README, docs and examples is one that the command line takes: names, options and their values.
 
-That they do what is said of them, others try: tests/clients/test_documented_commands.py, test_example_apps.py.
+That they do what is said of them, others try: tests/clients/shown.
 """
 
 import re

@@ -11,7 +11,7 @@ import ordinary_user
 import pytest
 from staying import Place
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 TRIED_ELSEWHERE = {
     "term-demo.yaml": "tests/node/test_demo_pods_end.py",
     "sigkill-demo.yaml": "tests/node/test_demo_pods_end.py",

@@ -11,7 +11,7 @@ from run_command import Lastcall
 
 pytestmark = pytest.mark.real_kernel
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 ELSEWHERE = {
     "lastcall rollout ": "tests/clients/test_rollout.py",
     "helm ": "tests/unit/cli",  # needs helm; lint reads stdin there

@@ -15,7 +15,7 @@ from run_command import Lastcall
 
 pytestmark = pytest.mark.real_kernel
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SHELL = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c"]
 BASH = ("-c", f"import os, sys; os.execvp('bash', [*{SHELL}, sys.argv[1]])")
 OFFLINE = f"""
