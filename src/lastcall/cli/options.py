@@ -3,15 +3,21 @@
 import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
+
+if TYPE_CHECKING:
+    from lastcall.cli.manifests.read import Manifest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 KUBERNETES_VERSIONS = ("1.18", "1.23", "1.27", "1.36")
 
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SIZE = re.compile(r"[1-9][0-9]*[kmg]|[1-9][0-9]?%|100%", re.IGNORECASE)
 
 
@@ -98,7 +104,99 @@ def output_file_option(help: str = "") -> Callable[[F], F]:
     )
 
 
-manifests_argument = click.argument("manifests", nargs=-1, required=True, metavar="MANIFEST…")
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where manifests come from, and the namespace of objects that name none."""
+
+    manifests: tuple[str, ...]
+    kustomizations: tuple[str, ...]
+    recursive: bool
+    namespace: str
+
+    def load(self) -> "list[Manifest]":
+        """All objects, in the order to create them. Raises UserError, WorldError."""
+        # late: `--help` reads no manifest
+        from lastcall.cli.manifests.read import load_manifests
+
+        return load_manifests(
+            self.manifests,
+            kustomizations=self.kustomizations,
+            recursive=self.recursive,
+            namespace=self.namespace,
+        )
+
+
+def checked_namespace(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """A click callback: the name of a namespace, which is a DNS label."""
+    if not _LABEL.fullmatch(value):
+        raise click.BadParameter(
+            f"{value!r} is not the name of a namespace: use at most 63 lower case letters, digits and -, "
+            "with a letter or digit first and last"
+        )
+    return value
+
+
+def manifest_options(metavar: str, *, required: bool = True) -> Callable[[F], F]:
+    """`METAVAR… -f FILE -k DIR -R -n NAMESPACE`: the keyword argument `sources`, a `Sources` that has some where that
+    is required."""
+
+    def add(command: F) -> F:
+        @wraps(command)
+        def gathered(
+            *,
+            manifests: tuple[str, ...],
+            filenames: tuple[str, ...],
+            kustomizations: tuple[str, ...],
+            recursive: bool,
+            namespace: str,
+            **others: Any,
+        ) -> Any:
+            sources = Sources((*manifests, *filenames), kustomizations, recursive, namespace)
+            if required and not (sources.manifests or kustomizations):
+                raise click.UsageError(
+                    f"Missing argument {metavar!r}: give a file, a directory, - for stdin, or -k DIR"
+                )
+            return command(sources=sources, **others)
+
+        decorated: Any = gathered
+        for decorator in reversed(_manifest_decorators(metavar)):
+            decorated = decorator(decorated)
+        return cast(F, decorated)
+
+    return add
+
+
+def _manifest_decorators(metavar: str) -> list[Callable[[Any], Any]]:
+    return [
+        click.argument("manifests", nargs=-1, metavar=f"[{metavar}…]"),
+        click.option(
+            "--filename",
+            "-f",
+            "filenames",
+            metavar=metavar,
+            multiple=True,
+            help=f"The same as {metavar}, as kubectl takes it. May be given several times.",
+        ),
+        click.option(
+            "--kustomize",
+            "-k",
+            "kustomizations",
+            metavar="DIR",
+            multiple=True,
+            help="Read what `kubectl kustomize DIR` (or `kustomize build DIR`) prints. May be given several times.",
+        ),
+        click.option("--recursive", "-R", is_flag=True, help="Read the subdirectories of directories, too."),
+        click.option(
+            "--namespace",
+            "-n",
+            metavar="NAMESPACE",
+            default="default",
+            show_default=True,
+            callback=checked_namespace,
+            help="Namespace of objects that name none.",
+        ),
+    ]
+
 
 kubernetes_version_option = click.option(
     "--kubernetes-version",

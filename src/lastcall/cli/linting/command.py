@@ -16,7 +16,7 @@ from lastcall.cli.linting.edits import edited
 from lastcall.cli.linting.places import spot_of
 from lastcall.cli.linting.sources import Read, read
 from lastcall.cli.manifests.yaml_documents import YAMLProblem, read_documents
-from lastcall.cli.options import output_file_option, output_option
+from lastcall.cli.options import Sources, manifest_options, output_file_option, output_option
 from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.catalogue.rule import SEVERITIES
 from lastcall.lint.engine import lint as lint_subjects
@@ -36,15 +36,7 @@ _FIRST = ("unknownApiVersion", "unknownField")
 
 
 @click.command()
-@click.argument("manifests", nargs=-1, metavar="[FILE…]")
-@click.option(
-    "--kustomize",
-    "-k",
-    "kustomizations",
-    metavar="DIR",
-    multiple=True,
-    help="Check what `kubectl kustomize DIR` (or `kustomize build DIR`) prints.",
-)
+@manifest_options("FILE", required=False)
 @output_option(
     FORMATS,
     "Output format: text; json (lastcall/lint/v1); sarif (2.1.0); github, annotations for GitHub Actions; junit.",
@@ -67,8 +59,7 @@ _FIRST = ("unknownApiVersion", "unknownField")
 @click.option("--fix", is_flag=True, help="Fix the files where there is only one sensible fix; comments stay.")
 @click.option("--rules", "list_rules", is_flag=True, help="List the rules and exit.")
 def lint(
-    manifests: tuple[str, ...],
-    kustomizations: tuple[str, ...],
+    sources: Sources,
     output: str,
     output_file: Path | None,
     fail_on: str,
@@ -98,17 +89,21 @@ def lint(
     if list_rules:
         click.echo(_rules(), nl=False)
         raise SystemExit(OK)
-    if not manifests and not kustomizations:
+    if not sources.manifests and not sources.kustomizations:
         raise click.UsageError("give a FILE, a directory, - for stdin, or -k DIR")
-    if fix and (kustomizations or "-" in manifests):
+    if fix and (sources.kustomizations or "-" in sources.manifests):
         raise click.UsageError("--fix changes files: it cannot change stdin or the sources of a kustomization")
     entries = _entries(suppressions)
-    done = read(manifests, kustomizations)
+    done = _read(sources)
     told = _look(done, entries, fail_on)
     if fix:
-        told = _fix(done, told, manifests, entries, fail_on)
+        told = _fix(done, told, sources, entries, fail_on)
     _write(told, output, output_file)
     raise SystemExit(told.exit_status)
+
+
+def _read(sources: Sources) -> Read:
+    return read(sources.manifests, sources.kustomizations, recursive=sources.recursive, namespace=sources.namespace)
 
 
 def _entries(file: Path | None) -> list[Entry]:
@@ -160,7 +155,7 @@ def _spot(subject: Subject, path: tuple[str | int, ...]) -> Spot:
 # -- fixing ----------------------------------------------------------------------------------------------------------
 
 
-def _fix(done: Read, told: Told, manifests: Sequence[str], entries: Sequence[Entry], fail_on: str) -> Told:
+def _fix(done: Read, told: Told, sources: Sources, entries: Sequence[Entry], fail_on: str) -> Told:
     """The files with all automatic patches in them, and what is left."""
     # late: 48 ms of `lint --help`
     from lastcall.cli.run.output import write_file
@@ -177,7 +172,7 @@ def _fix(done: Read, told: Told, manifests: Sequence[str], entries: Sequence[Ent
                 write_file(Path(file), texts[file])
             except OSError as error:
                 raise WorldError(f"{file} cannot be written: {error.strerror}") from error
-        done = read(manifests)
+        done = _read(sources)
         texts = dict(done.texts)
         told = _look(done, entries, fail_on)
     return told._replace(fixed=fixed)

@@ -1,7 +1,5 @@
 """Files, directories, stdin and kustomizations, read into subjects of rules, each with its place."""
 
-import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,10 +7,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from lastcall.api.schema.checks import resource_for
-from lastcall.cli.errors import UserError, WorldError
+from lastcall.cli.errors import UserError
 from lastcall.cli.linting.comments import comments_of
 from lastcall.cli.linting.places import spot_of
-from lastcall.cli.manifests.read import STDIN, Place, Reader, items_of, texts
+from lastcall.cli.manifests.kustomize import kustomized, told_name
+from lastcall.cli.manifests.read import STDIN, Place, Reader, items_of, texts, with_namespace
 from lastcall.cli.manifests.yaml_documents import Document, YAMLProblem, read_documents
 from lastcall.lint.located import Located, Spot
 from lastcall.lint.subject import Subject, found
@@ -20,9 +19,6 @@ from lastcall.lint.suppressing import Comment
 
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml")
 """Files of a directory that say how to make manifests; kind and apiVersion may be left out of them."""
-
-KUSTOMIZE_SECONDS = 120.0
-"""How long a kustomization may take: it may fetch what it is made of."""
 
 
 @dataclass(slots=True)
@@ -35,25 +31,33 @@ class Read:
     texts: dict[str, str] = field(default_factory=dict)
 
 
-def read(sources: Sequence[str], kustomizations: Sequence[str] = (), stdin: TextIO | None = None) -> Read:
-    """Everything in them. Raises UserError for a file that cannot be read, WorldError for kustomize's own trouble."""
+def read(
+    sources: Sequence[str],
+    kustomizations: Sequence[str] = (),
+    stdin: TextIO | None = None,
+    *,
+    recursive: bool = False,
+    namespace: str = "default",
+) -> Read:
+    """Everything in them; objects that name no namespace are in `namespace`. Raises UserError for a file that cannot
+    be read, WorldError for kustomize's own trouble."""
     if sources.count(STDIN) > 1:
         raise UserError("- (stdin) is there twice: it can be read only once")
     reader, result = Reader(), Read()
-    for name, text in texts(list(dict.fromkeys(sources)), reader, stdin or sys.stdin):
+    for name, text in texts(list(dict.fromkeys(sources)), reader, stdin or sys.stdin, recursive=recursive):
         result.texts[name] = text
     for directory in dict.fromkeys(kustomizations):
-        result.texts[f"<kustomize {directory}>"] = kustomized(directory)
+        result.texts[told_name(directory)] = kustomized(directory)
     if reader.problems:
         raise UserError("\n".join(reader.problems))
     for name, text in result.texts.items():
-        _read_text(result, name, text)
+        _read_text(result, name, text, namespace)
     if not result.subjects and not result.unreadable:
         raise UserError(f"no object in {', '.join(result.texts) or 'these directories'}")
     return result
 
 
-def _read_text(result: Read, name: str, text: str) -> None:
+def _read_text(result: Read, name: str, text: str, namespace: str) -> None:
     documents: list[Document] = []
     try:
         documents += read_documents(text)
@@ -62,16 +66,19 @@ def _read_text(result: Read, name: str, text: str) -> None:
     for document in documents:
         reader = Reader()
         for value, place in items_of(reader, document.value, Place(name, document)):
-            _read_value(result, value, place)
+            _read_value(result, value, place, namespace)
         for said in reader.problems:
             spot = Spot(name, document.line, 1)
             result.unreadable.append(_unreadable("notAnObject", spot, said.partition(": ")[2]))
     result.comments += comments_of(name, text, documents)
 
 
-def _read_value(result: Read, value: Any, place: Place) -> None:
+def _read_value(result: Read, value: Any, place: Place, namespace: str) -> None:
     if isinstance(value, dict) and isinstance(value.get("apiVersion"), str) and isinstance(value.get("kind"), str):
-        result.subjects.append(Subject(value, resource_for(value["apiVersion"], value["kind"]), place))
+        resource = resource_for(value["apiVersion"], value["kind"])
+        if namespace != "default" and resource is not None:
+            value = with_namespace(value, resource, namespace)
+        result.subjects.append(Subject(value, resource, place))
         return
     if Path(place.file).name in KUSTOMIZATIONS:
         return
@@ -84,25 +91,3 @@ def _read_value(result: Read, value: Any, place: Place) -> None:
 
 def _unreadable(rule: str, spot: Spot, text: str) -> Located:
     return Located(found(rule, Subject({}, None), (), text), spot)
-
-
-def kustomized(directory: str) -> str:
-    """What `kubectl kustomize` makes of a directory, or `kustomize build`. Raises UserError, WorldError."""
-    kubectl, kustomize = shutil.which("kubectl"), shutil.which("kustomize")
-    if kubectl is None and kustomize is None:
-        raise WorldError(
-            f"-k {directory}: neither kubectl nor kustomize is on your PATH: install one, or pipe what another "
-            "machine's `kubectl kustomize` prints into `lastcall lint -`"
-        )
-    command = [kubectl, "kustomize", directory] if kubectl is not None else [str(kustomize), "build", directory]
-    try:
-        done = subprocess.run(  # noqa: S603 (the user's own program, on the directory that was asked for)
-            [str(word) for word in command], capture_output=True, text=True, check=False, timeout=KUSTOMIZE_SECONDS
-        )
-    except subprocess.TimeoutExpired:
-        raise WorldError(f"-k {directory}: {command[0]} did not end within {KUSTOMIZE_SECONDS:g} s") from None
-    except UnicodeDecodeError:
-        raise UserError(f"-k {directory}: its output is not a text in UTF-8") from None
-    if done.returncode != 0:
-        raise UserError(f"-k {directory}: {done.stderr.strip() or f'{command[0]} ended with {done.returncode}'}")
-    return done.stdout

@@ -1,7 +1,7 @@
 """Manifests: read, taken apart into objects, and checked, all before anything starts.
 
-Files, directories (`*.yaml`, `*.yml`, `*.json`, not below), `-` for stdin, several documents, `v1` Lists. Every problem
-of every document is told at once, with file, document, line, field, value and the fix.
+Files, directories (`*.yaml`, `*.yml`, `*.json`; below only where asked), `-` for stdin, several documents, `v1`
+Lists. Every problem of every document is told at once, with file, document, line, field, value and the fix.
 """
 
 import sys
@@ -59,24 +59,38 @@ class Reader:
     manifests: list[Manifest] = field(default_factory=list)
     declared: dict[tuple[str, str], Resource] = field(default_factory=dict)
     """(apiVersion, kind) → what a CustomResourceDefinition among the manifests declares."""
+    namespace: str = "default"
+    """Of objects that name none."""
 
     def problem(self, place: Place, message: str, field: str = "", what: str = "") -> None:
         head = f"{place.at(field)}: document {place.document.number}{f' ({what})' if what else ''}: "
         self.problems.append(f"{head}{f'{field}: ' if field else ''}{message}")
 
 
-def load_manifests(sources: Sequence[str], *, stdin: TextIO | None = None) -> list[Manifest]:
-    """All objects of the sources, in the order to create them. Raises UserError with every problem, a line each."""
-    reader = Reader()
+def load_manifests(
+    sources: Sequence[str],
+    *,
+    kustomizations: Sequence[str] = (),
+    recursive: bool = False,
+    namespace: str = "default",
+    stdin: TextIO | None = None,
+) -> list[Manifest]:
+    """All objects of the sources, in the order to create them; those that name no namespace go to `namespace`.
+
+    Raises UserError with every problem, a line each; WorldError for kustomize's own trouble.
+    """
+    reader = Reader(namespace=namespace)
     if sources.count(STDIN) > 1:
         reader.problems.append("- (stdin) is there twice: it can be read only once")
     for name in dict.fromkeys(name for name in sources if name != STDIN and sources.count(name) > 1):
         click.echo(f"note: {name} is there twice and read once: a second Pod needs another name", err=True)
-    found = [
-        each
-        for name, text in texts(list(dict.fromkeys(sources)), reader, stdin or sys.stdin)
-        for each in objects_in(reader, name, text)
-    ]
+    read = list(texts(list(dict.fromkeys(sources)), reader, stdin or sys.stdin, recursive=recursive))
+    if kustomizations:
+        # late: what it imports is of no use without the option
+        from lastcall.cli.manifests.kustomize import kustomized, told_name
+
+        read += [(told_name(each), kustomized(each)) for each in dict.fromkeys(kustomizations)]
+    found = [each for name, text in read for each in objects_in(reader, name, text)]
     for value, _ in found:
         reader.declared.update(_declared(value))
     for value, place in found:
@@ -99,8 +113,11 @@ def _order(manifest: Manifest) -> int:
 # -- sources to documents -------------------------------------------------------------------------------------------
 
 
-def texts(sources: Iterable[str], reader: Reader, stdin: TextIO) -> Iterator[tuple[str, str]]:
-    """(name, text) of every file; what cannot be read is a problem of `reader`."""
+def texts(
+    sources: Iterable[str], reader: Reader, stdin: TextIO, *, recursive: bool = False
+) -> Iterator[tuple[str, str]]:
+    """(name, text) of every file, with `recursive` also of those in directories below; what cannot be read is a problem
+    of `reader`."""
     for source in sources:
         if source == STDIN:
             try:
@@ -110,19 +127,22 @@ def texts(sources: Iterable[str], reader: Reader, stdin: TextIO) -> Iterator[tup
             continue
         path = Path(source)
         if path.is_dir():
-            yield from _directory(path, reader)
+            yield from _directory(path, reader, recursive)
         else:
             yield from _file(path, reader)
 
 
-def _directory(path: Path, reader: Reader) -> Iterator[tuple[str, str]]:
+def _directory(path: Path, reader: Reader, recursive: bool) -> Iterator[tuple[str, str]]:
     try:
-        files = sorted(each for each in path.iterdir() if each.suffix in SUFFIXES and not each.is_dir())
+        there = path.rglob("*") if recursive else path.iterdir()
+        files = sorted(each for each in there if each.suffix in SUFFIXES and not each.is_dir())
+        below = not files and not recursive and any(each.suffix in SUFFIXES for each in path.glob("*/*"))
     except OSError as error:
         reader.problems.append(describe_os_error(error))
         return
     if not files:
-        reader.problems.append(f"{path}: no manifest in this directory: files must end in {', '.join(SUFFIXES)}")
+        why = "those of its subdirectories are read with -R" if below else f"files must end in {', '.join(SUFFIXES)}"
+        reader.problems.append(f"{path}: no manifest in this directory: {why}")
     for each in files:
         yield from _file(each, reader)
 
@@ -203,7 +223,7 @@ def _read_object(reader: Reader, value: Any, place: Place) -> None:
     for problem_field, message in () if declared else manifest_problems(value, resource):
         reader.problem(place, message, problem_field, what)
     if len(reader.problems) == before or _name(value):
-        reader.manifests.append(Manifest(_with_namespace(value, resource), resource, place))
+        reader.manifests.append(Manifest(with_namespace(value, resource, reader.namespace), resource, place))
 
 
 def _resource(reader: Reader, api_version: str, kind: str, place: Place) -> Resource | None:
@@ -243,10 +263,11 @@ def _check_metadata(reader: Reader, value: Object, resource: Resource, place: Pl
         reader.problem(place, message, "metadata.namespace", what)
 
 
-def _with_namespace(value: Object, resource: Resource) -> Object:
+def with_namespace(value: Object, resource: Resource, namespace: str) -> Object:
+    """A copy that names its namespace: its own, or this one."""
     obj = copy_object(value)
     if resource.namespaced and isinstance(obj.get("metadata"), dict) and not obj["metadata"].get("namespace"):
-        obj["metadata"]["namespace"] = "default"
+        obj["metadata"]["namespace"] = namespace
     return obj
 
 

@@ -13,11 +13,12 @@ import click
 
 from lastcall.cli.errors import WorldError, start_failure
 from lastcall.cli.interrupts import Interrupts
-from lastcall.cli.manifests.read import Manifest, load_manifests
+from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.options import (
+    Sources,
     Whole,
     kubernetes_version_option,
-    manifests_argument,
+    manifest_options,
     output_file_option,
     output_option,
 )
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@manifests_argument
+@manifest_options("MANIFEST")
 @click.option(
     "--disrupt",
     type=click.Choice(DISRUPTIONS),
@@ -200,7 +201,7 @@ if TYPE_CHECKING:
 @output_file_option()
 @node_options
 @kubernetes_version_option
-def rollout(manifests: tuple[str, ...], **options: Any) -> None:
+def rollout(sources: Sources, **options: Any) -> None:
     """Disrupt the workload of MANIFEST… under load, and account for every request.
 
     The manifests must have a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet) and a Service that selects its
@@ -261,7 +262,7 @@ def rollout(manifests: tuple[str, ...], **options: Any) -> None:
     # late: 18 ms of `rollout --help`
     from lastcall.cli.linting.early import tell_certain_errors
 
-    loaded = load_manifests(manifests)
+    loaded = sources.load()
     tell_certain_errors(loaded)
     raise SystemExit(run_rollout(loaded, RolloutOptions(**options)))
 

@@ -88,9 +88,11 @@ def complete_workload(context: "click.Context", parameter: "click.Parameter", be
     # late: 0.8 ms of `rollout --help`
     from click.shell_completion import CompletionItem
 
-    sources = [each for each in context.params.get("manifests") or () if each != STDIN]
+    given = (*(context.params.get("manifests") or ()), *(context.params.get("filenames") or ()))
+    sources, recursive = [each for each in given if each != STDIN], bool(context.params.get("recursive"))
     with suppress(UserError):
-        names = [told_as(each) for each in load_manifests(sources) if each.resource in WORKLOADS]
+        found = load_manifests(sources, recursive=recursive)
+        names = [told_as(each) for each in found if each.resource in WORKLOADS]
         return [CompletionItem(name) for name in names if name.startswith(begun.lower())]
     return []
 

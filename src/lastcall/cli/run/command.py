@@ -11,8 +11,8 @@ import click
 from lastcall.cli import exit_status
 from lastcall.cli.errors import CommandError, guarded, start_failure
 from lastcall.cli.interrupts import Interrupts
-from lastcall.cli.manifests.read import Manifest, load_manifests
-from lastcall.cli.options import manifests_argument
+from lastcall.cli.manifests.read import Manifest
+from lastcall.cli.options import Sources, manifest_options
 from lastcall.cli.run import output
 from lastcall.cli.run.live import LiveTimeline
 from lastcall.cli.run.options import make_options, run_options
@@ -31,9 +31,9 @@ Tell = Callable[[Sequence[Ending], int, str], None]
 
 
 @click.command()
-@manifests_argument
+@manifest_options("MANIFEST")
 @run_options
-def run(manifests: tuple[str, ...], **options: Any) -> None:
+def run(sources: Sources, **options: Any) -> None:
     """Delete the Pods of MANIFEST… and report how each of them ended.
 
     MANIFEST is a file, a directory, or - for stdin, with Pods or owners of Pods (Deployment, StatefulSet, Job …).
@@ -46,7 +46,7 @@ def run(manifests: tuple[str, ...], **options: Any) -> None:
     # late: 18 ms of `demo --help`
     from lastcall.cli.linting.early import tell_certain_errors
 
-    loaded, made = load_manifests(manifests), make_options(**options)
+    loaded, made = sources.load(), make_options(**options)
     tell_certain_errors(loaded)
     raise SystemExit(run_manifests(loaded, made))
 
