@@ -77,7 +77,7 @@ THROUGH_THE_WALL = {
 STARTS_PROCESSES = {
     "cluster/staying/credentials.py",  # the cluster's certificates are made in a fork that ends with it
     "cluster/load.py",  # the generator on the host, a Python without a shell
-    "cli/linting/sources.py",  # kubectl kustomize
+    "cli/manifests/kustomize.py",  # kubectl kustomize
     "cluster/staying/child.py",  # lastcall up, for a program
     "cli/staying/execute.py",  # the command of lastcall exec
     "cli/kind/loading.py",  # docker or podman, which save the images
