@@ -1,12 +1,11 @@
 """`lastcall doctor`: what of this machine a cluster needs is there, what is not, and how to change that."""
 
 import errno
-import json
 from collections.abc import Sequence
 
 import click
 
-from lastcall.cli.options import text_or_json_option
+from lastcall.cli.options import json_text, text_or_json_option
 from lastcall.cri.sandbox.cgroups.place import NOT_MOUNTED, Place, make_place
 from lastcall.world import needs
 from lastcall.world.need import Need
@@ -27,7 +26,7 @@ def doctor(output: str) -> None:
     """
     found = needs.check(_try_cgroups())
     if output == "json":
-        click.echo(render_json(found))
+        click.echo(render_json(found), nl=False)
     else:
         _print_table(found)
     if any(need.status == "missing" for need in found):
@@ -69,7 +68,7 @@ def render_json(found: Sequence[Need]) -> str:
         for need in found
     ]
     ready = all(need.status != "missing" for need in found)
-    return json.dumps({"schema": SCHEMA, "ready": ready, "needs": entries}, indent=2, ensure_ascii=False)
+    return json_text({"schema": SCHEMA, "ready": ready, "needs": entries})
 
 
 def _print_table(found: Sequence[Need]) -> None:

@@ -1,5 +1,6 @@
 """Options that several commands share, each written once, and types of values with errors that say what would do."""
 
+import json
 import math
 import re
 from collections.abc import Callable
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from lastcall.cli.manifests.read import Manifest
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+JSON_LINE = "json-line"
 
 KUBERNETES_VERSIONS = ("1.18", "1.23", "1.27", "1.36")
 
@@ -88,10 +91,35 @@ def text_or_json_option(command: F) -> F:
 
 
 def output_option(formats: tuple[str, ...], help: str, default: str | None = None) -> Callable[[F], F]:
-    """`--output FORMAT`: the keyword argument `output`, None where it is not given and has no default."""
+    """`--output FORMAT`: the keyword argument `output`, None where it is not given and has no default.
+
+    Beside `json` stands `json-line`: the same document on one line (`json_text`); `output` is "json" for both.
+    """
+    place = formats.index("json") + 1
     return click.option(
-        "--output", "-o", type=click.Choice(formats), default=default, show_default=default is not None, help=help
+        "--output",
+        "-o",
+        type=click.Choice((*formats[:place], JSON_LINE, *formats[place:])),
+        default=default,
+        show_default=default is not None,
+        callback=_one_line,
+        help=f"{help} {JSON_LINE}: JSON on one line.",
     )
+
+
+def _one_line(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value != JSON_LINE:
+        return value
+    context.meta[JSON_LINE] = True
+    return "json"
+
+
+def json_text(document: Any, indent: int = 2) -> str:
+    """A document as the command that runs was asked for it, with a newline at its end."""
+    context = click.get_current_context(silent=True)
+    if context is not None and context.meta.get(JSON_LINE):
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n"
+    return json.dumps(document, indent=indent, ensure_ascii=False) + "\n"
 
 
 def output_file_option(help: str = "") -> Callable[[F], F]:

@@ -1,6 +1,5 @@
 """`lastcall image`: the images that clusters on this machine start containers from."""
 
-import json
 import sys
 
 import click
@@ -8,7 +7,7 @@ import click
 from lastcall.cli.image.errors import BadInput, told
 from lastcall.cli.image.pull import pull, wanted_platform
 from lastcall.cli.image.text import age_seconds, size_text
-from lastcall.cli.options import platform_option, text_or_json_option
+from lastcall.cli.options import json_text, platform_option, text_or_json_option
 from lastcall.cri.sandbox.images.exports import MADE_FROM, ImageEntry, ImageStore, parse_reference
 from lastcall.cri.sandbox.images.from_files import import_images
 from lastcall.cri.sandbox.images.from_host import host_directories, host_image
@@ -43,7 +42,7 @@ def list_images(output: str) -> None:
             }
             for one in found
         ]
-        click.echo(json.dumps({"schema": "lastcall/images/v1", "images": entries}, indent=2))
+        click.echo(json_text({"schema": "lastcall/images/v1", "images": entries}), nl=False)
         return
     rows = [("IMAGE", "DIGEST", "SIZE", "CREATED", "FROM"), *(row for one in found for row in _rows(one))]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]

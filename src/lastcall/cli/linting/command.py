@@ -1,6 +1,5 @@
 """`lastcall lint`: what is wrong with manifests, without a cluster."""
 
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from lastcall.cli.linting.edits import edited
 from lastcall.cli.linting.places import spot_of
 from lastcall.cli.linting.sources import Read, read
 from lastcall.cli.manifests.yaml_documents import YAMLProblem, read_documents
-from lastcall.cli.options import Sources, manifest_options, output_file_option, output_option
+from lastcall.cli.options import Sources, json_text, manifest_options, output_file_option, output_option
 from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.catalogue.rule import SEVERITIES
 from lastcall.lint.engine import lint as lint_subjects
@@ -217,7 +216,7 @@ def _document(told: Told, output: str, *, colours: bool) -> str:
     if output == "junit":
         return data.as_junit(told)
     made: dict[str, Any] = data.as_json(told) if output == "json" else data.as_sarif(told)
-    return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
+    return json_text(made)
 
 
 def _rules() -> str:

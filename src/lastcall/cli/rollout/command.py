@@ -1,7 +1,6 @@
 """`lastcall rollout`: does an update of this manifest lose requests, which ones, and what would have saved them?"""
 
 import asyncio
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.options import (
     Sources,
     Whole,
+    json_text,
     kubernetes_version_option,
     manifest_options,
     output_file_option,
@@ -351,7 +351,7 @@ def _document(options: RolloutOptions, results: "Sequence[Result]") -> str:
         # late: 53 ms of `rollout --help`
         from lastcall.cli.rollout.report import as_json
 
-        return json.dumps(as_json(results, options.thresholds), indent=1) + "\n"
+        return json_text(as_json(results, options.thresholds), indent=1)
     if options.output == "html":
         # late: 64 ms of `rollout --help`
         from lastcall.cli.rollout.html import html_page
@@ -381,7 +381,7 @@ def _run_find_safe(manifests: Sequence[Manifest], options: RolloutOptions) -> in
     found = find_safe(manifests, options, _experiment)
     if options.output == "json":
         document = {**as_json(found.runs), "findSafe": report.as_json(found)}
-        click.echo(json.dumps(document, indent=1))
+        click.echo(json_text(document, indent=1), nl=False)
     else:
         report.tell_text(stdout_console(), found)
     if found.measured.judgement.verdict == "inconclusive":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lastcall import __version__
-from lastcall.cli.options import output_file_option, output_option
+from lastcall.cli.options import json_text, output_file_option, output_option
 from lastcall.timeline.render.json_v1 import endings_document
 from lastcall.timeline.story import Ending
 
@@ -122,7 +122,7 @@ def document(
             error=error,
             not_simulated=None if notes is None else [asdict(each) for each in notes],
         )
-        return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
+        return json_text(made)
     if output == "html":
         # late: 24 ms of `story --help`
         from lastcall.timeline.render.html import html_page

@@ -15,6 +15,7 @@ import click
 from lastcall import __version__
 from lastcall.cli import exit_status
 from lastcall.cli.errors import CommandError, Interrupted
+from lastcall.cli.options import json_text
 from lastcall.cli.run.output import stdout_console, takes_stdout, write_file
 from lastcall.timeline.story import Ending
 from lastcall.timeline.versions import VersionStory, compare, labelled
@@ -93,7 +94,7 @@ def _document(stories: Sequence[VersionStory], output: str, status: int) -> str:
         from lastcall.timeline.render.versions import versions_document
 
         made = versions_document(stories, lastcall_version=__version__, exit_status=status)
-        return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
+        return json_text(made)
     versions = ", ".join(story.version for story in stories)
     if output == "html":
         # late: 16 ms, when it is used

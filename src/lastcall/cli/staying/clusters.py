@@ -1,6 +1,5 @@
 """What the commands for staying clusters share: names, errors, texts."""
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -8,6 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from lastcall.cli.errors import UserError, WorldError
+from lastcall.cli.options import json_text
 from lastcall.cluster.directory import DEFAULT_NAME, check_name, names
 from lastcall.cluster.errors import (
     ClusterDied,
@@ -70,4 +70,4 @@ def published_text(facts: dict[str, Any]) -> str:
 
 def show_json(schema: str, content: dict[str, Any]) -> None:
     """A document on stdout."""
-    click.echo(json.dumps({"schema": schema, **content}, indent=2, ensure_ascii=False))
+    click.echo(json_text({"schema": schema, **content}), nl=False)
