@@ -94,7 +94,7 @@ def test_down_gracefully_lets_the_pods_end_first(own: Place) -> None:
             ("node-1", "--grace", "5", "--grace-critical", "10"),
             "--grace 5 --grace-critical 10: critical Pods have 10 s of 5 s",
         ),
-        (("node-1", "--grace-by-priority", "x=1"), "--grace-by-priority 'x=1': write a priority and seconds"),
+        (("node-1", "--grace-by-priority", "x=1"), "--grace-by-priority 'x=1': write a priority and a time"),
     ],
 )
 def test_bad_input_is_named(own: Place, arguments: tuple[str, ...], why: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import click
 
 from lastcall.cli.errors import UserError
-from lastcall.cli.options import Whole
+from lastcall.cli.options import Seconds
 from lastcall.cli.staying.clusters import cluster_errors, cluster_option
 from lastcall.cluster.control.socket import ControlClient, Node
 
@@ -13,6 +13,7 @@ EXTRA_SECONDS = 60.0
 """How much longer than all its groups a shutdown may take to answer."""
 
 
+_PERIOD = Seconds(0, whole=True)
 _node_argument = click.argument("name", metavar="NODE")
 
 
@@ -26,23 +27,23 @@ def node() -> None:
 @cluster_option
 @click.option(
     "--grace",
-    type=Whole(0, 86400, "seconds"),
-    metavar="SECONDS",
-    default=30,
+    type=Seconds(0, whole=True),
+    metavar="TIME",
+    default="30s",
     show_default=True,
     help="Time for all Pods together (the kubelet's shutdownGracePeriod).",
 )
 @click.option(
     "--grace-critical",
-    type=Whole(0, 86400, "seconds"),
-    metavar="SECONDS",
-    show_default="10, or all of a shorter --grace",
+    type=Seconds(0, whole=True),
+    metavar="TIME",
+    show_default="10s, or all of a shorter --grace",
     help="The part of --grace for critical Pods (shutdownGracePeriodCriticalPods).",
 )
 @click.option(
     "--grace-by-priority",
     "by_priority",
-    metavar="PRIORITY=SECONDS",
+    metavar="PRIORITY=TIME",
     multiple=True,
     help="Instead of both: time for Pods of this priority and above (shutdownGracePeriodByPodPriority).",
 )
@@ -74,7 +75,7 @@ def disconnect(name: str, cluster: str) -> None:
     """Disconnect NODE from the network, as if its cable were pulled.
 
     Its Pods keep running, but nothing gets in or out. After 50 s the control plane marks the node unreachable, and
-    after their tolerationSeconds (300) its Pods are evicted.
+    after their tolerationSeconds (300 s) its Pods are evicted.
     """
     with cluster_errors():
         for _ in ask_node(cluster, name, "disconnect"):
@@ -107,11 +108,13 @@ def checked_periods(grace: int, critical: int, by_priority: tuple[str, ...] = ()
     for text in by_priority:
         priority, _, seconds = text.partition("=")
         try:
-            if not (-(2**31) <= int(priority) < 2**31 and 0 <= int(seconds) <= 86400):
+            if not -(2**31) <= int(priority) < 2**31:
                 raise ValueError
-            periods[int(priority)] = int(seconds)
+            periods[int(priority)] = int(_PERIOD.convert(seconds, None, None))
         except ValueError:
-            raise UserError(f"--grace-by-priority {text!r}: write a priority and seconds, as in 1000=20") from None
+            raise UserError(f"--grace-by-priority {text!r}: write a priority and a time, as in 1000=20s") from None
+        except click.BadParameter as error:
+            raise UserError(f"--grace-by-priority {text!r}: {error.message}") from None
     return sorted(periods.items())
 
 

@@ -1,7 +1,6 @@
 """Options that several commands share, each written once, and types of values with errors that say what would do."""
 
 import json
-import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
+
+from lastcall.world.delays import parse_duration, told_duration
 
 if TYPE_CHECKING:
     from lastcall.cli.manifests.read import Manifest
@@ -47,28 +48,36 @@ class Whole(click.ParamType):  # type: ignore[type-arg]
 
 
 class Seconds(click.ParamType):  # type: ignore[type-arg]
-    """A number of seconds up to a day; 0 only with `zero`."""
+    """A time as `30s`, `1m30s`, `500ms` or plain seconds, from `least` to `most` seconds, both included; more than 0
+    where `least` is not given. With `whole` an int of seconds."""
 
-    name = "float"
-    MOST = 86400
+    name = "time"
+    MOST = 86400.0
 
-    def __init__(self, *, zero: bool) -> None:
-        self._zero = zero
+    def __init__(self, least: float | None = None, most: float = MOST, *, whole: bool = False) -> None:
+        self._least, self._most, self._whole = least, most, whole
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         try:
-            number = float(value)
+            seconds = parse_duration(str(value))
         except ValueError:
-            number = math.nan
-        if math.isnan(number):
-            self.fail(f"{value!r} is not a number of seconds: {self._wanted()}", param, ctx)
-        if number < 0 or number > self.MOST or (number == 0 and not self._zero):
-            word = "many" if number > self.MOST else "few"
-            self.fail(f"{value} is too {word}: {self._wanted()}", param, ctx)
-        return number
+            self.fail(f"{value!r} is not a time: {self._wanted()}", param, ctx)
+        if seconds > self._most:
+            self.fail(f"{value} is too long: {self._wanted()}", param, ctx)
+        if seconds < (self._least or 0) or (seconds == 0 and self._least is None):
+            self.fail(f"{value} is too short: {self._wanted()}", param, ctx)
+        if not self._whole:
+            return seconds
+        if seconds != int(seconds):
+            self.fail(f"{value} is not a whole number of seconds: {self._wanted()}", param, ctx)
+        return int(seconds)
 
     def _wanted(self) -> str:
-        return f"give seconds, as 30 or 0.5, {'0 or more' if self._zero else 'more than 0'} and at most {self.MOST}"
+        examples = "30s, 1m30s or plain seconds" if self._whole else "30s, 1m30s, 500ms or plain seconds"
+        most = told_duration(self._most)
+        if self._least is None:
+            return f"write {examples}, more than 0 and at most {most}"
+        return f"write {examples}, from {told_duration(self._least)} to {most}"
 
 
 def checked_size(context: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -79,9 +88,9 @@ def checked_size(context: click.Context, parameter: click.Parameter, value: str)
 
 
 def timeout_option(default: float, help: str) -> Callable[[F], F]:
-    """`--timeout SECONDS`: the keyword argument `timeout`."""
+    """`--timeout TIME`: the keyword argument `timeout`, in seconds."""
     return click.option(
-        "--timeout", type=Seconds(zero=False), metavar="SECONDS", default=default, show_default=True, help=help
+        "--timeout", type=Seconds(), metavar="TIME", default=told_duration(default), show_default=True, help=help
     )
 
 

@@ -1,9 +1,10 @@
 """How long something takes: a time, or a distribution that is asked anew each time. Pure but for the randomness given.
 
-Written as people write it: `1s`, `250ms`, `1.5`, `uniform(0s,3s)`, `normal(1s,200ms)`, `exponential(1s)`, `poll(10s)`:
-the rest of a period that began with the clock, as for something that only looks every 10 s.
+Written as people write it: `1s`, `250ms`, `1m30s`, `1.5`, `uniform(0s,3s)`, `normal(1s,200ms)`, `exponential(1s)`,
+`poll(10s)`: the rest of a period that began with the clock, as for something that only looks every 10 s.
 """
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from random import Random
 
 MOST_SECONDS = 3600.0
 
+_NUMBER = r"(\d+(?:\.\d*)?|\.\d+)\s*"
+_UNITS = re.compile("".join(rf"(?:{_NUMBER}{unit}\s*)?" for unit in ("h", "m(?!s)", "s", "ms")))
 _SHAPE = re.compile(r"([a-z]+)\(([^()]*)\)")
 
 
@@ -27,12 +30,31 @@ class Delay:
         return max(0.0, self._draw(random, now))
 
 
-def parse_seconds(text: str) -> float:
-    """`1s`, `250ms`, `1.5`. Raises ValueError."""
+def parse_duration(text: str) -> float:
+    """Seconds of `30s`, `1m30s`, `500ms`, `1h`; a plain number is seconds and may be negative. Raises ValueError."""
     stripped = text.strip().lower()
-    scale = 0.001 if stripped.endswith("ms") else 1.0
+    found = _UNITS.fullmatch(stripped)
+    if stripped and found is not None:
+        scales = (3600, 60, 1, 0.001)
+        return math.fsum(float(part) * scale for part, scale in zip(found.groups(), scales, strict=True) if part)
+    seconds = float(stripped)
+    if not math.isfinite(seconds):
+        raise ValueError(f"{text!r} is not a time")
+    return seconds
+
+
+def told_duration(seconds: float) -> str:
+    """As `parse_duration` reads it, in the largest unit that leaves a whole number: `2h`, `90s`, `500ms`."""
+    for unit, scale in (("h", 3600), ("m", 60), ("s", 1)):
+        if seconds and seconds % scale == 0 and (unit != "m" or seconds >= 300):
+            return f"{int(seconds // scale)}{unit}"
+    return f"{seconds * 1000:g}ms" if 0 < seconds < 1 else f"{seconds:g}s"
+
+
+def parse_seconds(text: str) -> float:
+    """`1s`, `250ms`, `1m30s`, `1.5`. Raises ValueError."""
     try:
-        seconds = float(stripped.removesuffix("ms").removesuffix("s")) * scale
+        seconds = parse_duration(text)
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds <= MOST_SECONDS:

@@ -37,7 +37,7 @@ NAIVE = Path(__file__).resolve().parents[3] / "examples" / "rollout" / "naive.ya
         (("--output-file", "story.png"), "'story.png': the formats of rollout are .html, .json and .txt"),
         (("--output-file", "story.trace.json"), "the formats of rollout are .html, .json and .txt"),
         (("--load", "websockets=3"), "kinds: fresh, keep-alive, slow, tcp, stream, websocket, http2"),
-        (("--stream-length", "0"), "'0': write a time between 100ms and 1h, as 5s"),
+        (("--stream-length", "0"), "0 is too short: write 30s, 1m30s, 500ms or plain seconds, from 100ms to 1h"),
         (("--websocket-path", "ws"), "'ws': a path begins with /"),
         (("--http2-connections", "0"), "0 is too few: give a whole number of connections from 1 to 1000"),
         (("--from", "outside"), "'node', 'pod', 'published', 'balancer'"),

@@ -14,6 +14,7 @@ from lastcall.cli.errors import WorldError, start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.options import (
+    Seconds,
     Sources,
     Whole,
     json_text,
@@ -28,11 +29,9 @@ from lastcall.cli.rollout.options import (
     SOURCES,
     RolloutOptions,
     checked_path,
-    parsed_length,
     parsed_load,
     parsed_max_lost,
     parsed_max_p99,
-    parsed_seconds,
 )
 from lastcall.cli.rollout.workload import complete_workload
 from lastcall.cli.run.options import (
@@ -82,7 +81,7 @@ if TYPE_CHECKING:
     metavar="TIME",
     default="5s",
     show_default=True,
-    callback=parsed_length,
+    type=Seconds(0.1, 3600),
     help="How long a stream or a WebSocket is held before the client leaves.",
 )
 @click.option(
@@ -123,7 +122,7 @@ if TYPE_CHECKING:
     metavar="TIME",
     default="2s",
     show_default=True,
-    callback=parsed_seconds,
+    type=Seconds(0, 3600),
     help="How long to send requests before the disruption. If some are lost then, the verdict is inconclusive.",
 )
 @click.option(
@@ -131,7 +130,7 @@ if TYPE_CHECKING:
     metavar="TIME",
     default="2s",
     show_default=True,
-    callback=parsed_seconds,
+    type=Seconds(0, 3600),
     help="How long to send requests after the disruption.",
 )
 @click.option(
@@ -139,7 +138,7 @@ if TYPE_CHECKING:
     metavar="TIME",
     default="10s",
     show_default=True,
-    callback=parsed_seconds,
+    type=Seconds(0, 3600),
     help="How long one request may take before it counts as lost.",
 )
 @click.option(
@@ -147,7 +146,7 @@ if TYPE_CHECKING:
     metavar="TIME",
     default="120s",
     show_default=True,
-    callback=parsed_seconds,
+    type=Seconds(0, 3600),
     help="How long to wait for the Pods to become Ready, and for the disruption to end.",
 )
 @click.option(

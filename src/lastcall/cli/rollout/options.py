@@ -128,11 +128,3 @@ def parsed_seconds(context: click.Context, parameter: click.Parameter, value: st
         return parse_seconds(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
-
-
-def parsed_length(context: click.Context, parameter: click.Parameter, value: str) -> float:
-    """Long enough to be held at all."""
-    seconds = parsed_seconds(context, parameter, value)
-    if not 0.1 <= seconds <= 3600:
-        raise click.BadParameter(f"{value!r}: write a time between 100ms and 1h, as 5s")
-    return seconds

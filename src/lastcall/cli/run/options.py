@@ -199,16 +199,16 @@ _OPTIONS = [
     ),
     click.option(
         "--grace",
-        type=Whole(0, 2**31 - 1, "seconds"),
-        metavar="SECONDS",
+        type=Seconds(0, 2**31 - 1, whole=True),
+        metavar="TIME",
         help="gracePeriodSeconds of the DELETE; 0 forces it. Pods of an owner get it as their "
         "terminationGracePeriodSeconds, which applies when their owner is deleted. Default: each Pod's own.",
     ),
     click.option(
         "--after",
-        type=Seconds(zero=True),
-        metavar="SECONDS",
-        default=1.0,
+        type=Seconds(0),
+        metavar="TIME",
+        default="1s",
         show_default=True,
         help="How long to wait between Ready and the DELETE.",
     ),
