@@ -6,7 +6,7 @@ from pathlib import Path
 from lastcall.cli import exit_status
 from lastcall.cli.rollout import pool
 
-DOCS = Path(__file__).parents[3] / "docs" / "ci.md"
+DOCS = Path(__file__).parents[4] / "docs" / "ci.md"
 
 
 def table() -> dict[str, list[str]]:
