@@ -35,7 +35,7 @@ BAD_TEXTS = {
     ),
     "unknown field": (
         json.dumps(pod("a", terminationGracePeriod=3)),
-        "spec.terminationGracePeriod: not a field of Pod: correct its name or its place",
+        'spec.terminationGracePeriod: not a field of Pod: did you mean "terminationGracePeriodSeconds"?',
     ),
     "invalid name": (json.dumps(pod("Not_Good")), 'metadata.name: Invalid value: "Not_Good"'),
     "invalid value": (json.dumps(pod("a", restartPolicy="Often")), "spec.restartPolicy: Unsupported value"),

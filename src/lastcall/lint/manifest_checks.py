@@ -49,7 +49,19 @@ def manifest_problems(obj: Object, resource: Resource) -> Iterator[Problem]:
     """`refusals` as they are told before a cluster starts."""
     for why, field, text in refusals(obj, resource):
         if why == "unknownField" and field:
-            yield field, f"not a field of {resource.kind}: correct its name or its place, or leave it out"
+            # late: a manifest without errors needs no words for them
+            from lastcall.lint.plain_words import meant_field
+            from lastcall.lint.subject import path_in
+
+            meant = meant_field(resource, obj, path_in(obj, field))
+            way = f'did you mean "{meant}"?' if meant else "correct its name or its place, or leave it out"
+            yield field, f"not a field of {resource.kind}: {way}"
+        elif why == "wrongType":
+            # late: the same
+            from lastcall.lint.plain_words import wrong_type
+            from lastcall.lint.subject import path_in, value_at
+
+            yield field, wrong_type(text, value_at(obj, path_in(obj, field)) if field else None)
         else:
             yield field, text
 

@@ -127,7 +127,10 @@ def test_all_problems_of_all_documents_are_told_at_once(load):
     assert any("m1.yaml:8: document 1 (Pod a): spec.containers[0].imaeg: not a field of Pod" in line for line in found)
     assert any("m1.yaml:10: document 2: apiVersion: missing" in line for line in found)
     assert any("document 3: must be an object with apiVersion and kind, is a list of 2" in line for line in found)
-    assert any("m2.yaml:2: document 1: kind: 'Pood' of 'v1' is not known; served are" in line for line in found)
+    assert any(
+        "m2.yaml:2: document 1: kind: 'Pood' of 'v1' is not known; did you mean Pod (v1)? served are" in line
+        for line in found
+    )
     assert any("m3.yaml:2: not readable as YAML" in line for line in found)
 
 
@@ -211,7 +214,7 @@ def test_a_missing_image_and_an_invalid_name_are_told_by_field_and_line(load):
 def test_a_value_of_the_wrong_type_is_told(load):
     (line,) = problems(load, POD.format(name="a").replace("  containers:", "  hostNetwork: 3\n  containers:"))
     assert "m1.yaml:6" in line
-    assert "bool" in line
+    assert "spec.hostNetwork: expected true or false, found the number 3" in line
 
 
 def test_metadata_that_is_no_object_and_a_namespace_where_none_belongs_are_told(load):
@@ -294,3 +297,26 @@ def test_a_few_lines_cannot_stand_for_a_machines_memory():
 def test_the_line_of_a_field_that_is_not_there_is_that_of_its_parent():
     (document,) = read_documents("a:\n  b:\n  - c: 1\n    d: 2\n")
     assert [document.line_of(path) for path in ("a.b[0].d", "a.b[0].x.y", "a.b[7]", "z", "")] == [4, 3, 2, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "words"),
+    [
+        ("replicas: 2", "replcias: 2", 'spec.replcias: not a field of Deployment: did you mean "replicas"?'),
+        ("image: busybox", "imagee: busybox", 'imagee: not a field of Deployment: did you mean "image"?'),
+        ("replicas: 2", "wings: 2", "spec.wings: not a field of Deployment: correct its name or its place"),
+        ("kind: Deployment", "kind: Deploymnt", "is not known; did you mean Deployment (apps/v1)? served are"),
+        ("replicas: 2", "replicas: two", 'spec.replicas: expected a whole number, found the text "two"'),
+        ("replicas: 2", "replicas: true", "spec.replicas: expected a whole number, found true"),
+        ("replicas: 2", "replicas: [1]", "spec.replicas: expected a whole number, found a list"),
+        ("replicas: 2", "replicas: 2\n  paused: 1", "spec.paused: expected true or false, found the number 1"),
+        ("image: busybox", "image: 7", "image: expected a text (in quotes), found the number 7"),
+        ("{name: app, image: busybox}", "{name: app, ports: {}}", "ports: expected a list, found an object"),
+    ],
+)
+def test_a_wrong_word_or_type_is_told_as_a_person_would(load, right, wrong, words):
+    text = DEPLOYMENT.format(replicas=2)
+    assert right in text
+    lines = problems(load, text.replace(right, wrong))
+    assert any(words in line for line in lines), lines
+    assert not any("Go " in line or "unmarshal" in line for line in lines)

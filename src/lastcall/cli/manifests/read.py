@@ -245,9 +245,15 @@ def _resource(reader: Reader, api_version: str, kind: str, place: Place) -> Reso
         reader.problem(place, message, "kind", kind)
     else:
         served = ", ".join(sorted({each.kind for each in SERVED}))
+        # late: a manifest without errors needs no words for them
+        from lastcall.lint.names import closest
+
+        kinds = {each.kind: each for each in (*reader.declared.values(), *SERVED)}
+        near = kinds.get(closest(kind, kinds) or "")
+        meant = "" if near is None else f"did you mean {near.kind} ({near.api_version})? "
         message = (
-            f"{kind!r} of {api_version!r} is not known; served are {served}, and what a CustomResourceDefinition among "
-            "the manifests declares"
+            f"{kind!r} of {api_version!r} is not known; {meant}served are {served}, and what a "
+            "CustomResourceDefinition among the manifests declares"
         )
         reader.problem(place, message, "kind")
     return None

@@ -1,20 +1,18 @@
 """What `kubectl apply` would refuse or warn of: the API's own decoding, validation and warnings."""
 
-import re
 from collections.abc import Iterator
 
 from lastcall.api.pods.warnings import warnings_on_create
 from lastcall.api.resources import SERVED, Resource
 from lastcall.api.schema.checks import known_kind
-from lastcall.api.schema.types import Struct, known_types, struct_for, struct_of
+from lastcall.api.schema.types import known_types
 from lastcall.lint.application import Application
-from lastcall.lint.manifest_checks import Refused, refusals
-from lastcall.lint.names import closest, closest_field
+from lastcall.lint.manifest_checks import refusals
+from lastcall.lint.names import closest
+from lastcall.lint.plain_words import meant_field, wrong_type
 from lastcall.lint.subject import Finding, Op, Path, Subject, found, path_in, shown_path, value_at
 
 GROUPS_OF_OLD = frozenset(("extensions",))
-_GO = re.compile(r"cannot unmarshal (\w+)(?: \S+)? into Go (?:struct field \S+|value) of type (\S+)")
-_IS = {"string": "a text", "bool": "true or false", "object": "an object", "array": "a list", "number": "a number"}
 
 
 def findings(app: Application) -> Iterator[Finding]:
@@ -39,45 +37,20 @@ def refused(subject: Subject) -> Iterator[Finding]:
         path = path_in(subject.raw, each.field)
         if each.why == "wrongType":
             subject.sound = False
-            yield found("wrongType", subject, path, f"{shown_path(path)}: {_plain(subject, path, each)}")
+            yield found(
+                "wrongType", subject, path, f"{shown_path(path)}: {wrong_type(each.text, value_at(subject.raw, path))}."
+            )
         elif each.why == "unknownField":
             yield _unknown(subject, subject.resource, path)
         else:
             yield found("invalidValue", subject, path, f"{each.field}: {each.text}.")
 
 
-def _plain(subject: Subject, path: Path, refusal: Refused) -> str:
-    """Go's words for a wrong type, in plain ones."""
-    match = _GO.search(refusal.text)
-    if match is None:
-        return f"{refusal.text}."
-    is_, type_ = match[1], match[2]
-    if type_.startswith("[]") and type_ != "[]uint8":
-        wanted = "a list"
-    elif type_ in ("int32", "int64"):
-        wanted = "a whole number"
-    elif type_ == "bool":
-        wanted = "true or false"
-    elif type_ == "float64":
-        wanted = "a number"
-    elif type_ == "string" or (type_.startswith("v1.") and is_ in ("number", "bool")):
-        wanted = "a text (in quotes)"
-    else:
-        wanted = "an object"
-    value = value_at(subject.raw, path)
-    shown = f" ({value!r})" if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
-    return f"must be {wanted}, is {_IS.get(is_, is_)}{shown}."
-
-
 # -- fields ----------------------------------------------------------------------------------------------------------
 
 
 def _unknown(subject: Subject, resource: Resource, path: Path) -> Finding:
-    struct = _struct_at(resource, path[:-1])
-    name = str(path[-1]) if path else ""
-    known = list(struct.fields) if struct is not None else []
-    parent = value_at(subject.raw, path[:-1])
-    best = closest_field(name, [each for each in known if not isinstance(parent, dict) or each not in parent])
+    best = meant_field(resource, subject.raw, path)
     text = f"{shown_path(path)} is not a field of {subject.kind}"
     if best is None:
         return found("unknownField", subject, path, f"{text}.")
@@ -85,24 +58,6 @@ def _unknown(subject: Subject, resource: Resource, path: Path) -> Finding:
     return found(
         "unknownField", subject, path, f"{text}: {best} is.", fix=f"Write {best}.", patch=patch, automatic=True
     )
-
-
-def _struct_at(resource: Resource, path: Path) -> Struct | None:
-    """The type of the object at `path`."""
-    struct: Struct = struct_for(resource)
-    field = None
-    for step in path:
-        if isinstance(step, int):
-            field = field.item if field is not None else None
-        elif field is not None and field.shape == "map":
-            field = field.item
-        else:
-            field = (struct_of(field) if field is not None else struct).fields.get(step)
-        if field is None:
-            return None
-    if field is None:
-        return struct
-    return struct_of(field) if field.shape == "struct" else None
 
 
 # -- kinds -----------------------------------------------------------------------------------------------------------
