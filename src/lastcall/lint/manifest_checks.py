@@ -57,7 +57,7 @@ def manifest_problems(obj: Object, resource: Resource) -> Iterator[Problem]:
             way = f'did you mean "{meant}"?' if meant else "correct its name or its place, or leave it out"
             yield field, f"not a field of {resource.kind}: {way}"
         elif why == "wrongType":
-            # late: the same
+            # late: a manifest without errors needs no words for them
             from lastcall.lint.plain_words import wrong_type
             from lastcall.lint.subject import path_in, value_at
 
