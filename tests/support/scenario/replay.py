@@ -17,7 +17,7 @@ from lastcall.timeline.record import Record
 from scenario.facts import final_facts
 from scenario.programs import ShellPrograms, images_of
 
-DATA = Path(__file__).parents[1] / "scenarios" / "data"
+DATA = Path(__file__).parents[2] / "scenarios" / "data"
 TOLERANCE = 0.5
 REQUEST_SECONDS = 0.02
 """From one DELETE of the recorder to its next request."""
