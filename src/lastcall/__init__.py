@@ -16,10 +16,7 @@ TYPE_CHECKING = False  # without `typing`, which the shim does not load
 if TYPE_CHECKING:
     from typing import Any
 
-    from lastcall.testing.blocking import Cluster, Namespace, rollout
-    from lastcall.testing.cluster import AsyncCluster
-    from lastcall.testing.ending import Ending
-    from lastcall.testing.errors import (
+    from lastcall.cli.applying.errors import (
         ClusterError,
         InvalidManifest,
         LastcallError,
@@ -27,6 +24,9 @@ if TYPE_CHECKING:
         NotReady,
         StillThere,
     )
+    from lastcall.testing.blocking import Cluster, Namespace, rollout
+    from lastcall.testing.cluster import AsyncCluster
+    from lastcall.testing.ending import Ending
     from lastcall.testing.namespace import AsyncNamespace
     from lastcall.testing.rollout import Rollout
     from lastcall.testing.sent import Requests
@@ -55,13 +55,16 @@ _IN = {
     "cluster": ("AsyncCluster",),
     "blocking": ("Cluster", "Namespace", "rollout"),
     "ending": ("Ending",),
-    "errors": ("ClusterError", "InvalidManifest", "LastcallError", "NoRequests", "NotReady", "StillThere"),
     "namespace": ("AsyncNamespace",),
     "rollout": ("Rollout",),
     "sent": ("Requests",),
     "streams": ("ExecResult",),
 }
-_MODULES = {name: f"lastcall.testing.{module}" for module, names in _IN.items() for name in names}
+_ERRORS = ("ClusterError", "InvalidManifest", "LastcallError", "NoRequests", "NotReady", "StillThere")
+_MODULES = {
+    **{name: f"lastcall.testing.{module}" for module, names in _IN.items() for name in names},
+    **dict.fromkeys(_ERRORS, "lastcall.cli.applying.errors"),
+}
 
 
 def __getattr__(name: str) -> Any:

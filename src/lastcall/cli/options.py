@@ -173,15 +173,15 @@ def checked_namespace(context: click.Context, parameter: click.Parameter, value:
     return value
 
 
-def manifest_options(metavar: str, *, required: bool = True) -> Callable[[F], F]:
+def manifest_options(metavar: str, *, required: bool = True, positional: bool = True) -> Callable[[F], F]:
     """`METAVAR… -f FILE -k DIR -R -n NAMESPACE`: the keyword argument `sources`, a `Sources` that has some where that
-    is required."""
+    is required. Without `positional` there is no METAVAR…."""
 
     def add(command: F) -> F:
         @wraps(command)
         def gathered(
             *,
-            manifests: tuple[str, ...],
+            manifests: tuple[str, ...] = (),
             filenames: tuple[str, ...],
             kustomizations: tuple[str, ...],
             recursive: bool,
@@ -196,7 +196,7 @@ def manifest_options(metavar: str, *, required: bool = True) -> Callable[[F], F]
             return command(sources=sources, **others)
 
         decorated: Any = gathered
-        for decorator in reversed(_manifest_decorators(metavar)):
+        for decorator in reversed(_manifest_decorators(metavar)[0 if positional else 1 :]):
             decorated = decorator(decorated)
         return cast(F, decorated)
 
@@ -212,7 +212,7 @@ def _manifest_decorators(metavar: str) -> list[Callable[[Any], Any]]:
             "filenames",
             metavar=metavar,
             multiple=True,
-            help=f"The same as {metavar}, as kubectl takes it. May be given several times.",
+            help="A file, a directory, or - for stdin, as kubectl takes it. May be given several times.",
         ),
         click.option(
             "--kustomize",

@@ -11,8 +11,10 @@ import click
 from lastcall.cli.errors import guarded, say_on_stderr
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import (
+    Sources,
     Whole,
     kubernetes_version_option,
+    manifest_options,
     state_size_option,
     text_or_json_option,
     timeout_option,
@@ -130,13 +132,17 @@ from lastcall.cluster.staying import detach
     hidden=True,
     help="As --die-with-parent, with the process PID.",
 )
+@manifest_options("MANIFEST", required=False, positional=False)
+@click.option("--wait", is_flag=True, help="With -f or -k: the cluster is up when everything in them is ready.")
 @feature_gates_option
 @text_or_json_option
-def up(detached: bool, **options: Any) -> None:
+def up(detached: bool, sources: Sources, **options: Any) -> None:
     """Start the cluster NAME (default: lastcall) and leave it running. Several can run under different names.
 
     It runs in the foreground until Ctrl-C, or with --detach until `lastcall down`. kubectl uses the kubeconfig whose
-    path is printed. Exit status: 0 the cluster ran and ended as asked, 2 bad input, 1 anything else.
+    path is printed. With -f or -k it applies manifests, each time --timeout at most. Exit status: 0 the cluster ran
+    and ended as asked, 2 bad input, 1 anything else; with --detach 1, too, when the manifests were not applied or, with
+    --wait, did not become ready: the cluster runs all the same.
     """
     check_feature_gates(options["kubernetes_version"], options["feature_gates"])
     check_propagation_nodes(options["propagation"], options["nodes"])
@@ -144,6 +150,11 @@ def up(detached: bool, **options: Any) -> None:
     options["die_with"] = options["die_with"] or 0
     if detached and options["die_with_parent"]:
         raise click.UsageError("--detach and --die-with-parent exclude each other: a detached cluster has no parent")
+    if sources.manifests or sources.kustomizations:
+        options["objects"] = tuple(each.obj for each in sources.load())
+        options["namespace"] = sources.namespace
+    elif options["wait"]:
+        raise click.UsageError("--wait is for what -f or -k applies: give one of them")
     asked = UpOptions(**options)
     raise SystemExit(in_background(asked) if detached else in_foreground(asked))
 
@@ -165,6 +176,8 @@ class Terminal:
             say_on_stderr(text)
 
     def ready(self, facts: Facts) -> None:
+        if "notApplied" in facts:
+            self.note(facts["notApplied"])
         with suppress(*self._unheard):
             if self._output == "json":
                 show_json("lastcall/cluster/v1", facts)
@@ -240,7 +253,7 @@ def in_background(options: UpOptions) -> int:
             starting.wait()
             raise interrupts.error()
         teller.ready(facts)
-        return 0
+        return 1 if "notApplied" in facts else 0
 
 
 def _as_dict(options: UpOptions) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from lastcall.api.meta import Object
+from lastcall.cli.applying.manifests import Manifests
+from lastcall.cli.applying.objects import ObjectList
+from lastcall.cli.applying.references import Reference
 from lastcall.testing.cluster import AsyncCluster
 from lastcall.testing.ending import Ending
-from lastcall.testing.manifests import Manifests
 from lastcall.testing.namespace import REACH_SECONDS, READY_SECONDS, AsyncNamespace
-from lastcall.testing.objects import ObjectList
-from lastcall.testing.references import Reference
 from lastcall.testing.rollout import Rollout, run_rollout
 from lastcall.testing.sent import Requests
 from lastcall.testing.streams import ExecResult

@@ -9,12 +9,12 @@ from typing import Any, Self
 
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.resources import NAMESPACES
+from lastcall.cli.applying.errors import ClusterError
+from lastcall.cli.applying.references import Named
 from lastcall.cluster.errors import ClusterStartError
 from lastcall.cluster.staying.child import ClusterProcess, unused_name
-from lastcall.testing.errors import ClusterError
 from lastcall.testing.link import Link
 from lastcall.testing.namespace import AsyncNamespace
-from lastcall.testing.references import Named
 from lastcall.testing.rollout import Rollout, run_rollout
 
 __tracebackhide__ = True  # pytest shows the caller's line

@@ -3,10 +3,10 @@
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, name_of
 from lastcall.api.resources import EVENTS, PODS
+from lastcall.cli.applying.objects import Objects
+from lastcall.cli.applying.ready import last_lines
 from lastcall.cli.waiting.why_not_ready import in_short, is_ready, told_message
 from lastcall.client.api import ConnectionLost
-from lastcall.testing.objects import Objects
-from lastcall.testing.ready import last_lines
 
 _EVENTS = 30
 _PODS = 20

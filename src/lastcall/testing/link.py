@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lastcall.cli.applying.errors import ClusterError, LastcallError
+from lastcall.cli.applying.objects import Objects
 from lastcall.client.kubeconfig import client_for, load_kubeconfig
 from lastcall.cluster.control.socket import ControlClient, Publish
 from lastcall.cluster.errors import ClusterUsageError, ControlError, DirectoryError, NotRunning
-from lastcall.testing.errors import ClusterError, LastcallError
-from lastcall.testing.objects import Objects
 from lastcall.timeline.ending import build_endings
 from lastcall.timeline.record import Record
 from lastcall.timeline.story import PodFacts

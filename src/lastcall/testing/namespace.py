@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.resources import EVENTS, PODS
-from lastcall.testing import ready
-from lastcall.testing.errors import ClusterError, LastcallError, StillThere
-from lastcall.testing.manifests import Manifests, read
-from lastcall.testing.objects import ObjectList, Objects, pods_below
+from lastcall.cli.applying.apply import apply as apply_objects
+from lastcall.cli.applying.apply import wait_ready as wait_until_ready
+from lastcall.cli.applying.errors import ClusterError, LastcallError, StillThere
+from lastcall.cli.applying.manifests import Manifests, read
+from lastcall.cli.applying.objects import ObjectList, Objects, pods_below
+from lastcall.cli.applying.readiness import HAVE_PODS
+from lastcall.cli.applying.references import Named, Reference
 from lastcall.testing.reach import until_reachable
-from lastcall.testing.readiness import HAVE_PODS, is_waited_for
-from lastcall.testing.references import Named, Reference
 from lastcall.testing.sent import Requests, sending
 from lastcall.testing.streams import ExecResult, forwarded, run_command
 
@@ -82,18 +83,10 @@ class AsyncNamespace:
         Namespaces that are used and not defined are created. With `wait`, return when all of it is ready: see
         `wait_ready`. Raises InvalidManifest, and NotReady after `timeout` seconds.
         """
-        applied: ObjectList = []
         found = read(manifests)
-        defined = {name_of(obj) for obj in found if obj["kind"] == "Namespace"}
-        used = {(obj.get("metadata") or {}).get("namespace") or self._namespace for obj in found}
-        for name in sorted(used - defined):
-            await self._objects.ensure_namespace(name)
-        for obj in found:
-            applied.append(await self._objects.apply(obj, self._namespace))
-            if obj["kind"] == "CustomResourceDefinition":
-                await self.wait_ready(applied[-1], timeout=timeout)
+        applied = await apply_objects(self._objects, found, self._namespace, timeout)
         if wait:
-            await self.wait_ready(*applied, timeout=timeout)
+            await wait_until_ready(self._objects, applied, self._namespace, timeout)
         return applied
 
     async def get(self, reference: Reference) -> Object:
@@ -114,9 +107,7 @@ class AsyncNamespace:
         Raises NotReady, with what their Pods, Events and logs say, after `timeout` seconds, and at once for what
         waiting cannot change: an image that does not exist, a container that crashes again and again, a failed Job.
         """
-        named = [await self._named(each) for each in references]
-        several = len(named) > 1
-        await ready.wait_ready(self._objects, [n for n in named if not several or is_waited_for(n.resource)], timeout)
+        await wait_until_ready(self._objects, references, self._namespace, timeout)
 
     async def pods(self, reference: Reference) -> ObjectList:
         """The Pods of a workload."""

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError
+from lastcall.cli.applying.errors import LastcallError
 from lastcall.client.api import ConnectionLost
-from lastcall.testing.errors import LastcallError
 
 if TYPE_CHECKING:
     from lastcall.testing.blocking import Namespace

@@ -2,15 +2,17 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from lastcall.api.errors import StatusError
 from lastcall.cli.errors import CommandError, WorldError, start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.staying.clusters import cluster_errors
+from lastcall.client.api import ConnectionLost
 from lastcall.cluster.control.socket import claim, encode
 from lastcall.cluster.directory import DEFAULT_NAME, FACTS, ClusterDirectory
 from lastcall.cluster.errors import ClusterStartError
@@ -19,9 +21,12 @@ from lastcall.cluster.options import ClusterOptions
 from lastcall.cluster.propagation import PropagationPlan
 from lastcall.cluster.staying import detach
 from lastcall.cluster.staying.parent import Parent
+from lastcall.world.clock import RealClock
+from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.api.meta import Object
     from lastcall.cluster.published.port import PublishedPort
     from lastcall.cluster.staying.front import Front
     from lastcall.cluster.staying.state import StateDirectory
@@ -33,7 +38,8 @@ TORN_DOWN = "tearing down the cluster"
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """`state` and `static_pods` are directories, "" for none; `timeout` seconds until the node must be Ready."""
+    """`state` and `static_pods` are directories, "" for none; `timeout` seconds until the node must be Ready, and again
+    until `objects` are, with `wait`; `namespace` is that of objects that name none."""
 
     name: str = DEFAULT_NAME
     state: str = ""
@@ -58,6 +64,9 @@ class UpOptions:
     kubeconfig_merge: bool = False
     die_with_parent: bool = False
     die_with: int = 0
+    objects: "tuple[Object, ...]" = ()
+    namespace: str = "default"
+    wait: bool = False
 
     @property
     def ends_with_another(self) -> bool:
@@ -234,6 +243,27 @@ class _Life:
             raise WorldError(f"cluster {self._options.name!r} was stopped (lastcall down) before {whose} Ready")
         return 0
 
+    async def _apply_then(self, facts: Facts, tell: Callable[[Facts], None]) -> None:
+        """Apply what `up -f` was given, and tell when it is done, or why not: the cluster is up all the same."""
+        # late: 260 ms of `up --help`
+        from lastcall.cli.applying.apply import apply, wait_ready
+        from lastcall.cli.applying.errors import LastcallError
+        from lastcall.cli.applying.objects import Objects
+        from lastcall.client.kubeconfig import client_for, load_kubeconfig
+
+        options = self._options
+        client = client_for(load_kubeconfig(facts["kubeconfig"]))
+        try:
+            objects = Objects(client, RealClock())
+            applied = await apply(objects, options.objects, options.namespace, options.timeout)
+            if options.wait:
+                await wait_ready(objects, applied, options.namespace, options.timeout)
+        except (LastcallError, StatusError, ConnectionLost) as error:
+            facts = {**facts, "notApplied": str(error)}
+        finally:
+            await client.close()
+        tell(facts)
+
     def _merge_kubeconfig(self, content: str) -> None:
         """What cannot be merged is told; the cluster is up all the same."""
         # late: 232 ms of `up --help`
@@ -282,15 +312,30 @@ class _Life:
             self._is_up = True
             if self._options.kubeconfig_merge:
                 self._merge_kubeconfig(front.cluster.kubeconfig())
+            if self._options.objects:
+                tasks.spawn(self._apply_then(facts, tell), name="apply")
+            else:
+                tell(facts)
+
+        def tell(facts: Facts) -> None:
             if self._report is not None:
                 loop.remove_reader(self._report.socket)
             self._teller.ready(facts)
             if self._report is not None:
                 self._report.close()
 
+        failure: Exception | None = None
         try:
-            with front.wall():
-                await front.run(ready, self._options.timeout)
+            async with Tasks() as tasks:
+                try:
+                    with front.wall():
+                        await front.run(ready, self._options.timeout)
+                except Exception as error:
+                    failure = error  # raised without the task group around it
+                finally:
+                    tasks.cancel()
+            if failure is not None:
+                raise failure
         except ClusterStartError as error:
             raise start_failure(error) from error
         finally:

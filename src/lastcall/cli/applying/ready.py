@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.api.resources import PODS
+from lastcall.cli.applying.errors import NotReady
+from lastcall.cli.applying.objects import Objects, pods_below
+from lastcall.cli.applying.readiness import HAVE_PODS, Readiness, readiness
+from lastcall.cli.applying.references import Named
 from lastcall.cli.waiting.object_events import events_of, last_events_of
 from lastcall.cli.waiting.why_not_ready import (
     hopeless_reason,
@@ -16,10 +20,6 @@ from lastcall.cli.waiting.why_not_ready import (
     why_not_ready,
 )
 from lastcall.client.api import ConnectionLost
-from lastcall.testing.errors import NotReady
-from lastcall.testing.objects import Objects, pods_below
-from lastcall.testing.readiness import HAVE_PODS, Readiness, readiness
-from lastcall.testing.references import Named
 from lastcall.world.tasks import Tasks, unless
 
 __tracebackhide__ = True  # pytest shows the caller's line

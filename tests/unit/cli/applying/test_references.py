@@ -3,8 +3,8 @@
 import pytest
 
 from lastcall.api.resources import DEPLOYMENTS, NODES, PODS, SERVED, SERVICES, Resource
-from lastcall.testing.errors import LastcallError
-from lastcall.testing.references import find, with_namespace
+from lastcall.cli.applying.errors import LastcallError
+from lastcall.cli.applying.references import find, with_namespace
 
 
 @pytest.mark.parametrize(
