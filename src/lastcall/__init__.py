@@ -16,7 +16,7 @@ TYPE_CHECKING = False  # without `typing`, which the shim does not load
 if TYPE_CHECKING:
     from typing import Any
 
-    from lastcall.cli.applying.errors import (
+    from lastcall.cli.manifests.applying.errors import (
         ClusterError,
         InvalidManifest,
         LastcallError,
@@ -63,7 +63,7 @@ _IN = {
 _ERRORS = ("ClusterError", "InvalidManifest", "LastcallError", "NoRequests", "NotReady", "StillThere")
 _MODULES = {
     **{name: f"lastcall.testing.{module}" for module, names in _IN.items() for name in names},
-    **dict.fromkeys(_ERRORS, "lastcall.cli.applying.errors"),
+    **dict.fromkeys(_ERRORS, "lastcall.cli.manifests.applying.errors"),
 }
 
 

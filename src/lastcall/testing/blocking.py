@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from lastcall.api.meta import Object
-from lastcall.cli.applying.manifests import Manifests
-from lastcall.cli.applying.objects import ObjectList
-from lastcall.cli.applying.references import Reference
+from lastcall.cli.manifests.applying.manifests import Manifests
+from lastcall.cli.manifests.applying.objects import ObjectList
+from lastcall.cli.manifests.applying.references import Reference
 from lastcall.testing.cluster import AsyncCluster
 from lastcall.testing.ending import Ending
 from lastcall.testing.namespace import REACH_SECONDS, READY_SECONDS, AsyncNamespace

@@ -9,8 +9,8 @@ from typing import Any, Self
 
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.resources import NAMESPACES
-from lastcall.cli.applying.errors import ClusterError
-from lastcall.cli.applying.references import Named
+from lastcall.cli.manifests.applying.errors import ClusterError
+from lastcall.cli.manifests.applying.references import Named
 from lastcall.cluster.errors import ClusterStartError
 from lastcall.cluster.staying.child import ClusterProcess, unused_name
 from lastcall.testing.link import Link

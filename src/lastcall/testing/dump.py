@@ -3,8 +3,8 @@
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, name_of
 from lastcall.api.resources import EVENTS, PODS
-from lastcall.cli.applying.objects import Objects
-from lastcall.cli.applying.ready import last_lines
+from lastcall.cli.manifests.applying.objects import Objects
+from lastcall.cli.manifests.applying.ready import last_lines
 from lastcall.cli.waiting.why_not_ready import in_short, is_ready, told_message
 from lastcall.client.api import ConnectionLost
 

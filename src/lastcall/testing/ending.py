@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lastcall.cli.applying.errors import NoRequests
 from lastcall.cli.exit_status import exit_status
+from lastcall.cli.manifests.applying.errors import NoRequests
 from lastcall.testing.sent import Sent
 from lastcall.timeline import story
 from lastcall.timeline.verdict import outcome_words

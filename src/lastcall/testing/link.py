@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lastcall.cli.applying.errors import ClusterError, LastcallError
-from lastcall.cli.applying.objects import Objects
+from lastcall.cli.manifests.applying.errors import ClusterError, LastcallError
+from lastcall.cli.manifests.applying.objects import Objects
 from lastcall.client.kubeconfig import client_for, load_kubeconfig
 from lastcall.cluster.control.socket import ControlClient, Publish
 from lastcall.cluster.errors import ClusterUsageError, ControlError, DirectoryError, NotRunning

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError
-from lastcall.cli.applying.errors import LastcallError
+from lastcall.cli.manifests.applying.errors import LastcallError
 from lastcall.client.api import ConnectionLost
 
 if TYPE_CHECKING:

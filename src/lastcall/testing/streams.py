@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lastcall.api.errors import StatusError
-from lastcall.cli.applying.errors import LastcallError
+from lastcall.cli.manifests.applying.errors import LastcallError
 from lastcall.client.api import ConnectionLost
 from lastcall.client.http import HTTPClient
 from lastcall.world.tasks import Tasks

@@ -246,9 +246,9 @@ class _Life:
     async def _apply_then(self, facts: Facts, tell: Callable[[Facts], None]) -> None:
         """Apply what `up -f` was given, and tell when it is done, or why not: the cluster is up all the same."""
         # late: 260 ms of `up --help`
-        from lastcall.cli.applying.apply import apply, wait_ready
-        from lastcall.cli.applying.errors import LastcallError
-        from lastcall.cli.applying.objects import Objects
+        from lastcall.cli.manifests.applying.apply import apply, wait_ready
+        from lastcall.cli.manifests.applying.errors import LastcallError
+        from lastcall.cli.manifests.applying.objects import Objects
         from lastcall.client.kubeconfig import client_for, load_kubeconfig
 
         options = self._options

@@ -17,7 +17,7 @@ from lastcall.api.resources import (
     STATEFULSETS,
     Resource,
 )
-from lastcall.cli.applying.readiness import is_waited_for, readiness
+from lastcall.cli.manifests.applying.readiness import is_waited_for, readiness
 
 
 def condition(name: str, status: str = "True", **more: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lastcall.api.meta import Object, copy_object
-from lastcall.cli.applying.errors import InvalidManifest
+from lastcall.cli.manifests.applying.errors import InvalidManifest
 from lastcall.cli.manifests.read import FIRST_KINDS, Reader, objects_in, texts
 from lastcall.cli.manifests.workloads import OWNERS
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from lastcall.api.meta import Object, name_of
-from lastcall.cli.applying import ready
-from lastcall.cli.applying.objects import ObjectList, Objects
-from lastcall.cli.applying.readiness import is_waited_for
-from lastcall.cli.applying.references import Reference
+from lastcall.cli.manifests.applying import ready
+from lastcall.cli.manifests.applying.objects import ObjectList, Objects
+from lastcall.cli.manifests.applying.readiness import is_waited_for
+from lastcall.cli.manifests.applying.references import Reference
 
 __tracebackhide__ = True  # pytest shows the caller's line
 

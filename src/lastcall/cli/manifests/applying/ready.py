@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.api.resources import PODS
-from lastcall.cli.applying.errors import NotReady
-from lastcall.cli.applying.objects import Objects, pods_below
-from lastcall.cli.applying.readiness import HAVE_PODS, Readiness, readiness
-from lastcall.cli.applying.references import Named
+from lastcall.cli.manifests.applying.errors import NotReady
+from lastcall.cli.manifests.applying.objects import Objects, pods_below
+from lastcall.cli.manifests.applying.readiness import HAVE_PODS, Readiness, readiness
+from lastcall.cli.manifests.applying.references import Named
 from lastcall.cli.waiting.object_events import events_of, last_events_of
 from lastcall.cli.waiting.why_not_ready import (
     hopeless_reason,
