@@ -60,28 +60,28 @@ class KindRules:
 
 
 def _resource_quota(obj: Object) -> list[FieldError]:
-    # late: 4.0 ms of `demo --help`
+    # late: 4.0 ms of `demo`
     from lastcall.api.validators import limits
 
     return limits.validate_resource_quota(obj)
 
 
 def _resource_quota_update(new: Object, old: Object) -> list[FieldError]:
-    # late: 4.0 ms of `demo --help`
+    # late: 4.0 ms of `demo`
     from lastcall.api.validators import limits
 
     return limits.update_resource_quota(new, old)
 
 
 def _resource_quota_status(new: Object, old: Object) -> list[FieldError]:
-    # late: 4.0 ms of `demo --help`
+    # late: 4.0 ms of `demo`
     from lastcall.api.validators import limits
 
     return limits.update_resource_quota_status(new, old)
 
 
 def _limit_range(obj: Object) -> list[FieldError]:
-    # late: 4.0 ms of `demo --help`
+    # late: 4.0 ms of `demo`
     from lastcall.api.validators import limits
 
     return limits.validate_limit_range(obj)

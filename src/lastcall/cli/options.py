@@ -5,12 +5,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from lastcall.world.delays import parse_duration, told_duration
+from lastcall.world.durations import parse_duration, told_duration
 
 if TYPE_CHECKING:
     from lastcall.cli.manifests.read import Manifest
@@ -133,6 +132,9 @@ def json_text(document: Any, indent: int = 2) -> str:
 
 def output_file_option(help: str = "") -> Callable[[F], F]:
     """`--output-file FILE`: the keyword argument `output_file`."""
+    # late: 6 ms of `status`
+    from pathlib import Path
+
     return click.option(
         "--output-file",
         metavar="FILE",

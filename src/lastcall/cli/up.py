@@ -1,15 +1,9 @@
 """`lastcall up`: a cluster that stays."""
 
-import os
-import shlex
-import sys
-from contextlib import suppress
 from typing import Any
 
 import click
 
-from lastcall.cli.errors import guarded, say_on_stderr
-from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import (
     Sources,
     Whole,
@@ -30,12 +24,8 @@ from lastcall.cli.run.options import (
     node_options,
     propagation_option,
 )
-from lastcall.cli.staying.clusters import published_text, show_json
-from lastcall.cli.staying.life import TORN_DOWN, Facts, UpOptions, stay
 from lastcall.cli.staying.names import name_argument
-from lastcall.cluster.directory import DEFAULT_NAME
 from lastcall.cluster.layout import MOST_NODES
-from lastcall.cluster.staying import detach
 
 
 @click.command()
@@ -155,112 +145,9 @@ def up(detached: bool, sources: Sources, **options: Any) -> None:
         options["namespace"] = sources.namespace
     elif options["wait"]:
         raise click.UsageError("--wait is for what -f or -k applies: give one of them")
+    # late: 80 ms of `up --help`
+    from lastcall.cli.staying.life import UpOptions
+    from lastcall.cli.staying.starting import in_background, in_foreground
+
     asked = UpOptions(**options)
     raise SystemExit(in_background(asked) if detached else in_foreground(asked))
-
-
-# -- in the foreground ------------------------------------------------------------------------------------------------
-
-
-class Terminal:
-    """Tells on stdout and stderr. A terminal that is gone is not an error, unless what is told `must_be_heard`: a
-    parent that ended before its pidfd was opened leaves no other trace."""
-
-    def __init__(self, output: str, way_out: str, *, must_be_heard: bool = False) -> None:
-        self._output = output
-        self._way_out = way_out
-        self._unheard: tuple[type[OSError], ...] = () if must_be_heard else (OSError,)
-
-    def note(self, text: str) -> None:
-        with suppress(OSError):
-            say_on_stderr(text)
-
-    def ready(self, facts: Facts) -> None:
-        if "notApplied" in facts:
-            self.note(facts["notApplied"])
-        with suppress(*self._unheard):
-            if self._output == "json":
-                show_json("lastcall/cluster/v1", facts)
-            else:
-                click.echo(f"{ready_text(facts)}\n{self._way_out}")
-            sys.stdout.flush()
-
-
-def ready_text(facts: Facts) -> str:
-    """What the user of a new cluster needs."""
-    state = facts["state"] or "in memory, gone with the cluster (--state DIR keeps it)"
-    ready = "its node is Ready" if facts["nodeCount"] == 1 else f"its {facts['nodeCount']} nodes are Ready"
-    return (
-        f"cluster {facts['name']} is up: Kubernetes {facts['kubernetesVersion']}, {ready}\n\n"
-        f"  API server  {facts['server']}\n"
-        f"  kubeconfig  {facts['kubeconfig']}\n"
-        f"  state       {state}\n"
-        f"{published_text(facts)}\n"
-        f"  export KUBECONFIG={shlex.quote(facts['kubeconfig'])}\n"
-    )
-
-
-def in_foreground(options: UpOptions) -> int:
-    """Stay until a signal or `lastcall down`; the exit status. Raises CommandError."""
-    teller = Terminal(options.output, "Ctrl-C ends it.", must_be_heard=options.ends_with_another)
-    status = stay(options, teller)
-    teller.note(f"cluster {options.name} is gone")
-    return status
-
-
-# -- in the background ------------------------------------------------------------------------------------------------
-
-
-class _Reporter:
-    """Tells the process that started this one, once: it is gone afterwards."""
-
-    def __init__(self, report: detach.Report) -> None:
-        self.report = report
-
-    def note(self, text: str) -> None:
-        self.report.send({"note": text})
-
-    def ready(self, facts: Facts) -> None:
-        self.report.send({"ready": facts})
-
-
-def in_background(options: UpOptions) -> int:
-    """Start the cluster in a process of its own; the exit status when its node is Ready, or when it failed."""
-    if options.state:
-        options = UpOptions(**{**_as_dict(options), "state": os.path.abspath(options.state)})
-
-    def main(report: detach.Report) -> int:
-        teller = _Reporter(report)
-        return guarded(lambda: stay(options, teller, report), teller.note)
-
-    starting = detach.start(main)
-    teller = Terminal(options.output, f"lastcall down {options.name} ends it.".replace(f" {DEFAULT_NAME} ", " "))
-    with Interrupts(lambda status: _leave(starting, status), TORN_DOWN) as interrupts:
-        interrupts.on_first = starting.terminate
-        facts = None
-        for message in starting.messages():
-            if "note" in message and not interrupts.number:
-                teller.note(message["note"])
-            if "ready" in message:
-                facts = message["ready"]
-                break
-        if facts is None:
-            status = starting.wait()
-            if interrupts.number:
-                raise interrupts.error()
-            return status or 1
-        if interrupts.number:
-            starting.wait()
-            raise interrupts.error()
-        teller.ready(facts)
-        return 1 if "notApplied" in facts else 0
-
-
-def _as_dict(options: UpOptions) -> dict[str, Any]:
-    return {field: getattr(options, field) for field in UpOptions.__slots__}
-
-
-def _leave(starting: detach.Background, status: int) -> None:
-    """The second Ctrl-C."""
-    starting.kill()
-    os._exit(status)

@@ -4,16 +4,13 @@ Written as people write it: `1s`, `250ms`, `1m30s`, `1.5`, `uniform(0s,3s)`, `no
 `poll(10s)`: the rest of a period that began with the clock, as for something that only looks every 10 s.
 """
 
-import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-MOST_SECONDS = 3600.0
+from lastcall.world.durations import parse_seconds
 
-_NUMBER = r"(\d+(?:\.\d*)?|\.\d+)\s*"
-_UNITS = re.compile("".join(rf"(?:{_NUMBER}{unit}\s*)?" for unit in ("h", "m(?!s)", "s", "ms")))
 _SHAPE = re.compile(r"([a-z]+)\(([^()]*)\)")
 
 
@@ -28,38 +25,6 @@ class Delay:
     def seconds(self, random: Random, now: float) -> float:
         """Never negative. `now` is the monotonic clock's."""
         return max(0.0, self._draw(random, now))
-
-
-def parse_duration(text: str) -> float:
-    """Seconds of `30s`, `1m30s`, `500ms`, `1h`; a plain number is seconds and may be negative. Raises ValueError."""
-    stripped = text.strip().lower()
-    found = _UNITS.fullmatch(stripped)
-    if stripped and found is not None:
-        scales = (3600, 60, 1, 0.001)
-        return math.fsum(float(part) * scale for part, scale in zip(found.groups(), scales, strict=True) if part)
-    seconds = float(stripped)
-    if not math.isfinite(seconds):
-        raise ValueError(f"{text!r} is not a time")
-    return seconds
-
-
-def told_duration(seconds: float) -> str:
-    """As `parse_duration` reads it, in the largest unit that leaves a whole number: `2h`, `90s`, `500ms`."""
-    for unit, scale in (("h", 3600), ("m", 60), ("s", 1)):
-        if seconds and seconds % scale == 0 and (unit != "m" or seconds >= 300):
-            return f"{int(seconds // scale)}{unit}"
-    return f"{seconds * 1000:g}ms" if 0 < seconds < 1 else f"{seconds:g}s"
-
-
-def parse_seconds(text: str) -> float:
-    """`1s`, `250ms`, `1m30s`, `1.5`. Raises ValueError."""
-    try:
-        seconds = parse_duration(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= MOST_SECONDS:
-        raise ValueError(f"{text!r} is not a time: write 1s, 250ms or 1.5, at most {MOST_SECONDS:g}s")
-    return seconds
 
 
 def parse_delay(text: str) -> Delay:

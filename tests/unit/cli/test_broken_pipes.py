@@ -12,9 +12,9 @@ import pytest
 from lastcall.cli import errors
 from lastcall.cli.errors import guarded
 from lastcall.cli.manifests.read import load_manifests
-from lastcall.cli.run.command import run_manifests
+from lastcall.cli.run.asked import RunOptions
+from lastcall.cli.run.experiment import run_manifests
 from lastcall.cli.run.output import stdout_console
-from lastcall.cli.run.session import RunOptions
 
 FAST = RunOptions(after=0, timeout=60)
 

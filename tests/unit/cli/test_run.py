@@ -10,8 +10,8 @@ from lastcall.api.errors import status_failure
 from lastcall.cli.errors import Interrupted, UserError, WorldError, guarded
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.manifests.read import load_manifests
-from lastcall.cli.run.command import run_manifests
-from lastcall.cli.run.session import RunOptions
+from lastcall.cli.run.asked import RunOptions
+from lastcall.cli.run.experiment import run_manifests
 from lastcall.cluster.errors import ClusterStartError
 from lastcall.world.need import Need
 

@@ -12,8 +12,8 @@ from lastcall.api.errors import StatusError
 from lastcall.api.resources import BINDINGS, NODES, PODS
 from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.manifests.read import load_manifests
-from lastcall.cli.run.command import run_manifests
-from lastcall.cli.run.session import RunOptions
+from lastcall.cli.run.asked import RunOptions
+from lastcall.cli.run.experiment import run_manifests
 from lastcall.timeline import kinds as k
 from lastcall.timeline.memory import MemoryRecorder
 from lastcall.world.clock import RealClock

@@ -49,7 +49,7 @@ class Pattern(NamedTuple):
 @lru_cache(256)
 def pattern(text: str) -> Pattern:
     """The pattern, read once. RE2 is imported with the first."""
-    # late: 3.0 ms of `demo --help`
+    # late: 3.0 ms of `demo`
     import re2
 
     if any(found[0] == "\\C" for found in _ESCAPES.finditer(text)):

@@ -316,7 +316,7 @@ def validate_cron_job(obj: Object) -> list[FieldError]:
 
 
 def _zone_problem(zone: str) -> str:
-    # late: 9 ms of `demo --help`
+    # late: 9 ms of `demo`
     from zoneinfo import ZoneInfo
 
     if not zone:

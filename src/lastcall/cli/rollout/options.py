@@ -9,7 +9,7 @@ import click
 from lastcall.cluster.propagation import PropagationPlan
 from lastcall.traffic.outcome import KINDS, LONG_LIVED, Kind
 from lastcall.traffic.thresholds import MaxLost, Thresholds
-from lastcall.world.delays import parse_seconds
+from lastcall.world.durations import parse_seconds
 
 DISRUPTIONS = ("rollout", "scale-in", "delete", "drain", "evict")
 SOURCES = ("node", "pod", "published", "balancer")

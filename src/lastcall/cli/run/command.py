@@ -1,33 +1,11 @@
 """`lastcall run`: ends real Pods and shows how they ended."""
 
-import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from lastcall.cli import exit_status
-from lastcall.cli.errors import CommandError, guarded, start_failure
-from lastcall.cli.interrupts import Interrupts
-from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.options import Sources, manifest_options
-from lastcall.cli.run import output
-from lastcall.cli.run.live import LiveTimeline
 from lastcall.cli.run.options import make_options, run_options
-from lastcall.cli.run.output import stdout_console, takes_stdout
-from lastcall.cli.run.session import Cluster, RunOptions, Session
-from lastcall.cluster.errors import ClusterStartError
-from lastcall.timeline.story import Ending
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-StartCluster = Callable[[RunOptions], Cluster]
-
-Tell = Callable[[Sequence[Ending], int, str], None]
-"""Takes the stories, the exit status that they ask for, and the error that cut them short ("" for none)."""
 
 
 @click.command()
@@ -43,162 +21,10 @@ def run(sources: Sources, **options: Any) -> None:
     Exit status: 0 all Pods ended gracefully; 3 a container was SIGKILLed, a preStop hook failed, or a container
     crashed or was restarted by a probe before the DELETE; 2 bad input; 1 anything else.
     """
-    # late: 18 ms of `demo --help`
+    # late: 100 ms of `run --help`
     from lastcall.cli.linting.early import tell_certain_errors
+    from lastcall.cli.run.experiment import run_manifests
 
     loaded, made = sources.load(), make_options(**options)
     tell_certain_errors(loaded)
     raise SystemExit(run_manifests(loaded, made))
-
-
-def started_cluster(options: RunOptions) -> Cluster:
-    """The real one. Raises ClusterStartError."""
-    # late: 43 ms of `demo --help`
-    from lastcall.cluster.embedded import start
-    from lastcall.cluster.options import ClusterOptions
-
-    return start(
-        ClusterOptions(
-            kubernetes_version=options.kubernetes_version,
-            state_size=options.state_size,
-            feature_gates=options.feature_gates,
-            max_pods=options.max_pods,
-            seccomp_default=options.seccomp_default,
-            cni_conf_dir=options.cni_conf_dir,
-            cni_bin_dir=options.cni_bin_dir,
-        )
-    )
-
-
-def run_manifests(
-    manifests: Sequence[Manifest], options: RunOptions, start_cluster: StartCluster = started_cluster
-) -> int:
-    """The whole run, from process tree to story; the exit status. Raises CommandError."""
-    if options.versions:
-        # late: 4.3 ms of `demo --help`
-        from lastcall.cli.run.side_by_side import run_versions
-
-        return run_versions(options, lambda one, tell: _run_one(manifests, one, start_cluster, tell))
-    return _run_one(manifests, options, start_cluster, None)
-
-
-def _run_one(manifests: Sequence[Manifest], options: RunOptions, start_cluster: StartCluster, tell: Tell | None) -> int:
-    """One version. `tell` takes the story instead of showing it."""
-    with Interrupts() as interrupts:
-        interrupts.check()
-        cluster = _started(start_cluster, options)
-        try:
-            interrupts.check()
-            return asyncio.run(_run(cluster, manifests, options, interrupts, tell))
-        except asyncio.CancelledError:
-            raise interrupts.error() from None
-        finally:
-            cluster.stop()
-
-
-def _started(start_cluster: StartCluster, options: RunOptions) -> Cluster:
-    try:
-        return start_cluster(options)
-    except Exception as error:
-        if isinstance(error, ClusterStartError):
-            raise start_failure(error) from error
-        raise
-
-
-async def _run(
-    cluster: Cluster, manifests: Sequence[Manifest], options: RunOptions, interrupts: Interrupts, tell: Tell | None
-) -> int:
-    task = asyncio.current_task()
-    loop = asyncio.get_running_loop()
-    assert task is not None
-
-    def cancel() -> None:
-        loop.call_soon_threadsafe(task.cancel)
-
-    interrupts.on_first = cancel
-    interrupts.check()
-    out, progress = consoles(options)
-    timeline = progress if tell is not None or takes_stdout(options.output, options.output_file) else out
-    session = Session(cluster, options, LiveTimeline(timeline, progress, options.explain))
-    try:
-        showing = tell or partial(show, out, options, manifests=manifests)
-        return await _tell(session, manifests, options, showing, interrupts)
-    except ClusterStartError as error:
-        raise start_failure(error) from error
-    finally:
-        interrupts.on_first = None
-        await session.close()
-
-
-async def _tell(
-    session: Session, manifests: Sequence[Manifest], options: RunOptions, tell: Tell, interrupts: Interrupts
-) -> int:
-    """Run, show the stories (what is known of them when something went wrong), stay if asked to."""
-    try:
-        endings = await session.run(manifests)
-    except CommandError as error:
-        endings = session.endings()
-        if endings:
-            tell(endings, error.exit_status, str(error))
-        if options.keep_on_failure and not session.is_dead:
-            guarded(partial(_raise, error))
-            await _keep(session, interrupts)
-            return error.exit_status
-        raise
-    status = exit_status.exit_status(endings) if not session.left_alone else exit_status.NOT_GRACEFUL
-    tell(endings, status, "")
-    if options.keep or (options.keep_on_failure and status != exit_status.OK):
-        await _keep(session, interrupts)
-    return status
-
-
-def _raise(error: CommandError) -> int:
-    raise error
-
-
-async def _keep(session: Session, interrupts: Interrupts) -> None:
-    """Stay until the first signal, which is the way to end it: no error."""
-    path = session.cluster.kubeconfig_path()
-    if session.left_alone:
-        session.live.note("Nothing was deleted because a Pod is not well (--keep-on-failure)")
-    session.live.note(f"The cluster stays up until Ctrl-C: kubectl --kubeconfig {path} get pods -A")
-    task = asyncio.current_task()
-    assert task is not None
-    with suppress(asyncio.CancelledError):
-        await session.keep()
-    if interrupts.number:
-        task.uncancel()
-
-
-def consoles(options: RunOptions) -> tuple["Console", "Console"]:
-    """One for the story (stdout), one for progress (stderr)."""
-    # late: 37 ms of `demo --help`
-    from lastcall.cli.console import CommandConsole
-
-    return stdout_console(), CommandConsole(stderr=True, highlight=False)
-
-
-def show(
-    out: "Console",
-    options: RunOptions,
-    endings: Sequence[Ending],
-    status: int,
-    error: str = "",
-    manifests: Sequence[Manifest] = (),
-) -> None:
-    """The stories as they were asked for."""
-    # late: 1.0 ms of `demo --help`
-    from lastcall.cli.manifests.not_simulated import of_manifests
-
-    output.tell(
-        out,
-        endings,
-        options.output,
-        options.output_file,
-        kubernetes_version=options.kubernetes_version,
-        status=status,
-        explain=options.explain,
-        error=error,
-        seen_live=not takes_stdout(options.output, options.output_file),
-        notes=tuple(of_manifests(manifests)),
-    )

@@ -66,7 +66,7 @@ class LiveTimeline:
     def waiting(self, now: float, waited: float, text: str) -> None:
         """What is waited for: in place on a terminal, else a line that is told once (`StatusLine`)."""
         if self._status is None:
-            # late: 0.9 ms of `demo --help`
+            # late: 0.9 ms of `demo`
             from lastcall.cli.waiting.status_line import StatusLine
 
             terminal = self.progress.file if self.progress.is_terminal and not self.progress.is_dumb_terminal else None
@@ -86,7 +86,7 @@ class LiveTimeline:
         """From here on the records of these Pods are shown."""
         self._pods = {pod.uid: _Shown(pod) for pod in pods}
         if self.timeline.is_terminal and not self.timeline.is_dumb_terminal:
-            # late: 39 ms of `demo --help`
+            # late: 39 ms of `demo`
             from rich.live import Live
 
             self._live = Live(console=self.timeline, auto_refresh=False, transient=True)
@@ -147,7 +147,7 @@ class LiveTimeline:
         if not self.timeline.is_terminal:
             self.timeline.print(f"{head}  {body}", markup=False, soft_wrap=True)
             return
-        # late: 44 ms of `demo --help`
+        # late: 44 ms of `demo`
         from rich.table import Table
         from rich.text import Text
 
@@ -160,7 +160,7 @@ class LiveTimeline:
         self.timeline.print(line)
 
     def _footer(self, now_ns: int) -> "Text":
-        # late: 21 ms of `demo --help`
+        # late: 21 ms of `demo`
         from rich.text import Text
 
         footer = Text()

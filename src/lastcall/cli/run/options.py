@@ -11,8 +11,8 @@ from lastcall.api.features import gates
 from lastcall.api.quantity import parse_quantity
 from lastcall.cli.errors import UserError
 from lastcall.cli.options import KUBERNETES_VERSIONS, Seconds, Whole, state_size_option, timeout_option
+from lastcall.cli.run.asked import RunOptions
 from lastcall.cli.run.output import checked_output, output_options
-from lastcall.cli.run.session import RunOptions
 from lastcall.cluster.layout import layouts
 from lastcall.cluster.propagation import parse_propagation
 

@@ -13,13 +13,12 @@ import click
 
 from lastcall import __version__
 from lastcall.cli.options import json_text, output_file_option, output_option
-from lastcall.timeline.render.json_v1 import endings_document
-from lastcall.timeline.story import Ending
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from lastcall.cli.manifests.not_simulated import Note
+    from lastcall.timeline.story import Ending
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -101,7 +100,7 @@ def takes_stdout(output: str, file: Path | None) -> bool:
 
 
 def document(
-    endings: Sequence[Ending],
+    endings: "Sequence[Ending]",
     output: str,
     *,
     kubernetes_version: str,
@@ -114,6 +113,9 @@ def document(
 ) -> str:
     """The story in one of FORMATS, with a newline at its end."""
     if output == "json":
+        # late: 34 ms of `run --help`
+        from lastcall.timeline.render.json_v1 import endings_document
+
         made = endings_document(
             endings,
             kubernetes_version=kubernetes_version,
@@ -142,7 +144,7 @@ def document(
 
 def tell(
     out: "Console",
-    endings: Sequence[Ending],
+    endings: "Sequence[Ending]",
     output: str,
     file: Path | None,
     *,

@@ -5,10 +5,9 @@ and every Pod that it has then is followed to its end.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lastcall.api.errors import StatusError, is_not_found
@@ -20,6 +19,7 @@ from lastcall.cli.errors import Crashed, WorldError
 from lastcall.cli.manifests.apply import apply_manifests
 from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.manifests.workloads import OWNERS, Progress, progress, with_grace
+from lastcall.cli.run.asked import RunOptions
 from lastcall.cli.run.live import TICK_SECONDS, LiveTimeline
 from lastcall.cli.waiting.follow import FollowedPod, PodFollower
 from lastcall.cli.waiting.object_events import events_of, last_events_of
@@ -71,32 +71,6 @@ class Cluster(Protocol):
     def last_words(self, role: str, lines: int = 20) -> str: ...
     def why_it_hung(self, role: str) -> str: ...
     def stop(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """`grace` None is the Pod's own. `after` and `timeout` are seconds, `state_size` is as mount(8) takes it.
-
-    `versions`, when there are any, are compared; `kubernetes_version` is the one that is run now.
-    `output` is one of `lastcall.cli.run.output.FORMATS`; it goes to `output_file`, to stdout when that is None.
-    """
-
-    kubernetes_version: str = "1.36"
-    versions: tuple[str, ...] = ()
-    output: str = "text"
-    explain: bool = False
-    grace: int | None = None
-    after: float = 1.0
-    timeout: float = 60.0
-    keep: bool = False
-    keep_on_failure: bool = False
-    state_size: str = "50%"
-    output_file: Path | None = None
-    feature_gates: Mapping[str, bool] = field(default_factory=dict)
-    max_pods: int = 110
-    seccomp_default: bool = True
-    cni_conf_dir: str = ""
-    cni_bin_dir: str = ""
 
 
 @dataclass(slots=True)
@@ -170,7 +144,7 @@ class Session:
     # -- the way of a run ---------------------------------------------------------------------------------------------
 
     async def _run(self, manifests: Sequence[Manifest], client: Client, tasks: Tasks, started: float) -> None:
-        # late: 1.0 ms of `demo --help`
+        # late: 1.0 ms of `demo`
         from lastcall.cli.manifests.not_simulated import of_manifests  # while the cluster starts
 
         await self.cluster.wait_node_ready()
@@ -216,7 +190,7 @@ class Session:
         for pod in self._told():
             if not has_failed(pod.obj):
                 continue
-            # late: 3.6 ms of `demo --help`
+            # late: 3.6 ms of `demo`
             from lastcall.cli.waiting.not_well import ends_told
 
             if lines := ends_told(pod.obj, self.records, self.options.kubernetes_version):
@@ -278,7 +252,7 @@ class Session:
         for owner in waiting:
             state = state_of(owner)
             lines += why_no_pods(owner.what, owner.obj, state.ready, state.wanted, await owners.events_of(owner))
-        # late: 3.6 ms of `demo --help`
+        # late: 3.6 ms of `demo`
         from lastcall.cli.waiting.not_well import with_ends
 
         told: dict[tuple[str, ...], str] = {}

@@ -21,7 +21,7 @@ from lastcall.timeline.story import Ending
 from lastcall.timeline.versions import VersionStory, compare, labelled
 
 if TYPE_CHECKING:
-    from lastcall.cli.run.session import RunOptions
+    from lastcall.cli.run.asked import RunOptions
 
 RunOne = Callable[["RunOptions", Callable[[Sequence[Ending], int, str], None]], int]
 """Run one version: (its options, what takes its endings with exit status and error) → exit status."""

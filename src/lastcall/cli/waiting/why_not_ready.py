@@ -7,6 +7,7 @@ from typing import Any
 
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.pods.restart_rules import restarts_by_rule
+from lastcall.cli.waiting.causes import fix_of, fixes_for, waiting_helps
 
 HOPELESS = (
     "ErrImageNeverPull",
@@ -85,9 +86,6 @@ class Unschedulable:
         late = [refused[uid] for uid, since in self._since.items() if now - since >= SURE_SECONDS]
         if not late:
             return []
-        # late: 1.6 ms of `demo --help`
-        from lastcall.cli.waiting.causes import waiting_helps  # of use only when something is wrong
-
         going = more_to_come or any(map(may_go, everywhere))
         return [pod for pod in late if not waiting_helps(unschedulable_message(pod), pods_may_go=going)]
 
@@ -117,9 +115,6 @@ def unschedulable_message(pod: Object) -> str:
 
 def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
     """Lines for a person: what each condition, container and Warning Event says, and the fix where one is known."""
-    # late: 1.6 ms of `demo --help`
-    from lastcall.cli.waiting.causes import fix_of, fixes_for
-
     status = pod.get("status") or {}
     phase = status.get("phase") or "Pending"
     reason = f" ({status['reason']}: {status.get('message', '')})" if status.get("reason") else ""
@@ -162,9 +157,6 @@ def why_no_pods(what: str, owner: Object, ready: int, wanted: int | None, events
     lines += [f"  Event {_event(event)}" for event in warnings]
     fixes = _fixes_of(warnings)
     if "minReadySeconds" in lines[0]:
-        # late: 1.6 ms of `demo --help`
-        from lastcall.cli.waiting.causes import fix_of
-
         fixes.append(fix_of("notAvailableYet", seconds=owner["spec"]["minReadySeconds"]))
     return [*told_once(lines), *(f"  fix: {each}" for each in dict.fromkeys(fixes))]
 
@@ -301,9 +293,6 @@ def _newest_warnings(events: Sequence[Object], limit: int = 4) -> list[Object]:
 
 
 def _fixes_of(events: Sequence[Object]) -> list[str]:
-    # late: 1.6 ms of `demo --help`
-    from lastcall.cli.waiting.causes import fixes_for
-
     return [each for event in events for each in fixes_for(str(event.get("reason")), str(event.get("message")))]
 
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from lastcall.cli.commands import COMMANDS, cli
 from lastcall.cli.node import checked_periods
 from lastcall.cli.options import Seconds
-from lastcall.world.delays import parse_duration, parse_seconds, told_duration
+from lastcall.world.durations import parse_duration, parse_seconds, told_duration
 
 TIMES = [
     ("30s", 30), ("1m30s", 90), ("500ms", 0.5), ("30", 30), ("0.5", 0.5), ("1.5s", 1.5), ("2h", 7200),

@@ -3,7 +3,8 @@
 import pytest
 from click.testing import CliRunner
 
-from lastcall.cli.up import published_text, up
+from lastcall.cli.staying.clusters import published_text
+from lastcall.cli.up import up
 
 
 @pytest.mark.parametrize(
