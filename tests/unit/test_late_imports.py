@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2] / "src" / "lastcall"
 LEAST_MS = 5.0
-MOST_SMALL = 42
+MOST_SMALL = 44
 """How many save less than `LEAST_MS`."""
 
 _LATE = re.compile(r"# late: (?:(?P<ms>\d+(?:\.\d)?) ms(?: of |, ).+|(?P<why>[a-z`].{10,}))")
