@@ -2,7 +2,7 @@
 PYTHON ?= $(shell tools/find-python 3.11)
 VENV := .venv
 
-.PHONY: demo test check bench fuzz pains dist sbom machines wheels first-test clean
+.PHONY: differential demo test check bench fuzz pains dist sbom machines wheels first-test clean
 
 demo: $(VENV)/.installed            ## the main job, as an ordinary user: watch two real Pods end
 	$(VENV)/bin/lastcall demo all || [ $$? -eq 3 ]   # 3: one of the two Pods is killed, as it should be
@@ -29,6 +29,9 @@ fuzz: $(VENV)/.installed-dev        ## MINUTES=n of inputs that nobody would wri
 
 pains: $(VENV)/.installed-dev       ## every pain of tests/pains on the kernel: n/n (ONLY=name: one; JSON=file: for machines)
 	$(VENV)/bin/python tests/pains $(if $(ONLY),--only $(ONLY)) $(if $(JSON),--json $(JSON))
+
+differential: $(VENV)/.installed-dev ## the same requests to a real API server ($$KUBERNETES_HOME) and ours: COUNT=20000 SEED=1 ONLY=v1
+	PYTHONPATH=src:tools $(VENV)/bin/python -m differential --count $(or $(COUNT),20000) --seed $(or $(SEED),1) --only "$(ONLY)"
 
 dist: $(VENV)/.installed-dev        ## wheel and sdist in dist/, built twice and compared
 	$(VENV)/bin/python tools/release.py

@@ -1,0 +1,74 @@
+"""What the differential tester compares, and what it leaves out."""
+
+import json
+from random import Random
+
+from differential import values
+from differential.comparing import differences, unequal
+from differential.kinds import Schemas
+from differential.normalising import normalised
+from differential.request import Held, Request, settled
+from differential.servers import Answer
+
+REQUEST = Request("GET", "/api/v1/pods", "v1 pods", "list")
+
+
+def answer(body, status=200, **headers):
+    return Answer(status, {"content-type": "application/json", **headers}, json.dumps(body).encode())
+
+
+def test_what_a_server_chooses_is_a_word():
+    meta = {
+        "uid": "0b0e7b0e-1111-2222-3333-444455556666",
+        "resourceVersion": "17",
+        "creationTimestamp": "2026-11-23T08:00:00Z",
+    }
+    assert normalised({"metadata": meta, "spec": {"clusterIP": "10.125.3.4", "ports": [{"nodePort": 30123}]}}) == {
+        "metadata": {"uid": "<uid>", "resourceVersion": "<resourceVersion>", "creationTimestamp": "<time>"},
+        "spec": {"clusterIP": "<ip>", "ports": [{"nodePort": "<nodePort>"}]},
+    }
+
+
+def test_a_time_that_the_request_named_is_compared():
+    assert normalised({"eventTime": "2024-01-01T00:00:00.000000Z"}) == {"eventTime": "2024-01-01T00:00:00.000000Z"}
+
+
+def test_equal_answers_have_no_difference_whatever_their_keys_order():
+    assert list(differences(REQUEST, answer({"a": 1, "b": 2}), answer({"b": 2, "a": 1}))) == []
+
+
+def test_a_number_is_not_its_text():
+    assert list(unequal("", {"a": [1]}, {"a": ["1"]})) == [("a[0]", 1, "1")]
+
+
+def test_another_status_is_the_one_difference_told():
+    told = list(differences(REQUEST, answer({"message": "no"}, 404), answer({"kind": "Pod"})))
+    assert [(each.path, each.real, each.ours) for each in told] == [("status", "404 no", "200 Pod")]
+
+
+def test_a_missing_warning_is_a_difference():
+    told = list(differences(REQUEST, answer({}, warning='299 - "w"'), answer({})))
+    assert [each.path for each in told] == ["header warning"]
+
+
+def test_causes_are_the_same_for_other_names_and_numbers():
+    pair = [
+        next(differences(REQUEST, answer({"message": f'pods "{name}" not found'}), answer({"message": "x"})))
+        for name in ("a1", "b2")
+    ]
+    assert pair[0].cause == pair[1].cause
+
+
+def test_each_server_gets_its_own_values_back():
+    body = {"metadata": {"uid": Held("/p", ("metadata", "uid"))}, "ports": [Held("/p", ("ports", 0, "nodePort"))]}
+    held = {"/p": {"metadata": {"uid": "u"}, "ports": [{"nodePort": 30001}]}}
+    assert settled(body, held) == {"metadata": {"uid": "u"}, "ports": [30001]}
+    assert settled(body, {}) == {"metadata": {"uid": ""}, "ports": [""]}
+
+
+def test_a_seed_makes_the_same_changes_again():
+    schema = {"properties": {"spec": {"properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}}}
+    old = {"spec": {"a": "x", "b": 1}}
+    made = [[values.changed(Schemas(), schema, old, random, 2) for _ in range(50)] for random in (Random(7), Random(7))]
+    assert made[0] == made[1]
+    assert any(each != old for each in made[0]) and old == {"spec": {"a": "x", "b": 1}}

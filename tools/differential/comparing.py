@@ -1,0 +1,88 @@
+"""Where two answers differ, and what such differences have in common."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from differential.normalising import HEADERS, normalised, text
+from differential.request import Request
+from differential.servers import Answer
+from lastcall.api.protobuf.decoding import decode_envelope
+
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+_ABSENT = "<absent>"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """`cause` groups: the resource, the verb and where the answers first differ, with numbers and names taken out."""
+
+    request: Request
+    path: str
+    real: Any
+    ours: Any
+
+    @property
+    def cause(self) -> str:
+        where = re.sub(r"\[\d+\]", "[]", self.path)
+        return f"{self.request.about} | {self.request.verb} | {where} | {_short(self.real)} | {_short(self.ours)}"
+
+
+def _short(value: Any) -> str:
+    told = value if isinstance(value, str) else repr(value)
+    return re.sub(r"\"[^\"]*\"|\d+", "_", told)[:160]
+
+
+def document_of(answer: Answer) -> Any:
+    """What the body says; a protobuf body decoded, anything else that is not JSON as text."""
+    kind = answer.headers.get("content-type", "")
+    if kind.startswith(PROTOBUF) and "stream" not in kind:
+        try:
+            return decode_envelope(answer.body)
+        except Exception as error:  # the difference is then that it cannot be read
+            return f"not protobuf: {error!r}"
+    document = answer.document
+    return answer.body.decode("utf-8", "replace") if document is None else document
+
+
+def differences(request: Request, real: Answer, ours: Answer) -> Iterator[Difference]:
+    """The first difference of the answers' status, of each header, and of the bodies."""
+    if real.status != ours.status:
+        told = [_message(each) for each in (real, ours)]
+        yield Difference(request, "status", f"{real.status} {told[0]}", f"{ours.status} {told[1]}")
+        return
+    for name in HEADERS:
+        pair = [text(each.headers.get(name, "")) for each in (real, ours)]
+        if pair[0] != pair[1]:
+            yield Difference(request, f"header {name}", *pair)
+    pair_of_bodies = [normalised(document_of(each)) for each in (real, ours)]
+    for path, left, right in unequal("", *pair_of_bodies):
+        yield Difference(request, path or "body", left, right)
+        break
+
+
+def _message(answer: Answer) -> str:
+    document = normalised(document_of(answer))
+    if isinstance(document, dict):
+        return str(document.get("message") or document.get("kind") or "")
+    return str(document)[:200]
+
+
+def unequal(path: str, left: Any, right: Any) -> Iterator[tuple[str, Any, Any]]:
+    """(path, left, right) of what differs, in the left one's order."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        for key in [*left, *(key for key in right if key not in left)]:
+            yield from unequal(f"{path}.{key}" if path else key, left.get(key, _ABSENT), right.get(key, _ABSENT))
+    elif isinstance(left, list) and isinstance(right, list):
+        if len(left) != len(right):
+            yield f"{path}[]", f"{len(left)} items {_brief(left)}", f"{len(right)} items {_brief(right)}"
+            return
+        for number, pair in enumerate(zip(left, right, strict=True)):
+            yield from unequal(f"{path}[{number}]", *pair)
+    elif type(left) is not type(right) or left != right:
+        yield path, left, right
+
+
+def _brief(value: list[Any]) -> str:
+    return str(value)[:300]

@@ -1,0 +1,46 @@
+"""All that is not compared: what a server chooses by itself. Nothing else is left out.
+
+Each value becomes a word: the first address of a Service that an answer shows is `<ip>`, a time `<time>`.
+"""
+
+import re
+from typing import Any
+
+UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+TIME = re.compile(r"\b20[2-9]\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?: \+0000 UTC|Z)?(?: m=\+[0-9.]+)?")
+SERVICE_ADDRESS = re.compile(r"\b10\.(?:125|96)\.\d+\.\d+\b|\bfd00[0-9a-f:]+\b")
+GENERATED = re.compile(r"\b(gen-|kube-api-access-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
+QUOTED_VERSION = re.compile(r"(\\?\"resourceVersion\\?\":\\?\")\d+")
+RESOURCE_VERSION = frozenset({"resourceVersion"})
+TOKENS = frozenset({"token", "continue"})
+FIXED_TIME = "2024-01-01"
+"""Times of requests are of this day, and are compared."""
+HEADERS = ("content-type", "warning", "allow", "location")
+"""The headers that are compared."""
+
+
+def text(value: str) -> str:
+    """A string with what is chosen by the server replaced."""
+    value = UID.sub("<uid>", value)
+    value = TIME.sub(lambda found: found[0] if found[0].startswith(FIXED_TIME) else "<time>", value)
+    value = SERVICE_ADDRESS.sub("<ip>", value)
+    value = QUOTED_VERSION.sub(r"\1<resourceVersion>", value)
+    return GENERATED.sub(r"\1<generated>", value)
+
+
+def normalised(value: Any, key: str = "") -> Any:
+    """A JSON value, all of it."""
+    match value:
+        case dict():
+            return {text(name): normalised(each, name) for name, each in value.items()}
+        case list():
+            return [normalised(each, key) for each in value]
+        case str() if key in RESOURCE_VERSION:
+            return "<resourceVersion>" if value not in ("", "0") else value
+        case str() if key in TOKENS and value:
+            return "<token>"
+        case str():
+            return text(value)
+        case int() if key in ("nodePort", "healthCheckNodePort") and 30000 <= value <= 32767:
+            return "<nodePort>"
+    return value
