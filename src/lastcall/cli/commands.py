@@ -3,11 +3,12 @@
 import signal
 import sys
 from importlib import import_module
-from typing import cast
+from typing import Any, cast
 
 import click
 
 from lastcall import __version__
+from lastcall.cli.settings.context import config_option, settle, with_place
 
 COMMANDS = {
     "run": ("lastcall.cli.run.command:run", "Delete Pods and report how each of them ended."),
@@ -21,7 +22,7 @@ COMMANDS = {
     "down": ("lastcall.cli.down:down", "Stop a cluster that up started."),
     "status": ("lastcall.cli.status:status", "Show the running clusters."),
     "kubeconfig": ("lastcall.cli.staying.kubeconfig:kubeconfig", "Print the path of a cluster's kubeconfig."),
-    "logs": ("lastcall.cli.logs:logs", "Show recent logs of a cluster's own processes."),
+    "logs": ("lastcall.cli.staying.logs:logs", "Show recent logs of a cluster's own processes."),
     "controller-manager": (
         "lastcall.cli.controller_manager:controller_manager",
         "Run the controllers as a process of their own.",
@@ -63,9 +64,16 @@ class LazyGroup(click.Group):
             return _stand_in(cmd_name)
         module, _, attribute = place.partition(":")
         command = cast(click.Command, getattr(import_module(module), attribute))
+        settle(command, (cmd_name,))
         if hasattr(signal, "pthread_sigmask"):  # Windows has none
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # held by main()
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except click.BadParameter as error:
+            raise with_place(error) from error.__cause__
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -115,6 +123,9 @@ def _stand_in(name: str) -> click.Command:
 @click.version_option(__version__, prog_name="lastcall", message="%(prog)s %(version)s")
 def cli() -> None:
     """Real Kubernetes Pods on one Linux machine, and the exact story of how each of them ends."""
+
+
+cli.params.append(config_option())
 
 
 def invoke(arguments: list[str] | None) -> int:

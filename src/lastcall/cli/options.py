@@ -8,6 +8,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
+from click.core import ParameterSource
 
 from lastcall.world.durations import parse_duration, told_duration
 
@@ -120,6 +121,11 @@ def _one_line(context: click.Context, parameter: click.Parameter, value: str | N
         return value
     context.meta[JSON_LINE] = True
     return "json"
+
+
+def is_given(name: str) -> bool:
+    """Whether the command that runs got this parameter on its command line: not from a variable, nor lastcall.yaml."""
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def json_text(document: Any, indent: int = 2) -> str:

@@ -7,6 +7,7 @@ import click
 from lastcall.cli.options import (
     Sources,
     Whole,
+    is_given,
     kubernetes_version_option,
     manifest_options,
     state_size_option,
@@ -143,7 +144,7 @@ def up(detached: bool, sources: Sources, **options: Any) -> None:
     if sources.manifests or sources.kustomizations:
         options["objects"] = tuple(each.obj for each in sources.load())
         options["namespace"] = sources.namespace
-    elif options["wait"]:
+    elif options["wait"] and is_given("wait"):
         raise click.UsageError("--wait is for what -f or -k applies: give one of them")
     # late: 80 ms of `up --help`
     from lastcall.cli.staying.life import UpOptions

@@ -5,6 +5,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from lastcall.cli.staying.clusters import checked_name
@@ -13,6 +14,7 @@ from lastcall.cluster.directory import DEFAULT_NAME, names
 F = TypeVar("F", bound=Callable[..., Any])
 
 _GIVEN = "lastcall.cluster-name"
+_MEANT = "lastcall.cluster-meant"
 
 
 def complete_name(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -21,8 +23,12 @@ def complete_name(context: click.Context, parameter: click.Parameter, incomplete
 
 
 def _one_of_both(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """NAME and --name are the same; the last of the two that click reads knows both."""
+    """NAME and --name are the same; the last of the two that click reads knows both. A name that was not given on the
+    command line, from $LASTCALL_CLUSTER or lastcall.yaml, yields to one that was."""
     value = checked_name(context, parameter, value)
+    if value is not None and context.get_parameter_source(parameter.name or "") is not ParameterSource.COMMANDLINE:
+        context.meta[_MEANT] = value
+        value = None
     if value is None:
         return context.meta.get(_GIVEN)
     given = context.meta.setdefault(_GIVEN, value)
@@ -39,10 +45,14 @@ def optional_name(command: F) -> F:
 def _both(command: F, default: str | None) -> F:
     @wraps(command)
     def called(*arguments: Any, name: str | None, name_option: str | None, **more: Any) -> Any:
-        return command(*arguments, name=name or name_option or default, **more)
+        given = name or name_option
+        if given is None and not more.get("all_of_them"):
+            given = click.get_current_context().meta.get(_MEANT, default)
+        return command(*arguments, name=given, **more)
 
     added = click.option(
         "--name",
+        "--cluster",
         "name_option",
         metavar="NAME",
         callback=_one_of_both,
