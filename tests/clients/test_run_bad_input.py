@@ -34,8 +34,8 @@ BAD_TEXTS = {
         "write what stands in its spec.jobTemplate as a Job",
     ),
     "unknown field": (
-        json.dumps(pod("a", terminationGracePeriod=3)),
-        'spec.terminationGracePeriod: not a field of Pod: did you mean "terminationGracePeriodSeconds"?',
+        json.dumps(pod("a", hostNetwrok=True)),
+        'spec.hostNetwrok: not a field of Pod: did you mean "hostNetwork"?',
     ),
     "invalid name": (json.dumps(pod("Not_Good")), 'metadata.name: Invalid value: "Not_Good"'),
     "invalid value": (json.dumps(pod("a", restartPolicy="Often")), "spec.restartPolicy: Unsupported value"),

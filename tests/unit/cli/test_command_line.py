@@ -3,6 +3,7 @@
 import ast
 import os
 import pty
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,9 @@ from lastcall.cli import exit_status
 from lastcall.cli.commands import COMMANDS, cli
 from lastcall.cli.demo import DEMOS, EXAMPLES
 from lastcall.cli.errors import describe_os_error, guarded
+from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.manifests.read import load_manifests
+from lastcall.cli.staying import execute
 from lastcall.cli.waiting.why_not_ready import hopeless_reason, why_not_ready
 from lastcall.timeline.story import Ending, PodFacts
 
@@ -295,3 +298,9 @@ def test_an_option_of_several_commands_is_written_once():
                     written.setdefault(", ".join([*flags, *sorted(more)]), []).append(f"{file.name}:{node.lineno}")
     assert len(written) > 40, "the options are no longer found"
     assert {option: places for option, places in written.items() if len(places) > 1} == {}
+
+
+def test_a_signal_between_the_start_of_a_command_and_its_handler_ends_the_command():
+    interrupts = Interrupts()
+    interrupts.number = signal.SIGTERM
+    assert execute._run(["sleep", "60"], dict(os.environ), interrupts) == 143

@@ -5,12 +5,11 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lastcall.cli.errors import WorldError, start_failure
+from lastcall.cli.errors import CommandError, WorldError, start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.options import (
@@ -40,7 +39,8 @@ from lastcall.cli.run.options import (
     node_options,
     propagation_option,
 )
-from lastcall.cli.run.output import PIPED_WIDTH, checked_output, stdout_console, takes_stdout, write_file
+from lastcall.cli.run.output import checked_output, stdout_console, takes_stdout, write_file
+from lastcall.cli.run.summary import append_summary, is_wanted, summary_option
 from lastcall.cli.waiting.status_line import StatusLine
 from lastcall.cluster.errors import ClusterStartError
 from lastcall.cluster.options import ClusterOptions
@@ -193,11 +193,12 @@ if TYPE_CHECKING:
     help="Number of runs on the kernel that confirm each limit of --find-safe; up to twice as many if they disagree.",
 )
 @output_option(
-    ("text", "json", "html"),
-    "Output format: text; json (lastcall/rollout/v1); html, a page with the requests over the Pods' ends.  "
-    "[default: the format of --output-file, or text]",
+    ("text", "json", "html", "junit", "github"),
+    "Output format: text; json (lastcall/rollout/v1); html, a page with the requests over the Pods' ends; junit; "
+    "github, annotations for GitHub Actions.  [default: the format of --output-file, or text]",
 )
 @output_file_option()
+@summary_option
 @node_options
 @kubernetes_version_option
 def rollout(sources: Sources, **options: Any) -> None:
@@ -246,9 +247,13 @@ def rollout(sources: Sources, **options: Any) -> None:
     """
     file = options["output_file"]
     if options["output"] is None and file is not None and file.suffix and not _is_told_as(file.name.lower()):
-        raise click.UsageError(f"--output-file {str(file)!r}: the formats of rollout are .html, .json and .txt")
+        raise click.UsageError(
+            f"--output-file {str(file)!r}: the formats of rollout are .html, .json, .xml (JUnit) and .txt"
+        )
     options["output"] = checked_output(options["output"], options["output_file"])
-    if options["find_safe"] and (options["output"] == "html" or options["output_file"] is not None):
+    if options["find_safe"] and (
+        options["output"] not in ("text", "json") or options["output_file"] is not None or options["summary"]
+    ):
         raise click.UsageError("--find-safe writes text or json, to stdout")
     if options["find_safe"] and (options["runs"] > 1 or options["max_lost"] or options["max_p99"]):
         raise click.UsageError(
@@ -267,7 +272,9 @@ def rollout(sources: Sources, **options: Any) -> None:
 
 
 def _is_told_as(name: str) -> bool:
-    return name.endswith((".html", ".htm", ".json", ".txt", ".text", ".log")) and not name.endswith(".trace.json")
+    return name.endswith((".html", ".htm", ".json", ".xml", ".txt", ".text", ".log")) and not name.endswith(
+        ".trace.json"
+    )
 
 
 def run_rollout(manifests: Sequence[Manifest], options: RolloutOptions) -> int:
@@ -282,7 +289,11 @@ def run_rollout(manifests: Sequence[Manifest], options: RolloutOptions) -> int:
     if options.find_safe:
         return _run_find_safe(manifests, options)
     console = None if takes_stdout(options.output, options.output_file) else stdout_console()
-    results, failure = _repeated(manifests, options)
+    try:
+        results, failure = _repeated(manifests, options)
+    except CommandError as error:
+        _summarize(options, [], str(error))
+        raise
     last = results
     if console is not None:
         tell_results(console, results)
@@ -298,7 +309,8 @@ def run_rollout(manifests: Sequence[Manifest], options: RolloutOptions) -> int:
         results = [*results, *last]
     if console is not None and last:
         tell_limits(console, last, options.thresholds)
-    _write(options, results)
+    _write(options, results, failure)
+    _summarize(options, results, str(failure or ""))
     if failure is not None:
         raise failure
     return exit_status(pool(last), options.thresholds)
@@ -329,12 +341,20 @@ def _repeated(
     return results, None
 
 
-def _write(options: RolloutOptions, results: "Sequence[Result]") -> None:
+def _summarize(options: RolloutOptions, results: "Sequence[Result]", error: str) -> None:
+    if is_wanted(options.summary):
+        # late: 69 ms of `rollout --help`
+        from lastcall.cli.rollout.checks import summary_of
+
+        append_summary(options.summary, summary_of(results, options.thresholds, error))
+
+
+def _write(options: RolloutOptions, results: "Sequence[Result]", failure: Exception | None = None) -> None:
     """The document, where one was asked for: into the file, or to stdout. Raises WorldError."""
     file = options.output_file
     if file is None and options.output == "text":
         return
-    document = _document(options, results)
+    document = _document(options, results, str(failure or ""))
     if file is None:
         click.echo(document, nl=False)
         return
@@ -345,7 +365,7 @@ def _write(options: RolloutOptions, results: "Sequence[Result]") -> None:
     click.echo(f"Report written to {file}", err=True)
 
 
-def _document(options: RolloutOptions, results: "Sequence[Result]") -> str:
+def _document(options: RolloutOptions, results: "Sequence[Result]", failure: str) -> str:
     if options.output == "json":
         # late: 53 ms of `rollout --help`
         from lastcall.cli.rollout.report import as_json
@@ -357,17 +377,13 @@ def _document(options: RolloutOptions, results: "Sequence[Result]") -> str:
 
         return html_page(results, options.thresholds)
     # late: 69 ms of `rollout --help`
-    from rich.console import Console
+    from lastcall.cli.rollout.checks import checks_of, plain_text
+    from lastcall.timeline.render.checks import as_github, as_junit
 
-    from lastcall.cli.rollout.report import tell_limits, tell_results
-
-    console = Console(file=StringIO(), width=PIPED_WIDTH, highlight=False)
-    groups = [[each for each in results if each.advised is advised] for advised in (False, True)]
-    for group in filter(None, groups):
-        tell_results(console, group)
-    tell_limits(console, next(filter(None, reversed(groups))), options.thresholds)
-    text: str = console.file.getvalue()  # type: ignore[attr-defined]
-    return text
+    if options.output == "text":
+        return plain_text(results, options.thresholds)
+    told = checks_of(results, options.thresholds, failure)
+    return as_junit("lastcall rollout", told, "nothing was measured") if options.output == "junit" else as_github(told)
 
 
 def _run_find_safe(manifests: Sequence[Manifest], options: RolloutOptions) -> int:

@@ -41,6 +41,7 @@ class RolloutOptions:
     timeout: float = 120.0
     output: str = "text"
     output_file: Path | None = None
+    summary: str = ""
     apply_advice: bool = False
     find_safe: bool = False
     keep_on_failure: bool = False

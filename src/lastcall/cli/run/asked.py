@@ -11,6 +11,7 @@ class RunOptions:
 
     `versions`, when there are any, are compared; `kubernetes_version` is the one that is run now.
     `output` is one of `lastcall.cli.run.output.FORMATS`; it goes to `output_file`, to stdout when that is None.
+    `summary` is a file to which Markdown is appended, "" for none.
     """
 
     kubernetes_version: str = "1.36"
@@ -24,6 +25,7 @@ class RunOptions:
     keep_on_failure: bool = False
     state_size: str = "50%"
     output_file: Path | None = None
+    summary: str = ""
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     max_pods: int = 110
     seccomp_default: bool = True

@@ -15,6 +15,7 @@ from lastcall.cli.run.asked import RunOptions
 from lastcall.cli.run.live import LiveTimeline
 from lastcall.cli.run.output import stdout_console, takes_stdout
 from lastcall.cli.run.session import Cluster, Session
+from lastcall.cli.run.summary import summarize
 from lastcall.cluster.errors import ClusterStartError
 from lastcall.timeline.story import Ending
 
@@ -116,6 +117,8 @@ async def _tell(
         endings = session.endings()
         if endings:
             tell(endings, error.exit_status, str(error))
+        else:
+            summarize(options.summary, [], options.kubernetes_version, str(error))
         if options.keep_on_failure and not session.is_dead:
             guarded(partial(_raise, error))
             await _keep(session, interrupts)
@@ -178,3 +181,4 @@ def show(
         seen_live=not takes_stdout(options.output, options.output_file),
         notes=tuple(of_manifests(manifests)),
     )
+    summarize(options.summary, endings, options.kubernetes_version, error)

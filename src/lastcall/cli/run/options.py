@@ -13,6 +13,7 @@ from lastcall.cli.errors import UserError
 from lastcall.cli.options import KUBERNETES_VERSIONS, Seconds, Whole, state_size_option, timeout_option
 from lastcall.cli.run.asked import RunOptions
 from lastcall.cli.run.output import checked_output, output_options
+from lastcall.cli.run.summary import summary_option
 from lastcall.cluster.layout import layouts
 from lastcall.cluster.propagation import parse_propagation
 
@@ -227,7 +228,7 @@ def run_options(command: F) -> F:
     """Add the options to a command; it gets them as keyword arguments of `make_options`."""
     for option in reversed(_OPTIONS):
         command = option(command)
-    return output_options(command)
+    return output_options(summary_option(command))
 
 
 def make_options(
@@ -246,6 +247,7 @@ def make_options(
     seccomp_default: bool = True,
     cni_conf_dir: str = "",
     cni_bin_dir: str = "",
+    summary: str = "",
 ) -> RunOptions:
     """The options as given on the command line. Raises click.UsageError."""
     settings = feature_gates or {}
@@ -268,6 +270,7 @@ def make_options(
         keep_on_failure=keep_on_failure,
         state_size=state_size,
         output_file=output_file,
+        summary=summary,
         feature_gates=settings,
         max_pods=max_pods,
         seccomp_default=seccomp_default,

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-FORMATS = ("text", "json", "html", "chrome-trace")
+FORMATS = ("text", "json", "html", "chrome-trace", "junit", "github")
 FILES = {"html": "story.html", "chrome-trace": "story.trace.json"}
 """Formats that are not for a terminal, each with a file name to suggest."""
 
 _BY_SUFFIX = {
     ".html": "html", ".htm": "html", ".trace.json": "chrome-trace", ".json": "json",
-    ".txt": "text", ".text": "text", ".log": "text",
+    ".txt": "text", ".xml": "junit", ".text": "text", ".log": "text",
 }  # fmt: skip
 
 PIPED_WIDTH = 100
@@ -38,8 +38,8 @@ _OPTIONS = [
     output_option(
         FORMATS,
         "Output format: text; json (lastcall/ending/v1); html, a page to keep and to share; chrome-trace, "
-        "for Perfetto. json, html and chrome-trace replace the text on stdout.  [default: the format of --output-file, "
-        "or text]",
+        "for Perfetto; junit; github, annotations for GitHub Actions. All but text replace the text on stdout.  "
+        "[default: the format of --output-file, or text]",
     ),
     output_file_option(),
     click.option("--explain", is_flag=True, help="Show the Kubernetes rule and source function behind each step."),
@@ -81,7 +81,7 @@ def _by_suffix(file: Path | None) -> str:
             return format_
     raise click.UsageError(
         f"--output-file {str(file)!r}: {file.suffix} is not a format of reports: use .html, .json (data), .trace.json "
-        f"(Perfetto) or .txt, or say which with --output ({', '.join(FORMATS)})"
+        f"(Perfetto), .xml (JUnit) or .txt, or say which with --output ({', '.join(FORMATS)})"
     )
 
 
@@ -130,6 +130,13 @@ def document(
         from lastcall.timeline.render.html import html_page
 
         return html_page(endings, kubernetes_version=kubernetes_version, lastcall_version=__version__, error=error)
+    if output in ("junit", "github"):
+        # late: 51 ms of `story --help`
+        from lastcall.cli.run.checks import checks_of
+        from lastcall.timeline.render.checks import as_github, as_junit
+
+        told = checks_of(endings, error)
+        return as_junit("lastcall run", told, "no Pod") if output == "junit" else as_github(told)
     if output == "chrome-trace":
         # late: 7 ms of `story --help`
         from lastcall.timeline.render.chrome_trace import trace_document

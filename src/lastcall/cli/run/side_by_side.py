@@ -17,6 +17,7 @@ from lastcall.cli import exit_status
 from lastcall.cli.errors import CommandError, Interrupted
 from lastcall.cli.options import json_text
 from lastcall.cli.run.output import stdout_console, takes_stdout, write_file
+from lastcall.cli.run.summary import summarize
 from lastcall.timeline.story import Ending
 from lastcall.timeline.versions import VersionStory, compare, labelled
 
@@ -45,6 +46,9 @@ def run_versions(options: "RunOptions", run_one: RunOne) -> int:
         raise failure
     status = max((story.exit_status for story in stories), key=_severity)
     tell_versions(stories, options, status)
+    for story in stories:
+        if story.endings:  # what ended without one has told its error
+            summarize(options.summary, story.endings, story.version, story.error)
     return status
 
 
@@ -108,6 +112,13 @@ def _document(stories: Sequence[VersionStory], output: str, status: int) -> str:
             error=error,
             pods=len(compare(stories)),
         )
+    if output in ("junit", "github"):
+        # late: 9 ms, when it is used
+        from lastcall.cli.run.checks import checks_of
+        from lastcall.timeline.render.checks import as_github, as_junit
+
+        told = [each for story in stories for each in checks_of(labelled([story]), story.error)]
+        return as_junit("lastcall run", told, "no Pod") if output == "junit" else as_github(told)
     # late: 5 ms, when it is used
     from lastcall.timeline.render.chrome_trace import trace_document
 

@@ -50,6 +50,8 @@ def _run(words: list[str], environment: dict[str, str], interrupts: Interrupts) 
     except PermissionError:
         raise UserError(f"{words[0]!r} may not be executed") from None
     interrupts.on_first = process.terminate
+    if interrupts.number:  # it came between the command's start and the line above
+        process.terminate()
     status = process.wait()
     sys.stdout.flush()
     return status if status >= 0 else 128 - status

@@ -8,6 +8,8 @@ from lastcall.lint.catalogue.rule import Severity
 from lastcall.lint.located import Located, Spot, Told
 from lastcall.lint.render.text import CERTAINTY, shown_op
 from lastcall.lint.subject import Op, Path, Subject, shown_path
+from lastcall.timeline.render import checks
+from lastcall.timeline.render.checks import Check, Level
 
 SCHEMA = "lastcall/lint/v1"
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -160,56 +162,41 @@ def _uri(file: str) -> str:
 
 # -- GitHub, JUnit ---------------------------------------------------------------------------------------------------
 
-_COMMANDS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "notice"}
+_COMMANDS: dict[Severity, Level] = {"error": "error", "warning": "warning", "info": "notice"}
 
 
 def as_github(told: Told) -> str:
     """Workflow commands, which GitHub Actions shows beside the lines of a pull request."""
-    lines = []
-    for each in told.open:
-        finding = each.finding
-        place = ""
-        if not each.spot.file.startswith("<"):
-            place = f"file={_property(each.spot.file)},line={each.spot.line},col={each.spot.column},"
-        title = _property(f"{finding.rule} ({finding.subject})" if finding.subject.kind else finding.rule)
-        message = f"{finding.message}\nfix: {finding.fix}\n{CERTAINTY[finding.certainty]}"
-        lines.append(f"::{_COMMANDS[finding.severity]} {place}title={title}::{_data(message)}\n")
-    return "".join(lines)
+    return checks.as_github(map(_annotation, told.open))
 
 
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+def _annotation(each: Located) -> Check:
+    finding, spot = each.finding, each.spot
+    return Check(
+        suite=spot.file,
+        name=finding.rule,
+        title=f"{finding.rule} ({finding.subject})" if finding.subject.kind else finding.rule,
+        level=_COMMANDS[finding.severity],
+        message=f"{finding.message}\nfix: {finding.fix}\n{CERTAINTY[finding.certainty]}",
+        place=None if spot.file.startswith("<") else (spot.file, spot.line, spot.column),
+    )
 
 
 def as_junit(told: Told) -> str:
     """A test suite: a case for each object's findings, failed for errors and warnings; notes are system-out."""
-    # late: 32 ms of `lint --help`
-    from xml.sax.saxutils import escape, quoteattr
+    return checks.as_junit("lastcall lint", [_case(each) for each in told.findings])
 
-    cases, failures = [], 0
-    for each in told.findings:
-        finding = each.finding
-        name = quoteattr(f"{finding.rule} {finding.subject} {shown_path(finding.path)}".strip())
-        where = f"{each.spot.file}:{each.spot.line}:{each.spot.column}"
-        patch = "".join(f"\n  {shown_op(op)}" for op in finding.patch)
-        body = escape(f"{where}: {finding.message}\nfix: {finding.fix}{patch}\n{CERTAINTY[finding.certainty]}\n")
-        inside = f"<system-out>{body}</system-out>"
-        if each.suppressed is not None:
-            inside = f"<skipped message={quoteattr(each.suppressed.reason)}/>"
-        elif finding.severity != "info":
-            failures += 1
-            inside = (
-                f"<failure type={quoteattr(finding.severity)} message={quoteattr(finding.message)}>{body}</failure>"
-            )
-        cases.append(f"    <testcase classname={quoteattr(each.spot.file)} name={name}>{inside}</testcase>\n")
-    if not cases:
-        cases = ['    <testcase classname="lastcall lint" name="nothing found"/>\n']
-    skipped = len(told.findings) - len(told.open)
-    counts = f'tests="{len(cases)}" failures="{failures}" skipped="{skipped}"'
-    head = '<?xml version="1.0" encoding="UTF-8"?>\n'
-    suite = f'  <testsuite name="lastcall lint" {counts}>\n{"".join(cases)}  </testsuite>\n'
-    return f"{head}<testsuites {counts}>\n{suite}</testsuites>\n"
+
+def _case(each: Located) -> Check:
+    finding = each.finding
+    patch = "".join(f"\n  {shown_op(op)}" for op in finding.patch)
+    where = f"{each.spot.file}:{each.spot.line}:{each.spot.column}"
+    return Check(
+        suite=each.spot.file,
+        name=f"{finding.rule} {finding.subject} {shown_path(finding.path)}".strip(),
+        level=_COMMANDS[finding.severity],
+        kind=finding.severity,
+        message=finding.message,
+        body=f"{where}: {finding.message}\nfix: {finding.fix}{patch}\n{CERTAINTY[finding.certainty]}\n",
+        skipped=None if each.suppressed is None else each.suppressed.reason,
+    )
