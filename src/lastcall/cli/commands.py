@@ -8,6 +8,7 @@ from typing import Any, cast
 import click
 
 from lastcall import __version__
+from lastcall.cli.errors import ReaderGone
 from lastcall.cli.settings.context import config_option, settle, with_place
 
 COMMANDS = {
@@ -74,6 +75,14 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except click.BadParameter as error:
             raise with_place(error) from error.__cause__
+        except BrokenPipeError as error:
+            raise ReaderGone from error
+
+    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
+        try:
+            return super().make_context(*arguments, **more)
+        except BrokenPipeError as error:
+            raise ReaderGone from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -130,6 +139,8 @@ cli.params.append(config_option())
 
 def invoke(arguments: list[str] | None) -> int:
     """Run `arguments` (None: the process's own). Raises what `lastcall.cli.errors.guarded` tells."""
-    result = cli.main(args=arguments, prog_name="lastcall", standalone_mode=False)
-    sys.stdout.flush()
+    try:
+        result = cli.main(args=arguments, prog_name="lastcall", standalone_mode=False)
+    finally:
+        sys.stdout.flush()  # here its errors are told; when the interpreter ends nobody does
     return result if isinstance(result, int) else 0

@@ -8,11 +8,12 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import click
 
-from lastcall.cli.exit_status import INTERRUPTED, NOT_GRACEFUL, USAGE, WORLD
+from lastcall.cli.exit_status import BROKEN_PIPE, INTERRUPTED, NOT_GRACEFUL, USAGE, WORLD
 
 
 class CommandError(Exception):
@@ -43,6 +44,12 @@ class Interrupted(CommandError):
     def __init__(self, message: str, exit_status: int = INTERRUPTED) -> None:
         super().__init__(message)
         self.exit_status = exit_status
+
+
+class ReaderGone(CommandError):
+    """A BrokenPipeError that click does not see: it would end the process with exit status 1."""
+
+    exit_status = BROKEN_PIPE
 
 
 def start_failure(error: Any) -> WorldError:
@@ -80,14 +87,24 @@ Tell = Callable[[str], None]
 
 def say_on_stderr(line: str) -> None:
     """Where errors are said. The `^C` that a terminal shows is wiped away: nothing else leaves a line unfinished."""
-    terminal = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-    click.echo(f"{_WIPE if terminal else ''}lastcall: {line}", err=True)
+    with suppress(OSError):  # nobody reads it, or its disk is full: the exit status says enough
+        click.echo(f"{_WIPE if takes_escapes(sys.stderr) else ''}lastcall: {line}", err=True)
+
+
+def takes_escapes(stream: Any) -> bool:
+    """Whether a stream is a terminal that knows escape sequences."""
+    return bool(stream.isatty()) and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def guarded(command: Callable[[], int], tell: Tell = say_on_stderr) -> int:
     """Run a command; its exit status, with every error told in plain words."""
     try:
         return command()
+    except (BrokenPipeError, ReaderGone) as error:
+        # Whoever read our output has gone (`lastcall run … | head`): nothing is left to be told.
+        _silence_stdout()
+        _debug(error)
+        return BROKEN_PIPE
     except CommandError as error:
         return _say(tell, str(error), error.exit_status, error)
     except click.exceptions.Exit as error:
@@ -98,15 +115,11 @@ def guarded(command: Callable[[], int], tell: Tell = say_on_stderr) -> int:
         if not isinstance(error, click.UsageError):
             return _say(tell, error.format_message(), error.exit_code, error)
         _debug(error)
-        error.show()
+        with suppress(OSError):
+            error.show()
         return error.exit_code
     except KeyboardInterrupt as error:
         return _say(tell, "interrupted", INTERRUPTED, error)
-    except BrokenPipeError as error:
-        # Whoever read our output has gone (`lastcall run … | head`): nothing is left to be told.
-        _silence_stdout()
-        _debug(error)
-        return WORLD
     except OSError as error:
         return _say(tell, describe_os_error(error), WORLD, error)
     except SystemExit as error:

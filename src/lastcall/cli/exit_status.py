@@ -25,6 +25,9 @@ FINDINGS = 3
 INTERRUPTED = 130
 """Ctrl-C (128 + SIGINT). Other signals that end lastcall give 128 plus their number."""
 
+BROKEN_PIPE = 141
+"""Nobody reads what is printed (`| head`): 128 + SIGPIPE, as of git and kubectl, which that signal ends."""
+
 
 def exit_status(endings: "Sequence[Ending]") -> int:
     """The status that the stories alone ask for.

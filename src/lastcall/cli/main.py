@@ -1,11 +1,28 @@
 """The entry point of `lastcall`. Imports nothing heavy itself: a signal must find somebody who can report it."""
 
+import os
 import signal
 import sys
+from contextlib import suppress
 from typing import Any
 
 _set_mask: Any = getattr(signal, "pthread_sigmask", None)
 """Windows has none."""
+
+
+def _have_streams() -> None:
+    """A stream that is closed (`>&-`) is /dev/null from here on: no file or socket of ours may get its number."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            with suppress(OSError):
+                os.fstat(number)
+                continue
+            fd = os.open(os.devnull, os.O_RDWR)
+            if fd != number:
+                os.dup2(fd, number)
+                os.close(fd)
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115 (until the process ends)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -18,6 +35,7 @@ def main(arguments: list[str] | None = None) -> None:
     from lastcall.cli.commands import invoke
     from lastcall.cli.errors import guarded
 
+    _have_streams()
     for stream in (sys.stdout, sys.stderr):
         # What a container prints may not fit the terminal's encoding; that must not end the story.
         reconfigure: Any = getattr(stream, "reconfigure", None)

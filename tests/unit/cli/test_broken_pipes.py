@@ -11,6 +11,7 @@ import pytest
 
 from lastcall.cli import errors
 from lastcall.cli.errors import guarded
+from lastcall.cli.exit_status import BROKEN_PIPE
 from lastcall.cli.manifests.read import load_manifests
 from lastcall.cli.run.asked import RunOptions
 from lastcall.cli.run.experiment import run_manifests
@@ -54,7 +55,7 @@ def test_a_run_whose_reader_has_gone_stops_its_cluster_and_says_nothing(
     if closed.left >= 0:
         assert (status, cluster.stopped) == (0, 1)  # so little was told there that nobody missed it
         return
-    assert (status, cluster.stopped, said) == (1, 1, [])
+    assert (status, cluster.stopped, said) == (BROKEN_PIPE, 1, [])
 
 
 def test_a_console_tells_of_a_broken_pipe_as_of_any_error(monkeypatch, silenced):
@@ -65,7 +66,7 @@ def test_a_console_tells_of_a_broken_pipe_as_of_any_error(monkeypatch, silenced)
         stdout_console().print("a line")
         return 0
 
-    assert guarded(command, said.append) == 1 and said == []
+    assert guarded(command, said.append) == BROKEN_PIPE and said == []
 
 
 def test_every_command_prints_by_a_console_that_does():

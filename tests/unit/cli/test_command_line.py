@@ -193,7 +193,7 @@ def test_a_reader_that_goes_away_is_no_crash():
     child.stdout.close()
     assert child.stderr.read() == ""
     child.stderr.close()
-    assert child.wait(timeout=120) == 1
+    assert child.wait(timeout=120) == exit_status.BROKEN_PIPE
 
 
 def test_an_os_error_without_words_still_says_something():

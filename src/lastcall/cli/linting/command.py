@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from lastcall import __version__
-from lastcall.cli.errors import UserError, WorldError, describe_os_error
+from lastcall.cli.errors import UserError, WorldError, describe_os_error, takes_escapes
 from lastcall.cli.exit_status import FINDINGS, OK, USAGE
 from lastcall.cli.linting.edits import edited
 from lastcall.cli.linting.places import spot_of
@@ -195,7 +195,7 @@ def _one_round(texts: dict[str, str], told: Told) -> list[Located]:
 
 
 def _write(told: Told, output: str, file: Path | None) -> None:
-    text = _document(told, output, colours=file is None and sys.stdout.isatty())
+    text = _document(told, output, colours=file is None and takes_escapes(sys.stdout))
     if file is None:
         click.echo(text, nl=False)
         return

@@ -1,7 +1,6 @@
 """`lastcall rollout`: does an update of this manifest lose requests, which ones, and what would have saved them?"""
 
 import asyncio
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lastcall.cli.errors import CommandError, WorldError, start_failure
+from lastcall.cli.errors import CommandError, WorldError, start_failure, takes_escapes
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.options import (
@@ -411,7 +410,7 @@ class _Progress:
     def __init__(self) -> None:
         self._clock = RealClock()
         self._began = monotonic(self._clock)
-        terminal = sys.stderr if sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb" else None
+        terminal = sys.stderr if takes_escapes(sys.stderr) else None
         self._status = StatusLine(self._line, terminal)
 
     def say(self, text: str) -> None:
