@@ -76,6 +76,7 @@ NAMED = frozenset(
         "seccomp-default",
         "state",
         "static-pods",
+        "summary",
         "suppressions",
         "up",
     }
