@@ -16,7 +16,9 @@ from lastcall.cli.errors import CommandError, WorldError
 from lastcall.cli.manifests.not_simulated import Note
 from lastcall.cli.manifests.read import load_manifests
 from lastcall.cli.rollout import command
+from lastcall.cli.rollout.checks import checks_of, summary_of
 from lastcall.cli.rollout.options import RolloutOptions
+from lastcall.cli.rollout.pool import exit_status, pool
 from lastcall.cli.rollout.report import as_json, tell_results
 from lastcall.cli.rollout.result import Result
 from lastcall.cli.waiting.not_well import NotWell
@@ -250,3 +252,31 @@ def test_an_experiment_in_which_nobody_answered_says_that_nothing_was_disrupted(
 def test_limits_that_are_none_are_refused(arguments: tuple[str, ...], words: str) -> None:
     result = CliRunner().invoke(command.rollout, [str(NAIVE), *arguments])
     assert result.exit_code == 2 and words in result.output
+
+
+# -- for CI ----------------------------------------------------------------------------------------------------------
+
+LIMITS = (Thresholds(), Thresholds(MaxLost(3)), Thresholds(MaxLost(0.1, share=True)), Thresholds(max_p99={"": 0.2}))
+GROUPS = (
+    [found(0)], [found(2)], [found(5, control=3)], [found(0), found(12, run=2)], [found(2), found(1, control=2, run=2)],
+    [found(0), found(0, control=2, run=2)], [found(0, not_well=not_well("crashed", "problem"))], [found(0, took=0.5)],
+    [found(0, took=0.5, held_up=0.4)], [found(2), found(0, advised=True)], [found(0), found(2, advised=True)],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize("results", GROUPS)
+def test_reports_for_ci_fail_exactly_where_the_exit_status_is_not_0(results: list[Result], limits: Thresholds) -> None:
+    status = exit_status(pool([each for each in results if each.advised] or results), limits)
+    told = checks_of(results, limits)
+    assert any(each.failed for each in told) is bool(status)
+    assert any(each.level == "error" for each in told) is (status == 3)
+    head = summary_of(results, limits).splitlines()[0]
+    assert head.startswith(f"### {({0: '✅', 3: '❌', 4: '⚠️'})[status]} lastcall rollout: ")
+
+
+def test_a_summary_of_a_rollout_has_the_causes_the_patch_and_what_crashed() -> None:
+    text = summary_of([found(2, not_well=not_well("crashed", "problem"))], Thresholds())
+    assert "| 2 | 6.2 % | fresh | refused | sent to a Pod that no longer listened" in text
+    assert "```yaml\nspec:" in text
+    assert "- ❌ default/web-1: app crashed (exit code 3)" in text

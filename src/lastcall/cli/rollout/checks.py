@@ -6,7 +6,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from lastcall.cli.rollout.pool import pool, worst
+from lastcall.cli.rollout.pool import INCONCLUSIVE, LOSES, exit_status, pool, worst
 from lastcall.cli.rollout.report import tell_limits, tell_results, told_head, yaml_lines
 from lastcall.cli.rollout.result import Result
 from lastcall.cli.waiting.not_well import told_once
@@ -18,7 +18,8 @@ from lastcall.traffic.thresholds import Thresholds, check
 
 WIDTH = 100
 SUITE = "lastcall rollout"
-_VERDICTS = {"nothing lost": "✅", "requests lost": "❌", "inconclusive": "⚠️"}
+_MARKS = {0: "✅", INCONCLUSIVE: "⚠️", LOSES: "❌"}
+"""By exit status."""
 
 
 def deciding(results: Sequence[Result]) -> list[Result]:
@@ -52,22 +53,38 @@ def _checks(results: Sequence[Result], thresholds: Thresholds) -> Iterator[Check
     shown, found, text = worst(last), pool(last), plain_text(results, thresholds)
     what = f"{shown.what} {shown.disrupt}"
     limits = check(thresholds, found)
+    yield _control(what, last)
+    nothing = "no run was conclusive" if found.inconclusive == found.runs else None
     if thresholds.max_lost is None:
         message = f"{shown.judgement.verdict}: {shown.judgement.sentence}"
         lost = f"{what}: no request is lost"
-        if found.inconclusive == found.runs:
-            yield Check(SUITE, lost, "warning", message, text, kind="inconclusive")
-        elif found.lost:
+        if found.lost:
             yield Check(SUITE, lost, "error", f"{message}{_patch(shown)}", text, kind="requests lost")
         else:
-            yield Check(SUITE, lost, body=text)
+            yield Check(SUITE, lost, body=text, skipped=nothing)
     for each in limits:
         level: checks.Level = "error" if each.broken else "warning" if each.unsure else ""
         message = f"{each.sentence}\n{shown.judgement.sentence}" if each.broken else each.sentence
-        yield Check(SUITE, f"{what}: {each.name} {each.limit}", level, message if level else "", each.sentence)
-    for names, ended in told_once(each for result in last for each in result.not_well if each.failed):
-        problems = [finding.text for finding in ended.findings if finding.severity == "problem"]
+        name = f"{what}: {each.name} {each.limit}"
+        yield Check(SUITE, name, level, message if level else "", each.sentence, skipped=nothing)
+    for names, problems in _not_well(last):
         yield Check(SUITE, f"{names} is well", "error", "\n".join(problems), text, kind="not well")
+
+
+def _control(what: str, results: Sequence[Result]) -> Check:
+    """Runs that told nothing make the exit status that of an inconclusive one, whatever the others found."""
+    name = f"{what}: requests are answered before it"
+    useless = [each for each in results if each.judgement.verdict == "inconclusive"]
+    if not useless:
+        return Check(SUITE, name)
+    body = "".join(f"run {each.run}: {each.judgement.sentence}\n" for each in useless)
+    return Check(SUITE, name, "warning", f"inconclusive: {useless[0].judgement.sentence}", body, kind="inconclusive")
+
+
+def _not_well(results: Sequence[Result]) -> Iterator[tuple[str, list[str]]]:
+    """Pods of which a container crashed or was restarted, and what is wrong with them."""
+    for names, ended in told_once(each for result in results for each in result.not_well if each.failed):
+        yield names, [finding.text for finding in ended.findings if finding.severity == "problem"]
 
 
 def _patch(result: Result) -> str:
@@ -82,9 +99,9 @@ def summary_of(results: Sequence[Result], thresholds: Thresholds, error: str = "
     if results:
         last = deciding(results)
         shown, found = worst(last), pool(last)
-        verdict = shown.judgement.verdict
+        verdict, mark = shown.judgement.verdict, _MARKS[exit_status(found, thresholds)]
         parts += [
-            f"### {_VERDICTS[verdict]} lastcall rollout: {checks.plain(shown.what)}: {verdict}\n",
+            f"### {mark} lastcall rollout: {checks.plain(shown.what)}: {verdict}\n",
             f"{checks.plain(shown.judgement.sentence)}\n",
             checks.table(
                 ("runs", "requests", "lost", "at most (95 %)"),
@@ -111,5 +128,8 @@ def _details(shown: Result, last: Sequence[Result], thresholds: Thresholds) -> I
     if limits:
         marks = ("❌" if each.broken else "⚠️" if each.unsure else "✅" for each in limits)
         yield "".join(f"- {mark} {checks.plain(each.sentence)}\n" for mark, each in zip(marks, limits, strict=True))
+    problems = [f"{names}: {problem}" for names, each in _not_well(last) for problem in each]
+    if problems:
+        yield "".join(f"- ❌ {checks.plain(each)}\n" for each in problems)
     if shown.judgement.patch:
         yield "The patch:\n\n" + checks.block("\n".join(yaml_lines(shown.judgement.patch)), "yaml")
