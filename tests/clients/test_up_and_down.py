@@ -16,6 +16,7 @@ import ordinary_user
 import pytest
 from kubectls import needs_kubectl
 from pods import container, pod
+from published_schema import documented
 from staying import Followed, InTerminal, Place, signal_all, whole_tree
 from tree import children, processes_in
 from waiting import eventually
@@ -64,6 +65,7 @@ def await_running(place: Place) -> None:
 def test_up_status_kubectl_logs_down(place: Place) -> None:
     said = place.ok("up", "--detach")
     kubeconfig = place.ok("kubeconfig").strip()
+    documented(json.loads(place.ok("status", "-o", "json")))
     status = place.status()
     place.watch(status["pid"])
     tree = Followed(whole_tree(status["pid"]))

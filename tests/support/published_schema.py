@@ -21,6 +21,18 @@ from lastcall.timeline.record import Record  # noqa: E402
 
 PUBLISHED = json.loads((ROOT / "docs" / "ending-v1.schema.json").read_text())
 
+SCHEMAS = {each["$id"]: each for each in (json.loads(path.read_text()) for path in ROOT.glob("docs/*.schema.json"))}
+"""Every published schema by the name that a document has in `schema`."""
+
+
+def documented(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The document, which is what the schema that it names says. Raises AssertionError."""
+    schema = SCHEMAS[document["schema"]]
+    found = list(problems(document, schema, root=schema))
+    assert found == [], found
+    return document
+
+
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "object": dict,
     "array": list,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from oci_registry import Fault, Registry, digest_of, tar_of
+from published_schema import documented
 
 from lastcall.cli.doctor import doctor, render_json, summary
 from lastcall.cli.image.command import image
@@ -32,7 +33,7 @@ def test_an_image_from_the_host_is_made_shown_and_removed(cli: CliRunner, tmp_pa
     assert "bound read-only" in made.output
     shown = cli.invoke(image, ["ls"])
     assert "docker.io/library/busybox:1.36" in shown.output
-    (entry,) = json.loads(cli.invoke(image, ["ls", "--output", "json"]).output)["images"]
+    (entry,) = documented(json.loads(cli.invoke(image, ["ls", "--output", "json"]).output))["images"]
     assert entry["repoTags"] == ["docker.io/library/busybox:1.36"]
     removed = cli.invoke(image, ["rm", "busybox:1.36"])
     assert (removed.exit_code, removed.output) == (0, "removed busybox:1.36\n")
@@ -171,6 +172,7 @@ def test_the_doctor_fails_only_when_something_is_missing(
 
 def test_the_doctor_s_json_has_every_field() -> None:
     answer = json.loads(render_json([LESS, GONE]))
+    documented(answer)
     assert (answer["schema"], answer["ready"]) == ("lastcall/doctor/v1", False)
     assert answer["needs"][0] == {
         "name": "cgroups",

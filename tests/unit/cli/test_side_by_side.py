@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
+from published_schema import documented
 
 from lastcall.cli.commands import cli
 from lastcall.cli.errors import UserError, WorldError
@@ -70,7 +71,7 @@ def test_a_wide_terminal_has_two_columns_and_a_narrow_one_one_story_under_the_ot
 def test_json_has_a_document_for_each_version_and_the_differences(run, capsys):
     assert run({"1.36": {"kill": True}}, replace(BOTH, output="json")) == 3
     document = json.loads(capsys.readouterr().out)
-    assert (document["schema"], document["exitStatus"]) == ("lastcall/versions/v1", 3)
+    assert (documented(document)["schema"], document["exitStatus"]) == ("lastcall/versions/v1", 3)
     told = [(each["schema"], each["kubernetesVersion"], each["exitStatus"]) for each in document["versions"]]
     assert told == [("lastcall/ending/v1", "1.23", 0), ("lastcall/ending/v1", "1.36", 3)]
     assert {

@@ -6,6 +6,7 @@ from datetime import datetime
 
 import pytest
 from click.testing import CliRunner
+from published_schema import documented
 from scenario.programs import ShellPrograms
 from virtual_cluster import VirtualCluster, run_cluster
 
@@ -209,7 +210,7 @@ def test_without_a_pod_all_endings_are_listed_the_latest_last(tell):
     assert lines[4] == "default/crashes is not running: lastcall story crashes -n default"
     assert lines[5].startswith("default/slow is ") and lines[5].endswith(": lastcall story slow -n default")
     document = json.loads(tell("-o", "json")[1])
-    assert document["schema"] == "lastcall/endings/v1"
+    assert documented(document)["schema"] == "lastcall/endings/v1"
     assert [each["outcome"] for each in document["endings"]] == ["graceful", "killed", "unknown"]
     assert tell("-n", "shop")[1].startswith("no Pod of cluster 'lastcall' has ended yet")
 
