@@ -280,3 +280,19 @@ def test_a_summary_of_a_rollout_has_the_causes_the_patch_and_what_crashed() -> N
     assert "| 2 | 6.2 % | fresh | refused | sent to a Pod that no longer listened" in text
     assert "```yaml\nspec:" in text
     assert "- ❌ default/web-1: app crashed (exit code 3)" in text
+
+
+@pytest.mark.parametrize("format_", ["junit", "github", "text"])
+def test_a_rollout_that_measured_nothing_says_so_in_its_test_report(
+    rollout: Any, capsys: Any, tmp_path: Path, format_: str
+) -> None:
+    file = tmp_path / "report"
+    file.write_text("of an earlier run")
+    with pytest.raises(WorldError):
+        rollout([WorldError("Pod web is not Ready")], output=format_, output_file=file)
+    told = {
+        "junit": "<failure",
+        "github": "::error title=lastcall rollout::Pod web",
+        "text": "of an earlier run",
+    }
+    assert told[format_] in file.read_text()

@@ -38,7 +38,7 @@ from lastcall.cli.run.options import (
     node_options,
     propagation_option,
 )
-from lastcall.cli.run.output import checked_output, stdout_console, takes_stdout, write_file
+from lastcall.cli.run.output import FOR_CI, checked_output, stdout_console, takes_stdout, write_file
 from lastcall.cli.run.summary import append_summary, is_wanted, summary_option
 from lastcall.cli.waiting.status_line import StatusLine
 from lastcall.cluster.errors import ClusterStartError
@@ -291,6 +291,8 @@ def run_rollout(manifests: Sequence[Manifest], options: RolloutOptions) -> int:
     try:
         results, failure = _repeated(manifests, options)
     except CommandError as error:
+        if options.output in FOR_CI:
+            _write(options, [], error)
         _summarize(options, [], str(error))
         raise
     last = results

@@ -63,7 +63,12 @@ def _run_one(manifests: Sequence[Manifest], options: RunOptions, start_cluster: 
     """One version. `tell` takes the story instead of showing it."""
     with Interrupts() as interrupts:
         interrupts.check()
-        cluster = _started(start_cluster, options)
+        try:
+            cluster = _started(start_cluster, options)
+        except CommandError as error:
+            if tell is None:
+                tell_failure(options, error)
+            raise
         try:
             interrupts.check()
             return asyncio.run(_run(cluster, manifests, options, interrupts, tell))
@@ -114,11 +119,7 @@ async def _tell(
     try:
         endings = await session.run(manifests)
     except CommandError as error:
-        endings = session.endings()
-        if endings:
-            tell(endings, error.exit_status, str(error))
-        else:
-            summarize(options.summary, [], options.kubernetes_version, str(error))
+        tell(session.endings(), error.exit_status, str(error))
         if options.keep_on_failure and not session.is_dead:
             guarded(partial(_raise, error))
             await _keep(session, interrupts)
@@ -165,7 +166,10 @@ def show(
     error: str = "",
     manifests: Sequence[Manifest] = (),
 ) -> None:
-    """The stories as they were asked for."""
+    """The stories as they were asked for; where an error left none, only reports for CI."""
+    if error and not endings:
+        tell_failure(options, error)
+        return
     # late: 1.0 ms of `demo`
     from lastcall.cli.manifests.not_simulated import of_manifests
 
@@ -182,3 +186,9 @@ def show(
         notes=tuple(of_manifests(manifests)),
     )
     summarize(options.summary, endings, options.kubernetes_version, error)
+
+
+def tell_failure(options: RunOptions, error: object) -> None:
+    """What CI is told of a run that ended without a story: a test report of an earlier run would hide that."""
+    output.tell_failure(options.output, options.output_file, str(error), kubernetes_version=options.kubernetes_version)
+    summarize(options.summary, [], options.kubernetes_version, str(error))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lastcall import __version__
+from lastcall.cli.exit_status import WORLD
 from lastcall.cli.options import json_text, output_file_option, output_option
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 FORMATS = ("text", "json", "html", "chrome-trace", "junit", "github")
+FOR_CI = ("junit", "github")
 FILES = {"html": "story.html", "chrome-trace": "story.trace.json"}
 """Formats that are not for a terminal, each with a file name to suggest."""
 
@@ -193,6 +195,17 @@ def tell(
         click.echo(text_of("text", with_steps=with_steps), nl=False)
     if file is not None:
         click.echo(f"Report written to {file}", err=True)
+
+
+def tell_failure(output: str, file: Path | None, error: str, *, kubernetes_version: str) -> None:
+    """A test report, or annotations, of a run that ended without a story; nothing in another format. Raises OSError."""
+    if output not in FOR_CI:
+        return
+    text = document([], output, kubernetes_version=kubernetes_version, status=WORLD, error=error)
+    if file is None:
+        click.echo(text, nl=False)
+    else:
+        write_file(file, text)
 
 
 def write_file(file: Path, text: str) -> None:

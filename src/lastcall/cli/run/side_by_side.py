@@ -16,7 +16,7 @@ from lastcall import __version__
 from lastcall.cli import exit_status
 from lastcall.cli.errors import CommandError, Interrupted
 from lastcall.cli.options import json_text
-from lastcall.cli.run.output import stdout_console, takes_stdout, write_file
+from lastcall.cli.run.output import stdout_console, takes_stdout, tell_failure, write_file
 from lastcall.cli.run.summary import summarize
 from lastcall.timeline.story import Ending
 from lastcall.timeline.versions import VersionStory, compare, labelled
@@ -42,14 +42,19 @@ def run_versions(options: "RunOptions", run_one: RunOne) -> int:
         story, error = _run(replace(options, kubernetes_version=version, versions=()), run_one)
         stories.append(story)
         failure = failure or error
+    for story in stories:
+        summarize(options.summary, story.endings, story.version, story.error)
     if failure is not None and not any(story.endings for story in stories):
+        versions = ", ".join(story.version for story in stories)
+        tell_failure(options.output, options.output_file, _errors(stories), kubernetes_version=versions)
         raise failure
     status = max((story.exit_status for story in stories), key=_severity)
     tell_versions(stories, options, status)
-    for story in stories:
-        if story.endings:  # what ended without one has told its error
-            summarize(options.summary, story.endings, story.version, story.error)
     return status
+
+
+def _errors(stories: Sequence[VersionStory]) -> str:
+    return "\n".join(f"Kubernetes {story.version}: {story.error}" for story in stories if story.error)
 
 
 def _run(options: "RunOptions", run_one: RunOne) -> tuple[VersionStory, CommandError | None]:
@@ -104,12 +109,11 @@ def _document(stories: Sequence[VersionStory], output: str, status: int) -> str:
         # late: 16 ms, when it is used
         from lastcall.timeline.render.html import html_page
 
-        error = "\n".join(f"Kubernetes {story.version}: {story.error}" for story in stories if story.error)
         return html_page(
             labelled(stories),
             kubernetes_version=versions,
             lastcall_version=__version__,
-            error=error,
+            error=_errors(stories),
             pods=len(compare(stories)),
         )
     if output in ("junit", "github"):

@@ -9,11 +9,15 @@ import pytest
 from click.testing import CliRunner
 from story_samples import samples
 
+from lastcall.cli.errors import CommandError
 from lastcall.cli.rollout import command as rollout_command
+from lastcall.cli.run.asked import RunOptions
 from lastcall.cli.run.checks import checks_of, summary_of
 from lastcall.cli.run.command import run
+from lastcall.cli.run.experiment import run_manifests
 from lastcall.cli.run.output import document
 from lastcall.cli.run.summary import append_summary
+from lastcall.cluster.errors import ClusterStartError
 from lastcall.timeline.render.checks import Check, as_github, as_junit, block, folded, plain, shortened, table
 
 
@@ -127,3 +131,19 @@ def test_a_graceful_pod_s_name_is_escaped_too():
     good, _ = endings()
     odd = replace(good, pod=replace(good.pod, name="a|b"))
     assert r"a\|b" in summary_of([odd], kubernetes_version="1.36")
+
+
+@pytest.mark.parametrize("versions", [(), ("1.23", "1.36")])
+@pytest.mark.parametrize("format_", ["junit", "github", "json"])
+def test_a_run_that_ended_no_pod_says_so_in_its_test_report(tmp_path, monkeypatch, capsys, versions, format_):
+    def refuse(_):
+        raise ClusterStartError("no namespaces")
+
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "step.md"))
+    file = tmp_path / "report"
+    file.write_text("of an earlier run")
+    with pytest.raises(CommandError):
+        run_manifests([], RunOptions(versions=versions, output=format_, output_file=file), refuse)
+    told = {"junit": "<failure", "github": "::error title=lastcall run::", "json": "of an earlier run"}
+    assert told[format_] in file.read_text() and ("no namespaces" in file.read_text()) is (format_ != "json")
+    assert (tmp_path / "step.md").read_text().count("no namespaces") == (len(versions) or 1)
