@@ -80,7 +80,7 @@ STARTS_PROCESSES = {
     "cli/manifests/kustomize.py",  # kubectl kustomize
     "cluster/staying/child.py",  # lastcall up, for a program
     "cli/staying/execute.py",  # the command of lastcall exec
-    "cli/kind/loading.py",  # docker or podman, which save the images
+    "cli/image/engines.py",  # docker or podman, which save the images
     "world/id_maps.py",  # newuidmap
     "world/linux.py",  # clone3
     "world/probes.py",  # a child tries what the machine allows

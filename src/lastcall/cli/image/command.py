@@ -4,6 +4,7 @@ import sys
 
 import click
 
+from lastcall.cli.image.engines import load
 from lastcall.cli.image.errors import BadInput, told
 from lastcall.cli.image.pull import pull, wanted_platform
 from lastcall.cli.image.text import age_seconds, size_text
@@ -16,10 +17,11 @@ from lastcall.world.clock import RealClock
 
 @click.group()
 def image() -> None:
-    """Pull, import, show, make and remove images (kept in $XDG_DATA_HOME/lastcall/images as an OCI layout)."""
+    """Pull, load, import, show, make and remove images (kept in $XDG_DATA_HOME/lastcall/images as an OCI layout)."""
 
 
 image.add_command(pull)
+image.add_command(load)
 
 
 @image.command("ls")

@@ -14,6 +14,7 @@ PROJECT = frozenset(
         "container-log-max-size",
         "control",
         "disrupt",
+        "engine",
         "explain",
         "fail-on",
         "feature-gates",
@@ -108,7 +109,7 @@ COMMAND_LINE = frozenset(
 
 GROUPS = {
     "node": dict.fromkeys(("connect", "disconnect", "shutdown")),
-    "image": dict.fromkeys(("from-host", "import", "ls", "prune", "pull", "rm")),
+    "image": dict.fromkeys(("from-host", "import", "load", "ls", "prune", "pull", "rm")),
 }
 """Commands that have commands, known before they are imported."""
 
