@@ -1,6 +1,7 @@
 """What a Job does next: which Pods it makes and deletes, whether it has ended. Pure.
 
-Source: pkg/controller/job/job_controller.go (syncJob, manageJob). How its Pods are counted is `tracking`.
+Source: pkg/controller/job/job_controller.go (syncJob, manageJob). How its Pods are counted is `tracking`,
+what podFailurePolicy says of one is `pods`.
 """
 
 from collections.abc import Sequence, Set

@@ -1,7 +1,7 @@
 """Ends terminating namespaces: Pods first, then everything else, then the namespace itself.
 
 Kubernetes waits 5 s before it begins and looks again when its estimate says so. Here a pass begins at once and another
-follows when the last object of a namespace is gone; the estimates remain for what no watch tells.
+follows when the last object of a namespace is gone; the estimates remain for what no watch tells (`conditions`).
 
 Sources: pkg/controller/namespace/namespace_controller.go,
 pkg/controller/namespace/deletion/namespaced_resources_deleter.go (OrderedNamespaceDeletion).
