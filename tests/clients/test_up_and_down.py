@@ -135,7 +135,8 @@ def test_several_clusters_by_name_and_a_name_only_once(own: Place) -> None:
     for words in ("cluster 'lastcall' is already running", f"pid {first['pid']}", "lastcall down lastcall", "--name"):
         assert words in result.err
     assert "there is: lastcall, two" in own.run("kubeconfig", "three").err
-    assert [c["name"] for c in json.loads(own.ok("status", "-o", "json"))["clusters"]] == ["lastcall", "two"]
+    found = documented(json.loads(own.ok("status", "-o", "json-line")))["clusters"]
+    assert [each["name"] for each in found] == ["lastcall", "two"]
     assert own.status("two")["kubernetesVersion"] == "1.27"
     own.ok("down", "two")
     assert own.status()["phase"] == "running"

@@ -21,6 +21,7 @@ from typing import Any, Self
 
 import ordinary_user
 from kubectls import KUBECTL
+from published_schema import documented
 from run_command import Result, default_signals
 from tree import MachineState, Tree, assert_nothing_stays, children, processes_in
 from waiting import eventually
@@ -122,6 +123,7 @@ class Place:
     def up(self, *arguments: str) -> dict[str, Any]:
         """`up --detach`; its facts."""
         facts: dict[str, Any] = json.loads(self.ok("up", "--detach", "-o", "json", *arguments))
+        documented(facts)
         self.watch(facts["pid"])
         return facts
 

@@ -7,6 +7,7 @@ import sys
 import sysconfig
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import ordinary_user
 import pytest
@@ -53,7 +54,8 @@ def github(values: dict[str, str]) -> str:
     """The action's steps, each in a shell of its own, with the files between them that GitHub reads."""
     lines = [
         'export RUNNER_TEMP="$HOME/temp" GITHUB_PATH="$HOME/path" GITHUB_ENV="$HOME/env"',
-        'mkdir "$RUNNER_TEMP"; touch "$GITHUB_PATH" "$GITHUB_ENV"; cd "$HOME"',
+        'export GITHUB_STEP_SUMMARY="$HOME/summary"',
+        'mkdir "$RUNNER_TEMP"; touch "$GITHUB_PATH" "$GITHUB_ENV" "$GITHUB_STEP_SUMMARY"; cd "$HOME"',
     ]
     for step in yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]:
         assert step["shell"] == "bash"
@@ -80,27 +82,37 @@ def test_the_action_installs_starts_a_cluster_and_runs_a_command(user: str) -> N
     test "$LASTCALL_CLUSTER" = ci; test -r "$KUBECONFIG"
     "$lastcall" get nodes ci >&2
     "$lastcall" down ci
-    rm -rf "$RUNNER_TEMP" "$HOME"/{path,env}
+    cat "$GITHUB_STEP_SUMMARY" >&2
+    rm -rf "$RUNNER_TEMP" "$HOME"/{path,env,summary}
     """
     after += f"rm -rf {KEPT}"
     with Lastcall([OFFLINE + script + after], program=BASH, user=user, prepare_home=prepare) as command:
         result = command.finish(420)
     assert result.status == 0, result.out + result.err
     assert "node-1\nnode-2" in result.err and "ended gracefully" in result.out + result.err
+    assert "### ✅ lastcall run: 1 Pod ended gracefully" in result.err, result.err
 
 
-def test_gitlabs_job_installs_and_runs() -> None:
-    _, jobs = yaml.safe_load_all((ROOT / "templates" / "lastcall.yml").read_text())
+def test_gitlabs_job_installs_runs_and_leaves_its_test_report() -> None:
+    spec, jobs = yaml.safe_load_all((ROOT / "templates" / "lastcall.yml").read_text())
     ((name, job),) = jobs.items()
     assert name == "$[[ inputs.job ]]"
-    values = {"inputs.install": "$HOME/source", "inputs.run": "run pod.yaml --timeout 90"}
-    head = 'export CI_PROJECT_DIR="$HOME"; cd "$HOME"\n'
+    inputs = {f"inputs.{name}": each["default"] for name, each in spec["spec"]["inputs"].items()}
+    values = {
+        **inputs, "inputs.install": "$HOME/source",
+        "inputs.run": "run pod.yaml --timeout 90 --output-file lastcall.xml",
+    }  # fmt: skip
+    report = values[job["artifacts"]["reports"]["junit"].removeprefix("$[[ ").removesuffix(" ]]")]
+    script = 'export CI_PROJECT_DIR="$HOME"; cd "$HOME"\n'
     for variable, expression in job["variables"].items():
-        head += f'export {variable}="{values[expression.removeprefix("$[[ ").removesuffix(" ]]")]}"\n'
-    after = f'\nrm -rf "$HOME"/.lastcall {KEPT}\n'
-    with Lastcall([OFFLINE + head + "\n".join(job["script"]) + after], program=BASH, prepare_home=prepare) as command:
+        script += f'export {variable}="{values[expression.removeprefix("$[[ ").removesuffix(" ]]")]}"\n'
+    after = f'\ncat "$CI_PROJECT_DIR/{report}" >&2; rm -rf "$HOME"/.lastcall "$CI_PROJECT_DIR/{report}" {KEPT}\n'
+    script += "\n".join(job["script"]) + after
+    with Lastcall([OFFLINE + script], program=BASH, prepare_home=prepare) as command:
         result = command.finish(420)
     assert result.status == 0 and "ended gracefully" in result.out + result.err, result.out + result.err
+    xml = result.err[result.err.index("<?xml") : result.err.index("</testsuites>") + len("</testsuites>")]
+    assert [each.get("name") for each in ElementTree.fromstring(xml.encode()).iter("testcase")] == ["default/web"]
 
 
 def prepare(home: Path) -> None:
