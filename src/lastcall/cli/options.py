@@ -128,10 +128,15 @@ def is_given(name: str) -> bool:
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
+def asked_for_one_line() -> bool:
+    """Whether the command that runs was asked for `json-line`."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(JSON_LINE))
+
+
 def json_text(document: Any, indent: int = 2) -> str:
     """A document as the command that runs was asked for it, with a newline at its end."""
-    context = click.get_current_context(silent=True)
-    if context is not None and context.meta.get(JSON_LINE):
+    if asked_for_one_line():
         return json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n"
     return json.dumps(document, indent=indent, ensure_ascii=False) + "\n"
 

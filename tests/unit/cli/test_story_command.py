@@ -95,10 +95,11 @@ def tell(records, monkeypatch):
                 raise NotRunning(f"no cluster named {self._name!r} is running")
             return {"kubernetesVersion": "1.36"}
 
-        async def records(self, follow=False):
+        async def records(self, follow=False, pod_uid=""):
             async def each():
                 for record in [*records, records[-1]]:
-                    yield record
+                    if pod_uid in ("", record.pod_uid):
+                        yield record
 
             return each()
 
@@ -242,3 +243,43 @@ def test_records_that_came_twice_are_told_once(records):
 def test_records_of_older_versions_without_containers_make_a_story_too(records):
     old = [replace(r, facts={key: value for key, value in r.facts.items() if key != "containers"}) for r in records]
     assert [e.outcome for e in known_endings(old, "1.36")][:2] == ["graceful", "killed"]
+
+
+# -- --follow
+
+
+def test_a_pod_that_has_gone_is_told_step_by_step_and_then_whole(tell):
+    status, out, _ = tell("web", "--follow")
+    assert status == 3
+    steps, _, report = out.partition("default/web was killed")
+    assert "SIGTERM" in steps and "SIGKILL" in steps and report
+    assert steps.index("SIGTERM") < steps.index("SIGKILL")
+
+
+def test_followed_with_json_line_each_record_is_a_line(tell, records):
+    status, out, _ = tell("web", "--follow", "-o", "json-line")
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert status == 3
+    uid = lines[0]["podUid"]
+    assert [line["id"] for line in lines] == [r.id for r in records if r.pod_uid == uid]
+    assert {line["schema"] for line in lines} == {"lastcall/record/v1"}
+    assert {"kind", "wall", "actor", "facts", "evidence", "causeId", "container", "rule"} < set(lines[0])
+
+
+def test_followed_with_json_stdout_is_the_document_alone(tell):
+    status, out, err = tell("web", "--follow", "-o", "json")
+    (pod,) = json.loads(out)["pods"]
+    assert (status, pod["outcome"]) == (3, "killed") and "SIGKILL" in err
+
+
+def test_a_cluster_that_ends_in_the_middle_is_the_world_s_error(tell):
+    status, _, err = tell("other", "--follow")
+    assert status == 1 and "the cluster ended before Pod default/other did" in err
+    status, _, err = tell("runs", "--follow")
+    assert status == 1 and "the cluster ended before Pod default/runs did" in err
+
+
+def test_what_is_followed_must_be_named_and_known(tell):
+    assert tell("--follow")[0] == 2
+    status, _, err = tell("nobody", "--follow")
+    assert status == 2 and "knows no Pod nobody" in err

@@ -1,14 +1,17 @@
 """The story as data: the schema `lastcall/ending/v1` (docs/ending-v1.md)."""
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from lastcall.timeline.node_facts import FirstReaction, Listener, ProcessesLeft, Sockets
+from lastcall.timeline.record import Record
 from lastcall.timeline.story import Budget, ContainerEnding, DecidedBy, Ending, Entry, FailedProbe, PreStop
 from lastcall.timeline.verdict import is_ongoing
 
 SCHEMA = "lastcall/ending/v1"
+RECORD_SCHEMA = "lastcall/record/v1"
 
 Json = dict[str, Any]
 
@@ -108,6 +111,12 @@ def _decided_by(decided: DecidedBy | None) -> Json | None:
         "owner": decided.owner or None,
         "chain": list(decided.chain),
     }
+
+
+def record_line(record: Record) -> str:
+    """A record on a line of its own, while its story is not known: without `at`, and with the cause that it names."""
+    fields = {key: value for key, value in _record(Entry(record, 0.0, record.cause_id or None)).items() if key != "at"}
+    return json.dumps({"schema": RECORD_SCHEMA, "podUid": record.pod_uid, **fields}, ensure_ascii=False) + "\n"
 
 
 def _record(entry: Entry) -> Json:
