@@ -6,6 +6,7 @@ import click
 
 from lastcall.cli.image.engines import load
 from lastcall.cli.image.errors import BadInput, told
+from lastcall.cli.image.growth import growth
 from lastcall.cli.image.pull import pull, wanted_platform
 from lastcall.cli.image.text import age_seconds, size_text
 from lastcall.cli.options import json_text, platform_option, text_or_json_option
@@ -120,10 +121,11 @@ def import_archive(files: tuple[str, ...], name: str, platform: str) -> None:
         raise BadInput("--name is for one FILE")
     wanted = wanted_platform(platform)
     for file in files:
-        with told():
-            stdin = sys.stdin.buffer if file == "-" else None
-            for one in import_images(ImageStore().layout, file, name=name, platform=wanted, stdin=stdin):
-                click.echo(f"{one.name} {one.digest[7:19]} imported from {'stdin' if file == '-' else file}")
+        stdin = sys.stdin.buffer if file == "-" else None
+        with told(), growth(f"importing {file}") as show:
+            found = import_images(ImageStore().layout, file, name=name, platform=wanted, stdin=stdin, on_bytes=show)
+        for one in found:
+            click.echo(f"{one.name} {one.digest[7:19]} imported from {'stdin' if file == '-' else file}")
 
 
 @image.command("from-host")

@@ -3,18 +3,15 @@
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import IO
 
 import click
 
-from lastcall.cli.errors import WorldError, takes_escapes
+from lastcall.cli.errors import WorldError
 from lastcall.cli.image.errors import BadInput, told
+from lastcall.cli.image.growth import growth
 from lastcall.cli.image.pull import wanted_platform
-from lastcall.cli.image.text import size_text
 from lastcall.cli.options import platform_option
 from lastcall.cri.api import RuntimeServiceError
 from lastcall.cri.sandbox.images.exports import ImageStore, parse_reference
@@ -98,7 +95,7 @@ def _save(engine: str, path: str, name: str, archive: str) -> str:
             [path, "save", name], stdin=subprocess.DEVNULL, stdout=out, stderr=err
         )
         try:
-            with _growth(f"{engine} saves {name}") as show:
+            with growth(f"{engine} saves {name}") as show:
                 while True:
                     try:
                         status = process.wait(0.2)
@@ -120,22 +117,3 @@ def _said(err: IO[bytes]) -> str:
     err.seek(max(0, err.tell() - 4096))
     lines = [line.strip() for line in err.read().decode(errors="replace").splitlines() if line.strip()]
     return "\n  ".join(lines[-_MOST_SAID:])
-
-
-@contextmanager
-def _growth(what: str) -> Iterator[Callable[[int], None]]:
-    """On a terminal a line that says how much there is; nothing elsewhere."""
-    stream = sys.stderr
-    if not takes_escapes(stream):
-        yield lambda size: None
-        return
-
-    def show(size: int) -> None:
-        stream.write(f"\r\x1b[K{what}: {size_text(size)}")
-        stream.flush()
-
-    try:
-        yield show
-    finally:
-        stream.write("\r\x1b[K")
-        stream.flush()

@@ -101,7 +101,9 @@ def test_a_docker_archive_with_several_images_and_tags(
     data = compress(docker_save((["app:v1", "app:latest"], tar_of(FILES)), (["team/b:2"], other)))
     (tmp_path / "saved").write_bytes(data)
     if way == "file":
-        found = import_images(layout, str(tmp_path / "saved"))
+        told: list[int] = []
+        found = import_images(layout, str(tmp_path / "saved"), on_bytes=told.append)
+        assert told == sorted(told) and told[-1] > 0
     else:
         found = import_images(layout, "-", stdin=io.BufferedReader(Unseekable(data)))
     assert [one.name for one in found] == [NAME, "docker.io/library/app:latest", "docker.io/team/b:2"]

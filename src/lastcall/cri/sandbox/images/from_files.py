@@ -13,11 +13,11 @@ import stat
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 from lastcall.cri.api import RuntimeServiceError
 from lastcall.cri.sandbox.images.build import MADE_FROM
@@ -71,8 +71,10 @@ def import_images(
     name: str = "",
     platform: Platform | None = None,
     stdin: BinaryIO | None = None,
+    on_bytes: Callable[[int], None] = lambda size: None,
 ) -> list[Imported]:
-    """Take every image of `source` (a path, or "-" for `stdin`) into the layout.
+    """Take every image of `source` (a path, or "-" for `stdin`) into the layout. `on_bytes` is told how many
+    bytes are written already.
 
     `name` is for an archive with one image, which then has that name only. Raises ImageError, and RuntimeServiceError
     with reason InvalidImageName for an invalid name.
@@ -82,7 +84,7 @@ def import_images(
     if "@" in wanted:
         raise RuntimeServiceError(f"image name {name!r} must not have a digest; use NAME:TAG", "InvalidImageName")
     with layout.keeping(), _opened(layout, source, stdin) as files:
-        importer = _Importer(layout, files, shown, platform)
+        importer = _Importer(layout, files, shown, platform, on_bytes)
         if files.has("index.json") and files.has("oci-layout"):
             found = importer.oci_layout()
         elif files.has("manifest.json"):
@@ -108,7 +110,16 @@ def import_images(
 
 
 class _Importer:
-    def __init__(self, layout: ImageLayout, files: _Files, shown: str, platform: Platform | None) -> None:
+    def __init__(
+        self,
+        layout: ImageLayout,
+        files: _Files,
+        shown: str,
+        platform: Platform | None,
+        on_bytes: Callable[[int], None],
+    ) -> None:
+        self._on_bytes = on_bytes
+        self._written = 0
         self._layout = layout
         self._files = files
         self._shown = shown
@@ -164,7 +175,10 @@ class _Importer:
 
     def _write(self, source: BinaryIO, media_type: str, expected: Descriptor | None = None) -> Descriptor:
         with _told(self._shown), self._layout.new_blob(media_type) as blob:
-            shutil.copyfileobj(source, cast(IO[bytes], blob), _CHUNK)
+            while chunk := source.read(_CHUNK):
+                blob.write(chunk)
+                self._written += len(chunk)
+                self._on_bytes(self._written)
             written = blob.descriptor()
             if expected is not None and written.digest != expected.digest:
                 raise ImageError(f"{self._shown}: blob {expected.digest} has other bytes than its digest says")
