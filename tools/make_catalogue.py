@@ -1,8 +1,8 @@
 """Write what is made of the catalogue: `python tools/make_catalogue.py` (`--check` only says what is out of date).
 
 - src/lastcall/timeline/kinds.py: a constant for each kind of record, typed with its facts
-- docs/ending-v1.schema.json, docs/ending-v1.md: the records and the findings
-- docs/rollout-v1.schema.json, docs/rollout-v1.md: causes, kinds of requests and other values that the code names
+- docs/ending-v1.schema.json, of timeline/render/document.py and the catalogue; tables of docs/ending-v1.md
+- docs/rollout-v1.schema.json, of cli/rollout/document.py; in docs/rollout-v1.md the causes
 
 The catalogue is src/lastcall/timeline/catalogue. A unit test fails where a file is not what this writes.
 """
@@ -13,16 +13,17 @@ import re
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(Path(__file__).parent)]
 
 from typed_docs import doc_of, fields, is_shape, object_of, sentence_for  # noqa: E402
 
+from lastcall.cli.rollout import document as rollout  # noqa: E402
 from lastcall.timeline.catalogue.lookup import CATALOGUE  # noqa: E402
+from lastcall.timeline.render import document as ending  # noqa: E402
 from lastcall.traffic.account import CAUSE_IDS  # noqa: E402
-from lastcall.traffic.outcome import Kind  # noqa: E402
 
 RECORDS = "lastcall.timeline.catalogue.records"
 MODULES = (
@@ -40,6 +41,7 @@ MODULES = (
 )
 """In the order of the documents."""
 
+ROLLOUT_TITLE = "What became of the requests of a rollout"
 WIDTH = 120
 
 KINDS_HEAD = '''"""The kinds of records, each typed with the facts that it carries.
@@ -124,33 +126,35 @@ def with_part(text: str, name: str, part: str) -> str:
     return f"{before}{begin}\n{part}\n{end}{after}"
 
 
-def facts_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """The published schema with the facts of each kind. None is required: records of older versions may have less."""
-    record = schema["$defs"]["record"]
+def document_schema(root: Any, title: str, *modules: ModuleType) -> dict[str, Any]:
+    """The schema of a document: every shape that `modules` define is a definition, named as fields are."""
+    (name,) = get_args(get_type_hints(root)["schema"])
+    shapes = {
+        shape: key[0].lower() + key[1:]
+        for module in modules
+        for key, shape in vars(module).items()
+        if is_shape(shape) and shape is not root and not key.startswith("_")
+    }
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": name, "title": title}
+    return head | object_of(root, shapes) | {"$defs": {key: object_of(shape, shapes) for shape, key in shapes.items()}}
+
+
+def ending_schema() -> dict[str, Any]:
+    """`lastcall/ending/v1` with the facts of each kind. None is required: records of older versions may have less."""
+    schema = document_schema(ending.Ending, "How Pods ended", ending)
     known = all_kinds()
-    record["allOf"] = [
+    schema["$defs"]["record"]["allOf"] = [
         {
             "if": {"properties": {"kind": {"const": kind}}},
             "then": {"properties": {"facts": {"$ref": f"#/$defs/facts.{kind}"}}},
         }
         for kind in known
     ]
-    record["properties"]["kind"] = {"type": "string"}
-    definitions = {name: value for name, value in schema["$defs"].items() if not name.startswith("facts.")}
-    definitions |= {f"facts.{kind}": object_of(shape, {}, closed=False) for kind, shape in known.items()}
-    return schema | {"$defs": definitions}
+    schema["$defs"] |= {f"facts.{kind}": object_of(shape, {}, closed=False) for kind, shape in known.items()}
+    return schema
 
 
 # -- lastcall/rollout/v1
-
-
-def rollout_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """The published schema with the values of the code."""
-    lost = schema["$defs"]["lost"]["properties"]
-    lost["cause"] = {"enum": list(CAUSE_IDS)}
-    lost["causeId"] = {"enum": list(CAUSE_IDS.values())}
-    lost["kind"] = {"enum": list(get_args(Kind))}
-    return schema
 
 
 def causes_text() -> str:
@@ -195,16 +199,14 @@ def filled(texts: list[str], indent: str) -> list[str]:
 def files() -> dict[Path, str]:
     """Path → what it should hold."""
     docs = ROOT / "docs"
-    schema = json.loads((docs / "ending-v1.schema.json").read_text())
-    rollout = json.loads((docs / "rollout-v1.schema.json").read_text())
     text = (docs / "ending-v1.md").read_text()
     text = with_part(text, "records", records_text())
     text = with_part(text, "findings", findings_text())
     return {
         ROOT / "src/lastcall/timeline/kinds.py": kinds_module(),
-        docs / "ending-v1.schema.json": pretty(facts_schema(schema)) + "\n",
+        docs / "ending-v1.schema.json": pretty(ending_schema()) + "\n",
         docs / "ending-v1.md": text,
-        docs / "rollout-v1.schema.json": pretty(rollout_schema(rollout)) + "\n",
+        docs / "rollout-v1.schema.json": pretty(document_schema(rollout.Rollout, ROLLOUT_TITLE, rollout)) + "\n",
         docs / "rollout-v1.md": with_part((docs / "rollout-v1.md").read_text(), "causes", causes_text()),
     }
 

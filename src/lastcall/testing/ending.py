@@ -78,7 +78,7 @@ class Ending:
         from lastcall import __version__
         from lastcall.timeline.render.json_v1 import endings_document
 
-        document = endings_document(
+        made = endings_document(
             self.pods,
             kubernetes_version=self.kubernetes_version,
             lastcall_version=__version__,
@@ -86,7 +86,7 @@ class Ending:
             error="",
             not_simulated=None,
         )
-        return document
+        return dict(made)
 
     def assert_graceful(self) -> None:
         """AssertionError with the whole story unless it was graceful, and no request was lost where some were sent."""

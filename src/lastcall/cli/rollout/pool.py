@@ -1,12 +1,15 @@
 """Runs of one manifest as one experiment: what is pooled, what the limits say of it, and the exit status."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
 from lastcall.cli.rollout.result import Result
 from lastcall.traffic.bounds import upper_bound
 from lastcall.traffic.latency import Latencies, Latency, latencies
 from lastcall.traffic.thresholds import Pooled, Thresholds, check, holds
+
+if TYPE_CHECKING:
+    from lastcall.cli.rollout import document
 
 LOSES = 3
 """Exit status when requests were lost, a limit is broken, or a container crashed or was restarted by a probe."""
@@ -40,7 +43,7 @@ def worst(results: Sequence[Result]) -> Result:
     return max(results, key=lambda each: (each.judgement.verdict != "inconclusive", len(each.account.lost)))
 
 
-def pooled_json(found: Pooled, thresholds: Thresholds) -> dict[str, Any]:
+def pooled_json(found: Pooled, thresholds: Thresholds) -> "document.Pooled":
     """Of all runs with the same manifest."""
     return {
         "runs": found.runs,
@@ -58,11 +61,18 @@ def pooled_json(found: Pooled, thresholds: Thresholds) -> dict[str, Any]:
     }
 
 
-def latency_json(found: Latencies) -> dict[str, Mapping[str, dict[str, float]]]:
+def latency_json(found: Latencies) -> "document.Latencies":
     """Seconds, by phase and kind."""
-    return {phase: {kind: _latency(each) for kind, each in kinds.items()} for phase, kinds in found.items()}
+    by_phase = {phase: {kind: _latency(each) for kind, each in kinds.items()} for phase, kinds in found.items()}
+    return cast("document.Latencies", by_phase)
 
 
-def _latency(found: Latency) -> dict[str, float]:
-    figures = {"p50": found.p50, "p95": found.p95, "p99": found.p99, "max": found.most, "p99Least": found.p99_least}
-    return {"count": found.count, **{name: round(value, 6) for name, value in figures.items()}}
+def _latency(found: Latency) -> "document.Latency":
+    return {
+        "count": found.count,
+        "p50": round(found.p50, 6),
+        "p95": round(found.p95, 6),
+        "p99": round(found.p99, 6),
+        "max": round(found.most, 6),
+        "p99Least": round(found.p99_least, 6),
+    }

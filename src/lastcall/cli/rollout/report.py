@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 from rich.text import Text
@@ -23,7 +23,9 @@ from lastcall.traffic.thresholds import Thresholds, check
 if TYPE_CHECKING:
     from rich.console import Console
 
-SCHEMA = "lastcall/rollout/v1"
+    from lastcall.cli.rollout import document
+
+SCHEMA: Literal["lastcall/rollout/v1"] = "lastcall/rollout/v1"
 FROM = {
     "node": "from the node",
     "pod": "from a Pod",
@@ -213,21 +215,23 @@ def yaml_lines(patch: dict[str, Any]) -> list[str]:
     return text.rstrip().splitlines()
 
 
-def as_json(results: Sequence[Result], thresholds: Thresholds | None = None) -> dict[str, Any]:
+def as_json(results: Sequence[Result], thresholds: Thresholds | None = None) -> "document.Rollout":
     """The document; `experiments` has more entries when it was repeated, and when the advice was tried. `pooled` are
     the runs with the manifest as it is, and, where there are any, those with the advice: all of a group together."""
-    document = {"schema": SCHEMA, "lastcall": __version__, "experiments": [_experiment(each) for each in results]}
-    if thresholds is None:  # runs that were not alike
-        return document
-    groups = {
-        name: pooled_json(pool(those), thresholds)
-        for name, advised in (("manifest", False), ("withAdvice", True))
-        if (those := [each for each in results if each.advised is advised])
+    made: document.Rollout = {
+        "schema": SCHEMA,
+        "lastcall": __version__,
+        "experiments": [_experiment(each) for each in results],
     }
-    return {**document, "pooled": groups}
+    if thresholds is None:  # runs that were not alike
+        return made
+    made["pooled"] = {"manifest": pooled_json(pool([each for each in results if not each.advised]), thresholds)}
+    if those := [each for each in results if each.advised]:
+        made["pooled"]["withAdvice"] = pooled_json(pool(those), thresholds)
+    return made
 
 
-def _experiment(result: Result) -> dict[str, Any]:
+def _experiment(result: Result) -> "document.Experiment":
     found = result.account
     return {
         "workload": result.what,
@@ -287,40 +291,39 @@ def _experiment(result: Result) -> dict[str, Any]:
             for f in each.findings
         ],
         "lostRequests": [_lost(each) for each in found.lost],
-        "pods": [
-            {
-                "name": life.name,
-                "ip": life.ip,
-                **{
-                    key: None if at is None else round(at - result.began, 6)
-                    for key, at in (
-                        ("ready", life.ready),
-                        ("deleted", life.deleted),
-                        ("preStop", life.hook),
-                        ("term", life.term),
-                        ("listenerClosed", life.listener_closed),
-                        ("exited", life.exited),
-                        ("unrouted", life.unrouted),
-                    )
-                },
-                "killed": life.killed,
-                "neverAccepted": life.never_accepted,
-                "unread": life.unread,
-            }
-            for life in result.lives
-        ],
+        "pods": [_pod(life, result.began) for life in result.lives],
     }
 
 
-def _balance(balance: Balance) -> dict[str, Any]:
+def _pod(life: PodLife, began: float) -> "document.Pod":
+    def after(at: float | None) -> float | None:
+        return None if at is None else round(at - began, 6)
+
+    return {
+        "name": life.name,
+        "ip": life.ip,
+        "ready": after(life.ready),
+        "deleted": after(life.deleted),
+        "preStop": after(life.hook),
+        "term": after(life.term),
+        "listenerClosed": after(life.listener_closed),
+        "exited": after(life.exited),
+        "unrouted": after(life.unrouted),
+        "killed": life.killed,
+        "neverAccepted": life.never_accepted,
+        "unread": life.unread,
+    }
+
+
+def _balance(balance: Balance) -> "document.Balance":
     return {"kind": balance.kind, "connections": balance.connections, "requests": dict(balance.requests)}
 
 
-def _note(note: Note) -> dict[str, str]:
+def _note(note: Note) -> "document.Note":
     return {"id": note.id, "what": note.what, "text": note.text}
 
 
-def _during(result: Result) -> dict[str, int]:
+def _during(result: Result) -> "document.Counted":
     """Of the requests that were planned between the begin of the disruption and the last change of rules."""
     span = result.span
     during = [each for each in result.outcomes if span.began <= each.planned <= span.over]
@@ -339,7 +342,7 @@ def _lateness(result: Result) -> dict[str, float]:
     return {"p99": round(p99, 6), "most": round(late[-1], 6), "heldUp": round(held_up, 6)}
 
 
-def _lost(lost: LostRequest) -> dict[str, Any]:
+def _lost(lost: LostRequest) -> "document.Lost":
     outcome = lost.outcome
     return {
         "id": outcome.id,

@@ -5,7 +5,6 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -124,7 +123,9 @@ def document(
             lastcall_version=__version__,
             exit_status=status,
             error=error,
-            not_simulated=None if notes is None else [asdict(each) for each in notes],
+            not_simulated=None
+            if notes is None
+            else [{"id": each.id, "what": each.what, "text": each.text} for each in notes],
         )
         return json_text(made)
     if output == "html":

@@ -3,17 +3,18 @@
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Literal, overload
 
 from lastcall.timeline.node_facts import FirstReaction, Listener, ProcessesLeft, Sockets
 from lastcall.timeline.record import Record
 from lastcall.timeline.story import Budget, ContainerEnding, DecidedBy, Ending, Entry, FailedProbe, PreStop
 from lastcall.timeline.verdict import is_ongoing
 
-SCHEMA = "lastcall/ending/v1"
-RECORD_SCHEMA = "lastcall/record/v1"
+if TYPE_CHECKING:
+    from lastcall.timeline.render import document
 
-Json = dict[str, Any]
+SCHEMA: Literal["lastcall/ending/v1"] = "lastcall/ending/v1"
+RECORD_SCHEMA = "lastcall/record/v1"
 
 
 def endings_document(
@@ -23,22 +24,25 @@ def endings_document(
     lastcall_version: str,
     exit_status: int,
     error: str = "",
-    not_simulated: Sequence[Json] | None = None,
-) -> Json:
+    not_simulated: "Sequence[document.NotSimulated] | None" = None,
+) -> "document.Ending":
     """The whole document. `error` is the world's error that cut the story short, "" when there was none.
     `not_simulated` are objects of the manifests that nobody acts on; None where no manifests were run."""
-    return {
+    made: document.Ending = {
         "schema": SCHEMA,
         "lastcallVersion": lastcall_version,
         "kubernetesVersion": kubernetes_version,
         "exitStatus": exit_status,
         "error": error or None,
-        **({} if not_simulated is None else {"notSimulated": list(not_simulated)}),
+        "notSimulated": list(not_simulated or ()),
         "pods": [ending_document(ending) for ending in endings],
     }
+    if not_simulated is None:
+        del made["notSimulated"]
+    return made
 
 
-def ending_document(ending: Ending) -> Json:
+def ending_document(ending: Ending) -> "document.Pod":
     """One Pod."""
     return {
         "namespace": ending.pod.namespace,
@@ -98,7 +102,7 @@ def ending_document(ending: Ending) -> Json:
     }
 
 
-def _decided_by(decided: DecidedBy | None) -> Json | None:
+def _decided_by(decided: DecidedBy | None) -> "document.DecidedBy | None":
     if decided is None:
         return None
     return {
@@ -119,7 +123,7 @@ def record_line(record: Record) -> str:
     return json.dumps({"schema": RECORD_SCHEMA, "podUid": record.pod_uid, **fields}, ensure_ascii=False) + "\n"
 
 
-def _record(entry: Entry) -> Json:
+def _record(entry: Entry) -> "document.Record":
     record = entry.record
     return {
         "id": record.id,
@@ -135,7 +139,7 @@ def _record(entry: Entry) -> Json:
     }
 
 
-def _container(container: ContainerEnding) -> Json:
+def _container(container: ContainerEnding) -> "document.Container":
     return {
         "name": container.name,
         "kind": container.kind,
@@ -163,15 +167,15 @@ def _container(container: ContainerEnding) -> Json:
     }
 
 
-def _failed_probe(probe: FailedProbe | None) -> Json | None:
+def _failed_probe(probe: FailedProbe | None) -> "document.FailedProbe | None":
     return {"output": probe.output, "succeededBefore": probe.succeeded_before} if probe else None
 
 
-def _first_reaction(reaction: FirstReaction | None) -> Json | None:
+def _first_reaction(reaction: FirstReaction | None) -> "document.FirstReaction | None":
     return {"what": reaction.what, "seconds": _seconds(reaction.seconds)} if reaction else None
 
 
-def _processes_left(left: ProcessesLeft | None) -> Json | None:
+def _processes_left(left: ProcessesLeft | None) -> "document.ProcessesLeft | None":
     if left is None:
         return None
     return {
@@ -186,7 +190,7 @@ def _processes_left(left: ProcessesLeft | None) -> Json | None:
     }
 
 
-def _sockets(sockets: Sockets | None) -> Json | None:
+def _sockets(sockets: Sockets | None) -> "document.Sockets | None":
     if sockets is None:
         return None
     end = sockets.at_exit
@@ -214,11 +218,11 @@ def _sockets(sockets: Sockets | None) -> Json | None:
     }
 
 
-def _listener(listener: Listener) -> Json:
+def _listener(listener: Listener) -> "document.Listener":
     return {"address": listener.address, "port": listener.port, "backlog": listener.backlog}
 
 
-def _pre_stop(hook: PreStop | None) -> Json | None:
+def _pre_stop(hook: PreStop | None) -> "document.PreStop | None":
     if hook is None:
         return None
     return {
@@ -231,7 +235,7 @@ def _pre_stop(hook: PreStop | None) -> Json | None:
     }
 
 
-def _budget(budget: Budget | None) -> Json | None:
+def _budget(budget: Budget | None) -> "document.Budget | None":
     if budget is None:
         return None
     return {
@@ -245,6 +249,12 @@ def _budget(budget: Budget | None) -> Json | None:
     }
 
 
+@overload
+def _seconds(value: float) -> float: ...
+@overload
+def _seconds(value: None) -> None: ...
+@overload
+def _seconds(value: float | None) -> float | None: ...
 def _seconds(value: float | None) -> float | None:
     """Microseconds are the last digit."""
     return None if value is None else round(value, 6)
