@@ -157,7 +157,7 @@ def test_a_load_balancer_outside_is_told_late_and_the_story_names_the_pods_it_st
         (("--service", "other"), "--service other: the Services that select its Pods are naive"),
         (("--find-safe", "--apply-advice"), "--find-safe and --apply-advice exclude one another"),
         (("--find-safe", "--confirm", "0"), "0 is too few: give a whole number of runs from 1 to 100"),
-        (("--output-file", "/tmp/story.trace.json"), "the formats of rollout are .html, .json and .txt"),
+        (("--output-file", "/tmp/story.trace.json"), "the formats of rollout are .html, .json, .xml (JUnit) and .txt"),
         (("--find-safe", "--output", "html"), "--find-safe writes text or json, to stdout"),
         (("--port", "9"), "--port 9: the TCP ports of Service naive are 80"),
     ],
