@@ -64,6 +64,9 @@ class PodLife:
     mounted: bool = False
     final_delete: bool = False
     terminal_phase: str = ""
+    was_to_restart: bool = False
+    """A container was shown as waiting for its restart: in a Pod that the node ended it counts as failed, and a DELETE
+    that comes meanwhile shows how it did end (kuberuntime ShouldContainerBeRestarted looks at deletionTimestamp)."""
     grace_of_kubelet: int | None = None
     dgps: int | None = None
     instances: list[Instance] = field(default_factory=list)
@@ -362,11 +365,12 @@ class NodeInvariants:
             self._need(dgps is not None and dgps <= pod.dgps, f"grace grew from {pod.dgps} to {dgps} s {where}")
         pod.dgps = dgps
         phase = status.get("phase", "")
-        if pod.terminal_phase:
+        containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+        if pod.terminal_phase and not (pod.was_to_restart and phase == "Succeeded"):
             self._need(phase == pod.terminal_phase, f"{pod.terminal_phase} became {phase} {where}")
         if phase in TERMINAL:
             pod.terminal_phase = phase
-        containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+        pod.was_to_restart = any("waiting" in (each.get("state") or {}) for each in containers)
         if not containers:
             pod.restarts.clear()  # a Pod that a restarted kubelet rejects loses them (kubelet.go:rejectPod)
         for each in containers:
