@@ -8,6 +8,7 @@ import functools
 import os
 import signal
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import ordinary_user
@@ -96,7 +97,11 @@ def kill(user: str, stage: str, target: str) -> Result:
     with Lastcall(arguments, manifests=[victim_pod()], user=user) as command:
         tree = command.tree()
         go_on = reach(stage, command, tree)
-        os.kill(target_pid(stage, target, tree), signal.SIGKILL)
+        pid = target_pid(stage, target, tree)
+        os.kill(pid, signal.SIGKILL)
+        if stage == "teardown" and target in CLUSTER and target != "init":
+            # What is stopped goes on only when init knows of the death: it could bring the Pod to its end before.
+            eventually(lambda: not Path(f"/proc/{pid}").exists(), f"{target} is reaped")
         go_on()
         return command.finish(60)
 
