@@ -84,7 +84,7 @@ class Front:
         self.directory.close()
 
     def end(self) -> None:
-        if self._thread.is_alive():
+        with suppress(RuntimeError):  # it was asked to stop, and its loop is closed already
             self._loop.call_soon_threadsafe(self.answers.stopped.set)
         self._thread.join(60)
         assert not self._thread.is_alive()
