@@ -3,7 +3,13 @@
 import os
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
+import pytest
+
+from lastcall.cri.sandbox.shim.containers import Container
+from lastcall.cri.sandbox.shim.loop import Loop
 from lastcall.cri.sandbox.shim.past import read_journals
 from lastcall.cri.sandbox.shim.procfs import start_time
 
@@ -36,3 +42,45 @@ def test_a_number_that_belongs_to_somebody_else_by_now_is_not_taken_for_the_proc
         assert (same.lives(), other.lives()) == (True, False)
         process.kill()
     assert not same.lives()
+
+
+class _KilledAtItsGroups:
+    """Control groups whose making is the last that a shim does: `error` is raised in the middle of it."""
+
+    mode = "none"
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+        self.made: list[str] = []
+
+    def create_container(self, path: str, resources: dict[str, Any]) -> None:
+        self.made.append(path)
+        raise self._error
+
+    def remove_container(self, path: str) -> bool:
+        self.made.remove(path)
+        return True
+
+
+def _start_with(cgroups: Any, directory: Path) -> None:
+    spec = {"id": "c1", "pid": "CONTAINER", "podUid": "u", "name": "app", "logPath": "", "stdin": False, "tty": False}
+    context: Any = SimpleNamespace(
+        directory=str(directory), cgroups=cgroups, maps=([(0, 65536)], [(0, 65536)]), loop=Loop()
+    )
+    sandbox: Any = SimpleNamespace(id="s", users=None, shm="", namespaces={})
+    Container(context, spec, sandbox, listener=cast(Any, None)).start(-1)
+
+
+def test_a_container_whose_shim_dies_while_its_groups_are_made_has_a_journal(tmp_path: Path) -> None:
+    """The next shim takes away the groups of the containers that journals name, and knows of no others."""
+    cgroups = _KilledAtItsGroups(SystemExit())
+    with pytest.raises(SystemExit):
+        _start_with(cgroups, tmp_path)
+    assert cgroups.made == [journal.container_id for journal in read_journals(str(tmp_path))] == ["c1"]
+
+
+def test_a_container_whose_groups_cannot_be_made_leaves_no_journal(tmp_path: Path) -> None:
+    cgroups = _KilledAtItsGroups(OSError(28, "No space left on device"))
+    with pytest.raises(OSError, match="No space"):
+        _start_with(cgroups, tmp_path)
+    assert cgroups.made == [] and os.listdir(tmp_path) == []

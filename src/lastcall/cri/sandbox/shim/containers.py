@@ -13,7 +13,7 @@ from lastcall.cri.sandbox.shim.limits import Limits, MachineKills
 from lastcall.cri.sandbox.shim.logs import LINES_PER_SECOND, LogFile, Stream
 from lastcall.cri.sandbox.shim.loop import Loop, Timer
 from lastcall.cri.sandbox.shim.namespaces import Own, Sandbox
-from lastcall.cri.sandbox.shim.process import Exit, Output, Process, Stdio, launch
+from lastcall.cri.sandbox.shim.process import Exit, Journal, Output, Process, Stdio, launch
 from lastcall.cri.sandbox.shim.single_id import filters
 from lastcall.cri.sandbox.shim.single_id.supervisor import Supervisor
 from lastcall.cri.sandbox.shim.streams.taps import Taps
@@ -149,16 +149,17 @@ class Container:
             child.run_container({**spec, **groups, **more}, status, stdio, self.sandbox.namespaces, self.maps)
 
         filters.prepare(spec, self.maps[0])
-        self.limits.start()
-        entrance = self.limits.entrance()
-        self._log = LogFile(spec["logPath"], spec.get("logMax", 0))
-        self._log.on_full = lambda: self._listener.log_full(self)
-        self._log.on_hold = self._hold
+        # Before its groups: the next shim takes away the groups of every container that has a journal.
+        journal = Journal(context.directory, self.id, {**self.about, "sandboxId": self.sandbox.id})
         try:
+            self.limits.start()
+            entrance = self.limits.entrance()
+            self._log = LogFile(spec["logPath"], spec.get("logMax", 0))
+            self._log.on_full = lambda: self._listener.log_full(self)
+            self._log.on_hold = self._hold
             launched = launch(
                 context.loop,
-                (context.directory, self.id),
-                {**self.about, "sandboxId": self.sandbox.id},
+                journal,
                 lambda: clone_into(pid_target, flags, context.own, entrance.directory),
                 in_child,
                 stdin=spec["stdin"] and not spec["tty"],
@@ -166,6 +167,7 @@ class Container:
         except OSError:
             self._log.close()
             self.limits.remove()
+            journal.remove()
             raise
         self.process = launched.process
         self.process.on_started = self._started

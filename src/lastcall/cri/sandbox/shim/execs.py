@@ -9,7 +9,7 @@ import time
 
 from lastcall.cri.sandbox.shim import child, procfs
 from lastcall.cri.sandbox.shim.containers import KILL_ROUNDS, Container, Context, clone_into
-from lastcall.cri.sandbox.shim.process import Exit, Launched, Output, Process, Stdio, launch
+from lastcall.cri.sandbox.shim.process import Exit, Journal, Launched, Output, Process, Stdio, launch
 from lastcall.timeline import kinds
 from lastcall.world import linux
 
@@ -63,10 +63,9 @@ class Exec:
         def in_child(status: socket.socket, stdio: Stdio) -> NoReturn:
             child.run_exec(spec, status, stdio, init, container.maps)
 
-        path, stdin = (context.directory, f"exec-{self.id}"), self.stdin and not self.tty
-        launched = launch(
-            context.loop, path, container.about, lambda: self._clone(init, entrance.directory), in_child, stdin=stdin
-        )
+        journal = Journal(context.directory, f"exec-{self.id}", container.about)
+        stdin = self.stdin and not self.tty
+        launched = launch(context.loop, journal, lambda: self._clone(init, entrance.directory), in_child, stdin=stdin)
         self._process = launched.process
         self._process.on_started = self._started
         self._process.on_listener = container.supervise

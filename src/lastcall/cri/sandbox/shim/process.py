@@ -231,18 +231,16 @@ class Launched:
 
 def launch(
     loop: Loop,
-    journal_path: tuple[str, str],
-    about: dict[str, str],
+    journal: Journal,
     clone: Callable[[], tuple[int, int]],
     in_child: Callable[[socket.socket, Stdio], NoReturn],
     *,
     stdin: bool = False,
 ) -> Launched:
-    """Clone a child that is on record, with `about` who it is. Raises OSError; nothing stays behind then.
+    """Clone a child that is on record in `journal`. Raises OSError; nothing stays behind then, the journal neither.
 
     `clone` answers (pid, pidfd), pid 0 in the child, which then is `in_child`'s and never comes back.
     """
-    journal = Journal(*journal_path, about)
     fds: list[int] = []
     pid = pidfd = -1
     try:
