@@ -13,7 +13,6 @@ from lastcall.api.meta import Object
 from lastcall.api.quantity import canonical, canonical_in_list
 from lastcall.api.resources import Resource
 from lastcall.api.schema.checks import (
-    NULL_WHEN_EMPTY,
     TIMES,
     DecodeError,
     check_fields,
@@ -57,9 +56,9 @@ class _Member:
 
     __slots__ = ("field", "how", "limit", "omits", "ref")
 
-    def __init__(self, owner: Struct, name: str, field: Field) -> None:
+    def __init__(self, field: Field) -> None:
         self.field = field
-        self.omits = omits_empty(owner, name, field)
+        self.omits = omits_empty(field)
         self.ref = field.ref
         self.limit = _INT32 if field.format == "int32" else _INT64
         self.how: str = field.shape
@@ -83,8 +82,8 @@ class _Plan:
     __slots__ = ("members", "nulls")
 
     def __init__(self, of: Struct) -> None:
-        self.members = {name: _Member(of, name, field) for name, field in of.fields.items()}
-        self.nulls = NULL_WHEN_EMPTY.get(of.name, ())
+        self.members = {name: _Member(field) for name, field in of.fields.items()}
+        self.nulls = of.nulls
 
 
 @cache

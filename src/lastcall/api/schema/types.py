@@ -3,8 +3,9 @@
 The data is `schema.json` (made by tools/make_schema.py) and is read at the first question. In the file a field has the
 keys `t` type, `f` format, `r` reference to a type, `i` items of a list, `m` values of a map, `e` enum, `d` default,
 `lt` listType, `lk` listMapKeys, `mt` mapType, `mk` merge key, `ps` patchStrategy, `z` 1 for a struct that is not a
-pointer in Go and therefore always there; a type has `f` fields, `req`
-required, `u` unions, or `t` and `fmt` when it is not an object. `prefixes` has what the short type names lack.
+pointer in Go and therefore always there, `o` 1 for a value that Go leaves out when it is zero or empty; a type has `f`
+fields, `req` required, `n` fields that Go writes as null when there is nothing in them, `u` unions, or `t` and `fmt`
+when it is not an object. `prefixes` has what the short type names lack. `o` and `n` are of tools/make_go_fields.py.
 """
 
 from collections.abc import Mapping
@@ -26,8 +27,8 @@ class Field:
     """One field, or the items of a list or map."""
 
     __slots__ = (
-        "always", "atomic", "default", "enum", "format", "item", "list_keys", "list_type", "merge_key", "ref", "shape",
-        "strategy",
+        "always", "atomic", "default", "enum", "format", "item", "list_keys", "list_type", "merge_key", "omitted",
+        "ref", "shape", "strategy",
     )  # fmt: skip
 
     def __init__(self, facts: dict[str, Any], types: dict[str, Any]) -> None:
@@ -43,6 +44,8 @@ class Field:
         """The schema's own default, None without one; most defaults are rules (`api/defaults/kinds.py`)."""
         self.always = "z" in facts
         """Whether the struct is there even when nobody wrote it."""
+        self.omitted = "o" in facts
+        """Whether a zero value (0, "", false, an empty list or map) is not encoded."""
         self.atomic = facts.get("mt") == "atomic" or types.get(self.ref, {}).get("mt") == "atomic"
         """Whether a map or struct is one value for field managers; lists say it with `list_type`."""
         self.strategy: frozenset[str] = frozenset(facts["ps"].split(",")) if "ps" in facts else frozenset()
@@ -67,11 +70,13 @@ class Field:
 class Struct:
     """An object type. `name` is like `core.v1.Container`; fields are looked up with `fields.get(name)`."""
 
-    __slots__ = ("fields", "name", "required")
+    __slots__ = ("fields", "name", "nulls", "required")
 
     def __init__(self, name: str, facts: dict[str, Any], types: dict[str, Any]) -> None:
         self.name = name
         self.required = frozenset(facts.get("req") or ())
+        self.nulls: tuple[str, ...] = tuple(facts.get("n") or ())
+        """Fields that are encoded as null when there is nothing in them."""
         self.fields = {key: Field(value, types) for key, value in facts["f"].items()}
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.resources import Resource
-from lastcall.api.schema.checks import NULL_WHEN_EMPTY
 from lastcall.api.schema.types import Struct, struct, struct_for
 from lastcall.apiserver.fieldmanager.custom_types import custom_type
 from lastcall.apiserver.fieldmanager.types import Type
@@ -43,9 +42,4 @@ def _empty(type_: Type, of: Struct) -> dict[str, Any]:
             zero[name] = field.default
         elif name in of.required and field.shape in ("list", "map"):
             zero[name] = None
-    nulls = NULL_WHEN_EMPTY.get(of.name, ()) + _NULL_TIMES.get(of.name, ())
-    return zero | dict.fromkeys(nulls)
-
-
-_NULL_TIMES = {"core.v1.Event": ("firstTimestamp", "lastTimestamp")}
-"""Times without a pointer: null when nobody wrote them."""
+    return zero | dict.fromkeys(of.nulls)
