@@ -253,7 +253,7 @@ def _prune_struct(struct: Struct, value: Object) -> None:
                 value[key] = text
             else:
                 gone.append(key)
-        elif item:
+        elif item or field.shape == "struct":
             prune_value(field, item)
     for key in gone:
         del value[key]

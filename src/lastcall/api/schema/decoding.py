@@ -109,7 +109,7 @@ def _decode(plan: _Plan, value: Object) -> bool:
             if type(item) is not str:
                 return False
         elif how == "struct":
-            if type(item) is not dict or (item and not _decode(_plan(member.ref), item)):
+            if type(item) is not dict or not _decode(_plan(member.ref), item):
                 return False
         elif how == "boolean":
             if item is not True and item is not False:
