@@ -1,11 +1,14 @@
 """Add to src/lastcall/api/schema/schema.json what only the Go types say: which fields are left out when they are zero,
-and which are null then. `python tools/make_go_fields.py API APIMACHINERY APIEXTENSIONS AGGREGATOR [TAG]`.
+which are null then, and which are always written.
+
+`python tools/make_go_fields.py API APIMACHINERY APIEXTENSIONS AGGREGATOR [TAG]`
 
 The arguments are git directories of the four repositories of Kubernetes that define types (k8s.io/api and so on). Facts
 only: for each field its kind (pointer, list, map, struct, plain value) and whether its tag has omitempty. From them:
 
 - `o` on a field: a plain value without a pointer, or a list or map, that is not encoded when it is zero or empty
 - `n` on a type: lists and maps without omitempty, and times without a pointer: null when there is nothing in them
+- `a` on a type: plain values without omitempty and structs that are not pointers: written although nobody set them
 """
 
 import json
@@ -49,6 +52,7 @@ class Types:
 
     def __init__(self) -> None:
         self.structs: dict[str, dict[str, tuple[str, bool, bool]]] = {}
+        self._inline: dict[str, str] = {}
         self._named: dict[str, str] = {}
 
     def read(self, prefix: str, text: str) -> None:
@@ -56,12 +60,19 @@ class Types:
             fields = {}
             for _, type_, tag in _FIELD.findall(body):
                 key, *options = tag.split(",")
+                if not key and type_.endswith("Common"):  # TypeMeta is the same in all
+                    self._inline[f"{prefix}.{name}"] = f"{prefix}.{type_}"
                 if key and key != "-":
                     zero = "omitzero" in options
                     fields[key] = (type_, zero or "omitempty" in options, zero)
             self.structs[f"{prefix}.{name}"] = fields
         for name, type_ in _NAMED.findall(text):
             self._named[f"{prefix}.{name}"] = type_
+
+    def fields(self, name: str) -> dict[str, tuple[str, bool, bool]] | None:
+        """Of a struct and of the one inside it: field → (type, whether it has omitempty or omitzero, omitzero)."""
+        own = self.structs.get(name)
+        return own if own is None or name not in self._inline else {**self.structs[self._inline[name]], **own}
 
     def kind(self, prefix: str, type_: str) -> str:
         """pointer, list, map, time, plain or struct."""
@@ -91,11 +102,11 @@ def main(repositories: list[str], tag: str) -> None:
     for name, facts in schema["types"].items():
         if "f" not in facts:
             continue
-        struct = types.structs.get(name)
+        struct = types.fields(name)
         if struct is None:
             unknown.append(name)
             continue
-        prefix, nulls = name.rpartition(".")[0], []
+        prefix, nulls, always = name.rpartition(".")[0], [], []
         for key, field in facts["f"].items():
             field.pop("o", None)
             type_, omitted, zero = struct.get(key, ("", False, False))
@@ -104,9 +115,12 @@ def main(repositories: list[str], tag: str) -> None:
                 field["o"] = 1
             if (kind == "time" and not zero) or (kind in ("list", "map") and not omitted):
                 nulls.append(key)
-        facts.pop("n", None)
-        if nulls:
-            facts["n"] = nulls
+            if (kind == "struct" and not zero) or (kind == "plain" and not omitted):
+                always.append(key)
+        for key, names in (("n", nulls), ("a", always)):
+            facts.pop(key, None)
+            if names:
+                facts[key] = names
     TARGET.write_text(json.dumps(schema, separators=(",", ":"), sort_keys=True) + "\n")
     sys.stdout.write(f"{len(types.structs)} structs; not found: {unknown}\n")
 

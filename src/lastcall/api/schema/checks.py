@@ -14,7 +14,7 @@ from lastcall.api.field import go_quote
 from lastcall.api.meta import Object
 from lastcall.api.quantity import FORMAT_ERROR, QuantityError, canonical, canonical_in_list, parse_quantity
 from lastcall.api.resources import SERVED, Resource
-from lastcall.api.schema.types import Field, Struct, known_types, struct_for, struct_of
+from lastcall.api.schema.types import Field, Struct, empty, known_types, struct_for, struct_of
 from lastcall.api.text.times import TimeError, canonical_time
 
 MAX_PROBLEMS = 100
@@ -260,6 +260,9 @@ def _prune_struct(struct: Struct, value: Object) -> None:
     for key in struct.nulls:
         if not value.get(key):
             value[key] = None
+    if any(key not in value for key in struct.always):
+        for key, zero in empty(struct).items():
+            value.setdefault(key, zero)
 
 
 def omits_empty(field: Field) -> bool:
@@ -279,9 +282,9 @@ def prune_value(field: Field, value: Any) -> None:
         if field.item.shape in ("struct", "list", "map"):
             for index, item in enumerate(value):
                 if item is None:
-                    value[index] = {} if field.item.shape != "list" else []
-                else:
-                    prune_value(field.item, item)
+                    value[index] = [] if field.item.shape == "list" else {}
+                if field.item.shape != "list" or item:
+                    prune_value(field.item, value[index])
         elif field.item.shape != "any":
             zero = _ZEROS.get(field.item.shape, "")
             value[:] = [zero if item is None else item for item in value]

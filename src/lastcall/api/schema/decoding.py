@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from lastcall.api.meta import Object
+from lastcall.api.meta import Object, copy_object
 from lastcall.api.quantity import canonical, canonical_in_list
 from lastcall.api.resources import Resource
 from lastcall.api.schema.checks import (
@@ -22,7 +22,7 @@ from lastcall.api.schema.checks import (
     prune,
     prune_value,
 )
-from lastcall.api.schema.types import Field, Struct, struct, struct_for
+from lastcall.api.schema.types import Field, Struct, empty, struct, struct_for
 from lastcall.api.text.times import TimeError, canonical_time
 
 _INT32, _INT64 = 2**31, 2**63
@@ -77,13 +77,15 @@ class _Member:
 
 
 class _Plan:
-    """A struct: its members, and what its encoder writes as null."""
+    """A struct: its members, what its encoder writes as null, and what it always writes, with the zero value."""
 
-    __slots__ = ("members", "nulls")
+    __slots__ = ("always", "members", "nulls")
 
     def __init__(self, of: Struct) -> None:
         self.members = {name: _Member(field) for name, field in of.fields.items()}
         self.nulls = of.nulls
+        zeros = empty(of)
+        self.always = tuple((name, zeros[name]) for name in of.always)
 
 
 @cache
@@ -157,6 +159,9 @@ def _decode(plan: _Plan, value: Object) -> bool:
     for key in plan.nulls:
         if not value.get(key):
             value[key] = None
+    for key, zero in plan.always:
+        if key not in value:
+            value[key] = copy_object(zero) if type(zero) is dict else zero
     return True
 
 
@@ -180,7 +185,7 @@ def _copied(plan: _Plan, value: Object) -> Object | None:
         elif how == "struct":
             if type(item) is not dict:
                 return None
-            if (inner := _copied(_plan(member.ref), item) if item else {}) is None:
+            if (inner := _copied(_plan(member.ref), item)) is None:
                 return None
             new[key] = inner
         elif how == "boolean":
@@ -214,6 +219,9 @@ def _copied(plan: _Plan, value: Object) -> Object | None:
     for key in plan.nulls:
         if not new.get(key):
             new[key] = None
+    for key, zero in plan.always:
+        if key not in new:
+            new[key] = copy_object(zero) if type(zero) is dict else zero
     return new
 
 
