@@ -115,7 +115,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     It uses private names of asyncio because time is exact with them. With public ones (a selector whose `select` moves
     the time, timers rounded to a grid) asyncio's resolution of 1 ns runs timers too early, and a scenario of
     `tests/scenarios/whole/test_whole_manager_killed.py` never ended: forty informers asked again at one moment of the
-    virtual time. Speed is no reason: see bench/RESULTS.md, "a virtual loop with asyncio's public names".
+    virtual time. Speed would not need them: bench/RESULTS.md, "a virtual loop with asyncio's public names".
     """
 
     def __init__(self) -> None:
