@@ -83,6 +83,7 @@ async def running_server(
     kubelet_streams: KubeletStreams | None = None,
     ca: ClusterCA | None = None,
     hosts: tuple[str, ...] = (),
+    dial: Any = None,
 ) -> AsyncIterator[RunningServer]:
     """An API server that answers HTTPS on a free loopback port while the block runs."""
     world = World()
@@ -102,6 +103,7 @@ async def running_server(
         ),
         kubelet_logs=kubelet_logs,
         kubelet_streams=kubelet_streams,
+        dial=dial,
     )
     await server.bootstrap()
     sock = socket.create_server(("127.0.0.1", 0))

@@ -61,12 +61,12 @@ class PartialResource(Resource):
 
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False, "namespace", ("ns",), (), ("status", "finalize"))
-NODES = Resource("", "v1", "nodes", "Node", False, "node", ("no",), (), ("status",))
+NODES = Resource("", "v1", "nodes", "Node", False, "node", ("no",), (), ("status", "proxy"))
 PODS = Resource(
     "", "v1", "pods", "Pod", True, "pod", ("po",), ("all",),
-    ("status", "log", "binding", "eviction", "ephemeralcontainers", "exec", "attach", "portforward"),
+    ("status", "log", "binding", "eviction", "ephemeralcontainers", "exec", "attach", "portforward", "proxy"),
 )  # fmt: skip
-SERVICES = Resource("", "v1", "services", "Service", True, "service", ("svc",), ("all",), ("status",))
+SERVICES = Resource("", "v1", "services", "Service", True, "service", ("svc",), ("all",), ("status", "proxy"))
 EVENTS = Resource("", "v1", "events", "Event", True, "event", ("ev",))
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap", True, "configmap", ("cm",))
 SECRETS = Resource("", "v1", "secrets", "Secret", True, "secret")

@@ -53,6 +53,12 @@ _SUBRESOURCES = {
         ("pods", name): _Subresource(("create", "get"), ("", "v1", f"Pod{kind}Options"))
         for name, kind in (("exec", "Exec"), ("attach", "Attach"), ("portforward", "PortForward"))
     },
+    **{
+        (plural, "proxy"): _Subresource(
+            ("create", "delete", "get", "patch", "update"), ("", "v1", f"{kind}ProxyOptions")
+        )
+        for plural, kind in (("pods", "Pod"), ("services", "Service"), ("nodes", "Node"))
+    },
     ("pods", "binding"): _Subresource(("create",), ("", "v1", "Binding")),
     ("pods", "eviction"): _Subresource(("create",), ("policy", "v1", "Eviction")),
     ("namespaces", "finalize"): _Subresource(("update",)),
@@ -242,7 +248,7 @@ def _aggregated_entry(resource: Resource) -> Object:
 def _with_etag(document: Object) -> tuple[bytes, str]:
     """(body, ETag): the ETag is the upper-case hex SHA-512 of the JSON, in quotes."""
     body = orjson.dumps(document)
-    return body + b"\n", f'"{hashlib.sha512(body).hexdigest().upper()}"'
+    return body, f'"{hashlib.sha512(body).hexdigest().upper()}"'
 
 
 def version_info(minor_version: str) -> Object:

@@ -9,7 +9,7 @@ Sources: apiserver pkg/endpoints/handlers/{get,create,update,patch,delete,watch}
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
@@ -48,7 +48,6 @@ from lastcall.apiserver.subresources.eviction import EVICTIONS
 from lastcall.apiserver.wire.bodies import Turns, decode_object, decode_optional, decode_patch
 from lastcall.apiserver.wire.context import FieldValidation, RequestContext
 from lastcall.apiserver.wire.negotiation import (
-    INDENTED,
     JSON,
     PLAIN,
     PROTOBUF,
@@ -66,6 +65,10 @@ from lastcall.streaming.hosts import Hosts
 from lastcall.world import walls
 from lastcall.world.aiohttp_inside import server as web
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.apiserver.proxying.handler import Proxying
+    from lastcall.apiserver.proxying.upstream import Dial
 
 MAX_BODY_BYTES = 3 << 20
 """MaxRequestBodyBytes."""
@@ -99,6 +102,7 @@ class HTTPFace:
         catalog: Catalog,
         issuer: TokenIssuer,
         hosts: Hosts,
+        dial: "Dial | None" = None,
     ) -> None:
         self._world = world
         self._turns = Turns(world.clock)
@@ -107,7 +111,14 @@ class HTTPFace:
         self._catalog = catalog
         self._issuer = issuer
         self._hosts = hosts
+        self._dial = dial
+        self._proxying: Proxying | None = None
         self._impersonator = Impersonator(operations.authorizer.check)
+
+    async def close(self) -> None:
+        """Requests have ended."""
+        if self._proxying is not None:
+            await self._proxying.close()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if (refused := self._hosts.refusal(request)) is not None:
@@ -166,7 +177,11 @@ class HTTPFace:
 
     def _resource(self, info: RequestInfo) -> Resource | None:
         resource = self._catalog.resource(info.group, info.version, info.resource)
-        if resource is None or info.parts or (info.subresource and info.subresource not in resource.subresources):
+        if (
+            resource is None
+            or (info.parts and info.subresource != "proxy")
+            or (info.subresource and info.subresource not in resource.subresources)
+        ):
             return None
         if info.namespace and not resource.namespaced and resource.plural != "namespaces":
             return None
@@ -180,6 +195,8 @@ class HTTPFace:
     def _verbs(
         self, request: web.BaseRequest, info: RequestInfo
     ) -> Callable[[web.BaseRequest, RequestInfo, Resource, UserInfo], Awaitable[web.StreamResponse]]:
+        if info.subresource == "proxy":
+            return self._proxy
         if info.verb == "watch":
             return self._watch
         if info.subresource == "log" and request.method == "GET":
@@ -216,7 +233,7 @@ class HTTPFace:
         if path == "/openid/v1/jwks":
             return web.Response(body=orjson.dumps(self._issuer.jwks()), content_type="application/jwk-set+json")
         if path == "/.well-known/openid-configuration":
-            return web.Response(body=orjson.dumps(self._issuer.configuration(request.host)), content_type=JSON)
+            return self._bytes(request, orjson.dumps(self._issuer.configuration(request.host)), PLAIN)
         document = self._catalog.discovery.documents.get(path)
         if document is None:
             if info.path.startswith(("/api/", "/apis/")) and len(path.split("/")) > 2 and path.startswith("/api/"):
@@ -228,8 +245,6 @@ class HTTPFace:
         if request.method != "GET":
             raise method_not_allowed()
         media_type = negotiate(accept, list_=False, table=False)
-        if path == "/version":
-            media_type = INDENTED
         return self._bytes(request, document, self._pretty(request, media_type))
 
     def _aggregated(self, request: web.BaseRequest, path: str, accept: str) -> web.Response:
@@ -431,6 +446,20 @@ class HTTPFace:
         )
         return await proxy(request, kubelets, node, location)
 
+    async def _proxy(
+        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
+    ) -> web.StreamResponse:
+        if resource.namespaced and not info.namespace:
+            raise resource_not_found()
+        if self._proxying is None:
+            # late: few ask for it
+            from lastcall.apiserver.proxying.handler import Proxying
+            from lastcall.apiserver.proxying.upstream import dial
+
+            operations = self._operations
+            self._proxying = Proxying(self._world, operations.kinds, self._dial or dial, operations.kubelet_tls)
+        return await self._proxying.handle(request, info, self._headers())
+
     # -- requests ----------------------------------------------------------------------------------------------------
 
     @staticmethod
@@ -518,8 +547,6 @@ class HTTPFace:
     ) -> web.Response:
         if media_type.pretty or media_type.name != JSON:
             body = representation.reformat(body, media_type)
-        else:
-            body += b"\n"  # as Go's json.Encoder ends a value
         response = web.Response(status=status, body=body, headers={**self._headers(), "Content-Type": media_type.name})
         _warn(request, response)
         return response
@@ -528,7 +555,7 @@ class HTTPFace:
         try:
             media_type = self._pretty(request, negotiate(request.headers.get("Accept", ""), list_=False, table=True))
         except StatusError:
-            media_type = INDENTED if error.code == 406 else PLAIN
+            media_type = PLAIN
         response = self._bytes(request, orjson.dumps(error.status), media_type, status=error.code)
         for name, value in error.headers.items():
             response.headers[name] = value

@@ -61,6 +61,8 @@ from lastcall.store.value import Value
 from lastcall.world.clock import now, rfc3339_now
 
 if TYPE_CHECKING:
+    import ssl
+
     from multidict import MultiMapping
 
     from lastcall.apiserver.catalog import Catalog
@@ -208,6 +210,11 @@ class Operations:
         if self._streams is None:
             raise service_unavailable("this API server has no connection to kubelets")
         return self._streams, node, location
+
+    @property
+    def kubelet_tls(self) -> "ssl.SSLContext | None":
+        """With what a kubelet knows this server, and this server a kubelet."""
+        return None if self._streams is None else self._streams.tls
 
     # -- writing -----------------------------------------------------------------------------------------------------
 

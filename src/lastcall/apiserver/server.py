@@ -82,6 +82,7 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.apiserver.proxying.upstream import Dial
     from lastcall.apiserver.streaming.proxy import KubeletStreams
 
 IN_CLUSTER_NAMES = (
@@ -133,7 +134,10 @@ class APIServerConfig:
 
 
 class APIServer:
-    """`bootstrap` once, then `client` for components of this process and `serve` for everybody else."""
+    """`bootstrap` once, then `client` for components of this process and `serve` for everybody else.
+
+    `dial` is how the proxy subresources reach Pods and nodes, None for this process's own routes.
+    """
 
     def __init__(
         self,
@@ -144,9 +148,11 @@ class APIServer:
         config: APIServerConfig,
         kubelet_logs: KubeletLogs | None = None,
         kubelet_streams: "KubeletStreams | None" = None,
+        dial: "Dial | None" = None,
     ) -> None:
         self._world = world
         self._store = store
+        self._dial = dial
         self._config = config
         self._cluster_ips = ClusterIPAllocator(config.service_cidr, world.random)
         self._services = ServiceStrategy(SERVICES, self._cluster_ips, NodePortAllocator(world.random))
@@ -324,7 +330,9 @@ class APIServer:
 
         own = (self._config.kubernetes_service_ip, self._config.endpoint[0], *IN_CLUSTER_NAMES, *self._config.hosts)
         hosts = Hosts(own)
-        face = HTTPFace(self._world, self.operations, self._authenticator, self._catalog, self._issuer, hosts)
+        face = HTTPFace(
+            self._world, self.operations, self._authenticator, self._catalog, self._issuer, hosts, self._dial
+        )
         http = web.Server(
             face.handle, logger=web.log, access_log=None, handler_cancellation=True, max_line_size=LONGEST_HEADER
         )
@@ -346,6 +354,7 @@ class APIServer:
             await self._world.clock.sleep(0)  # what has come is begun
             http.pre_shutdown()
             await http.shutdown(SHUTDOWN_SECONDS)
+            await face.close()
 
     async def _compact_history(self) -> None:
         """Forget what was written before the last interval (apiserver pkg/storage/etcd3/compact.go)."""

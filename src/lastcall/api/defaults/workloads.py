@@ -19,9 +19,7 @@ PodSpecDefaults = Callable[[Object], None]
 
 
 def _template(spec: Object, pod_spec: PodSpecDefaults) -> None:
-    template = spec.get("template")
-    if template is None:
-        return  # of a ReplicationController, whose template is a pointer: validation refuses it
+    template = spec.setdefault("template", {})
     template.setdefault("metadata", {})
     pod_spec(template.setdefault("spec", {}))
 
@@ -53,7 +51,7 @@ def replication_controller(obj: Object, pod_spec: PodSpecDefaults) -> None:
     """Selector and labels come from the template's labels when they are left out."""
     replica_set(obj, pod_spec)
     spec = obj["spec"]
-    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    labels = spec["template"]["metadata"].get("labels")
     if labels:
         if not spec.get("selector"):
             spec["selector"] = dict(labels)

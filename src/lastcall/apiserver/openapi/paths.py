@@ -4,7 +4,7 @@ Source: apiserver pkg/endpoints/installer.go:registerResourceHandlers (parameter
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lastcall.api.resources import Resource
 from lastcall.api.schema.types import known_types
@@ -70,8 +70,11 @@ _SUBRESOURCE_QUERY: dict[str, dict[str, str]] = {
         "tty": "boolean",
     },
     "portforward": {"ports": "integer"},
+    "proxy": {"path": "string"},
 }
 _METHODS = {"get": "get", "create": "post", "update": "put", "patch": "patch", "delete": "delete"}
+_PASSED_ON = ("get", "put", "post", "delete", "options", "head", "patch")
+"""What a proxy subresource takes: more than there are verbs for."""
 _WORDS = {"get": "read", "post": "create", "put": "replace", "patch": "patch", "delete": "delete", "list": "list"}
 _TEXTS = {200: "OK", 201: "Created", 202: "Accepted", 401: "Unauthorized"}
 
@@ -104,7 +107,7 @@ def path_items(resource: Resource, dialect: Dialect) -> Iterator[tuple[str, Sche
             operation.method: _rendered(resource, operation, dialect)
             for operation in sorted(operations, key=lambda each: each.method)
         }
-        in_path = [name for name in ("name", "namespace") if "{" + name + "}" in path]
+        in_path = [name for name in ("name", "namespace", "path") if "{" + name + "}" in path]
         item["parameters"] = [_parameter(name, "path", "string", dialect) for name in in_path]
         item["parameters"].append(_parameter("pretty", "query", "string", dialect))
         yield path, item
@@ -119,8 +122,12 @@ def _paths(resource: Resource) -> Iterator[tuple[str, list[_Operation]]]:
     yield resource.path("{namespace}", "{name}"), list(_object(resource, verbs))
     for subresource in sorted(resource.subresources):
         operations = list(_subresource(resource, subresource))
+        path = resource.path("{namespace}", "{name}", subresource)
         if operations:
-            yield resource.path("{namespace}", "{name}", subresource), operations
+            yield path, operations
+        if subresource == "proxy":
+            below = [replace(each, name=f"{each.name}WithPath", query={}) for each in operations]
+            yield f"{path}/{{path}}", below
     if resource.namespaced:
         everywhere = _operation(resource, "get", "list", everywhere=True)
         yield resource.path(), [everywhere]
@@ -142,6 +149,10 @@ def _object(resource: Resource, verbs: Sequence[str]) -> Iterator[_Operation]:
 
 
 def _subresource(resource: Resource, subresource: str) -> Iterator[_Operation]:
+    if subresource == "proxy":
+        for method in _PASSED_ON:
+            yield _operation(resource, method, method, subresource)
+        return
     for verb in subresource_verbs(resource, subresource):
         yield _operation(resource, _METHODS[verb], _METHODS[verb], subresource)
 
@@ -163,7 +174,7 @@ def _operation(
         answer = "meta.v1.Status"
     if connects or subresource == "log":
         body, answer, codes = "", "", (200,)
-    query = _SUBRESOURCE_QUERY.get(subresource, _QUERY[action])
+    query = _SUBRESOURCE_QUERY[subresource] if subresource in _SUBRESOURCE_QUERY else _QUERY[action]
     return _Operation(
         method,
         "connect" if connects else action,
@@ -217,7 +228,7 @@ def _rendered(resource: Resource, operation: _Operation, dialect: Dialect) -> Sc
     produces: tuple[str, ...] = PRODUCES + STREAMS if operation.action == "list" else PRODUCES
     if not operation.answer:
         produces = ("*/*",) if operation.action == "connect" else ("text/plain",)
-    consumes = PATCHES if operation.method == "patch" else ("*/*",)
+    consumes = PATCHES if operation.method == "patch" and operation.body else ("*/*",)
     answer = reference(operation.answer, dialect) if operation.answer else {"type": "string"}
     for code in operation.codes:
         out["responses"][str(code)] = {"description": _TEXTS[code]} | (

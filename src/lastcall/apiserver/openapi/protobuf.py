@@ -136,6 +136,8 @@ _PATH_ITEM: dict[str, tuple[int, Encode | None]] = {
     "put": (3, _operation),
     "post": (4, _operation),
     "delete": (5, _operation),
+    "options": (6, _operation),
+    "head": (7, _operation),
     "patch": (8, _operation),
     "parameters": (9, _parameter),
 }

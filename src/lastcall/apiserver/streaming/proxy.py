@@ -6,7 +6,7 @@ Source: apimachinery pkg/util/proxy/upgradeaware.go:tryUpgrade.
 import asyncio
 import logging
 from contextlib import suppress
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from lastcall.api.errors import bad_request, plain_failure
 from lastcall.api.meta import Object
@@ -14,6 +14,9 @@ from lastcall.api.text.numbers import int_of
 from lastcall.streaming.upgrade import HandedOver, SocketStream, take_over
 from lastcall.world.aiohttp_inside import server as web
 from lastcall.world.tasks import Tasks
+
+if TYPE_CHECKING:
+    import ssl
 
 _log = logging.getLogger("lastcall.apiserver")
 
@@ -28,6 +31,11 @@ _LONGEST_ERROR = 64 << 10
 
 class KubeletStreams(Protocol):
     """Opens connections to kubelets."""
+
+    @property
+    def tls(self) -> "ssl.SSLContext":
+        """Trusts the kubelets' authority and holds the API server's client certificate."""
+        ...
 
     async def connect(self, node: Object) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Raises StatusError."""
@@ -53,7 +61,7 @@ async def proxy(request: web.BaseRequest, kubelets: KubeletStreams, node: Object
             raise plain_failure(f"error dialing backend: the kubelet has not answered: {error}") from None
         status = _status(head)
         if status == 101:
-            await _relay(take_over(request, head), kubelet)
+            await relay(take_over(request, head), kubelet)
             return HandedOver()
         if status < 400:
             raise plain_failure(f"invalid upgrade response: status code {status}")
@@ -94,7 +102,7 @@ async def _refused(status: int, head: bytes, reader: asyncio.StreamReader) -> we
     return response
 
 
-async def _relay(client: SocketStream, kubelet: SocketStream) -> None:
+async def relay(client: SocketStream, kubelet: SocketStream) -> None:
     """Until either side ends. What the kubelet has said still reaches the client."""
     try:
         async with Tasks() as tasks:

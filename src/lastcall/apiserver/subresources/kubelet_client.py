@@ -67,7 +67,7 @@ class KubeletClient:
     """`KubeletLogs` over HTTPS. `ssl_context` trusts the kubelet's CA and holds the API server's client certificate."""
 
     def __init__(self, ssl_context: ssl.SSLContext) -> None:
-        self._ssl = ssl_context
+        self.tls = ssl_context
         self._session: aiohttp.ClientSession | None = None
 
     async def container_logs(
@@ -80,7 +80,7 @@ class KubeletClient:
             self._session = aiohttp.ClientSession(timeout=timeout, auto_decompress=False)
         try:
             async with self._session.get(
-                f"https://{host}:{port}/containerLogs/{path}", params=options.query(), ssl=self._ssl
+                f"https://{host}:{port}/containerLogs/{path}", params=options.query(), ssl=self.tls
             ) as response:
                 if response.status >= 400:
                     raise _refused(response.status, await response.text())
@@ -99,7 +99,7 @@ class KubeletClient:
         host, port = kubelet_address(node)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                return await asyncio.open_connection(host, port, ssl=self._ssl)
+                return await asyncio.open_connection(host, port, ssl=self.tls)
         except OSError as error:
             words = f"connect: {os.strerror(error.errno) if error.errno else error}".lower()
             words = "i/o timeout" if isinstance(error, TimeoutError) else words
