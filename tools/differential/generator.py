@@ -228,10 +228,17 @@ class Generator:
         obj, other = real.document, ours.document
         if not isinstance(obj, dict) or not isinstance(obj.get("metadata"), dict) or "uid" not in obj["metadata"]:
             return
+        if obj["metadata"].get("generateName"):
+            return  # each server has chosen its own name
         for each in self.kinds:
             if each.kind == obj.get("kind") and each.api_version == obj.get("apiVersion"):
                 namespace, name = obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
                 path = each.path(namespace, name)
+                if ours.status >= 300:
+                    # One difference is not to make others: what only one server has goes.
+                    self._drop(path, our_server)
+                    self._next.append(Request("DELETE", path, each.about(), "delete"))
+                    return
                 self.real.held[path] = obj
                 our_server.held[path] = other if isinstance(other, dict) and "metadata" in other else {}
                 self._live[path] = (each, namespace, name)

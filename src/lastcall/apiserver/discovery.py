@@ -248,7 +248,7 @@ def _aggregated_entry(resource: Resource) -> Object:
 def _with_etag(document: Object) -> tuple[bytes, str]:
     """(body, ETag): the ETag is the upper-case hex SHA-512 of the JSON, in quotes."""
     body = orjson.dumps(document)
-    return body, f'"{hashlib.sha512(body).hexdigest().upper()}"'
+    return body + b"\n", f'"{hashlib.sha512(body).hexdigest().upper()}"'
 
 
 def version_info(minor_version: str) -> Object:

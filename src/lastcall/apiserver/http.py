@@ -48,6 +48,7 @@ from lastcall.apiserver.subresources.eviction import EVICTIONS
 from lastcall.apiserver.wire.bodies import Turns, decode_object, decode_optional, decode_patch
 from lastcall.apiserver.wire.context import FieldValidation, RequestContext
 from lastcall.apiserver.wire.negotiation import (
+    INDENTED,
     JSON,
     PLAIN,
     PROTOBUF,
@@ -233,7 +234,7 @@ class HTTPFace:
         if path == "/openid/v1/jwks":
             return web.Response(body=orjson.dumps(self._issuer.jwks()), content_type="application/jwk-set+json")
         if path == "/.well-known/openid-configuration":
-            return self._bytes(request, orjson.dumps(self._issuer.configuration(request.host)), PLAIN)
+            return web.Response(body=orjson.dumps(self._issuer.configuration(request.host)), content_type=JSON)
         document = self._catalog.discovery.documents.get(path)
         if document is None:
             if info.path.startswith(("/api/", "/apis/")) and len(path.split("/")) > 2 and path.startswith("/api/"):
@@ -245,6 +246,8 @@ class HTTPFace:
         if request.method != "GET":
             raise method_not_allowed()
         media_type = negotiate(accept, list_=False, table=False)
+        if path == "/version":
+            media_type = INDENTED
         return self._bytes(request, document, self._pretty(request, media_type))
 
     def _aggregated(self, request: web.BaseRequest, path: str, accept: str) -> web.Response:
@@ -547,6 +550,8 @@ class HTTPFace:
     ) -> web.Response:
         if media_type.pretty or media_type.name != JSON:
             body = representation.reformat(body, media_type)
+        else:
+            body += b"\n"  # as Go's json.Encoder ends a value
         response = web.Response(status=status, body=body, headers={**self._headers(), "Content-Type": media_type.name})
         _warn(request, response)
         return response
@@ -555,7 +560,7 @@ class HTTPFace:
         try:
             media_type = self._pretty(request, negotiate(request.headers.get("Accept", ""), list_=False, table=True))
         except StatusError:
-            media_type = PLAIN
+            media_type = INDENTED if error.code == 406 else PLAIN
         response = self._bytes(request, orjson.dumps(error.status), media_type, status=error.code)
         for name, value in error.headers.items():
             response.headers[name] = value

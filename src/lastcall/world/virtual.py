@@ -112,9 +112,10 @@ class _Handle(asyncio.Handle):
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop whose `time()` is virtual seconds and jumps when idle.
 
-    It uses private names of asyncio, because they pay: with public ones (a selector whose `select` moves the time) a
-    cluster of 5 000 Pods on 50 nodes took 39.6 s of CPU time in place of 37.7 (medians of 5 and 4 runs, in turns, on
-    a busy machine; least 36.8 and 34.4), and asyncio's own resolution of 1 ns would run timers too early.
+    It uses private names of asyncio because time is exact with them. With public ones (a selector whose `select` moves
+    the time, timers rounded to a grid) asyncio's resolution of 1 ns runs timers too early, and a scenario of
+    `tests/scenarios/whole/test_whole_manager_killed.py` never ended: forty informers asked again at one moment of the
+    virtual time. Speed would not need them: bench/RESULTS.md, "a virtual loop with asyncio's public names".
     """
 
     def __init__(self) -> None:

@@ -158,7 +158,8 @@ def test_decoding_drops_what_go_would_not_encode() -> None:
     obj["spec"]["bogus"] = 1
     schema.prune(PODS, obj)
     limits = {"cpu": "500m", "memory": "1Gi"}
-    assert obj == {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "resources": {"limits": limits}}]}}
+    container = {"name": "c", "resources": {"limits": limits}}
+    assert obj == {"metadata": {"name": "p"}, "spec": {"containers": [container]}, "status": {}}
 
 
 def test_every_served_kind_has_a_type_and_known_kinds_are_more_than_served_ones() -> None:

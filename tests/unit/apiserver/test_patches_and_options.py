@@ -90,10 +90,12 @@ def test_what_go_encodes_as_null_stays_null() -> None:
     prune(PODS, pod)
     shown = {"type": "Ready", "status": "True", "lastProbeTime": None, "lastTransitionTime": None}
     assert pod["status"]["conditions"] == [shown]
-    assert pod["spec"]["containers"] == [{"name": "c", "args": [""]}]
+    assert pod["spec"]["containers"] == [{"name": "c", "args": [""], "resources": {}}]
 
 
 def test_zeros_that_a_protobuf_body_spells_out_go_and_those_that_mean_something_stay() -> None:
     deployment = {"metadata": {"generation": 0}, "spec": {"paused": False, "minReadySeconds": 0, "replicas": 0}}
     prune(DEPLOYMENTS, deployment)
-    assert deployment == {"metadata": {}, "spec": {"replicas": 0}}
+    template = {"metadata": {}, "spec": {"containers": None}}
+    spec = {"replicas": 0, "strategy": {}, "template": template}
+    assert deployment == {"metadata": {}, "spec": spec, "status": {}}

@@ -19,7 +19,9 @@ PodSpecDefaults = Callable[[Object], None]
 
 
 def _template(spec: Object, pod_spec: PodSpecDefaults) -> None:
-    template = spec.setdefault("template", {})
+    template = spec.get("template")
+    if template is None:
+        return  # of a ReplicationController, whose template is a pointer: validation refuses it
     template.setdefault("metadata", {})
     pod_spec(template.setdefault("spec", {}))
 
@@ -51,7 +53,7 @@ def replication_controller(obj: Object, pod_spec: PodSpecDefaults) -> None:
     """Selector and labels come from the template's labels when they are left out."""
     replica_set(obj, pod_spec)
     spec = obj["spec"]
-    labels = spec["template"]["metadata"].get("labels")
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
     if labels:
         if not spec.get("selector"):
             spec["selector"] = dict(labels)

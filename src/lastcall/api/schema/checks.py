@@ -14,7 +14,7 @@ from lastcall.api.field import go_quote
 from lastcall.api.meta import Object
 from lastcall.api.quantity import FORMAT_ERROR, QuantityError, canonical, canonical_in_list, parse_quantity
 from lastcall.api.resources import SERVED, Resource
-from lastcall.api.schema.types import Field, Struct, known_types, struct_for, struct_of
+from lastcall.api.schema.types import Field, Struct, empty, known_types, struct_for, struct_of
 from lastcall.api.text.times import TimeError, canonical_time
 
 MAX_PROBLEMS = 100
@@ -231,69 +231,6 @@ _SCALARS: dict[str, Callable[[Any], None]] = {
 }
 
 
-# Fields without a pointer in Go whose zero value is therefore not encoded.
-_ZERO_OMITTED = {
-    "apiextensions.v1.CustomResourceDefinitionCondition": ("observedGeneration",),
-    "apiextensions.v1.CustomResourceDefinitionSpec": ("preserveUnknownFields",),
-    "apiextensions.v1.CustomResourceDefinitionStatus": ("observedGeneration",),
-    "apiextensions.v1.CustomResourceDefinitionVersion": ("deprecated",),
-    "apiextensions.v1.JSONSchemaProps": ("exclusiveMaximum", "exclusiveMinimum", "nullable", "uniqueItems",
-                                         "x-kubernetes-embedded-resource", "x-kubernetes-int-or-string"),
-    "apps.v1.DaemonSetSpec": ("minReadySeconds",),
-    "apps.v1.DaemonSetStatus": ("numberAvailable", "numberUnavailable", "observedGeneration", "updatedNumberScheduled"),
-    "apps.v1.DeploymentSpec": ("minReadySeconds", "paused"),
-    "apps.v1.DeploymentStatus": ("availableReplicas", "observedGeneration", "readyReplicas", "replicas",
-                                 "unavailableReplicas", "updatedReplicas"),
-    "apps.v1.ReplicaSetSpec": ("minReadySeconds",),
-    "apps.v1.ReplicaSetStatus": ("availableReplicas", "fullyLabeledReplicas", "observedGeneration", "readyReplicas"),
-    "apps.v1.StatefulSetSpec": ("minReadySeconds",),
-    "apps.v1.StatefulSetStatus": ("currentReplicas", "observedGeneration", "readyReplicas", "updatedReplicas"),
-    "batch.v1.JobStatus": ("active", "failed", "succeeded"),
-    "core.v1.ConfigMapVolumeSource": ("name",),
-    "core.v1.Event": ("count", "action"),
-    "core.v1.EventSeries": ("count",),
-    "core.v1.NFSVolumeSource": ("readOnly",),
-    "core.v1.PersistentVolumeClaimVolumeSource": ("readOnly",),
-    "core.v1.PodCondition": ("message", "observedGeneration", "reason"),
-    "core.v1.ReplicationControllerSpec": ("minReadySeconds",),
-    "core.v1.ReplicationControllerStatus": ("availableReplicas", "fullyLabeledReplicas", "observedGeneration",
-                                            "readyReplicas"),
-    "core.v1.SecretVolumeSource": ("secretName",),
-    "core.v1.PodSpec": ("hostNetwork", "hostPID", "hostIPC", "nodeName", "hostname", "subdomain", "priorityClassName",
-                        "serviceAccount", "serviceAccountName"),
-    "core.v1.Container": ("stdin", "stdinOnce", "tty", "workingDir", "image"),
-    "core.v1.EphemeralContainer": ("stdin", "stdinOnce", "tty", "workingDir", "targetContainerName", "image"),
-    "core.v1.EnvVar": ("value",),
-    "core.v1.VolumeMount": ("readOnly", "subPath", "subPathExpr"),
-    "core.v1.ContainerPort": ("name", "hostPort", "hostIP"),
-    "core.v1.ContainerStateTerminated": ("signal",),
-    "core.v1.ServicePort": ("name", "nodePort"),
-    "core.v1.ServiceSpec": ("clusterIP", "publishNotReadyAddresses", "externalName", "loadBalancerIP",
-                            "healthCheckNodePort"),
-    "core.v1.Probe": ("initialDelaySeconds",),
-    "core.v1.HTTPGetAction": ("path", "host"),
-    "core.v1.NodeSpec": ("unschedulable", "podCIDR", "providerID"),
-    "core.v1.Toleration": ("key", "operator", "value", "effect"),
-    "events.v1.Event": ("deprecatedCount",),
-    "meta.v1.Condition": ("observedGeneration",),
-    "scheduling.v1.PriorityClass": ("globalDefault",),
-    "meta.v1.ObjectMeta": ("generateName", "namespace", "generation", "selfLink", "name", "uid", "resourceVersion"),
-}  # fmt: skip
-
-
-# Fields that Go encodes as null when nothing is in them: slices without omitempty, and times without a pointer.
-NULL_WHEN_EMPTY = {
-    "autoscaling.v2.HorizontalPodAutoscalerStatus": ("currentMetrics",),
-    "core.v1.Event": ("eventTime",),
-    "core.v1.LimitRangeSpec": ("limits",),
-    "core.v1.NodeCondition": ("lastHeartbeatTime", "lastTransitionTime"),
-    "core.v1.PodCondition": ("lastProbeTime", "lastTransitionTime"),
-    "discovery.v1.EndpointSlice": ("endpoints", "ports"),
-    "rbac.v1.ClusterRole": ("rules",),
-    "rbac.v1.Role": ("rules",),
-}
-
-
 def prune(resource: Resource, obj: Object) -> None:
     """Bring `obj`, in place, to what comes back from a decode and encode in Go.
 
@@ -307,7 +244,7 @@ def _prune_struct(struct: Struct, value: Object) -> None:
     gone: list[str] = []
     for key, item in value.items():
         field = struct.fields.get(key)
-        if field is None or item is None or (not item and omits_empty(struct, key, field)):
+        if field is None or item is None or (not item and omits_empty(field)):
             gone.append(key)
         elif field.format == "quantity":
             value[key] = canonical(item) if item != "" else "0"
@@ -316,20 +253,21 @@ def _prune_struct(struct: Struct, value: Object) -> None:
                 value[key] = text
             else:
                 gone.append(key)
-        elif item:
+        elif item or field.shape == "struct":
             prune_value(field, item)
     for key in gone:
         del value[key]
-    for key in NULL_WHEN_EMPTY.get(struct.name, ()):
+    for key in struct.nulls:
         if not value.get(key):
             value[key] = None
+    if any(key not in value for key in struct.always):
+        for key, zero in empty(struct).items():
+            value.setdefault(key, zero)
 
 
-def omits_empty(struct: Struct, key: str, field: Field) -> bool:
+def omits_empty(field: Field) -> bool:
     """Whether an empty value of this field is not encoded."""
-    if field.shape in ("list", "map"):
-        return key not in struct.required
-    return field.format in TIMES or key in _ZERO_OMITTED.get(struct.name, ())
+    return field.omitted or field.format in TIMES
 
 
 # What a null in a list or map becomes.
@@ -344,9 +282,9 @@ def prune_value(field: Field, value: Any) -> None:
         if field.item.shape in ("struct", "list", "map"):
             for index, item in enumerate(value):
                 if item is None:
-                    value[index] = {} if field.item.shape != "list" else []
-                else:
-                    prune_value(field.item, item)
+                    value[index] = [] if field.item.shape == "list" else {}
+                if field.item.shape != "list" or item:
+                    prune_value(field.item, value[index])
         elif field.item.shape != "any":
             zero = _ZEROS.get(field.item.shape, "")
             value[:] = [zero if item is None else item for item in value]

@@ -9,11 +9,10 @@ from typing import Any
 
 import orjson
 
-from lastcall.api.meta import Object
+from lastcall.api.meta import Object, copy_object
 from lastcall.api.quantity import canonical, canonical_in_list
 from lastcall.api.resources import Resource
 from lastcall.api.schema.checks import (
-    NULL_WHEN_EMPTY,
     TIMES,
     DecodeError,
     check_fields,
@@ -23,7 +22,7 @@ from lastcall.api.schema.checks import (
     prune,
     prune_value,
 )
-from lastcall.api.schema.types import Field, Struct, struct, struct_for
+from lastcall.api.schema.types import Field, Struct, empty, struct, struct_for
 from lastcall.api.text.times import TimeError, canonical_time
 
 _INT32, _INT64 = 2**31, 2**63
@@ -57,9 +56,9 @@ class _Member:
 
     __slots__ = ("field", "how", "limit", "omits", "ref")
 
-    def __init__(self, owner: Struct, name: str, field: Field) -> None:
+    def __init__(self, field: Field) -> None:
         self.field = field
-        self.omits = omits_empty(owner, name, field)
+        self.omits = omits_empty(field)
         self.ref = field.ref
         self.limit = _INT32 if field.format == "int32" else _INT64
         self.how: str = field.shape
@@ -78,13 +77,15 @@ class _Member:
 
 
 class _Plan:
-    """A struct: its members, and what its encoder writes as null."""
+    """A struct: its members, what its encoder writes as null, and what it always writes, with the zero value."""
 
-    __slots__ = ("members", "nulls")
+    __slots__ = ("always", "members", "nulls")
 
     def __init__(self, of: Struct) -> None:
-        self.members = {name: _Member(of, name, field) for name, field in of.fields.items()}
-        self.nulls = NULL_WHEN_EMPTY.get(of.name, ())
+        self.members = {name: _Member(field) for name, field in of.fields.items()}
+        self.nulls = of.nulls
+        zeros = empty(of)
+        self.always = tuple((name, zeros[name]) for name in of.always)
 
 
 @cache
@@ -110,7 +111,7 @@ def _decode(plan: _Plan, value: Object) -> bool:
             if type(item) is not str:
                 return False
         elif how == "struct":
-            if type(item) is not dict or (item and not _decode(_plan(member.ref), item)):
+            if type(item) is not dict or not _decode(_plan(member.ref), item):
                 return False
         elif how == "boolean":
             if item is not True and item is not False:
@@ -158,6 +159,9 @@ def _decode(plan: _Plan, value: Object) -> bool:
     for key in plan.nulls:
         if not value.get(key):
             value[key] = None
+    for key, zero in plan.always:
+        if key not in value:
+            value[key] = copy_object(zero) if type(zero) is dict else zero
     return True
 
 
@@ -181,7 +185,7 @@ def _copied(plan: _Plan, value: Object) -> Object | None:
         elif how == "struct":
             if type(item) is not dict:
                 return None
-            if (inner := _copied(_plan(member.ref), item) if item else {}) is None:
+            if (inner := _copied(_plan(member.ref), item)) is None:
                 return None
             new[key] = inner
         elif how == "boolean":
@@ -215,6 +219,9 @@ def _copied(plan: _Plan, value: Object) -> Object | None:
     for key in plan.nulls:
         if not new.get(key):
             new[key] = None
+    for key, zero in plan.always:
+        if key not in new:
+            new[key] = copy_object(zero) if type(zero) is dict else zero
     return new
 
 

@@ -3,8 +3,10 @@
 The data is `schema.json` (made by tools/make_schema.py) and is read at the first question. In the file a field has the
 keys `t` type, `f` format, `r` reference to a type, `i` items of a list, `m` values of a map, `e` enum, `d` default,
 `lt` listType, `lk` listMapKeys, `mt` mapType, `mk` merge key, `ps` patchStrategy, `z` 1 for a struct that is not a
-pointer in Go and therefore always there; a type has `f` fields, `req`
-required, `u` unions, or `t` and `fmt` when it is not an object. `prefixes` has what the short type names lack.
+pointer in Go and therefore always there, `o` 1 for a value that Go leaves out when it is zero or empty; a type has `f`
+fields, `req` required, `n` fields that Go writes as null when there is nothing in them, `a` fields that it writes
+although nobody set them, `u` unions, or `t` and `fmt` when it is not an object. `prefixes` has what the short type
+names lack. `o`, `n` and `a` are of tools/make_go_fields.py.
 """
 
 from collections.abc import Mapping
@@ -26,8 +28,8 @@ class Field:
     """One field, or the items of a list or map."""
 
     __slots__ = (
-        "always", "atomic", "default", "enum", "format", "item", "list_keys", "list_type", "merge_key", "ref", "shape",
-        "strategy",
+        "always", "atomic", "default", "enum", "format", "item", "list_keys", "list_type", "merge_key", "omitted",
+        "ref", "shape", "strategy",
     )  # fmt: skip
 
     def __init__(self, facts: dict[str, Any], types: dict[str, Any]) -> None:
@@ -43,6 +45,8 @@ class Field:
         """The schema's own default, None without one; most defaults are rules (`api/defaults/kinds.py`)."""
         self.always = "z" in facts
         """Whether the struct is there even when nobody wrote it."""
+        self.omitted = "o" in facts
+        """Whether a zero value (0, "", false, an empty list or map) is not encoded."""
         self.atomic = facts.get("mt") == "atomic" or types.get(self.ref, {}).get("mt") == "atomic"
         """Whether a map or struct is one value for field managers; lists say it with `list_type`."""
         self.strategy: frozenset[str] = frozenset(facts["ps"].split(",")) if "ps" in facts else frozenset()
@@ -67,11 +71,15 @@ class Field:
 class Struct:
     """An object type. `name` is like `core.v1.Container`; fields are looked up with `fields.get(name)`."""
 
-    __slots__ = ("fields", "name", "required")
+    __slots__ = ("always", "fields", "name", "nulls", "required")
 
     def __init__(self, name: str, facts: dict[str, Any], types: dict[str, Any]) -> None:
         self.name = name
         self.required = frozenset(facts.get("req") or ())
+        self.nulls: tuple[str, ...] = tuple(facts.get("n") or ())
+        """Fields that are encoded as null when there is nothing in them."""
+        self.always: tuple[str, ...] = tuple(facts.get("a") or ())
+        """Fields that are encoded although nobody set them: plain values without omitempty, structs."""
         self.fields = {key: Field(value, types) for key, value in facts["f"].items()}
 
 
@@ -95,6 +103,19 @@ def struct_for(resource: Resource) -> Struct:
 
 def struct_of(field: Field) -> Struct:
     return struct(field.ref)
+
+
+def empty(of: Struct) -> dict[str, Any]:
+    """A new value of this type to which nobody has written anything, as Go encodes it."""
+    return {name: _zero(of.fields[name]) for name in of.always} | dict.fromkeys(of.nulls)
+
+
+def _zero(field: Field) -> Any:
+    if field.shape == "struct":
+        return empty(struct(field.ref))
+    if field.shape == "scalar":
+        return {"quantity": "0", "intstr": 0}.get(field.format)
+    return {"string": "", "integer": 0, "boolean": False}.get(field.shape)
 
 
 def known_types() -> Mapping[str, str]:

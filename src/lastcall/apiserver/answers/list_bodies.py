@@ -20,6 +20,9 @@ from lastcall.apiserver.registry.listing import SLICE, Page
 from lastcall.apiserver.registry.objects import list_head
 from lastcall.apiserver.wire.negotiation import PLAIN, PROTOBUF, YAML, MediaType
 
+END = b"]}\n"
+"""Go's json.Encoder ends a value with a newline, MarshalIndent does not."""
+
 PIECE_BYTES = 256 << 10
 """The plain form goes out in pieces of this size: the client reads one while the next is encrypted."""
 
@@ -50,7 +53,7 @@ async def stored_list(operations: Operations, resource: Resource, page: Page) ->
             await operations.clock.sleep(0)
     head = list_head(resource, page.revision, page.continue_, page.remaining)
     # An item is `{` and what follows kind and apiVersion; between two items stands a comma.
-    length = len(head) + sum(map(len, items)) + (2 - cut) * len(items) - bool(items) + 2
+    length = len(head) + sum(map(len, items)) + (2 - cut) * len(items) - bool(items) + len(END)
     return StoredList(length, _stored_pieces(head, items, cut))
 
 
@@ -63,9 +66,9 @@ def _stored_pieces(head: bytes, items: list[bytes], cut: int) -> Iterator[bytes]
         # Slices of memory views: each item is copied once, into its piece.
         piece = lead + b",{".join([memoryview(value)[cut:] for value in items[start:end]])
         lead, start, size = b",{", end, 0
-        yield piece if end < len(items) else piece + b"]}"
+        yield piece if end < len(items) else piece + END
     if not items:
-        yield head + b"]}"
+        yield head + END
 
 
 async def list_body(
@@ -157,5 +160,5 @@ class _Encoder:
         if self._yaml:
             return (b"" if any_items else f"{self._name}: []\n".encode()) + self._rest
         if self._media_type.pretty:
-            return b"\n  ]\n}\n" if any_items else b"]\n}\n"
-        return b"]}"
+            return b"\n  ]\n}" if any_items else b"]\n}"
+        return END

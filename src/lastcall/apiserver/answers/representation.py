@@ -119,7 +119,7 @@ def reformat(body: bytes, media_type: MediaType) -> bytes:
             orjson.loads(body), Dumper=_yaml_dumper(), default_flow_style=False, allow_unicode=True, width=UNFOLDED
         )
         return text.encode()
-    return orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    return orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2)
 
 
 UNFOLDED = (1 << 31) - 1

@@ -8,8 +8,7 @@ from typing import Any
 
 from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.resources import Resource
-from lastcall.api.schema.checks import NULL_WHEN_EMPTY
-from lastcall.api.schema.types import Struct, struct, struct_for
+from lastcall.api.schema.types import empty, struct_for
 from lastcall.apiserver.fieldmanager.custom_types import custom_type
 from lastcall.apiserver.fieldmanager.types import Type
 
@@ -30,22 +29,4 @@ def empty_object(resource: Resource) -> dict[str, Any]:
     """An object nobody has written anything to, as Go encodes it: what a create is compared with. Do not change."""
     if isinstance(resource, CustomResource):
         return {}
-    return _empty(type_of(resource), struct_for(resource))
-
-
-def _empty(type_: Type, of: Struct) -> dict[str, Any]:
-    zero: dict[str, Any] = {}
-    for name, (_, child) in type_.fields.items():
-        field = of.fields[name]
-        if child.always:
-            zero[name] = _empty(child, struct(field.ref))
-        elif field.default in ("", 0, False) and field.default is not None:
-            zero[name] = field.default
-        elif name in of.required and field.shape in ("list", "map"):
-            zero[name] = None
-    nulls = NULL_WHEN_EMPTY.get(of.name, ()) + _NULL_TIMES.get(of.name, ())
-    return zero | dict.fromkeys(nulls)
-
-
-_NULL_TIMES = {"core.v1.Event": ("firstTimestamp", "lastTimestamp")}
-"""Times without a pointer: null when nobody wrote them."""
+    return empty(struct_for(resource))

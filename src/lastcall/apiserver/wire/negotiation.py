@@ -39,6 +39,7 @@ class MediaType:
 
 
 PLAIN = MediaType()
+INDENTED = MediaType(pretty=True)
 
 
 @lru_cache(maxsize=256)
@@ -101,7 +102,7 @@ def not_acceptable(known_media_type: bool, *, list_: bool = False, stream: bool 
     else:
         offered = ", ".join((*BODIES, *STREAMS) if list_ else BODIES)
         message = f"406: Not Acceptable\n\nAvailable representations: {offered}"
-    return status_failure(406, "NotAcceptable", message)
+    return status_failure(406, "NotAcceptable", message, None if known_media_type else {})
 
 
 def body_media_type(content_type: str) -> str:
