@@ -17,6 +17,7 @@ from lastcall.api.validators import (
     definitions,
     events,
     metadata,
+    networking,
     others,
     pod,
     policy,
@@ -147,6 +148,13 @@ RULES: dict[tuple[str, str], KindRules] = {
         obj=policy.validate_priority_class, update=policy.update_priority_class
     ),
     ("networking.k8s.io", "ingresses"): KindRules(obj=access.validate_ingress),
+    ("networking.k8s.io", "networkpolicies"): KindRules(obj=networking.validate_network_policy),
+    ("networking.k8s.io", "ingressclasses"): KindRules(
+        obj=networking.validate_ingress_class, update=networking.update_ingress_class
+    ),
+    ("node.k8s.io", "runtimeclasses"): KindRules(
+        obj=networking.validate_runtime_class, then=networking.update_runtime_class
+    ),
     ("storage.k8s.io", "storageclasses"): KindRules(
         obj=storage.validate_storage_class, update=storage.update_storage_class
     ),

@@ -257,6 +257,7 @@ _DEFAULTERS: dict[tuple[str, str], Callable[[Any], None]] = {
     ("scheduling.k8s.io", "priorityclasses"): workloads.priority_class,
     ("networking.k8s.io", "networkpolicies"): workloads.network_policy,
     ("networking.k8s.io", "ingresses"): workloads.ingress,
+    ("networking.k8s.io", "ingressclasses"): workloads.ingress_class,
     ("", "endpoints"): workloads.endpoints,
     ("", "persistentvolumeclaims"): workloads.persistent_volume_claim,
     ("", "persistentvolumes"): workloads.persistent_volume,

@@ -193,6 +193,13 @@ def ingress(obj: Object) -> None:
     obj.setdefault("status", {}).setdefault("loadBalancer", {})
 
 
+def ingress_class(obj: Object) -> None:
+    """Source: pkg/apis/networking/v1/defaults.go:SetDefaults_IngressClass."""
+    parameters = (obj.get("spec") or {}).get("parameters")
+    if parameters is not None:
+        parameters.setdefault("scope", "Cluster")
+
+
 def persistent_volume_claim(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
     if not spec.get("volumeMode"):

@@ -66,7 +66,7 @@ def validate_pod_spec(spec: Object) -> list[FieldError]:
     for key in ("hostname", "subdomain"):
         if spec.get(key):
             errors += each(f"spec.{key}", spec[key], is_dns1123_label(spec[key]))
-    errors += _tolerations(spec.get("tolerations") or ())
+    errors += validate_tolerations(spec.get("tolerations") or (), "spec.tolerations")
     errors += _host_aliases(spec.get("hostAliases") or ())
     for key in ("priorityClassName", "runtimeClassName"):
         if spec.get(key):
@@ -303,10 +303,10 @@ def _topology_spread(constraints: Sequence[Object]) -> list[FieldError]:
     return errors
 
 
-def _tolerations(tolerations: Iterable[Object]) -> list[FieldError]:
+def validate_tolerations(tolerations: Iterable[Object], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, toleration in enumerate(tolerations):
-        at = f"spec.tolerations[{index}]"
+        at = f"{path}[{index}]"
         key, operator = toleration.get("key") or "", toleration.get("operator") or ""
         value, effect = toleration.get("value") or "", toleration.get("effect") or ""
         if key:

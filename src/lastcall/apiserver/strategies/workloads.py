@@ -174,6 +174,12 @@ class StoredWithGenerationStrategy(StoredStrategy):
     tracks_generation = True
 
 
+class RuntimeClassStrategy(StoredStrategy):
+    """pkg/registry/node/runtimeclass: updates name their version."""
+
+    allow_unconditional_update = False
+
+
 class PriorityClassStrategy(Strategy):
     """pkg/registry/scheduling/priorityclass: its spec is the object."""
 
@@ -214,7 +220,7 @@ def workload_strategies() -> tuple[Strategy, ...]:
         AccessStrategy(kinds.CLUSTERROLES),
         AccessStrategy(kinds.CLUSTERROLEBINDINGS),
         ObjectAnsweringStrategy(kinds.STORAGECLASSES),
-        StoredStrategy(kinds.RUNTIMECLASSES),
+        RuntimeClassStrategy(kinds.RUNTIMECLASSES),
         StoredStrategy(kinds.ENDPOINTS),
         StoredStrategy(kinds.LIMITRANGES),
         ObjectAnsweringStrategy(kinds.RESOURCEQUOTAS, status={}),
