@@ -3,7 +3,10 @@
 Source: pkg/controller/history/controller_history.go.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, cast
 
 from lastcall.api.errors import StatusError, is_already_exists, is_not_found
 from lastcall.api.meta import Object, copy_object, labels_of, name_of, namespace_of, uid_of
@@ -12,30 +15,36 @@ from lastcall.client.api import Client
 from lastcall.controllers.deployment.revisions import template_hash
 from lastcall.controllers.ownership import controller_reference
 
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.workloads import ControllerRevision, DaemonSet, StatefulSet
+
+    Owner = StatefulSet | DaemonSet
+
 REVISION_LABEL = "controller-revision-hash"
 HASH_LABEL = "controller.kubernetes.io/hash"
 
 
-def revision_data(owner: Object) -> Object:
+def revision_data(owner: Owner) -> Object:
     """What a revision holds: a strategic merge patch that puts the template back. (`getPatch`)"""
     return {"spec": {"template": {**copy_object(owner["spec"]["template"]), "$patch": "replace"}}}
 
 
-def with_revision(owner: Object, revision: Object) -> Object:
+def with_revision(owner: StatefulSet, revision: ControllerRevision) -> StatefulSet:
     """The owner as it was at `revision`. (`ApplyRevision`)"""
     template = copy_object(revision["data"]["spec"]["template"])
     template.pop("$patch", None)
     return {**owner, "spec": {**owner["spec"], "template": template}}
 
 
-def by_revision(revisions: Iterable[Object]) -> list[Object]:
+def by_revision(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
     """Oldest first. (`SortControllerRevisions`)"""
     return sorted(revisions, key=lambda each: (each["revision"], each["metadata"]["creationTimestamp"], name_of(each)))
 
 
 def new_revision(
-    owner: Object, resource: Resource, number: int, collisions: int | None, labels: dict[str, str]
-) -> Object:
+    owner: Owner, resource: Resource, number: int, collisions: int | None, labels: dict[str, str]
+) -> ControllerRevision:
     """A ControllerRevision that is not stored yet; named after the hash of what it holds."""
     data = revision_data(owner)
     value = template_hash(data, collisions)
@@ -53,11 +62,11 @@ def new_revision(
     }
 
 
-def equal(one: Object, other: Object) -> bool:
+def equal(one: ControllerRevision, other: ControllerRevision) -> bool:
     return bool(one["data"] == other["data"])
 
 
-def next_number(revisions: Sequence[Object]) -> int:
+def next_number(revisions: Sequence[ControllerRevision]) -> int:
     """`revisions` oldest first."""
     return int(revisions[-1]["revision"]) + 1 if revisions else 1
 
@@ -70,8 +79,8 @@ class RevisionWriter:
         self._resource = resource
 
     async def current(
-        self, owner: Object, revisions: Sequence[Object], collisions: int | None, labels: dict[str, str]
-    ) -> tuple[Object, int | None]:
+        self, owner: Owner, revisions: Sequence[ControllerRevision], collisions: int | None, labels: dict[str, str]
+    ) -> tuple[ControllerRevision, int | None]:
         """The revision of the owner's template, made or renumbered as needed, and the collision count.
 
         `revisions` are all of the owner, oldest first. Raises StatusError.
@@ -84,26 +93,30 @@ class RevisionWriter:
             # An earlier template is wanted again: its revision becomes the latest.
             again = copy_object(equals[-1])
             again["revision"] = wanted["revision"]
-            return await self._client.update(CONTROLLERREVISIONS, again, namespace_of(owner)), collisions
+            stored = await self._client.update(CONTROLLERREVISIONS, again, namespace_of(owner))
+            return cast("ControllerRevision", stored), collisions
         return await self._create(owner, wanted, collisions, labels)
 
     async def _create(
-        self, owner: Object, wanted: Object, collisions: int | None, labels: dict[str, str]
-    ) -> tuple[Object, int | None]:
+        self, owner: Owner, wanted: ControllerRevision, collisions: int | None, labels: dict[str, str]
+    ) -> tuple[ControllerRevision, int | None]:
         """(`CreateControllerRevision`): a name that is taken by something else asks for another one."""
         while True:
             try:
-                return await self._client.create(CONTROLLERREVISIONS, wanted, namespace_of(owner)), collisions
+                stored = await self._client.create(CONTROLLERREVISIONS, wanted, namespace_of(owner))
+                return cast("ControllerRevision", stored), collisions
             except StatusError as error:
                 if not is_already_exists(error):
                     raise
-            there = await self._client.get(CONTROLLERREVISIONS, name_of(wanted), namespace_of(owner))
+            there = cast(
+                "ControllerRevision", await self._client.get(CONTROLLERREVISIONS, name_of(wanted), namespace_of(owner))
+            )
             if equal(there, wanted):
                 return there, collisions
             collisions = (collisions or 0) + 1
             wanted = new_revision(owner, self._resource, wanted["revision"], collisions, labels)
 
-    async def truncate(self, revisions: Sequence[Object], live: Iterable[str], limit: int) -> None:
+    async def truncate(self, revisions: Sequence[ControllerRevision], live: Iterable[str], limit: int) -> None:
         """Delete the oldest of those that are not `live` (names) beyond `limit`. (`truncateHistory`)"""
         kept = set(live)
         dead = [each for each in revisions if name_of(each) not in kept]
@@ -115,5 +128,5 @@ class RevisionWriter:
                     raise
 
 
-def revision_of_pod(pod: Object) -> str:
+def revision_of_pod(pod: Pod) -> str:
     return labels_of(pod).get(REVISION_LABEL, "")

@@ -129,6 +129,6 @@ class Informers:
         return self._informers.pop(resource, None)
 
 
-def owned_and_orphans(informer: Informer, owner_uid: str, namespace: str) -> list[Object]:
+def owned_and_orphans(informer: Informer[T], owner_uid: str, namespace: str) -> list[T]:
     """The objects that an owner may have to claim or release: its own, and those in its namespace that nobody owns."""
     return [*informer.by_index(CONTROLLER, owner_uid), *informer.by_index(CONTROLLER, orphans_of(namespace))]

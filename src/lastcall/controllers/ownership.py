@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, cast
 
 from lastcall.api.errors import StatusError, is_not_found
-from lastcall.api.meta import AnyObject, Object, is_terminating, labels_of, name_of, namespace_of, uid_of
+from lastcall.api.meta import AnyObject, Object, T, is_terminating, labels_of, name_of, namespace_of, uid_of
 from lastcall.api.resources import Resource
 from lastcall.api.selectors import LabelSelector
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lastcall.api.types.meta import OwnerReference
 
 
-def controller_reference(owner: AnyObject, resource: Resource) -> Object:
+def controller_reference(owner: AnyObject, resource: Resource) -> OwnerReference:
     """The ownerReference of an object that `owner` manages. (`metav1.NewControllerRef`)"""
     return {
         "apiVersion": resource.api_version,
@@ -60,28 +60,28 @@ def is_controlled_by(obj: AnyObject, owner: AnyObject) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Generic[T]):
     """What becomes of the objects a controller found: they are its own, it adopts them, or it lets them go."""
 
-    owned: tuple[Object, ...]
-    adopt: tuple[Object, ...]
-    release: tuple[Object, ...]
+    owned: tuple[T, ...]
+    adopt: tuple[T, ...]
+    release: tuple[T, ...]
 
 
 def decide_claim(
-    owner: Object,
+    owner: AnyObject,
     selector: LabelSelector,
-    objects: Iterable[Object],
-    matches: Callable[[Object], bool] | None = None,
-) -> Claim:
+    objects: Iterable[T],
+    matches: Callable[[T], bool] | None = None,
+) -> Claim[T]:
     """Sort `objects`; `matches` is a further condition beside the selector. (`BaseControllerRefManager.ClaimObject`)
 
     A terminating owner neither adopts nor releases; an orphan that is terminating itself is not adopted.
     """
     owner_uid = uid_of(owner)
-    owned: list[Object] = []
-    adopt: list[Object] = []
-    release: list[Object] = []
+    owned: list[T] = []
+    adopt: list[T] = []
+    release: list[T] = []
     for obj in objects:
         reference = controller_of(obj)
         selected = selector.matches(labels_of(obj)) and (matches is None or matches(obj))
@@ -97,7 +97,7 @@ def decide_claim(
     return Claim(tuple(owned), tuple(adopt), tuple(release))
 
 
-def _may_own(owner: Object, obj: Object) -> bool:
+def _may_own(owner: AnyObject, obj: AnyObject) -> bool:
     """A namespaced owner owns only in its own namespace."""
     return not namespace_of(owner) or namespace_of(owner) == namespace_of(obj)
 
@@ -108,12 +108,12 @@ class AdoptionRefused(Exception):
 
 async def claim(
     client: Client,
-    owner: Object,
+    owner: AnyObject,
     owner_resource: Resource,
     resource: Resource,
-    decision: Claim,
+    decision: Claim[T],
     finalizers: tuple[str, ...] = (),
-) -> list[Object]:
+) -> list[T]:
     """Perform a claim; the objects that are the owner's afterwards. Raises StatusError, AdoptionRefused.
 
     An object that vanished or changed hands meanwhile is left out. `finalizers` are added on adoption (Jobs). The owner
@@ -132,7 +132,7 @@ async def claim(
             meta["finalizers"] = list(finalizers)
         adopted = await _unless_gone(_patch(client, resource, obj, {"metadata": meta}))
         if adopted is not None:
-            claimed.append(adopted)
+            claimed.append(cast("T", adopted))
     for obj in decision.release:
         references = [{"$patch": "delete", "uid": uid_of(owner)}]
         meta = {"ownerReferences": references, "uid": uid_of(obj)}
@@ -142,7 +142,7 @@ async def claim(
     return claimed
 
 
-async def _patch(client: Client, resource: Resource, obj: Object, patch: Object) -> Object:
+async def _patch(client: Client, resource: Resource, obj: AnyObject, patch: Object) -> Object:
     return await client.patch(resource, name_of(obj), patch, namespace_of(obj), content_type=STRATEGIC_MERGE_PATCH)
 
 

@@ -4,14 +4,17 @@ Source: pkg/controller/cronjob/cronjob_controllerv2.go. The name of a Job is mad
 a death between two writes the same Job is found again and not started twice.
 """
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
 
 from lastcall.api.errors import StatusError, is_already_exists, is_not_found
-from lastcall.api.meta import Object, copy_object, is_terminating, name_of, namespace_of, resource_version_of, uid_of
+from lastcall.api.meta import copy_object, is_terminating, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.resources import CRONJOBS, JOBS
 from lastcall.api.text.times import from_unix, parse_rfc3339
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder
+from lastcall.client.informer import Informer
 from lastcall.controllers.cronjob.decide import (
     Start,
     decide_start,
@@ -34,6 +37,8 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.api.types.batch import CronJob, Job
+    from lastcall.api.types.meta import ObjectReference
     from lastcall.timeline.catalogue.records.controllers import DeletionDecided
 
 COMPONENT = "cronjob-controller"
@@ -46,8 +51,8 @@ class CronJobController:
         self._client = client
         self._recorder = recorder
         self._events = EventRecorder(client, world, COMPONENT)
-        self._cron_jobs = informers.get(CRONJOBS)
-        self._jobs = informers.get(JOBS)
+        self._cron_jobs: Informer[CronJob] = informers.get(CRONJOBS)
+        self._jobs: Informer[Job] = informers.get(JOBS)
         self._worker = Worker(world, COMPONENT, self._sync, events=self._events)
         self._cron_jobs.add_handler(self._enqueue, self._updated, self._enqueue)
         self._jobs.add_handler(self._job_changed, lambda _, new: self._job_changed(new), self._job_changed)
@@ -60,10 +65,10 @@ class CronJobController:
 
     # -- what happened → which CronJobs to look at -------------------------------------------------------------------
 
-    def _enqueue(self, cron_job: Object) -> None:
+    def _enqueue(self, cron_job: CronJob) -> None:
         self._worker.queue.add(_key(cron_job))
 
-    def _updated(self, old: Object, new: Object) -> None:
+    def _updated(self, old: CronJob, new: CronJob) -> None:
         keys = ("schedule", "timeZone")
         if all(old["spec"].get(key) == new["spec"].get(key) for key in keys):
             self._enqueue(new)
@@ -78,7 +83,7 @@ class CronJobController:
         if wait is not None:
             self._worker.queue.add_after(_key(new), wait)
 
-    def _job_changed(self, job: Object) -> None:
+    def _job_changed(self, job: Job) -> None:
         reference = controller_of(job)
         if reference is not None and reference["kind"] == CRONJOBS.kind:
             self._worker.queue.add(f"{namespace_of(job)}/{reference['name']}")
@@ -93,8 +98,8 @@ class CronJobController:
         if cached is None:
             return
         cron_job = copy_object(cached)
-        status: Object = cron_job.setdefault("status", {})
-        active: list[Object] = status.get("active") or []
+        status = cron_job.setdefault("status", {})
+        active: list[ObjectReference] = status.get("active") or []
         jobs = self._jobs.by_index(CONTROLLER, uid_of(cron_job))
         for job in jobs_to_forget(cron_job, jobs):
             if not is_terminating(job):
@@ -113,7 +118,7 @@ class CronJobController:
         if start.look_again is not None:
             self._worker.queue.add_after(key, start.look_again)
 
-    async def _notice(self, cron_job: Object, jobs: list[Object], active: list[Object]) -> list[Object]:
+    async def _notice(self, cron_job: CronJob, jobs: list[Job], active: list[ObjectReference]) -> list[ObjectReference]:
         """What became of its Jobs; the references that remain."""
         status = cron_job["status"]
         listed = {each.get("uid") for each in active}
@@ -137,18 +142,18 @@ class CronJobController:
                 active = [other for other in active if other is not each]
         return active
 
-    async def _is_known(self, cron_job: Object, job: Object) -> bool:
+    async def _is_known(self, cron_job: CronJob, job: Job) -> bool:
         """The cache of CronJobs may be behind the cache of Jobs."""
         fresh = await self._client.get(CRONJOBS, name_of(cron_job), namespace_of(cron_job))
         return any(each.get("uid") == uid_of(job) for each in (fresh.get("status") or {}).get("active") or ())
 
-    async def _live(self, reference: Object) -> Object | None:
+    async def _live(self, reference: ObjectReference) -> Job | None:
         """The Job of an entry of `status.active`, which may say anything."""
         name, namespace = reference.get("name"), reference.get("namespace")
         if not name or not namespace:
             return None
         try:
-            return await self._client.get(JOBS, name, namespace)
+            return cast("Job", await self._client.get(JOBS, name, namespace))
         except StatusError as error:
             if is_not_found(error):
                 return None
@@ -156,16 +161,18 @@ class CronJobController:
 
     # -- starting ----------------------------------------------------------------------------------------------------
 
-    async def _start(self, cron_job: Object, start: Start, due: float, active: list[Object]) -> list[Object]:
+    async def _start(
+        self, cron_job: CronJob, start: Start, due: float, active: list[ObjectReference]
+    ) -> list[ObjectReference]:
         """The references after it."""
         if start.replaces:
             for each in list(active):
-                job = await self._live(each)
-                if job is not None:
+                running = await self._live(each)
+                if running is not None:
                     why = "still runs when the next is due, and concurrencyPolicy is Replace"
-                    active = await self._delete_job(cron_job, job, active, why)
+                    active = await self._delete_job(cron_job, running, active, why)
         try:
-            job = await self._client.create(JOBS, new_job(cron_job, due), namespace_of(cron_job))
+            job = cast("Job", await self._client.create(JOBS, new_job(cron_job, due), namespace_of(cron_job)))
             self._event(cron_job, "Normal", "SuccessfulCreate", f"Created job {name_of(job)}")
         except StatusError as error:
             if not is_already_exists(error):
@@ -181,7 +188,9 @@ class CronJobController:
         cron_job["status"]["lastScheduleTime"] = rfc3339(from_unix(due))
         return [*active, reference_to(job)]
 
-    async def _delete_job(self, cron_job: Object, job: Object, active: list[Object], why: str) -> list[Object]:
+    async def _delete_job(
+        self, cron_job: CronJob, job: Job, active: list[ObjectReference], why: str
+    ) -> list[ObjectReference]:
         """DELETE with its Pods; the references that remain. Raises StatusError."""
         facts: DeletionDecided = {
             "why": f"Job {name_of(job)} of CronJob {name_of(cron_job)} {why}",
@@ -206,7 +215,7 @@ class CronJobController:
             self._event(cron_job, "Normal", "SuccessfulDelete", f"Deleted job {name_of(job)}")
         return [each for each in active if each.get("uid") != uid_of(job)]
 
-    async def _write_status(self, cached: Object, cron_job: Object, active: list[Object]) -> None:
+    async def _write_status(self, cached: CronJob, cron_job: CronJob, active: list[ObjectReference]) -> None:
         status = {key: value for key, value in cron_job["status"].items() if key != "active"}
         if active:
             status["active"] = active
@@ -220,9 +229,9 @@ class CronJobController:
             if not is_not_found(error):
                 raise
 
-    def _event(self, cron_job: Object, kind: str, reason: str, message: str) -> None:
+    def _event(self, cron_job: CronJob, kind: str, reason: str, message: str) -> None:
         self._events.event(cron_job, "Warning" if kind == "Warning" else "Normal", reason, message)
 
 
-def _key(cron_job: Object) -> str:
+def _key(cron_job: CronJob) -> str:
     return f"{namespace_of(cron_job)}/{name_of(cron_job)}"

@@ -4,17 +4,24 @@ Source: pkg/controller/cronjob/cronjob_controllerv2.go (syncCronJob, cleanupFini
 (mostRecentScheduleTime, nextScheduleTimeDuration, getJobFromTemplate2).
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from email.utils import format_datetime
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object, copy_object, name_of, namespace_of, resource_version_of, uid_of
+from lastcall.api.meta import copy_object, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.resources import CRONJOBS, JOBS
 from lastcall.api.text.times import from_unix, parse_rfc3339
 from lastcall.controllers.cronjob.schedule import Schedule, parse_schedule
 from lastcall.controllers.job.decide import COMPLETE, FAILED, finished
 from lastcall.controllers.ownership import controller_reference
+
+if TYPE_CHECKING:
+    from lastcall.api.types.batch import CronJob, Job
+    from lastcall.api.types.meta import ObjectReference
 
 MANY_MISSED = 100
 LATER_SECONDS = 0.1
@@ -38,7 +45,7 @@ class Start:
     events: tuple[CronEvent, ...] = ()
 
 
-def decide_start(cron_job: Object, active: list[Object], now: float) -> Start:
+def decide_start(cron_job: CronJob, active: list[ObjectReference], now: float) -> Start:
     """`active` are the references of `status.active` as they stand now."""
     spec, status = cron_job["spec"], cron_job.get("status") or {}
     if spec.get("suspend"):
@@ -72,7 +79,7 @@ def decide_start(cron_job: Object, active: list[Object], now: float) -> Start:
     return Start(due, policy == "Replace", again, events)
 
 
-def last_due(cron_job: Object, schedule: Schedule, now: float, *, with_deadline: bool) -> tuple[float | None, bool]:
+def last_due(cron_job: CronJob, schedule: Schedule, now: float, *, with_deadline: bool) -> tuple[float | None, bool]:
     """(the last time that was due and may not have been met, whether many were missed).
 
     (`mostRecentScheduleTime`; where that guesses from the distance of the first two, this looks.)
@@ -91,13 +98,13 @@ def last_due(cron_job: Object, schedule: Schedule, now: float, *, with_deadline:
     return schedule.last(earliest, now), many
 
 
-def _earliest(cron_job: Object) -> float:
+def _earliest(cron_job: CronJob) -> float:
     """What was due until then is settled."""
     last = (cron_job.get("status") or {}).get("lastScheduleTime") or cron_job["metadata"]["creationTimestamp"]
     return parse_rfc3339(last).timestamp()
 
 
-def seconds_until_next(cron_job: Object, schedule: Schedule, now: float) -> float | None:
+def seconds_until_next(cron_job: CronJob, schedule: Schedule, now: float) -> float | None:
     """None when it is never due. (`nextScheduleTimeDuration`)"""
     last, _ = last_due(cron_job, schedule, now, with_deadline=False)
     due = schedule.next(max(_earliest(cron_job) if last is None else last, 0.0))
@@ -106,12 +113,12 @@ def seconds_until_next(cron_job: Object, schedule: Schedule, now: float) -> floa
     return None if due is None else due + LATER_SECONDS - now
 
 
-def job_name(cron_job: Object, due: float) -> str:
+def job_name(cron_job: CronJob, due: float) -> str:
     """By the minute, so that no time can start two."""
     return f"{name_of(cron_job)}-{int(due) // 60}"
 
 
-def new_job(cron_job: Object, due: float) -> Object:
+def new_job(cron_job: CronJob, due: float) -> Job:
     """(`getJobFromTemplate2`)"""
     template = cron_job["spec"].get("jobTemplate") or {}
     meta = template.get("metadata") or {}
@@ -141,7 +148,7 @@ def _local(due: float, zone: str | None) -> str:
     return f"{text[:-6]}Z" if text.endswith("+00:00") else text
 
 
-def reference_to(job: Object) -> Object:
+def reference_to(job: Job) -> ObjectReference:
     """An entry of `status.active`."""
     return {
         "kind": JOBS.kind,
@@ -153,10 +160,10 @@ def reference_to(job: Object) -> Object:
     }
 
 
-def jobs_to_forget(cron_job: Object, jobs: Iterable[Object]) -> list[Object]:
+def jobs_to_forget(cron_job: CronJob, jobs: Iterable[Job]) -> list[Job]:
     """Finished Jobs beyond the history limits, the oldest first. (`cleanupFinishedJobs`)"""
     spec, found = cron_job["spec"], list(jobs)
-    gone: list[Object] = []
+    gone: list[Job] = []
     for how, limit in (
         (COMPLETE, spec.get("successfulJobsHistoryLimit")),
         (FAILED, spec.get("failedJobsHistoryLimit")),
@@ -167,6 +174,6 @@ def jobs_to_forget(cron_job: Object, jobs: Iterable[Object]) -> list[Object]:
     return gone
 
 
-def _age(job: Object) -> tuple[bool, str, str]:
+def _age(job: Job) -> tuple[bool, str, str]:
     start = (job.get("status") or {}).get("startTime")
     return start is None, start or "", name_of(job)

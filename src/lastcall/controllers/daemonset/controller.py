@@ -3,16 +3,19 @@
 Source: pkg/controller/daemon/daemon_controller.go. What to do is decided in `decide`; here it is done.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
-from lastcall.api.meta import Object, copy_object, is_terminating, labels_of, name_of, namespace_of, uid_of
+from lastcall.api.meta import copy_object, is_terminating, labels_of, name_of, namespace_of, uid_of
 from lastcall.api.pods.spec import is_pod_ready
 from lastcall.api.resources import CONTROLLERREVISIONS, DAEMONSETS, NODES, PODS
 from lastcall.api.selectors import selector_of_expressions
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder
+from lastcall.client.informer import Informer
 from lastcall.controllers.daemonset.decide import (
     Plan,
     Removal,
@@ -31,13 +34,16 @@ from lastcall.controllers.history import HASH_LABEL, RevisionWriter, by_revision
 from lastcall.controllers.informers import NAMESPACE, Informers, owned_and_orphans
 from lastcall.controllers.ownership import AdoptionRefused, claim, controller_of, decide_claim
 from lastcall.controllers.pods.control import PodControl, slow_start_batch
-from lastcall.controllers.worker import Retry, Worker, split_key
+from lastcall.controllers.worker import Retry, Synced, Worker, split_key
 from lastcall.timeline.record import Recorder
 from lastcall.world.clock import monotonic, now
 from lastcall.world.tasks import Tasks, gather
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.api.types.node import Node
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.workloads import ControllerRevision, DaemonSet, DaemonSetStatus
     from lastcall.timeline.catalogue.records.parts import GroundsOfDecision
 
 COMPONENT = "daemonset-controller"
@@ -61,10 +67,10 @@ class DaemonSetController:
         self._revisions = RevisionWriter(client, DAEMONSETS)
         self._expectations = Expectations(world.clock)
         self._backoff: dict[tuple[str, str], tuple[float, float]] = {}
-        self._sets = informers.get(DAEMONSETS)
-        self._pods = informers.get(PODS)
-        self._nodes = informers.get(NODES)
-        self._history = informers.get(CONTROLLERREVISIONS)
+        self._sets: Informer[DaemonSet] = informers.get(DAEMONSETS)
+        self._pods: Informer[Pod] = informers.get(PODS)
+        self._nodes: Informer[Node] = informers.get(NODES)
+        self._history: Informer[ControllerRevision] = informers.get(CONTROLLERREVISIONS)
         self._worker = Worker(world, COMPONENT, self._sync, events=self._events)
         self._sets.add_handler(self._enqueue, lambda _, new: self._enqueue(new), self._enqueue)
         informers.pod_routes.add_handler(DAEMONSETS.kind, self._pod_added, self._pod_updated, self._pod_deleted)
@@ -74,22 +80,22 @@ class DaemonSetController:
         """Work until cancelled."""
         async with Tasks() as tasks:
             tasks.spawn(self._events.run(), name=f"{COMPONENT} events")
-            informers = [self._sets, self._pods, self._nodes, self._history]
+            informers: list[Synced] = [self._sets, self._pods, self._nodes, self._history]
             tasks.spawn(self._worker.run(informers), name=COMPONENT)
 
     # -- what happened → which sets to look at -----------------------------------------------------------------------
 
-    def _enqueue(self, owner: Object) -> None:
+    def _enqueue(self, owner: DaemonSet) -> None:
         self._worker.queue.add(_key(owner))
 
-    def _owner_of(self, pod: Object) -> Object | None:
+    def _owner_of(self, pod: Pod) -> DaemonSet | None:
         reference = controller_of(pod)
         if reference is None or reference["kind"] != DAEMONSETS.kind:
             return None
         owner = self._sets.get(namespace_of(pod), reference["name"])
         return owner if owner is not None and uid_of(owner) == reference["uid"] else None
 
-    def _pod_added(self, pod: Object) -> None:
+    def _pod_added(self, pod: Pod) -> None:
         if is_terminating(pod):
             self._pod_deleted(pod)
         elif controller_of(pod) is None:
@@ -100,7 +106,7 @@ class DaemonSetController:
             self._expectations.creation_observed(_key(mine))
             self._enqueue(mine)
 
-    def _pod_updated(self, old: Object, new: Object) -> None:
+    def _pod_updated(self, old: Pod, new: Pod) -> None:
         if is_terminating(new):
             self._pod_deleted(new)
             return
@@ -113,17 +119,17 @@ class DaemonSetController:
             if min_ready and not is_pod_ready(old) and is_pod_ready(new):
                 self._worker.queue.add_after(_key(current), min_ready + 1)
 
-    def _pod_deleted(self, pod: Object) -> None:
+    def _pod_deleted(self, pod: Pod) -> None:
         if (owner := self._owner_of(pod)) is not None:
             self._expectations.deletion_observed(_key(owner), uid_of(pod))
             self._enqueue(owner)
 
-    def _node_changed(self, node: Object) -> None:
+    def _node_changed(self, node: Node) -> None:
         for owner in self._sets.items():
             if any(should_run(owner, node)):
                 self._enqueue(owner)
 
-    def _node_updated(self, old: Object, new: Object) -> None:
+    def _node_updated(self, old: Node, new: Node) -> None:
         """Only what decides where a daemon Pod may run. (`shouldIgnoreNodeUpdate`)"""
         for owner in self._sets.items():
             if should_run(owner, old) != should_run(owner, new):
@@ -163,7 +169,7 @@ class DaemonSetController:
         if error:
             raise Retry(error)
 
-    async def _claim(self, owner: Object) -> list[Object]:
+    async def _claim(self, owner: DaemonSet) -> list[Pod]:
         found = owned_and_orphans(self._pods, uid_of(owner), namespace_of(owner))
         decision = decide_claim(owner, selector_of_expressions(owner["spec"].get("selector")), found)
         try:
@@ -171,18 +177,18 @@ class DaemonSetController:
         except AdoptionRefused as refused:
             raise Retry(str(refused)) from refused
 
-    async def _revision(self, owner: Object) -> tuple[Object, list[Object]]:
+    async def _revision(self, owner: DaemonSet) -> tuple[ControllerRevision, list[ControllerRevision]]:
         found = owned_and_orphans(self._history, uid_of(owner), namespace_of(owner))
         history = by_revision(each for each in found if controller_of(each) is not None)
         labels = dict((owner["spec"]["template"].get("metadata") or {}).get("labels") or {})
         collisions = (owner.get("status") or {}).get("collisionCount")
         revision, collided = await self._revisions.current(owner, history, collisions, labels)
-        if collided != collisions:
-            status = {**(owner.get("status") or {}), "collisionCount": collided}
+        if collided is not None and collided != collisions:
+            status: DaemonSetStatus = {**(owner.get("status") or {}), "collisionCount": collided}
             await self._write_status(owner, status)
         return revision, history
 
-    async def _perform(self, key: str, owner: Object, plan: Plan, revision: str) -> str:
+    async def _perform(self, key: str, owner: DaemonSet, plan: Plan, revision: str) -> str:
         """Creations in a slow start, deletions at once; the first error, "" for none. (`syncNodes`)"""
         creates = list(plan.create[:BURST_REPLICAS])
         removals = [each for each in plan.remove[:BURST_REPLICAS] if self._may_remove(key, owner, each)]
@@ -224,7 +230,7 @@ class DaemonSetController:
                 raise error
         return errors[0] if errors else ""
 
-    def _may_remove(self, key: str, owner: Object, removal: Removal) -> bool:
+    def _may_remove(self, key: str, owner: DaemonSet, removal: Removal) -> bool:
         """A Pod that has ended by itself is replaced with a growing back-off for its node."""
         if not removal.ended:
             return True
@@ -243,14 +249,16 @@ class DaemonSetController:
         self._events.event(owner, "Warning" if kind == "Warning" else "Normal", reason, text.format(what, node))
         return True
 
-    async def _clean_up(self, owner: Object, history: Sequence[Object], pods: dict[str, list[Object]]) -> None:
+    async def _clean_up(
+        self, owner: DaemonSet, history: Sequence[ControllerRevision], pods: dict[str, list[Pod]]
+    ) -> None:
         limit = owner["spec"].get("revisionHistoryLimit")
         hashes = {labels_of(pod).get("controller-revision-hash") for here in pods.values() for pod in here}
         live = [name_of(each) for each in history if labels_of(each).get(HASH_LABEL) in hashes]
         live += [name_of(history[-1])] if history else []
         await self._revisions.truncate(history, live, 10 if limit is None else limit)
 
-    async def _write_status(self, owner: Object, status: Object) -> None:
+    async def _write_status(self, owner: DaemonSet, status: DaemonSetStatus) -> None:
         if status == (owner.get("status") or {}):
             return
         new = copy_object(owner)
@@ -262,11 +270,12 @@ class DaemonSetController:
                 return
             if not is_conflict(error):
                 raise
-            fresh = copy_object(await self._client.get(DAEMONSETS, name_of(owner), namespace_of(owner)))
+            answer = await self._client.get(DAEMONSETS, name_of(owner), namespace_of(owner))
+            fresh = cast("DaemonSet", copy_object(answer))
             if uid_of(fresh) == uid_of(owner):
                 fresh["status"] = status
                 await self._client.update(DAEMONSETS, fresh, namespace_of(owner), subresource="status")
 
 
-def _key(owner: Object) -> str:
+def _key(owner: DaemonSet) -> str:
     return f"{namespace_of(owner)}/{name_of(owner)}"

@@ -4,10 +4,13 @@ Source: pkg/controller/daemon/daemon_controller.go (podsShouldBeOnNode, NodeShou
 (rollingUpdate). A node whose Pod is still ending counts as having one, unless the update may surge.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, cast
 
-from lastcall.api.meta import Object, copy_object, is_terminating, labels_of, name_of, namespace_of
+from lastcall.api.meta import copy_object, is_terminating, labels_of, name_of, namespace_of
 from lastcall.api.resources import DAEMONSETS
 from lastcall.api.scheduling import NO_EXECUTE, NO_SCHEDULE, matches_node, taints_of, untolerated
 from lastcall.api.text.numbers import scaled
@@ -15,10 +18,17 @@ from lastcall.controllers.history import REVISION_LABEL
 from lastcall.controllers.ownership import controller_reference
 from lastcall.controllers.pods.control import pod_from_template, seconds_until_available
 
+if TYPE_CHECKING:
+    from lastcall.api.types.node import Node
+    from lastcall.api.types.pod import Pod, PodSpec
+    from lastcall.api.types.scheduling import Affinity, NodeSelectorRequirement, Toleration
+    from lastcall.api.types.workloads import DaemonSet, DaemonSetStatus
+
 TEMPLATE_GENERATION_LABEL = "pod-template-generation"
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
-_TOLERATED: tuple[tuple[str, str], ...] = (
+_Taint = tuple[str, Literal["NoExecute", "NoSchedule"]]
+_TOLERATED: tuple[_Taint, ...] = (
     ("node.kubernetes.io/not-ready", NO_EXECUTE),
     ("node.kubernetes.io/unreachable", NO_EXECUTE),
     ("node.kubernetes.io/disk-pressure", NO_SCHEDULE),
@@ -27,14 +37,14 @@ _TOLERATED: tuple[tuple[str, str], ...] = (
     ("node.kubernetes.io/unschedulable", NO_SCHEDULE),
 )
 ENDED = ("Failed", "Succeeded")
-_NETWORK_UNAVAILABLE = ("node.kubernetes.io/network-unavailable", NO_SCHEDULE)
+_NETWORK_UNAVAILABLE: _Taint = ("node.kubernetes.io/network-unavailable", NO_SCHEDULE)
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
     """A Pod to delete and why, in one sentence. `ended` is its phase when it has ended by itself."""
 
-    pod: Object
+    pod: Pod
     why: str
     ended: str = ""
     rollout: bool = False
@@ -48,7 +58,7 @@ class Plan:
     remove: tuple[Removal, ...] = ()
 
 
-def target_node(pod: Object) -> str:
+def target_node(pod: Pod) -> str:
     """The node a daemon Pod runs on, or is meant for. (`GetTargetNodeName`)"""
     spec = pod.get("spec") or {}
     if spec.get("nodeName"):
@@ -63,9 +73,9 @@ def target_node(pod: Object) -> str:
     return ""
 
 
-def by_node(pods: Sequence[Object]) -> dict[str, list[Object]]:
+def by_node(pods: Sequence[Pod]) -> dict[str, list[Pod]]:
     """Pods that count, by node: one that has ended and is being deleted does not. (`getNodesToDaemonPods`)"""
-    found: dict[str, list[Object]] = {}
+    found: dict[str, list[Pod]] = {}
     for pod in pods:
         if is_terminating(pod) and (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
             continue
@@ -73,7 +83,7 @@ def by_node(pods: Sequence[Object]) -> dict[str, list[Object]]:
     return found
 
 
-def new_pod(owner: Object, node: str, revision: str) -> Object:
+def new_pod(owner: DaemonSet, node: str, revision: str) -> Pod:
     """Pinned to its node by affinity and left to the scheduler; tolerates what a node suffers from. (`NewPod`)"""
     pod = pod_from_template(owner["spec"]["template"], name_of(owner), controller_reference(owner, DAEMONSETS))
     pod["metadata"]["namespace"] = namespace_of(owner)
@@ -88,27 +98,27 @@ def new_pod(owner: Object, node: str, revision: str) -> Object:
     return pod
 
 
-def add_tolerations(spec: Object) -> None:
+def add_tolerations(spec: PodSpec) -> None:
     """(`AddOrUpdateDaemonPodTolerations`)"""
     tolerations = list(spec.get("tolerations") or ())
     wanted = [*_TOLERATED, _NETWORK_UNAVAILABLE] if spec.get("hostNetwork") else list(_TOLERATED)
     for key, effect in wanted:
-        toleration = {"key": key, "operator": "Exists", "effect": effect}
+        toleration: Toleration = {"key": key, "operator": "Exists", "effect": effect}
         if toleration not in tolerations:
             tolerations.append(toleration)
     spec["tolerations"] = tolerations
 
 
-def _pin(spec: Object, node: str) -> None:
+def _pin(spec: PodSpec, node: str) -> None:
     """(`ReplaceDaemonSetPodNodeNameNodeAffinity`)"""
-    field = {"key": "metadata.name", "operator": "In", "values": [node]}
-    affinity = copy_object(spec.get("affinity") or {})
+    field: NodeSelectorRequirement = {"key": "metadata.name", "operator": "In", "values": [node]}
+    affinity: Affinity = copy_object(spec.get("affinity") or {})
     node_affinity = affinity.setdefault("nodeAffinity", {})
     node_affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     spec["affinity"] = affinity
 
 
-def should_run(owner: Object, node: Object) -> tuple[bool, bool]:
+def should_run(owner: DaemonSet, node: Node) -> tuple[bool, bool]:
     """(a new Pod may start there, a running one may stay). (`NodeShouldRunDaemonPod`)"""
     spec = copy_object((owner["spec"]["template"].get("spec")) or {})
     if spec.get("nodeName") and spec["nodeName"] != name_of(node):
@@ -123,7 +133,7 @@ def should_run(owner: Object, node: Object) -> tuple[bool, bool]:
     return True, True
 
 
-def limits(owner: Object, desired: int) -> tuple[int, int]:
+def limits(owner: DaemonSet, desired: int) -> tuple[int, int]:
     """(maxSurge, maxUnavailable) as numbers, both rounded up. (`updatedDesiredNodeCounts`)"""
     rolling = (owner["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
     surge = scaled(rolling.get("maxSurge"), desired, up=True)
@@ -131,12 +141,12 @@ def limits(owner: Object, desired: int) -> tuple[int, int]:
     return (surge, unavailable) if surge or unavailable else (0, 1)
 
 
-def _surges(owner: Object) -> bool:
+def _surges(owner: DaemonSet) -> bool:
     update = owner["spec"].get("updateStrategy") or {}
     return update.get("type") == "RollingUpdate" and limits(owner, 1)[0] > 0
 
 
-def is_updated(owner: Object, pod: Object, revision: str) -> bool:
+def is_updated(owner: DaemonSet, pod: Pod, revision: str) -> bool:
     """(`IsPodUpdated`)"""
     labels = labels_of(pod)
     generation = (owner["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION)
@@ -145,12 +155,12 @@ def is_updated(owner: Object, pod: Object, revision: str) -> bool:
     return bool(revision and labels.get(REVISION_LABEL) == revision)
 
 
-def _is_available(owner: Object, pod: Object, now: float) -> bool:
+def _is_available(owner: DaemonSet, pod: Pod, now: float) -> bool:
     return seconds_until_available(pod, owner["spec"].get("minReadySeconds") or 0, now) == 0.0
 
 
 def manage(
-    owner: Object, nodes: Sequence[Object], pods: Mapping[str, Sequence[Object]], revision: str, now: float
+    owner: DaemonSet, nodes: Sequence[Node], pods: Mapping[str, Sequence[Pod]], revision: str, now: float
 ) -> Plan:
     """Every node that should has one Pod, and no other has any. (`manage`)"""
     create: list[str] = []
@@ -175,7 +185,7 @@ def manage(
     return Plan(tuple(create), tuple(remove))
 
 
-def _surplus(owner: Object, here: Sequence[Object], revision: str, now: float) -> list[Removal]:
+def _surplus(owner: DaemonSet, here: Sequence[Pod], revision: str, now: float) -> list[Removal]:
     """Pods that have ended, and all but one of those that run."""
     remove: list[Removal] = []
     for pod in here:
@@ -195,14 +205,14 @@ def _surplus(owner: Object, here: Sequence[Object], revision: str, now: float) -
 
 
 def rolling_update(
-    owner: Object, nodes: Sequence[Object], pods: Mapping[str, Sequence[Object]], revision: str, now: float
+    owner: DaemonSet, nodes: Sequence[Node], pods: Mapping[str, Sequence[Pod]], revision: str, now: float
 ) -> Plan:
     """The next Pods to replace within maxUnavailable or maxSurge. (`rollingUpdate`)"""
     desired = sum(should_run(owner, node)[0] for node in nodes)
     surge, unavailable = limits(owner, desired)
     why = f"DaemonSet {name_of(owner)} rolls out revision {revision}"
-    free: list[str | Object] = []
-    candidates: list[str | Object] = []
+    free: list[str | Pod] = []
+    candidates: list[str | Pod] = []
     done: list[Removal] = []
     used = 0
     for name in sorted(pods):
@@ -234,9 +244,10 @@ def rolling_update(
     return Plan((), tuple(Removal(pod, why, rollout=True) for pod in chosen if isinstance(pod, dict)))
 
 
-def _old_and_new(owner: Object, here: Sequence[Object], revision: str) -> tuple[Object | None, Object | None, bool]:
+def _old_and_new(owner: DaemonSet, here: Sequence[Pod], revision: str) -> tuple[Pod | None, Pod | None, bool]:
     """(the old Pod, the new Pod, False when there are two of a kind). (`findUpdatedPodsOnNode`)"""
-    old = new = None
+    old: Pod | None = None
+    new: Pod | None = None
     for pod in here:
         if is_terminating(pod):
             continue
@@ -252,14 +263,14 @@ def _old_and_new(owner: Object, here: Sequence[Object], revision: str) -> tuple[
 
 
 def status_of(
-    owner: Object,
-    nodes: Sequence[Object],
-    pods: Mapping[str, Sequence[Object]],
+    owner: DaemonSet,
+    nodes: Sequence[Node],
+    pods: Mapping[str, Sequence[Pod]],
     revision: str,
     now: float,
     *,
     observe: bool,
-) -> Object:
+) -> DaemonSetStatus:
     """(`updateDaemonSetStatus`) `observe`: the generation has been acted on."""
     counts = dict.fromkeys(("desired", "current", "misscheduled", "ready", "updated", "available"), 0)
     for node in nodes:
@@ -278,7 +289,7 @@ def status_of(
         counts["updated"] += is_updated(owner, pod, revision)
     old = owner.get("status") or {}
     generation = owner["metadata"].get("generation") or 0
-    status: Object = {
+    status: DaemonSetStatus = {
         "currentNumberScheduled": counts["current"],
         "numberMisscheduled": counts["misscheduled"],
         "desiredNumberScheduled": counts["desired"],
@@ -287,35 +298,35 @@ def status_of(
     }
     if not status["observedGeneration"]:
         del status["observedGeneration"]
-    more = {
+    more: DaemonSetStatus = {
         "updatedNumberScheduled": counts["updated"],
         "numberAvailable": counts["available"],
         "numberUnavailable": counts["desired"] - counts["available"],
-        "collisionCount": old.get("collisionCount"),
-        "conditions": old.get("conditions"),
+        "collisionCount": old.get("collisionCount", 0),
+        "conditions": old.get("conditions", []),
     }
-    return status | {key: value for key, value in more.items() if value}
+    return status | cast("DaemonSetStatus", {key: value for key, value in more.items() if value})
 
 
-def _phase(pod: Object) -> str:
+def _phase(pod: Pod) -> str:
     return str((pod.get("status") or {}).get("phase") or "")
 
 
-def _is_running(pod: Object) -> bool:
+def _is_running(pod: Pod) -> bool:
     return not is_terminating(pod) and _phase(pod) not in ENDED
 
 
-def _age(pod: Object) -> tuple[bool, str, str]:
+def _age(pod: Pod) -> tuple[bool, str, str]:
     """Those that have a node first, then the oldest. (`podByCreationTimestampAndPhase`)"""
     return not pod["spec"].get("nodeName"), pod["metadata"].get("creationTimestamp") or "", name_of(pod)
 
 
-def _is_ready(pod: Object) -> bool:
+def _is_ready(pod: Pod) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
 
 
-def seconds_until_change(owner: Object, pods: Mapping[str, Sequence[Object]], now: float) -> float | None:
+def seconds_until_change(owner: DaemonSet, pods: Mapping[str, Sequence[Pod]], now: float) -> float | None:
     """When the next Pod becomes available by time alone."""
     min_ready = owner["spec"].get("minReadySeconds") or 0
     waits = [seconds_until_available(pod, min_ready, now) for here in pods.values() for pod in here]

@@ -5,16 +5,27 @@ are in `rolling`, `scaling`, `status` and `revisions`; here they are done.
 One sync makes one step; the next one follows from what the ReplicaSets report.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from lastcall.api.errors import StatusError, is_already_exists, is_not_found
-from lastcall.api.meta import Object, copy_object, is_terminating, labels_of, name_of, namespace_of, uid_of
+from lastcall.api.meta import (
+    copy_object,
+    is_terminating,
+    labels_of,
+    name_of,
+    namespace_of,
+    uid_of,
+    with_own_metadata,
+)
 from lastcall.api.pods.spec import get_condition, is_pod_terminal
 from lastcall.api.resources import DEPLOYMENTS, PODS, REPLICASETS
 from lastcall.api.selectors import selector_of_expressions
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder
+from lastcall.client.informer import Informer
 from lastcall.controllers.deployment.revisions import (
     REVISION,
     equal_ignoring_hash,
@@ -57,6 +68,8 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.workloads import Deployment, DeploymentStatus, ReplicaSet
     from lastcall.timeline.catalogue.records.controllers import ScaleDecided
 
 COMPONENT = "deployment-controller"
@@ -74,9 +87,9 @@ class DeploymentController:
         self._client = client
         self._recorder = recorder
         self._events = EventRecorder(client, world, COMPONENT)
-        self._deployments = informers.get(DEPLOYMENTS)
-        self._replica_sets = informers.get(REPLICASETS)
-        self._pods = informers.get(PODS)
+        self._deployments: Informer[Deployment] = informers.get(DEPLOYMENTS)
+        self._replica_sets: Informer[ReplicaSet] = informers.get(REPLICASETS)
+        self._pods: Informer[Pod] = informers.get(PODS)
         self._worker = Worker(world, COMPONENT, self._sync, max_retries=MAX_RETRIES, events=self._events)
         self._deployments.add_handler(self._enqueue, lambda _, new: self._enqueue(new), self._enqueue)
         self._replica_sets.add_handler(self._replica_set_changed, self._replica_set_updated, self._replica_set_changed)
@@ -90,17 +103,17 @@ class DeploymentController:
 
     # -- what happened → which Deployments to look at ----------------------------------------------------------------
 
-    def _enqueue(self, deployment: Object) -> None:
+    def _enqueue(self, deployment: Deployment) -> None:
         self._worker.queue.add(f"{namespace_of(deployment)}/{name_of(deployment)}")
 
-    def _owner_of(self, replica_set: Object) -> Object | None:
+    def _owner_of(self, replica_set: ReplicaSet) -> Deployment | None:
         reference = controller_of(replica_set)
         if reference is None or reference["kind"] != DEPLOYMENTS.kind:
             return None
         deployment = self._deployments.get(namespace_of(replica_set), reference["name"])
         return deployment if deployment is not None and uid_of(deployment) == reference["uid"] else None
 
-    def _replica_set_changed(self, replica_set: Object) -> None:
+    def _replica_set_changed(self, replica_set: ReplicaSet) -> None:
         if (owner := self._owner_of(replica_set)) is not None:
             self._enqueue(owner)
         elif controller_of(replica_set) is None:
@@ -108,14 +121,14 @@ class DeploymentController:
                 if selector_of_expressions(deployment["spec"].get("selector")).matches(labels_of(replica_set)):
                     self._enqueue(deployment)
 
-    def _replica_set_updated(self, old: Object, new: Object) -> None:
+    def _replica_set_updated(self, old: ReplicaSet, new: ReplicaSet) -> None:
         before, after = controller_of(old), controller_of(new)
         if before != after and (owner := self._owner_of(old)) is not None:
             self._enqueue(owner)
         if after is not None or before != after or labels_of(old) != labels_of(new):
             self._replica_set_changed(new)
 
-    def _pod_deleted(self, pod: Object) -> None:
+    def _pod_deleted(self, pod: Pod) -> None:
         """Recreate waits for the last of the old Pods; the ReplicaSet's own counts do not say that it is gone."""
         reference = controller_of(pod)
         if reference is None or reference["kind"] != REPLICASETS.kind:
@@ -134,7 +147,7 @@ class DeploymentController:
         cached = self._deployments.get(*split_key(key))
         if cached is None:
             return
-        deployment = _own(cached)
+        deployment = with_own_metadata(cached)
         selector = deployment["spec"].get("selector") or {}
         if not selector.get("matchLabels") and not selector.get("matchExpressions"):
             message = "This deployment is selecting all pods. A non-empty selector is required."
@@ -152,7 +165,7 @@ class DeploymentController:
         else:
             await self._roll(deployment, replica_sets)
 
-    async def _claim(self, deployment: Object) -> list[Object]:
+    async def _claim(self, deployment: Deployment) -> list[ReplicaSet]:
         found = owned_and_orphans(self._replica_sets, uid_of(deployment), namespace_of(deployment))
         decision = decide_claim(deployment, selector_of_expressions(deployment["spec"].get("selector")), found)
         try:
@@ -160,11 +173,11 @@ class DeploymentController:
         except AdoptionRefused as refused:
             raise Retry(str(refused)) from refused
 
-    async def _sync_status_only(self, deployment: Object, replica_sets: Sequence[Object]) -> None:
+    async def _sync_status_only(self, deployment: Deployment, replica_sets: Sequence[ReplicaSet]) -> None:
         new = find_new(deployment, replica_sets)
         await self._write_status(deployment, calculate_status(deployment, replica_sets, new, now(self._world.clock)))
 
-    async def _check_paused(self, deployment: Object) -> None:
+    async def _check_paused(self, deployment: Deployment) -> None:
         """(`checkPausedConditions`)"""
         if not has_progress_deadline(deployment):
             return
@@ -185,7 +198,7 @@ class DeploymentController:
 
     # -- strategies --------------------------------------------------------------------------------------------------
 
-    async def _scale(self, deployment: Object, replica_sets: Sequence[Object]) -> None:
+    async def _scale(self, deployment: Deployment, replica_sets: Sequence[ReplicaSet]) -> None:
         """No rollout: sizes only. (`sync`)"""
         new, old = await self._new_and_old(deployment, replica_sets, create=False)
         await self._resize_all(deployment, scale(deployment, new, old), "scaling")
@@ -195,7 +208,7 @@ class DeploymentController:
         moment = now(self._world.clock)
         await self._write_status(deployment, calculate_status(deployment, everything, new, moment))
 
-    async def _roll(self, deployment: Object, replica_sets: Sequence[Object]) -> None:
+    async def _roll(self, deployment: Deployment, replica_sets: Sequence[ReplicaSet]) -> None:
         """One step up, else one step down. (`rolloutRolling`)"""
         new, old = await self._new_and_old(deployment, replica_sets, create=True)
         assert new is not None
@@ -211,7 +224,7 @@ class DeploymentController:
             await self._clean_up(deployment, old)
         await self._sync_rollout_status(deployment, everything, new, steps)
 
-    async def _recreate(self, deployment: Object, replica_sets: Sequence[Object]) -> None:
+    async def _recreate(self, deployment: Deployment, replica_sets: Sequence[ReplicaSet]) -> None:
         """The old Pods have to have ended before the first new one. (`rolloutRecreate`)"""
         new, old = await self._new_and_old(deployment, replica_sets, create=False)
         everything = [*old, *([new] if new is not None else [])]
@@ -230,7 +243,7 @@ class DeploymentController:
                 await self._clean_up(deployment, old)
         await self._sync_rollout_status(deployment, everything, new, down)
 
-    def _old_pods_running(self, deployment: Object, old: Sequence[Object], new: Object | None) -> bool:
+    def _old_pods_running(self, deployment: Deployment, old: Sequence[ReplicaSet], new: ReplicaSet | None) -> bool:
         """(`oldPodsRunning`)"""
         if any(status_count(each, "replicas") for each in old):
             return True
@@ -241,8 +254,8 @@ class DeploymentController:
     # -- ReplicaSets -------------------------------------------------------------------------------------------------
 
     async def _new_and_old(
-        self, deployment: Object, replica_sets: Sequence[Object], *, create: bool
-    ) -> tuple[Object | None, list[Object]]:
+        self, deployment: Deployment, replica_sets: Sequence[ReplicaSet], *, create: bool
+    ) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
         """The new ReplicaSet, made when asked and missing, and the old ones. (`getAllReplicaSetsAndSyncRevision`)"""
         new = find_new(deployment, replica_sets)
         old = find_old(replica_sets, new)
@@ -251,32 +264,32 @@ class DeploymentController:
             return await self._sync_revision(deployment, new, revision), old
         return (await self._create(deployment, old, revision) if create else None), old
 
-    async def _sync_revision(self, deployment: Object, new: Object, revision: int) -> Object:
+    async def _sync_revision(self, deployment: Deployment, new: ReplicaSet, revision: int) -> ReplicaSet:
         """The existing new ReplicaSet carries the highest revision, and the Deployment the same."""
-        copy = _own(new)
+        copy = with_own_metadata(new)
         changed = with_revision_annotations(copy, deployment, revision, exists=True)
         min_ready = deployment["spec"].get("minReadySeconds") or 0
         if (copy["spec"].get("minReadySeconds") or 0) != min_ready:
             copy["spec"] = {**copy["spec"], "minReadySeconds": min_ready}
             changed = True
         if changed:
-            copy = await self._client.update(REPLICASETS, copy, namespace_of(copy))
-        status = dict(deployment.get("status") or {})
+            copy = cast("ReplicaSet", await self._client.update(REPLICASETS, copy, namespace_of(copy)))
+        status = (deployment.get("status") or {}).copy()
         if has_progress_deadline(deployment) and get_condition(status, "Progressing") is None:
             text = f'Found new replica set "{name_of(copy)}"'
             set_condition(status, condition("Progressing", "True", "FoundNewReplicaSet", text, now(self._world.clock)))
         await self._write_revision(deployment, str(revision_of(copy)), status)
         return copy
 
-    async def _create(self, deployment: Object, old: Sequence[Object], revision: int) -> Object:
+    async def _create(self, deployment: Deployment, old: Sequence[ReplicaSet], revision: int) -> ReplicaSet:
         """(`getNewReplicaSet`)"""
-        status = dict(deployment.get("status") or {})
+        status = (deployment.get("status") or {}).copy()
         made = new_replica_set(deployment, status.get("collisionCount"))
         size = new_replicas(deployment, [*old, made], made)
         made["spec"]["replicas"] = size
         with_revision_annotations(made, deployment, revision, exists=False)
         try:
-            created = await self._client.create(REPLICASETS, made, namespace_of(deployment))
+            created = cast("ReplicaSet", await self._client.create(REPLICASETS, made, namespace_of(deployment)))
         except StatusError as error:
             if not is_already_exists(error):
                 await self._creation_failed(deployment, made, error)
@@ -292,9 +305,9 @@ class DeploymentController:
         await self._write_revision(deployment, str(revision), status)
         return created
 
-    async def _existing(self, deployment: Object, made: Object, error: StatusError) -> Object:
+    async def _existing(self, deployment: Deployment, made: ReplicaSet, error: StatusError) -> ReplicaSet:
         """A ReplicaSet of that name is there: ours, of which the cache does not know yet, or another name is needed."""
-        there = await self._client.get(REPLICASETS, name_of(made), namespace_of(made))
+        there = cast("ReplicaSet", await self._client.get(REPLICASETS, name_of(made), namespace_of(made)))
         owner = controller_of(there)
         ours = owner is not None and owner["uid"] == uid_of(deployment)
         if ours and equal_ignoring_hash(there["spec"]["template"], deployment["spec"]["template"]):
@@ -304,7 +317,7 @@ class DeploymentController:
         await self._write_status(deployment, status)
         raise error
 
-    async def _creation_failed(self, deployment: Object, made: Object, error: StatusError) -> None:
+    async def _creation_failed(self, deployment: Deployment, made: ReplicaSet, error: StatusError) -> None:
         if namespace_is_terminating(error):
             return
         text = f'Failed to create new replica set "{name_of(made)}": {error.message}'
@@ -315,14 +328,14 @@ class DeploymentController:
             await self._write_status(deployment, status)
         self._events.event(deployment, "Warning", "ReplicaSetCreateError", text)
 
-    async def _resize_all(self, deployment: Object, steps: Sequence[Resize], why: str = "rollout") -> None:
+    async def _resize_all(self, deployment: Deployment, steps: Sequence[Resize], why: str = "rollout") -> None:
         """In order; a ReplicaSet may come twice."""
-        latest: dict[str, Object] = {}
+        latest: dict[str, ReplicaSet] = {}
         for step in steps:
             current = latest.get(uid_of(step.replica_set), step.replica_set)
             latest[uid_of(current)] = await self._resize(deployment, current, step.replicas, why)
 
-    def _record_scale(self, deployment: Object, written: Object, before: int, size: int, step: str) -> None:
+    def _record_scale(self, deployment: Deployment, written: ReplicaSet, before: int, size: int, step: str) -> None:
         """What the ReplicaSet's controller reacts to has this generation: the story joins the two by it."""
         meta = written["metadata"]
         facts: ScaleDecided = {
@@ -339,21 +352,21 @@ class DeploymentController:
         }
         self._recorder.record(kinds.SCALE_DECIDED, rule=RULES[step], facts=facts)
 
-    async def _resize(self, deployment: Object, replica_set: Object, size: int, step: str) -> Object:
+    async def _resize(self, deployment: Deployment, replica_set: ReplicaSet, size: int, step: str) -> ReplicaSet:
         """(`scaleReplicaSet`)"""
-        copy = _own(replica_set)
+        copy = with_own_metadata(replica_set)
         before = replicas_of(replica_set)
         copy["spec"] = {**copy["spec"], "replicas": size}
         if not with_replicas_annotations(copy, deployment) and size == before:
             return replica_set
-        written = await self._client.update(REPLICASETS, copy, namespace_of(copy))
+        written = cast("ReplicaSet", await self._client.update(REPLICASETS, copy, namespace_of(copy)))
         if size != before:
             self._record_scale(deployment, written, before, size, step)
             way = "up" if size > before else "down"
             self._event(deployment, f"Scaled {way} replica set {name_of(copy)} from {before} to {size}")
         return written
 
-    async def _clean_up(self, deployment: Object, old: Sequence[Object]) -> None:
+    async def _clean_up(self, deployment: Deployment, old: Sequence[ReplicaSet]) -> None:
         for each in to_clean_up(deployment, old):
             try:
                 await self._client.delete(REPLICASETS, name_of(each), namespace_of(each))
@@ -361,7 +374,7 @@ class DeploymentController:
                 if not is_not_found(error):
                     raise
 
-    def _latest(self, replica_sets: Sequence[Object]) -> list[Object]:
+    def _latest(self, replica_sets: Sequence[ReplicaSet]) -> list[ReplicaSet]:
         """As the cache has them now, oldest first."""
         found = (self._replica_sets.get(namespace_of(each), name_of(each)) or each for each in replica_sets)
         return by_age(list(found))
@@ -369,11 +382,15 @@ class DeploymentController:
     # -- status ------------------------------------------------------------------------------------------------------
 
     async def _sync_rollout_status(
-        self, deployment: Object, replica_sets: Sequence[Object], new: Object | None, steps: Sequence[Resize]
+        self,
+        deployment: Deployment,
+        replica_sets: Sequence[ReplicaSet],
+        new: ReplicaSet | None,
+        steps: Sequence[Resize],
     ) -> None:
         """The counts that a step has just written come with the ReplicaSets' own events."""
         sizes = {uid_of(step.replica_set): step.replicas for step in steps}
-        seen = [
+        seen: list[ReplicaSet] = [
             {**each, "spec": {**each["spec"], "replicas": sizes.get(uid_of(each), replicas_of(each))}}
             for each in replica_sets
         ]
@@ -384,28 +401,23 @@ class DeploymentController:
         if wait is not None:
             self._worker.queue.add_after(f"{namespace_of(deployment)}/{name_of(deployment)}", wait)
 
-    async def _write_revision(self, deployment: Object, revision: str, status: Object) -> None:
+    async def _write_revision(self, deployment: Deployment, revision: str, status: DeploymentStatus) -> None:
         annotations = deployment["metadata"].get("annotations") or {}
         if annotations.get(REVISION) == revision and status == (deployment.get("status") or {}):
             return
         deployment["metadata"]["annotations"] = {**annotations, REVISION: revision}
         await self._put_status(deployment, status)
 
-    async def _write_status(self, deployment: Object, status: Object) -> None:
+    async def _write_status(self, deployment: Deployment, status: DeploymentStatus) -> None:
         if status != (deployment.get("status") or {}):
             await self._put_status(deployment, status)
 
-    async def _put_status(self, deployment: Object, status: Object) -> None:
+    async def _put_status(self, deployment: Deployment, status: DeploymentStatus) -> None:
         """`deployment` becomes what was stored, so that the next write of this sync does not conflict with this one."""
         deployment["status"] = status
         answer = await self._client.update(DEPLOYMENTS, deployment, namespace_of(deployment), subresource="status")
-        deployment.clear()
-        deployment.update(_own(answer))
+        cast(dict[str, object], deployment).clear()
+        deployment.update(with_own_metadata(cast("Deployment", answer)))
 
-    def _event(self, deployment: Object, message: str) -> None:
+    def _event(self, deployment: Deployment, message: str) -> None:
         self._events.event(deployment, "Normal", "ScalingReplicaSet", message)
-
-
-def _own(obj: Object) -> Object:
-    """A copy whose fields and those of its metadata may be replaced; what they hold is shared."""
-    return {**obj, "metadata": dict(obj["metadata"])}

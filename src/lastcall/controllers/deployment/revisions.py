@@ -4,15 +4,22 @@ Source: pkg/controller/deployment/util/deployment_util.go (FindNewReplicaSet, Se
 EqualIgnoreHash), pkg/controller/controller_utils.go:ComputeHash.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import orjson
 
-from lastcall.api.meta import Object, copy_object, name_of, uid_of
+from lastcall.api.meta import AnyObject, copy_object, name_of, uid_of
 from lastcall.api.resources import DEPLOYMENTS
 from lastcall.controllers.deployment.rolling import by_age, max_surge, replicas_of
 from lastcall.controllers.deployment.scaling import DESIRED_REPLICAS, MAX_REPLICAS, number_annotation
 from lastcall.controllers.ownership import controller_reference
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import PodTemplateSpec
+    from lastcall.api.types.workloads import Deployment, ReplicaSet
 
 HASH_LABEL = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
@@ -29,11 +36,11 @@ _NOT_COPIED = (
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"
 
 
-def revision_of(obj: Object) -> int:
+def revision_of(obj: AnyObject) -> int:
     return number_annotation(obj, REVISION) or 0
 
 
-def template_hash(template: Object, collision_count: int | None = None) -> str:
+def template_hash(template: AnyObject, collision_count: int | None = None) -> str:
     """FNV-1a over the template, in letters that spell no words. (`ComputeHash`, `SafeEncodeString`)
 
     The original hashes Go's print of the struct; ours hashes its JSON, so that the values differ and the use does not.
@@ -47,18 +54,18 @@ def template_hash(template: Object, collision_count: int | None = None) -> str:
     return "".join(_SAFE[ord(digit) % len(_SAFE)] for digit in str(value))
 
 
-def equal_ignoring_hash(one: Object, other: Object) -> bool:
+def equal_ignoring_hash(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
     return _without_hash(one) == _without_hash(other)
 
 
-def _without_hash(template: Object) -> Object:
+def _without_hash(template: PodTemplateSpec) -> AnyObject:
     meta = template.get("metadata") or {}
     labels = {key: value for key, value in (meta.get("labels") or {}).items() if key != HASH_LABEL}
     rest = {key: value for key, value in meta.items() if key != "labels"}
     return {**template, "metadata": {**rest, "labels": labels}}
 
 
-def find_new(deployment: Object, replica_sets: Sequence[Object]) -> Object | None:
+def find_new(deployment: Deployment, replica_sets: Sequence[ReplicaSet]) -> ReplicaSet | None:
     """The oldest one with the Deployment's template."""
     template = deployment["spec"]["template"]
     return next(
@@ -66,11 +73,11 @@ def find_new(deployment: Object, replica_sets: Sequence[Object]) -> Object | Non
     )
 
 
-def find_old(replica_sets: Sequence[Object], new: Object | None) -> list[Object]:
+def find_old(replica_sets: Sequence[ReplicaSet], new: ReplicaSet | None) -> list[ReplicaSet]:
     return [each for each in replica_sets if new is None or uid_of(each) != uid_of(new)]
 
 
-def new_replica_set(deployment: Object, collision_count: int | None) -> Object:
+def new_replica_set(deployment: Deployment, collision_count: int | None) -> ReplicaSet:
     """As it is created, but for its replicas and annotations."""
     spec = deployment["spec"]
     template = copy_object(spec["template"])
@@ -79,7 +86,7 @@ def new_replica_set(deployment: Object, collision_count: int | None) -> Object:
     meta["labels"] = {**(meta.get("labels") or {}), HASH_LABEL: value}
     selector = copy_object(spec["selector"])
     selector["matchLabels"] = {**(selector.get("matchLabels") or {}), HASH_LABEL: value}
-    made: Object = {
+    made: ReplicaSet = {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
         "metadata": {
@@ -95,14 +102,14 @@ def new_replica_set(deployment: Object, collision_count: int | None) -> Object:
     return made
 
 
-def with_replicas_annotations(replica_set: Object, deployment: Object) -> bool:
+def with_replicas_annotations(replica_set: ReplicaSet, deployment: Deployment) -> bool:
     """Note, in place, what the size was computed for; True when that changed. (`SetReplicasAnnotations`)"""
     wanted = replicas_of(deployment)
     noted = {DESIRED_REPLICAS: str(wanted), MAX_REPLICAS: str(wanted + max_surge(deployment))}
     return _set(replica_set, noted)
 
 
-def with_revision_annotations(replica_set: Object, deployment: Object, revision: int, *, exists: bool) -> bool:
+def with_revision_annotations(replica_set: ReplicaSet, deployment: Deployment, revision: int, *, exists: bool) -> bool:
     """The Deployment's annotations and the revision, in place; True when something changed.
 
     (`SetNewReplicaSetAnnotations`)
@@ -123,7 +130,7 @@ def with_revision_annotations(replica_set: Object, deployment: Object, revision:
     return changed
 
 
-def _set(obj: Object, annotations: dict[str, str]) -> bool:
+def _set(obj: ReplicaSet, annotations: dict[str, str]) -> bool:
     have = obj["metadata"].get("annotations") or {}
     if all(have.get(key) == value for key, value in annotations.items()):
         return False
@@ -131,7 +138,7 @@ def _set(obj: Object, annotations: dict[str, str]) -> bool:
     return True
 
 
-def to_clean_up(deployment: Object, old: Sequence[Object]) -> list[Object]:
+def to_clean_up(deployment: Deployment, old: Sequence[ReplicaSet]) -> list[ReplicaSet]:
     """ReplicaSets beyond the history limit that hold nothing any more, lowest revision first. (`cleanupDeployment`)"""
     limit = deployment["spec"].get("revisionHistoryLimit")
     if limit is None or limit == 2**31 - 1:
@@ -143,7 +150,7 @@ def to_clean_up(deployment: Object, old: Sequence[Object]) -> list[Object]:
     return [each for each in sorted(alive, key=revision_of)[:surplus] if _is_empty(each)]
 
 
-def _is_empty(replica_set: Object) -> bool:
+def _is_empty(replica_set: ReplicaSet) -> bool:
     status = replica_set.get("status") or {}
     seen = status.get("observedGeneration", 0) >= (replica_set["metadata"].get("generation") or 0)
     return not status.get("replicas") and replicas_of(replica_set) == 0 and seen

@@ -5,43 +5,51 @@ pkg/controller/deployment/rolling.go. What counts are specs and available Pods: 
 that for a while more Pods exist than replicas and surge together.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
-from lastcall.api.meta import Object
 from lastcall.api.text.numbers import scaled
+
+if TYPE_CHECKING:
+    from lastcall.api.types.workloads import Deployment, ReplicaSet, RollingUpdateDeployment
+
+
+Count = Literal["replicas", "readyReplicas", "availableReplicas", "terminatingReplicas"]
+"""A number that the status of a Deployment and of a ReplicaSet has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resize:
     """A ReplicaSet and how many Pods its spec is to ask for."""
 
-    replica_set: Object
+    replica_set: ReplicaSet
     replicas: int
 
 
-def replicas_of(obj: Object | None) -> int:
+def replicas_of(obj: Deployment | ReplicaSet | None) -> int:
     """`spec.replicas`; 0 for no object."""
     return int((obj["spec"].get("replicas") or 0) if obj is not None else 0)
 
 
-def status_count(obj: Object | None, key: str) -> int:
+def status_count(obj: Deployment | ReplicaSet | None, key: Count) -> int:
     return int(((obj.get("status") or {}).get(key) or 0) if obj is not None else 0)
 
 
-def fenceposts(surge: Any, unavailable: Any, replicas: int) -> tuple[int, int]:
+def fenceposts(surge: int | str | None, unavailable: int | str | None, replicas: int) -> tuple[int, int]:
     """(surge, unavailable) as numbers; both 0 would stop everything, so one Pod may be unavailable then."""
     most, least = scaled(surge, replicas, up=True), scaled(unavailable, replicas, up=False)
     return (most, least) if most or least else (0, 1)
 
 
-def _rolling(deployment: Object) -> Object | None:
-    strategy: Object = deployment["spec"].get("strategy") or {}
+def _rolling(deployment: Deployment) -> RollingUpdateDeployment | None:
+    strategy = deployment["spec"].get("strategy") or {}
     return (strategy.get("rollingUpdate") or {}) if strategy.get("type") == "RollingUpdate" else None
 
 
-def max_surge(deployment: Object) -> int:
+def max_surge(deployment: Deployment) -> int:
     """(`MaxSurge`)"""
     rolling = _rolling(deployment)
     if rolling is None:
@@ -49,7 +57,7 @@ def max_surge(deployment: Object) -> int:
     return fenceposts(rolling.get("maxSurge"), rolling.get("maxUnavailable"), replicas_of(deployment))[0]
 
 
-def max_unavailable(deployment: Object) -> int:
+def max_unavailable(deployment: Deployment) -> int:
     """(`MaxUnavailable`)"""
     rolling, replicas = _rolling(deployment), replicas_of(deployment)
     if rolling is None or replicas == 0:
@@ -57,7 +65,7 @@ def max_unavailable(deployment: Object) -> int:
     return min(fenceposts(rolling.get("maxSurge"), rolling.get("maxUnavailable"), replicas)[1], replicas)
 
 
-def new_replicas(deployment: Object, replica_sets: Sequence[Object], new: Object) -> int:
+def new_replicas(deployment: Deployment, replica_sets: Sequence[ReplicaSet], new: ReplicaSet) -> int:
     """How many Pods the new ReplicaSet may have now. `replica_sets` are all of them, `new` too. (`NewRSNewReplicas`)"""
     if _rolling(deployment) is None:
         return replicas_of(deployment)
@@ -67,7 +75,7 @@ def new_replicas(deployment: Object, replica_sets: Sequence[Object], new: Object
     return replicas_of(new) + min(room, replicas_of(deployment) - replicas_of(new))
 
 
-def shrink_old(deployment: Object, old: Sequence[Object], new: Object) -> list[Resize]:
+def shrink_old(deployment: Deployment, old: Sequence[ReplicaSet], new: ReplicaSet) -> list[Resize]:
     """The next sizes of old ReplicaSets, in order: first without Pods that do not work, then as availability allows.
 
     Source: rolling.go:reconcileOldReplicaSets, cleanupUnhealthyReplicas, scaleDownOldReplicaSetsForRollingUpdate.
@@ -98,11 +106,11 @@ def shrink_old(deployment: Object, old: Sequence[Object], new: Object) -> list[R
     return steps
 
 
-def _age(replica_set: Object) -> tuple[str, str]:
+def _age(replica_set: ReplicaSet) -> tuple[str, str]:
     """(`ReplicaSetsByCreationTimestamp`)"""
     return replica_set["metadata"].get("creationTimestamp") or "", replica_set["metadata"]["name"]
 
 
-def by_age(replica_sets: Sequence[Object]) -> list[Object]:
+def by_age(replica_sets: Sequence[ReplicaSet]) -> list[ReplicaSet]:
     """Oldest first, names decide within a second."""
     return sorted(replica_sets, key=_age)

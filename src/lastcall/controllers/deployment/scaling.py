@@ -3,22 +3,28 @@
 Source: pkg/controller/deployment/sync.go:scale, util/deployment_util.go:GetReplicaSetProportion.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object
+from lastcall.api.meta import AnyObject
 from lastcall.api.text.numbers import int_of
 from lastcall.controllers.deployment.rolling import Resize, by_age, max_surge, replicas_of, status_count
+
+if TYPE_CHECKING:
+    from lastcall.api.types.workloads import Deployment, ReplicaSet
 
 DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
 MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
 
 
-def number_annotation(obj: Object, key: str) -> int | None:
+def number_annotation(obj: AnyObject, key: str) -> int | None:
     return int_of((obj["metadata"].get("annotations") or {}).get(key))
 
 
-def is_scaling_event(deployment: Object, replica_sets: Sequence[Object]) -> bool:
+def is_scaling_event(deployment: Deployment, replica_sets: Sequence[ReplicaSet]) -> bool:
     """A ReplicaSet with Pods was sized for another number of replicas. (`isScalingEvent`)"""
     for each in replica_sets:
         if replicas_of(each) > 0:
@@ -28,7 +34,7 @@ def is_scaling_event(deployment: Object, replica_sets: Sequence[Object]) -> bool
     return False
 
 
-def scale(deployment: Object, new: Object | None, old: Sequence[Object]) -> list[Resize]:
+def scale(deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> list[Resize]:
     """The sizes after a change of the replicas. Those that keep theirs are in it too: their annotations change."""
     wanted = replicas_of(deployment)
     active = [each for each in [*old, *([new] if new is not None else [])] if replicas_of(each) > 0]
@@ -44,7 +50,8 @@ def scale(deployment: Object, new: Object | None, old: Sequence[Object]) -> list
     newest_first = by_age(active)[::-1]
     # The largest gets what rounding leaves over; of equals the newer grows and the older shrinks.
     ordered = sorted(newest_first if to_add > 0 else newest_first[::-1], key=lambda each: -replicas_of(each))
-    added, sizes = 0, []
+    added = 0
+    sizes: list[int] = []
     for each in ordered:
         share = _proportion(deployment, each, to_add, added) if to_add else 0
         added += share
@@ -54,14 +61,14 @@ def scale(deployment: Object, new: Object | None, old: Sequence[Object]) -> list
     return [Resize(each, size) for each, size in zip(ordered, sizes, strict=True)]
 
 
-def _is_saturated(deployment: Object, new: Object) -> bool:
+def _is_saturated(deployment: Deployment, new: ReplicaSet) -> bool:
     """(`IsSaturated`)"""
     wanted = replicas_of(deployment)
     desired = number_annotation(new, DESIRED_REPLICAS)
     return replicas_of(new) == desired == status_count(new, "availableReplicas") == wanted
 
 
-def _proportion(deployment: Object, each: Object, to_add: int, added: int) -> int:
+def _proportion(deployment: Deployment, each: ReplicaSet, to_add: int, added: int) -> int:
     allowed = to_add - added
     if replicas_of(each) == 0 or allowed == 0:
         return 0
@@ -69,7 +76,7 @@ def _proportion(deployment: Object, each: Object, to_add: int, added: int) -> in
     return min(share, allowed) if to_add > 0 else max(share, allowed)
 
 
-def _fraction(deployment: Object, each: Object) -> int:
+def _fraction(deployment: Deployment, each: ReplicaSet) -> int:
     """(`getReplicaSetFraction`)"""
     if replicas_of(deployment) == 0:
         return -replicas_of(each)

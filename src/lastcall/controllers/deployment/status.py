@@ -4,26 +4,33 @@ Sources: pkg/controller/deployment/sync.go:calculateStatus, progress.go:syncRoll
 util/deployment_util.go (SetDeploymentCondition, DeploymentComplete, DeploymentProgressing, DeploymentTimedOut).
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING, Literal, cast
 
-from lastcall.api.meta import Object, name_of
+from lastcall.api.meta import name_of
 from lastcall.api.pods.spec import get_condition
 from lastcall.api.text.times import later, parse_rfc3339
 from lastcall.controllers.deployment.rolling import max_unavailable, replicas_of, status_count
 from lastcall.world.clock import rfc3339
 
+if TYPE_CHECKING:
+    from lastcall.api.types.workloads import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
+
 NEW_REPLICA_SET_AVAILABLE = "NewReplicaSetAvailable"
 TIMED_OUT = "ProgressDeadlineExceeded"
 NO_DEADLINE = 2**31 - 1
+_Counted = Literal["replicas", "updatedReplicas", "readyReplicas", "availableReplicas"]
 
 
-def has_progress_deadline(deployment: Object) -> bool:
+def has_progress_deadline(deployment: Deployment) -> bool:
     deadline = deployment["spec"].get("progressDeadlineSeconds")
     return deadline is not None and deadline != NO_DEADLINE
 
 
-def condition(kind: str, status: str, reason: str, message: str, moment: datetime) -> Object:
+def condition(kind: str, status: str, reason: str, message: str, moment: datetime) -> DeploymentCondition:
     stamp = rfc3339(moment)
     return {
         "type": kind,
@@ -35,10 +42,14 @@ def condition(kind: str, status: str, reason: str, message: str, moment: datetim
     }
 
 
-def set_condition(status: Object, new: Object) -> None:
+def condition_of(status: DeploymentStatus, kind: str) -> DeploymentCondition | None:
+    return cast("DeploymentCondition | None", get_condition(status, kind))
+
+
+def set_condition(status: DeploymentStatus, new: DeploymentCondition) -> None:
     """The list of conditions is replaced, not changed, because it may be shared. The same status and reason change
     nothing; a changed condition moves to the end."""
-    current = get_condition(status, new["type"])
+    current = condition_of(status, new["type"])
     if current is not None and (current.get("status"), current.get("reason")) == (new["status"], new["reason"]):
         return
     if current is not None and current.get("status") == new["status"]:
@@ -47,7 +58,7 @@ def set_condition(status: Object, new: Object) -> None:
     status["conditions"] = [*(status.get("conditions") or ()), new]
 
 
-def remove_condition(status: Object, kind: str) -> None:
+def remove_condition(status: DeploymentStatus, kind: str) -> None:
     conditions = [each for each in status.get("conditions") or () if each.get("type") != kind]
     if conditions:
         status["conditions"] = conditions
@@ -56,20 +67,20 @@ def remove_condition(status: Object, kind: str) -> None:
 
 
 def calculate_status(
-    deployment: Object, replica_sets: Sequence[Object], new: Object | None, moment: datetime
-) -> Object:
+    deployment: Deployment, replica_sets: Sequence[ReplicaSet], new: ReplicaSet | None, moment: datetime
+) -> DeploymentStatus:
     """Counts of all ReplicaSets together, and the condition Available. Counts of 0 are left out, as in Go's JSON."""
     available = sum(status_count(each, "availableReplicas") for each in replica_sets)
     old = deployment.get("status") or {}
-    counts = {
+    counts: DeploymentStatus = {
         "replicas": sum(status_count(each, "replicas") for each in replica_sets),
         "updatedReplicas": status_count(new, "replicas"),
         "readyReplicas": sum(status_count(each, "readyReplicas") for each in replica_sets),
         "availableReplicas": available,
         "unavailableReplicas": max(0, sum(map(replicas_of, replica_sets)) - available),
     }
-    status: Object = {"observedGeneration": deployment["metadata"].get("generation") or 0}
-    status |= {key: value for key, value in counts.items() if value}
+    status: DeploymentStatus = {"observedGeneration": deployment["metadata"].get("generation") or 0}
+    status |= cast("DeploymentStatus", {key: value for key, value in counts.items() if value})
     status["terminatingReplicas"] = sum(status_count(each, "terminatingReplicas") for each in replica_sets)
     if old.get("collisionCount") is not None:
         status["collisionCount"] = old["collisionCount"]
@@ -84,21 +95,21 @@ def calculate_status(
     return status
 
 
-def is_complete(deployment: Object, status: Object) -> bool:
+def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
     wanted = replicas_of(deployment)
     counts = (status.get("updatedReplicas", 0), status.get("replicas", 0), status.get("availableReplicas", 0))
     generation = deployment["metadata"].get("generation") or 0
     return counts == (wanted, wanted, wanted) and status.get("observedGeneration", 0) >= generation
 
 
-def is_progressing(deployment: Object, status: Object) -> bool:
+def is_progressing(deployment: Deployment, status: DeploymentStatus) -> bool:
     """More new, fewer old, more ready or more available than the stored status says."""
     old = deployment.get("status") or {}
 
-    def count(of: Object, key: str) -> int:
+    def count(of: DeploymentStatus, key: _Counted) -> int:
         return int(of.get(key) or 0)
 
-    def old_ones(of: Object) -> int:
+    def old_ones(of: DeploymentStatus) -> int:
         return count(of, "replicas") - count(of, "updatedReplicas")
 
     return (
@@ -109,8 +120,8 @@ def is_progressing(deployment: Object, status: Object) -> bool:
     )
 
 
-def is_timed_out(deployment: Object, status: Object, moment: datetime) -> bool:
-    progressing = get_condition(status, "Progressing")
+def is_timed_out(deployment: Deployment, status: DeploymentStatus, moment: datetime) -> bool:
+    progressing = condition_of(status, "Progressing")
     if progressing is None or not has_progress_deadline(deployment):
         return False
     if progressing.get("reason") == NEW_REPLICA_SET_AVAILABLE:
@@ -121,12 +132,14 @@ def is_timed_out(deployment: Object, status: Object, moment: datetime) -> bool:
     return moment > later(parse_rfc3339(progressing.get("lastUpdateTime")), deadline)
 
 
-def rollout_status(deployment: Object, replica_sets: Sequence[Object], new: Object | None, moment: datetime) -> Object:
+def rollout_status(
+    deployment: Deployment, replica_sets: Sequence[ReplicaSet], new: ReplicaSet | None, moment: datetime
+) -> DeploymentStatus:
     """The status with Progressing and ReplicaFailure brought up to date. (`syncRolloutStatus`)"""
     status = calculate_status(deployment, replica_sets, new, moment)
     if not has_progress_deadline(deployment):
         remove_condition(status, "Progressing")
-    current = get_condition(deployment.get("status") or {}, "Progressing")
+    current = condition_of(deployment.get("status") or {}, "Progressing")
     done = (
         status.get("replicas", 0) == status.get("updatedReplicas", 0)
         and current is not None
@@ -143,7 +156,11 @@ def rollout_status(deployment: Object, replica_sets: Sequence[Object], new: Obje
 
 
 def _set_progress(
-    deployment: Object, status: Object, current: Object | None, new: Object | None, moment: datetime
+    deployment: Deployment,
+    status: DeploymentStatus,
+    current: DeploymentCondition | None,
+    new: ReplicaSet | None,
+    moment: datetime,
 ) -> None:
     what = f'ReplicaSet "{name_of(new)}"' if new is not None else f'Deployment "{name_of(deployment)}"'
     if is_complete(deployment, status):
@@ -162,25 +179,26 @@ def _set_progress(
         set_condition(status, condition("Progressing", "False", TIMED_OUT, text, moment))
 
 
-def _replica_failure(replica_sets: Sequence[Object], new: Object | None) -> Object | None:
+def _replica_failure(replica_sets: Sequence[ReplicaSet], new: ReplicaSet | None) -> DeploymentCondition | None:
     """The failure of the new ReplicaSet, else of any. (`getReplicaFailures`)"""
     for each in ([new] if new is not None else []) + list(replica_sets):
         failure = get_condition(each.get("status") or {}, "ReplicaFailure")
         if failure is not None:
-            return {
+            found: DeploymentCondition = {
                 "type": "ReplicaFailure",
-                "status": failure.get("status"),
+                "status": cast(str, failure.get("status")),
                 "lastUpdateTime": failure.get("lastTransitionTime"),
                 "lastTransitionTime": failure.get("lastTransitionTime"),
                 "reason": failure.get("reason", ""),
                 "message": failure.get("message", ""),
             }
+            return found
     return None
 
 
-def seconds_until_stuck(deployment: Object, status: Object, moment: datetime) -> float | None:
+def seconds_until_stuck(deployment: Deployment, status: DeploymentStatus, moment: datetime) -> float | None:
     """When to look whether the deadline has passed, None for never. (`requeueStuckDeployment`)"""
-    progressing = get_condition(status, "Progressing")
+    progressing = condition_of(status, "Progressing")
     if progressing is None or not has_progress_deadline(deployment):
         return None
     if is_complete(deployment, status) or progressing.get("reason") == TIMED_OUT:

@@ -4,11 +4,16 @@ Source: pkg/controller/job/backoff_utils.go. The wait counts from the end of the
 beginning of its deletion where that counts as failure.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object
 from lastcall.controllers.job.pods import all_index_failures, finish_time
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
 
 FIRST_SECONDS = 10.0
 MAX_SECONDS = 600.0
@@ -21,7 +26,7 @@ class BackOff:
     failures: int = 0
     last_failure: float = 0.0
 
-    def after(self, succeeded: Iterable[Object], failed: Iterable[Object]) -> "BackOff":
+    def after(self, succeeded: Iterable[Pod], failed: Iterable[Pod]) -> BackOff:
         """With Pods that ended since. (`newBackoffRecord`)"""
         last_success = max(map(finish_time, succeeded), default=None)
         failures = sorted(map(finish_time, failed))
@@ -40,7 +45,7 @@ class BackOff:
         return max(0.0, self.last_failure + wait - now)
 
 
-def index_remaining(failed: Object | None, now: float) -> float:
+def index_remaining(failed: Pod | None, now: float) -> float:
     """The same for one index, whose last failed Pod is `failed`. (`getRemainingTimePerIndex`)"""
     if failed is None:
         return 0.0

@@ -8,16 +8,17 @@ the cache has not seen: an old count would make Pods that nobody needs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from lastcall.api.errors import StatusError, is_not_found
-from lastcall.api.meta import Object, copy_object, is_terminating, labels_of, name_of, namespace_of, uid_of
+from lastcall.api.meta import AnyObject, copy_object, is_terminating, labels_of, name_of, namespace_of, uid_of
 from lastcall.api.pods.spec import is_pod_ready, pod_key
 from lastcall.api.resources import JOBS, PODS
 from lastcall.api.selectors import selector_of_expressions
 from lastcall.api.text.numbers import int_of
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client, ConnectionLost
 from lastcall.client.events import EventRecorder
+from lastcall.client.informer import Informer
 from lastcall.client.workqueue import RateLimit
 from lastcall.controllers.errors import namespace_is_terminating
 from lastcall.controllers.expectations import Expectations
@@ -35,7 +36,9 @@ from lastcall.world.tasks import Tasks, gather
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.api.types.batch import Job, JobStatus
     from lastcall.api.types.meta import OwnerReference
+    from lastcall.api.types.pod import Pod
     from lastcall.timeline.catalogue.records.parts import GroundsOfDecision
 
 COMPONENT = "job-controller"
@@ -69,8 +72,8 @@ class JobController:
         self._written: dict[str, tuple[str, int]] = {}
         self._uncertain: dict[str, None] = {}
         self._sizes: dict[str, int] = {}
-        self._jobs = informers.get(JOBS)
-        self._pods = informers.get(PODS)
+        self._jobs: Informer[Job] = informers.get(JOBS)
+        self._pods: Informer[Pod] = informers.get(PODS)
         self._worker = Worker(world, COMPONENT, self._sync, rate_limit=API_BACK_OFF, events=self._events)
         self._orphans = Worker(world, f"{COMPONENT} orphans", self._sync_orphan, workers=1, events=self._events)
         self._jobs.add_handler(self._enqueue, self._job_updated, self._job_deleted)
@@ -87,14 +90,14 @@ class JobController:
 
     # -- what happened → which Jobs to look at -----------------------------------------------------------------------
 
-    def _enqueue(self, job: Object) -> None:
+    def _enqueue(self, job: Job) -> None:
         self._worker.queue.add(_key(job))
 
-    def _enqueue_batched(self, job: Object) -> None:
+    def _enqueue_batched(self, job: Job) -> None:
         key = _key(job)
         self._worker.queue.add_after(key, batch_seconds(self._sizes.get(key, 0)))
 
-    def _job_updated(self, old: Object, new: Object) -> None:
+    def _job_updated(self, old: Job, new: Job) -> None:
         if old["metadata"].get("generation") == new["metadata"].get("generation"):
             self._enqueue_batched(new)
         else:
@@ -102,18 +105,18 @@ class JobController:
         if finished(new):
             self._release_left_over(new)
 
-    def _job_deleted(self, job: Object) -> None:
+    def _job_deleted(self, job: Job) -> None:
         self._enqueue(job)
         self._release_left_over(job)
 
-    def _release_left_over(self, job: Object) -> None:
+    def _release_left_over(self, job: Job) -> None:
         """No sync will take these finalizers off any more. (`cleanupPodFinalizers`)"""
         removed = self._removed.get(_key(job), {})
         for pod in self._pods.by_index(CONTROLLER, uid_of(job)):
             if is_tracked(pod) and uid_of(pod) not in removed:
                 self._orphans.queue.add(pod_key(pod))
 
-    def _job_of(self, pod: Object) -> Object | None:
+    def _job_of(self, pod: Pod) -> Job | None:
         """The Job that controls `pod`, by uid."""
         reference = controller_of(pod)
         if reference is None or reference["kind"] != JOBS.kind:
@@ -121,12 +124,12 @@ class JobController:
         job = self._jobs.get(namespace_of(pod), reference["name"])
         return job if job is not None and uid_of(job) == reference["uid"] else None
 
-    def _enqueue_matching(self, pod: Object) -> None:
+    def _enqueue_matching(self, pod: Pod) -> None:
         for job in self._jobs.by_index(NAMESPACE, namespace_of(pod)):
             if selector_of_expressions(job["spec"].get("selector")).matches(labels_of(pod)):
                 self._enqueue_batched(job)
 
-    def _pod_added(self, pod: Object) -> None:
+    def _pod_added(self, pod: Pod) -> None:
         if is_terminating(pod):
             self._pod_gone(pod)
             return
@@ -137,12 +140,12 @@ class JobController:
         if controller_of(pod) is None:
             self._enqueue_matching(pod)
 
-    def _look_after_stray(self, pod: Object, job: Object | None) -> None:
+    def _look_after_stray(self, pod: Pod, job: Job | None) -> None:
         """A Pod that was a Job's and has its finalizer still, although no sync will take it off."""
         if is_tracked(pod) and (job is None or finished(job)):
             self._orphans.queue.add(pod_key(pod))
 
-    def _pod_updated(self, old: Object, new: Object) -> None:
+    def _pod_updated(self, old: Pod, new: Pod) -> None:
         if is_terminating(new):
             self._pod_gone(new)
             return
@@ -158,7 +161,7 @@ class JobController:
         if controller_of(new) is None and (labels_of(old) != labels_of(new) or controller_of(old) is not None):
             self._enqueue_matching(new)
 
-    def _pod_gone(self, pod: Object, *, final: bool = False) -> None:
+    def _pod_gone(self, pod: Pod, *, final: bool = False) -> None:
         """Deleted, or being deleted."""
         job = self._job_of(pod)
         if not final:
@@ -170,7 +173,7 @@ class JobController:
             self._removal_observed(job, pod)
         self._enqueue_batched(job)
 
-    def _removal_observed(self, job: Object, pod: Object) -> None:
+    def _removal_observed(self, job: Job, pod: Pod) -> None:
         self._removed.get(_key(job), {}).pop(uid_of(pod), None)
 
     # -- sync --------------------------------------------------------------------------------------------------------
@@ -203,7 +206,7 @@ class JobController:
         for known in (self._removed, self._back_off, self._written, self._uncertain, self._sizes):
             known.pop(key, None)
 
-    async def _is_current(self, key: str, job: Object) -> bool:
+    async def _is_current(self, key: str, job: Job) -> bool:
         """Whether the cache has this controller's last write to the Job."""
         if key in self._uncertain:
             fresh = await self._client.get(JOBS, name_of(job), namespace_of(job))
@@ -212,10 +215,10 @@ class JobController:
         uid, version = self._written.get(key, ("", 0))
         return uid != uid_of(job) or _version(job) >= version
 
-    def _note_written(self, key: str, job: Object) -> None:
+    def _note_written(self, key: str, job: AnyObject) -> None:
         self._written[key] = (uid_of(job), _version(job))
 
-    async def _view(self, key: str, job: Object) -> View:
+    async def _view(self, key: str, job: Job) -> View:
         pods = await self._claim(job)
         self._sizes[key] = len(pods)
         uid, back_off = self._back_off.get(key, ("", BackOff()))
@@ -228,7 +231,7 @@ class JobController:
         moment = now(self._world.clock).timestamp()
         return View(job, pods, self._removed.get(key, {}).keys(), back_off, moment)
 
-    async def _claim(self, job: Object) -> list[Object]:
+    async def _claim(self, job: Job) -> list[Pod]:
         found = owned_and_orphans(self._pods, uid_of(job), namespace_of(job))
         decision = decide_claim(job, selector_of_expressions(job["spec"].get("selector")), found)
         try:
@@ -250,7 +253,7 @@ class JobController:
             # Ready the server refuses that status, so that the failure is counted only when the wait is over.
             active = 0
         made, error = await self._create(key, view, decision)
-        deleted: list[Object] = []
+        deleted: list[Pod] = []
         if decision.delete:
             deleted, error = await self._delete(key, view, decision)
         declared = satisfied and not error and len(deleted) == len(decision.delete)
@@ -286,7 +289,7 @@ class JobController:
                 raise error
         return done - refused, "" if error is None else str(error)
 
-    async def _delete(self, key: str, view: View, decision: Decision) -> tuple[list[Object], str]:
+    async def _delete(self, key: str, view: View, decision: Decision) -> tuple[list[Pod], str]:
         """The Pods that are being deleted now, and the first error."""
         self._expectations.expect_deletions(key, [uid_of(each.pod) for each in decision.delete])
 
@@ -342,10 +345,10 @@ class JobController:
         if failure is not None:
             raise failure
 
-    def _event(self, job: Object, kind: str, reason: str, message: str) -> None:
+    def _event(self, job: Job, kind: str, reason: str, message: str) -> None:
         self._events.event(job, "Warning" if kind == "Warning" else "Normal", reason, message)
 
-    def _count_failures(self, key: str, view: View, release: Sequence[Object]) -> None:
+    def _count_failures(self, key: str, view: View, release: Sequence[Pod]) -> None:
         """Only those that leave now: the others are looked at again."""
         going = {uid_of(pod) for pod in release}
         uid, back_off = self._back_off[key]
@@ -353,7 +356,7 @@ class JobController:
         failed = [pod for pod in view.failed_now if uid_of(pod) in going]
         self._back_off[key] = (uid, back_off.after(succeeded, failed))
 
-    async def _release(self, key: str, pods: Sequence[Object]) -> tuple[set[str], Exception | None]:
+    async def _release(self, key: str, pods: Sequence[Pod]) -> tuple[set[str], Exception | None]:
         """(the uids of Pods that could not be released, the first error)."""
         removed = self._removed.setdefault(key, {})
         removed.update(dict.fromkeys(map(uid_of, pods)))
@@ -366,7 +369,7 @@ class JobController:
                 first = first or error
         return kept, first
 
-    async def _remove_finalizer(self, pod: Object) -> None:
+    async def _remove_finalizer(self, pod: Pod) -> None:
         """Raises StatusError, ConnectionLost. A Pod that is gone has none."""
         if not is_tracked(pod):
             return
@@ -379,15 +382,15 @@ class JobController:
             if not is_not_found(error) and error.code != 422:
                 raise
 
-    async def _write_status(self, key: str, job: Object, status: Object) -> Object:
-        new = {**job, "status": status}
+    async def _write_status(self, key: str, job: Job, status: JobStatus) -> Job:
+        new: Job = {**job, "status": status}
         try:
             written = await self._client.update(JOBS, new, namespace_of(job), subresource="status")
         except ConnectionLost:
             self._uncertain[key] = None
             raise
         self._note_written(key, written)
-        return copy_object(written)
+        return cast("Job", copy_object(written))
 
     def _stamp(self) -> str:
         return rfc3339(now(self._world.clock))
@@ -408,10 +411,10 @@ class JobController:
                 return
         await self._remove_finalizer(pod)
 
-    async def _live_job(self, pod: Object, reference: OwnerReference) -> Object | None:
+    async def _live_job(self, pod: Pod, reference: OwnerReference) -> Job | None:
         """The cache of Jobs may be behind the cache of Pods."""
         try:
-            job = await self._client.get(JOBS, reference["name"], namespace_of(pod))
+            job = cast("Job", await self._client.get(JOBS, reference["name"], namespace_of(pod)))
         except StatusError as error:
             if is_not_found(error):
                 return None
@@ -419,15 +422,15 @@ class JobController:
         return job if uid_of(job) == reference["uid"] else None
 
 
-def _key(job: Object) -> str:
+def _key(job: Job) -> str:
     return f"{namespace_of(job)}/{name_of(job)}"
 
 
-def _is_foreign(job: Object) -> bool:
+def _is_foreign(job: Job) -> bool:
     """Another controller looks after it. (`managedByExternalController`)"""
     return job["spec"].get("managedBy") not in (None, "", MANAGED_BY)
 
 
-def _version(obj: Object) -> int:
+def _version(obj: AnyObject) -> int:
     """Of an API server whose versions cannot be compared: 0."""
     return int_of(obj["metadata"].get("resourceVersion")) or 0

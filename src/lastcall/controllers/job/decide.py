@@ -4,10 +4,13 @@ Source: pkg/controller/job/job_controller.go (syncJob, manageJob). How its Pods 
 what podFailurePolicy says of one is `pods`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object, is_terminating, uid_of
+from lastcall.api.meta import is_terminating, uid_of
 from lastcall.api.pods.spec import is_pod_ready
 from lastcall.api.text.times import parse_rfc3339
 from lastcall.controllers.job.backoff import BackOff, index_remaining
@@ -29,6 +32,10 @@ from lastcall.controllers.job.pods import (
     valid_index,
 )
 from lastcall.controllers.pods.control import is_pod_active, is_pod_terminating
+
+if TYPE_CHECKING:
+    from lastcall.api.types.batch import Job, JobCondition, JobSpec, JobStatus
+    from lastcall.api.types.pod import Pod
 
 MAX_PODS_PER_SYNC = 500
 """Pods that one sync makes or deletes (`MaxPodCreateDeletePerSync`)."""
@@ -58,10 +65,10 @@ class View:
     the epoch.
     """
 
-    def __init__(self, job: Object, pods: Sequence[Object], removed: Set[str], back_off: BackOff, now: float) -> None:
+    def __init__(self, job: Job, pods: Sequence[Pod], removed: Set[str], back_off: BackOff, now: float) -> None:
         self.job = job
-        self.spec: Object = job["spec"]
-        self.status: Object = job.get("status") or {}
+        self.spec: JobSpec = job["spec"]
+        self.status: JobStatus = job.get("status") or {}
         self.now = now
         indexed = is_indexed(job)
         self.pods = sorted(pods, key=lambda pod: completion_index(pod) or 0) if indexed else list(pods)
@@ -80,7 +87,7 @@ class View:
         self.failed_now = [pod for pod in self.fresh if is_failed(job, pod)]
         self.back_off = back_off.after(self.succeeded_now, self.failed_now)
         self.completed = self.newly_completed = self.failed_indexes = None
-        self.delayed: dict[int, Object] = {}
+        self.delayed: dict[int, Pod] = {}
         if indexed:
             self._sort_indexes()
 
@@ -101,7 +108,7 @@ class View:
         self.failed_indexes = Indexes.parse(self.status.get("failedIndexes"), completions) | Indexes.of(failed)
         self.delayed = self._delayed()
 
-    def _delayed(self) -> dict[int, Object]:
+    def _delayed(self) -> dict[int, Pod]:
         """The last failed Pod of each index that will be tried again: its replacement takes over its count.
 
         It keeps its finalizer until then. (`getPodsWithDelayedDeletionPerIndex`)
@@ -109,7 +116,7 @@ class View:
         assert self.newly_completed is not None
         assert self.failed_indexes is not None
         active = {completion_index(pod) for pod in self.active}
-        found: dict[int, Object] = {}
+        found: dict[int, Pod] = {}
         for pod in self.tracked:
             index = valid_index(self.job, pod)
             if index is None or not is_failed(self.job, pod):
@@ -135,7 +142,7 @@ class View:
         return (self.status.get("failed") or 0) + len(self.uncounted_failed) + counting
 
 
-def _age(pod: Object) -> tuple[int, float]:
+def _age(pod: Pod) -> tuple[int, float]:
     return all_index_failures(pod), finish_time(pod)
 
 
@@ -201,22 +208,21 @@ def find_target(view: View) -> Target | None:
     return None if rule is None else Target(SUCCESS, "SuccessPolicy", f"Matched rules at index {rule}")
 
 
-def condition_of(status: Object, kind: str) -> Object | None:
+def condition_of(status: JobStatus, kind: str) -> JobCondition | None:
     """The condition of this type if it is True."""
     for condition in status.get("conditions") or ():
         if condition.get("type") == kind and condition.get("status") == "True":
-            found: Object = condition
-            return found
+            return condition
     return None
 
 
-def finished(job: Object) -> str:
+def finished(job: Job) -> str:
     """`Complete`, `Failed`, or "" for a Job that has not finished. (`IsJobFinished`)"""
     status = job.get("status") or {}
     return next((kind for kind in (COMPLETE, FAILED) if condition_of(status, kind) is not None), "")
 
 
-def matching_success_rule(spec: Object, succeeded: Indexes) -> int | None:
+def matching_success_rule(spec: JobSpec, succeeded: Indexes) -> int | None:
     """The number of the first rule of the success policy that is met. (`matchSuccessPolicy`)"""
     if not succeeded:
         return None
@@ -240,8 +246,9 @@ def _too_many_restarts(view: View) -> bool:
     restarts = 0
     for pod in view.pods:
         if phase_of(pod) in ("Running", "Pending"):
-            for key in ("initContainerStatuses", "containerStatuses"):
-                restarts += sum(each.get("restartCount", 0) for each in pod["status"].get(key) or ())
+            status = pod["status"]
+            for statuses in (status.get("initContainerStatuses"), status.get("containerStatuses")):
+                restarts += sum(each.get("restartCount", 0) for each in statuses or ())
     limit = view.spec["backoffLimit"]
     return restarts > 0 if limit == 0 else bool(restarts >= limit)
 
@@ -322,5 +329,5 @@ def _create(view: View, missing: int) -> tuple[tuple[int | None, ...], float]:
     return now, min((wait for wait in waits.values() if wait > 0), default=0.0)
 
 
-def _indexes(pods: Sequence[Object]) -> list[int]:
+def _indexes(pods: Sequence[Pod]) -> list[int]:
     return [index for pod in pods if (index := completion_index(pod)) is not None]

@@ -4,10 +4,13 @@ Sources: pkg/controller/job/{pod_failure_policy,indexed_job_utils,backoff_utils}
 pkg/controller/controller_utils.go:ActivePods.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object, annotations_of, is_terminating, name_of, namespace_of
+from lastcall.api.meta import annotations_of, is_terminating, name_of, namespace_of
 from lastcall.api.pods.spec import get_condition
 from lastcall.api.resources import JOBS
 from lastcall.api.text.numbers import int_of
@@ -15,6 +18,16 @@ from lastcall.api.text.times import parse_rfc3339
 from lastcall.controllers.ownership import controller_reference
 from lastcall.controllers.pods.control import pod_from_template
 from lastcall.controllers.replicaset.ranking import Candidate, candidate
+
+if TYPE_CHECKING:
+    from lastcall.api.types.batch import (
+        Job,
+        PodFailurePolicyOnExitCodesRequirement,
+        PodFailurePolicyOnPodConditionsPattern,
+    )
+    from lastcall.api.types.container import ObjectFieldSelector
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import ContainerStatus, PodCondition
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 """The finalizer that keeps a Pod until its Job has counted it."""
@@ -25,30 +38,30 @@ INDEX_ENV = "JOB_COMPLETION_INDEX"
 MAX_GENERATED_PREFIX = 58
 
 
-def is_indexed(job: Object) -> bool:
+def is_indexed(job: Job) -> bool:
     return bool(job["spec"].get("completionMode") == "Indexed")
 
 
-def is_suspended(job: Object) -> bool:
+def is_suspended(job: Job) -> bool:
     return bool(job["spec"].get("suspend"))
 
 
-def replaces_failed_only(job: Object) -> bool:
+def replaces_failed_only(job: Job) -> bool:
     """A Pod that is still ending is not replaced. (`onlyReplaceFailedPods`)"""
     spec = job["spec"]
     return bool(spec.get("podReplacementPolicy") == "Failed" or spec.get("podFailurePolicy"))
 
 
-def is_tracked(pod: Object) -> bool:
+def is_tracked(pod: Pod) -> bool:
     """It has the finalizer: it is not counted yet, or its count is not final."""
     return TRACKING in (pod["metadata"].get("finalizers") or ())
 
 
-def phase_of(pod: Object) -> str:
+def phase_of(pod: Pod) -> str:
     return str((pod.get("status") or {}).get("phase", ""))
 
 
-def is_failed(job: Object, pod: Object) -> bool:
+def is_failed(job: Job, pod: Pod) -> bool:
     """Failed, or being deleted where that counts as failure. (`isPodFailed`)"""
     phase = phase_of(pod)
     if phase == "Failed":
@@ -56,13 +69,13 @@ def is_failed(job: Object, pod: Object) -> bool:
     return not replaces_failed_only(job) and is_terminating(pod) and phase != "Succeeded"
 
 
-def completion_index(pod: Object) -> int | None:
+def completion_index(pod: Pod) -> int | None:
     """None for a Pod without one that can be read."""
     index = int_of(annotations_of(pod).get(COMPLETION_INDEX))
     return index if index is not None and index >= 0 else None
 
 
-def valid_index(job: Object, pod: Object) -> int | None:
+def valid_index(job: Job, pod: Pod) -> int | None:
     """The completion index if the Job has a use for it."""
     index = completion_index(pod)
     return index if index is not None and index < job["spec"]["completions"] else None
@@ -80,7 +93,7 @@ class Match:
     message: str = ""
 
 
-def match_failure_policy(job: Object, pod: Object) -> Match:
+def match_failure_policy(job: Job, pod: Pod) -> Match:
     """The first rule that fits. (`matchPodFailurePolicy`)"""
     for number, rule in enumerate((job["spec"].get("podFailurePolicy") or {}).get("rules") or ()):
         action = rule["action"]
@@ -98,46 +111,44 @@ def match_failure_policy(job: Object, pod: Object) -> Match:
     return Match()
 
 
-def _exited_with(pod: Object, codes: Object) -> Object | None:
+def _exited_with(pod: Pod, codes: PodFailurePolicyOnExitCodesRequirement) -> ContainerStatus | None:
     status = pod.get("status") or {}
-    for container in (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())):
+    for container in (*(status.get("containerStatuses") or []), *(status.get("initContainerStatuses") or [])):
         ended = (container.get("state") or {}).get("terminated")
         if not ended or codes.get("containerName") not in (None, container["name"]):
             continue
         code = ended.get("exitCode", 0)
         if code != 0 and (code in codes["values"]) == (codes["operator"] == "In"):
-            found: Object = container
-            return found
+            return container
     return None
 
 
-def _has_condition(pod: Object, patterns: Iterable[Object]) -> Object | None:
+def _has_condition(pod: Pod, patterns: Iterable[PodFailurePolicyOnPodConditionsPattern]) -> PodCondition | None:
     wanted = [(pattern["type"], pattern.get("status", "True")) for pattern in patterns]
     for condition in (pod.get("status") or {}).get("conditions") or ():
         if (condition.get("type"), condition.get("status")) in wanted:
-            found: Object = condition
-            return found
+            return condition
     return None
 
 
 # -- failures of one index -----------------------------------------------------------------------------------------
 
 
-def _number(pod: Object, key: str) -> int:
+def _number(pod: Pod, key: str) -> int:
     return max(0, int_of(annotations_of(pod).get(key), 32) or 0)
 
 
-def index_failures(pod: Object) -> int:
+def index_failures(pod: Pod) -> int:
     """The failures of its index before it, those that count."""
     return _number(pod, INDEX_FAILURES)
 
 
-def all_index_failures(pod: Object) -> int:
+def all_index_failures(pod: Pod) -> int:
     """Those that did not count included."""
     return _number(pod, INDEX_FAILURES) + _number(pod, INDEX_IGNORED_FAILURES)
 
 
-def fails_its_index(job: Object, pod: Object) -> bool:
+def fails_its_index(job: Job, pod: Pod) -> bool:
     """The index has had all its tries. (`isIndexFailed`)"""
     if not is_failed(job, pod):
         return False
@@ -150,7 +161,7 @@ def fails_its_index(job: Object, pod: Object) -> bool:
 # -- times ---------------------------------------------------------------------------------------------------------
 
 
-def finish_time(pod: Object) -> float:
+def finish_time(pod: Pod) -> float:
     """When the Pod ended, in seconds since the epoch; of one that is still ending: when that began.
 
     (`backoff_utils.go:getFinishedTime`)
@@ -178,7 +189,7 @@ def _seconds(text: str | None) -> float:
 class Surplus:
     """A Pod that a Job has too many, and why this one."""
 
-    pod: Object
+    pod: Pod
     reason: str
 
 
@@ -200,11 +211,11 @@ def _rank(each: Candidate) -> tuple[float, ...]:
     return (each.assigned, each.phase, each.ready, -ready_at, -each.restarts, -each.sidecar_restarts, -created)
 
 
-def _sorted(pods: Iterable[Object]) -> list[Candidate]:
+def _sorted(pods: Iterable[Pod]) -> list[Candidate]:
     return sorted((candidate(pod, 0) for pod in pods), key=lambda each: (_rank(each), each.uid))
 
 
-def choose_surplus(job: Object, active: Sequence[Object], at_least: int) -> list[Surplus]:
+def choose_surplus(job: Job, active: Sequence[Pod], at_least: int) -> list[Surplus]:
     """Pods whose index is wrong or taken, then as many more as it takes to remove `at_least`.
 
     (`activePodsForRemoval`)
@@ -212,7 +223,7 @@ def choose_surplus(job: Object, active: Sequence[Object], at_least: int) -> list
     chosen: list[Surplus] = []
     left = list(active)
     if is_indexed(job):
-        by_index: dict[int, list[Object]] = {}
+        by_index: dict[int, list[Pod]] = {}
         for pod in active:
             index = valid_index(job, pod)
             if index is None:
@@ -242,7 +253,7 @@ def choose_surplus(job: Object, active: Sequence[Object], at_least: int) -> list
 # -- Pods to make --------------------------------------------------------------------------------------------------
 
 
-def new_pod(job: Object, index: int | None, replaced: Object | None) -> Object:
+def new_pod(job: Job, index: int | None, replaced: Pod | None) -> Pod:
     """The Pod for `index`; `replaced` is the failed one of the same index where each index has its own limit.
 
     (`manageJob`, `addCompletionIndexEnvVariables`, `getNewIndexFailureCounts`)
@@ -258,10 +269,10 @@ def new_pod(job: Object, index: int | None, replaced: Object | None) -> Object:
     meta["generateName"] = f"{name_of(job)[: MAX_GENERATED_PREFIX - len(f'-{index}-')]}-{index}-"
     spec = pod["spec"]
     spec["hostname"] = f"{name_of(job)}-{index}"
-    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+    for container in (*(spec.get("initContainers") or []), *(spec.get("containers") or [])):
         env = container["env"] = list(container.get("env") or ())
         if all(each["name"] != INDEX_ENV for each in env):
-            field = {"fieldPath": f"metadata.labels['{COMPLETION_INDEX}']"}
+            field: ObjectFieldSelector = {"fieldPath": f"metadata.labels['{COMPLETION_INDEX}']"}
             env.append({"name": INDEX_ENV, "valueFrom": {"fieldRef": field}})
     if job["spec"].get("backoffLimitPerIndex") is not None:
         failures, ignored = 0, 0

@@ -7,14 +7,23 @@ Source: pkg/controller/job/job_controller.go (trackJobStatusAndRemoveFinalizers,
 enactJobFinished).
 """
 
+from __future__ import annotations
+
 from collections.abc import Set
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, cast
 
-from lastcall.api.meta import Object, copy_object, is_terminating, uid_of
+from lastcall.api.meta import copy_object, is_terminating, uid_of
 from lastcall.controllers.job.decide import COMPLETE, FAILED, FAILURE, SUCCESS, Decision, Target, View
 from lastcall.controllers.job.indexes import Indexes
 from lastcall.controllers.job.pods import completion_index, is_failed, is_suspended, match_failure_policy, phase_of
 
+if TYPE_CHECKING:
+    from lastcall.api.types.batch import Job, JobCondition, JobStatus, UncountedTerminatedPods
+    from lastcall.api.types.pod import Pod
+
+_Count = Literal["active", "succeeded", "failed"]
+_ENDED: tuple[Literal["succeeded", "failed"], ...] = ("succeeded", "failed")
 MAX_UNCOUNTED = 500
 """Pods that one sync counts (`MaxUncountedPods`)."""
 
@@ -39,8 +48,8 @@ class Outcome:
 class Tracking:
     """`status` is the first write; then `release` lose their finalizers. `target` may become final after that."""
 
-    status: Object
-    release: tuple[Object, ...]
+    status: JobStatus
+    release: tuple[Pod, ...]
     tracked: frozenset[str]
     target: Target | None
     events: tuple[JobEvent, ...] = ()
@@ -64,7 +73,7 @@ def track(view: View, decision: Decision, outcome: Outcome, stamp: str) -> Track
             events = _suspend_or_resume(view, status, stamp)
     _count_released(status, tracked)
     # As long as an end is certain and cannot be stated yet, nothing goes that says why.
-    release: tuple[Object, ...] = ()
+    release: tuple[Pod, ...] = ()
     more = False
     if not held:
         release, more = _count(view, status, target)
@@ -77,7 +86,7 @@ def track(view: View, decision: Decision, outcome: Outcome, stamp: str) -> Track
     return Tracking(status, release, tracked, target, events, more)
 
 
-def settle(status: Object, still_tracked: Set[str], tracking: Tracking, stamp: str) -> tuple[Object, bool]:
+def settle(status: JobStatus, still_tracked: Set[str], tracking: Tracking, stamp: str) -> tuple[JobStatus, bool]:
     """The second write: (status, whether the Job is finished by it). `still_tracked` are Pods with a finalizer."""
     status = copy_object(status)
     _count_released(status, still_tracked)
@@ -92,7 +101,7 @@ def settle(status: Object, still_tracked: Set[str], tracking: Tracking, stamp: s
     return status, True
 
 
-def events_at_the_end(job: Object, status: Object, target: Target) -> list[JobEvent]:
+def events_at_the_end(job: Job, status: JobStatus, target: Target) -> list[JobEvent]:
     """(`recordJobFinished`)"""
     if target.type == FAILURE:
         return [("Warning", target.reason, target.message)]
@@ -112,7 +121,7 @@ def _completed(view: View, outcome: Outcome) -> Target | None:
     return Target(SUCCESS, "CompletionsReached", "Reached expected number of succeeded pods")
 
 
-def _count(view: View, status: Object, target: Target | None) -> tuple[tuple[Object, ...], bool]:
+def _count(view: View, status: JobStatus, target: Target | None) -> tuple[tuple[Pod, ...], bool]:
     """Enter ended Pods into `status`; (the Pods that may lose their finalizer then, whether some had to wait)."""
     uncounted = _uncounted(status)
     counted = {*uncounted["succeeded"], *uncounted["failed"]}
@@ -120,7 +129,7 @@ def _count(view: View, status: Object, target: Target | None) -> tuple[tuple[Obj
     # When a Job fails, what has not ended counts as failed.
     fails = target is not None and target.type == FAILURE
     indexes: list[int] = []
-    release: list[Object] = []
+    release: list[Pod] = []
     more = False
     for pod in view.tracked:
         if not _may_release(view, pod, target):
@@ -139,11 +148,16 @@ def _count(view: View, status: Object, target: Target | None) -> tuple[tuple[Obj
                 indexes.append(completion_index(pod) or 0)
         elif (is_failed(view.job, pod) or fails) and match_failure_policy(view.job, pod).counts:
             uncounted["failed"].append(uid)
-    status["uncountedTerminatedPods"] = {key: uids for key, uids in uncounted.items() if uids}
+    status["uncountedTerminatedPods"] = cast(
+        "UncountedTerminatedPods", {key: uids for key, uids in uncounted.items() if uids}
+    )
     if view.completed is not None:
         completed = view.completed | Indexes.of(indexes)
         _set_count(status, "succeeded", len(completed))
-        _set_text(status, "completedIndexes", str(completed))
+        if text := str(completed):
+            status["completedIndexes"] = text
+        else:
+            status.pop("completedIndexes", None)
         if view.failed_indexes is not None:
             status["failedIndexes"] = str(view.failed_indexes)
         else:
@@ -151,7 +165,7 @@ def _count(view: View, status: Object, target: Target | None) -> tuple[tuple[Obj
     return tuple(release), more
 
 
-def _may_release(view: View, pod: Object, target: Target | None) -> bool:
+def _may_release(view: View, pod: Pod, target: Target | None) -> bool:
     """(`canRemoveFinalizer`)"""
     if is_terminating(view.job) or target is not None or phase_of(pod) == "Succeeded":
         return True
@@ -161,15 +175,17 @@ def _may_release(view: View, pod: Object, target: Target | None) -> bool:
     return index is None or view.delayed.get(index) is not pod
 
 
-def _uncounted(status: Object) -> dict[str, list[str]]:
+def _uncounted(status: JobStatus) -> UncountedTerminatedPods:
     found = status.get("uncountedTerminatedPods") or {}
-    return {key: list(found.get(key) or ()) for key in ("succeeded", "failed")}
+    return {"succeeded": list(found.get("succeeded") or ()), "failed": list(found.get("failed") or ())}
 
 
-def _count_released(status: Object, tracked: Set[str]) -> None:
+def _count_released(status: JobStatus, tracked: Set[str]) -> None:
     """Uids of Pods without a finalizer become numbers. (`cleanUncountedPodsWithoutFinalizers`)"""
-    kept: Object = {}
-    for key, uids in _uncounted(status).items():
+    kept: UncountedTerminatedPods = {}
+    uncounted = _uncounted(status)
+    for key in _ENDED:
+        uids = uncounted[key]
         still = [uid for uid in uids if uid in tracked]
         _set_count(status, key, (status.get(key) or 0) + len(uids) - len(still))
         if still:
@@ -177,26 +193,25 @@ def _count_released(status: Object, tracked: Set[str]) -> None:
     status["uncountedTerminatedPods"] = kept
 
 
-def _set_count(status: Object, key: str, value: int) -> None:
+def _set_count(status: JobStatus, key: _Count, value: int) -> None:
     if value:
         status[key] = value
     else:
         status.pop(key, None)
 
 
-def _set_text(status: Object, key: str, value: str) -> None:
-    if value:
-        status[key] = value
-    else:
-        status.pop(key, None)
+def _condition(kind: str, reason: str, message: str, stamp: str, state: str = "True") -> JobCondition:
+    return {
+        "type": kind,
+        "status": state,
+        "lastProbeTime": stamp,
+        "lastTransitionTime": stamp,
+        "reason": reason,
+        "message": message,
+    }
 
 
-def _condition(kind: str, reason: str, message: str, stamp: str, state: str = "True") -> Object:
-    times = {"lastProbeTime": stamp, "lastTransitionTime": stamp}
-    return {"type": kind, "status": state, **times, "reason": reason, "message": message}
-
-
-def _suspend_or_resume(view: View, status: Object, stamp: str) -> tuple[JobEvent, ...]:
+def _suspend_or_resume(view: View, status: JobStatus, stamp: str) -> tuple[JobEvent, ...]:
     """The condition Suspended, and the beginning anew of one that goes on."""
     conditions = list(status.get("conditions") or ())
     old = next((each for each in conditions if each.get("type") == "Suspended"), None)

@@ -4,14 +4,17 @@ Source: pkg/controller/ttlafterfinished/ttlafterfinished_controller.go. The cach
 time is over is decided on the object as it is now, and the DELETE names its uid.
 """
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
 
 from lastcall.api.errors import StatusError, is_not_found
-from lastcall.api.meta import Object, is_terminating, name_of, namespace_of, resource_version_of, uid_of
+from lastcall.api.meta import is_terminating, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.api.resources import JOBS
 from lastcall.api.text.times import parse_rfc3339
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder
+from lastcall.client.informer import Informer
 from lastcall.controllers.informers import Informers
 from lastcall.controllers.job.decide import condition_of, finished
 from lastcall.controllers.worker import Worker, split_key
@@ -22,13 +25,14 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.api.types.batch import Job
     from lastcall.timeline.catalogue.records.controllers import DeletionDecided
 
 COMPONENT = "ttl-after-finished-controller"
 RULE = "pkg/controller/ttlafterfinished/ttlafterfinished_controller.go:processJob"
 
 
-def expires_at(job: Object) -> float | None:
+def expires_at(job: Job) -> float | None:
     """Seconds since the epoch; None for a Job that nobody has to clean up (yet). (`timeLeft`)"""
     ttl, how = job["spec"].get("ttlSecondsAfterFinished"), finished(job)
     if ttl is None or not how or is_terminating(job):
@@ -43,7 +47,7 @@ class TTLAfterFinishedController:
         self._client = client
         self._recorder = recorder
         self._events = EventRecorder(client, world, COMPONENT)
-        self._jobs = informers.get(JOBS)
+        self._jobs: Informer[Job] = informers.get(JOBS)
         self._worker = Worker(world, COMPONENT, self._sync, events=self._events)
         self._jobs.add_handler(self._changed, lambda _, new: self._changed(new))
 
@@ -53,11 +57,11 @@ class TTLAfterFinishedController:
             tasks.spawn(self._events.run(), name=f"{COMPONENT} events")
             tasks.spawn(self._worker.run([self._jobs]), name=COMPONENT)
 
-    def _changed(self, job: Object) -> None:
+    def _changed(self, job: Job) -> None:
         if (left := self._seconds_left(job)) is not None:
             self._worker.queue.add_after(f"{namespace_of(job)}/{name_of(job)}", left)
 
-    def _seconds_left(self, job: Object) -> float | None:
+    def _seconds_left(self, job: Job) -> float | None:
         at = expires_at(job)
         return None if at is None else at - now(self._world.clock).timestamp()
 
@@ -66,21 +70,21 @@ class TTLAfterFinishedController:
         if cached is None or self._waits(key, cached):
             return
         try:
-            job = await self._client.get(JOBS, name_of(cached), namespace_of(cached))
+            job = cast("Job", await self._client.get(JOBS, name_of(cached), namespace_of(cached)))
             if uid_of(job) == uid_of(cached) and not self._waits(key, job):
                 await self._delete(job)
         except StatusError as error:
             if not is_not_found(error):
                 raise
 
-    def _waits(self, key: str, job: Object) -> bool:
+    def _waits(self, key: str, job: Job) -> bool:
         """True when there is nothing to do now; it is looked at again when there will be."""
         left = self._seconds_left(job)
         if left is not None and left > 0:
             self._worker.queue.add_after(key, left)
         return left is None or left > 0
 
-    async def _delete(self, job: Object) -> None:
+    async def _delete(self, job: Job) -> None:
         ttl = job["spec"]["ttlSecondsAfterFinished"]
         facts: DeletionDecided = {
             "why": f"Job {name_of(job)} finished longer than its ttlSecondsAfterFinished of {ttl} s ago",

@@ -3,11 +3,13 @@
 Source: pkg/controller/controller_utils.go (RealPodControl, GetPodFromTemplate, FilterActivePods, slowStartBatch).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from lastcall.api.errors import StatusError, is_not_found
-from lastcall.api.meta import AnyObject, Object, copy_object, is_terminating, name_of, namespace_of, uid_of
+from lastcall.api.meta import AnyObject, copy_object, is_terminating, name_of, namespace_of, uid_of
 from lastcall.api.pods.spec import get_condition, is_pod_terminal
 from lastcall.api.resources import PODS
 from lastcall.api.text.times import parse_rfc3339
@@ -20,23 +22,25 @@ from lastcall.timeline.record import Recorder
 from lastcall.world.tasks import gather
 
 if TYPE_CHECKING:
+    from lastcall.api.types.meta import ObjectMeta, OwnerReference
+    from lastcall.api.types.pod import Pod, PodTemplateSpec
     from lastcall.timeline.catalogue.records.controllers import DeletionDecided
     from lastcall.timeline.catalogue.records.parts import GroundsOfDecision, OwnerOfDecision
 
 SLOW_START_INITIAL_BATCH = 1
 
 
-def is_pod_active(pod: Object) -> bool:
+def is_pod_active(pod: Pod) -> bool:
     """Neither ended nor ending. (`IsPodActive`)"""
     return not is_pod_terminal(pod) and not is_terminating(pod)
 
 
-def is_pod_terminating(pod: Object) -> bool:
+def is_pod_terminating(pod: Pod) -> bool:
     """Being deleted, and not ended yet. (`IsPodTerminating`)"""
     return not is_pod_terminal(pod) and is_terminating(pod)
 
 
-def seconds_until_available(pod: Object, min_ready_seconds: int, now: float) -> float | None:
+def seconds_until_available(pod: Pod, min_ready_seconds: int, now: float) -> float | None:
     """0.0 when the Pod is available, the seconds until it will be, None when it is not Ready. `now` is seconds since
     the epoch. (`podutil.IsPodAvailable`)"""
     condition = get_condition(pod.get("status") or {}, "Ready")
@@ -50,7 +54,7 @@ def seconds_until_available(pod: Object, min_ready_seconds: int, now: float) -> 
     return max(0.0, parse_rfc3339(since).timestamp() + min_ready_seconds - now)
 
 
-def pod_from_template(template: Object, owner_name: str, reference: Object) -> Object:
+def pod_from_template(template: PodTemplateSpec, owner_name: str, reference: OwnerReference) -> Pod:
     """A Pod as an owner makes it: the template's labels, annotations, finalizers and spec, a generated name.
 
     A name that would be no valid prefix loses its hyphen. (`GetPodFromTemplate`)
@@ -59,7 +63,7 @@ def pod_from_template(template: Object, owner_name: str, reference: Object) -> O
     if is_pod_name_prefix(prefix):
         prefix = owner_name
     meta = template.get("metadata") or {}
-    made: Object = {
+    made: ObjectMeta = {
         "labels": dict(meta.get("labels") or {}),
         "annotations": dict(meta.get("annotations") or {}),
         "finalizers": list(meta.get("finalizers") or ()),
@@ -69,7 +73,7 @@ def pod_from_template(template: Object, owner_name: str, reference: Object) -> O
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {key: value for key, value in made.items() if value},
+        "metadata": cast("ObjectMeta", {key: value for key, value in made.items() if value}),
         "spec": copy_object(template.get("spec") or {}),
     }
 
@@ -82,7 +86,7 @@ class PodControl:
         self._events = events
         self._recorder = recorder
 
-    async def create(self, pod: Object, namespace: str, owner: Object) -> Object:
+    async def create(self, pod: Pod, namespace: str, owner: AnyObject) -> Pod:
         """Raises StatusError; the Event FailedCreate is left out when the namespace goes away."""
         try:
             created = await self._client.create(PODS, pod, namespace)
@@ -91,9 +95,9 @@ class PodControl:
                 self._events.event(owner, "Warning", "FailedCreate", f"Error creating: {error.message}")
             raise
         self._events.event(owner, "Normal", "SuccessfulCreate", f"Created pod: {name_of(created)}")
-        return created
+        return cast("Pod", created)
 
-    async def delete(self, pod: Object, owner: Object, *, rule: str, why: str, facts: "GroundsOfDecision") -> None:
+    async def delete(self, pod: Pod, owner: AnyObject, *, rule: str, why: str, facts: GroundsOfDecision) -> None:
         """DELETE with the Pod's own grace period; one that is gone already is a success. Raises StatusError.
 
         `rule`, `why` (one sentence for people) and `facts` become the record DeletionDecided, the cause in the Pod's
@@ -102,7 +106,7 @@ class PodControl:
         await delete_pod(self._client, self._recorder, pod, owner, rule=rule, why=why, facts=facts, events=self._events)
 
 
-def owner_facts(owner: AnyObject) -> "OwnerOfDecision":
+def owner_facts(owner: AnyObject) -> OwnerOfDecision:
     """What a record of a decision says about the owner it was made for: by uid and generation the story finds who wrote
     what the owner asks for."""
     meta = owner["metadata"]
@@ -123,7 +127,7 @@ async def delete_pod(
     *,
     rule: str,
     why: str,
-    facts: "GroundsOfDecision",
+    facts: GroundsOfDecision,
     events: EventRecorder | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> None:

@@ -3,14 +3,19 @@
 An owner of 100 Pods is looked at about once for each Pod that comes or goes; what those looks ask is kept here.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from lastcall.api.meta import Object, labels_of, name_of, namespace_of
+from lastcall.api.meta import labels_of, name_of, namespace_of
 from lastcall.api.pods.spec import is_pod_ready, is_pod_terminal
 from lastcall.client.informer import Informer, Key
 from lastcall.controllers.ownership import owner_value
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
 
 Labels = tuple[tuple[str, str], ...]
 Group = Literal["active", "terminating", "ended"]
@@ -24,7 +29,7 @@ _What = tuple[Group, bool, Labels]
 class _State:
     """One object for all Pods of an owner that are alike, `count` of them."""
 
-    owner: "OwnedPods"
+    owner: OwnedPods
     what: _What
     count: int = 0
 
@@ -86,7 +91,7 @@ NONE = OwnedPods()
 class PodsByOwner:
     """Follows the cache `pods`; owners are found as in its index `controller`."""
 
-    def __init__(self, pods: Informer) -> None:
+    def __init__(self, pods: Informer[Pod]) -> None:
         self._owners: dict[str, OwnedPods] = {}
         self._states: dict[Key, _State] = {}
         self._pods = pods
@@ -95,11 +100,11 @@ class PodsByOwner:
     def of(self, value: str) -> OwnedPods:
         return self._owners.get(value, NONE)
 
-    def active(self, owner: OwnedPods) -> list[Object]:
+    def active(self, owner: OwnedPods) -> list[Pod]:
         """The active Pods of `owner` as the cache has them."""
         return [pod for key in owner.active if (pod := self._pods.get(*key)) is not None]
 
-    def _updated(self, old: Object, new: Object) -> None:
+    def _updated(self, old: Pod, new: Pod) -> None:
         meta, was = new["metadata"], old["metadata"]
         if meta.get("labels") == was.get("labels") and meta.get("ownerReferences") == was.get("ownerReferences"):
             alike = new.get("status") is old.get("status") or is_pod_ready(old) == is_pod_ready(new)
@@ -107,7 +112,7 @@ class PodsByOwner:
                 return
         self._changed(new)
 
-    def _changed(self, pod: Object) -> None:
+    def _changed(self, pod: Pod) -> None:
         key = namespace_of(pod), name_of(pod)
         value, what = owner_value(pod), _what(pod)
         known = self._states.get(key)
@@ -120,7 +125,7 @@ class PodsByOwner:
         if known is not None and known.owner is not owner:
             self._forget_empty(known.owner)
 
-    def _gone(self, pod: Object) -> None:
+    def _gone(self, pod: Pod) -> None:
         key = namespace_of(pod), name_of(pod)
         known = self._states.pop(key, None)
         if known is None:
@@ -133,11 +138,11 @@ class PodsByOwner:
             del self._owners[owner.value]
 
 
-def _what(pod: Object) -> _What:
+def _what(pod: Pod) -> _What:
     return _group(pod), is_pod_ready(pod), tuple(labels_of(pod).items())
 
 
-def _group(pod: Object) -> Group:
+def _group(pod: Pod) -> Group:
     if is_pod_terminal(pod):
         return "ended"
     return "active" if pod["metadata"].get("deletionTimestamp") is None else "terminating"

@@ -3,11 +3,18 @@
 Every such controller begins with the question whose the Pod is; here it is asked once for all of them.
 """
 
-from lastcall.api.meta import AnyObject, Object
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lastcall.api.meta import AnyObject
 from lastcall.api.pods.spec import pod_key
 from lastcall.client.informer import Informer, OnAdd, OnDelete, OnUpdate
 from lastcall.controllers.ownership import controller_of
 from lastcall.world import walls
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
 
 COMPONENT = "informer pods"
 
@@ -18,22 +25,22 @@ class PodRoutes:
     Who finishes what others began looks at finalizers: a Pod that has some concerns all.
     """
 
-    def __init__(self, pods: Informer) -> None:
-        self._on_add: dict[str, list[OnAdd]] = {}
-        self._on_update: dict[str, list[OnUpdate]] = {}
-        self._on_delete: dict[str, list[OnDelete]] = {}
-        self._every_add: list[OnAdd] = []
-        self._every_update: list[OnUpdate] = []
-        self._every_delete: list[OnDelete] = []
+    def __init__(self, pods: Informer[Pod]) -> None:
+        self._on_add: dict[str, list[OnAdd[Pod]]] = {}
+        self._on_update: dict[str, list[OnUpdate[Pod]]] = {}
+        self._on_delete: dict[str, list[OnDelete[Pod]]] = {}
+        self._every_add: list[OnAdd[Pod]] = []
+        self._every_update: list[OnUpdate[Pod]] = []
+        self._every_delete: list[OnDelete[Pod]] = []
         self._pods = pods
         pods.add_handler(self._added, self._updated, self._deleted)
 
     def add_handler(
         self,
         kind: str,
-        on_add: OnAdd | None = None,
-        on_update: OnUpdate | None = None,
-        on_delete: OnDelete | None = None,
+        on_add: OnAdd[Pod] | None = None,
+        on_update: OnUpdate[Pod] | None = None,
+        on_delete: OnDelete[Pod] | None = None,
     ) -> None:
         """As `Informer.add_handler`, for Pods that owners of `kind` may have to look at."""
         if on_update is not None:
@@ -51,7 +58,7 @@ class PodRoutes:
                 except Exception as error:
                     walls.caught(COMPONENT, pod_key(pod), error)
 
-    def _added(self, pod: Object) -> None:
+    def _added(self, pod: Pod) -> None:
         kind = _kind_of(pod, controller_of(pod))
         for on_add in self._every_add if kind is None else self._on_add.get(kind, ()):
             try:
@@ -59,7 +66,7 @@ class PodRoutes:
             except Exception as error:
                 walls.caught(COMPONENT, pod_key(pod), error)
 
-    def _updated(self, old: Object, new: Object) -> None:
+    def _updated(self, old: Pod, new: Pod) -> None:
         controller = controller_of(new)
         kind = _kind_of(new, controller)
         if kind is not None and controller_of(old) != controller:
@@ -70,7 +77,7 @@ class PodRoutes:
             except Exception as error:
                 walls.caught(COMPONENT, pod_key(new), error)
 
-    def _deleted(self, pod: Object) -> None:
+    def _deleted(self, pod: Pod) -> None:
         kind = _kind_of(pod, controller_of(pod))
         for on_delete in self._every_delete if kind is None else self._on_delete.get(kind, ()):
             try:

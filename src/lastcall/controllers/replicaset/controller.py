@@ -4,9 +4,11 @@ Source: pkg/controller/replicaset/replica_set.go. A Pod leaves the count the mom
 replacement does not wait for its end. ReplicationController is the same code for another kind, as in Kubernetes.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import (
@@ -51,6 +53,8 @@ from lastcall.world.tasks import Tasks, gather
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.workloads import ReplicaSet
     from lastcall.timeline.catalogue.records.parts import GroundsOfDecision
 
 BURST_REPLICAS = 500
@@ -61,16 +65,19 @@ RULE_DELETE = "pkg/controller/replicaset/replica_set.go:getPodsToDelete"
 
 @dataclass(frozen=True, slots=True)
 class ReplicaKind:
-    """What differs between the two kinds."""
+    """What differs between the two kinds.
+
+    A ReplicationController is typed as a ReplicaSet here, whose fields it has; its selector is a map of labels.
+    """
 
     resource: Resource
     component: str
     counts_terminating: bool
 
-    def selector(self, owner: Object) -> LabelSelector:
+    def selector(self, owner: ReplicaSet) -> LabelSelector:
         selector = owner["spec"].get("selector")
         if self.resource == REPLICATIONCONTROLLERS:
-            return selector_of_labels(selector)
+            return selector_of_labels(cast("dict[str, str] | None", selector))
         return selector_of_expressions(selector)
 
 
@@ -90,8 +97,8 @@ class ReplicaSetController:
         self._events = EventRecorder(client, world, kind.component)
         self._pod_control = PodControl(client, self._events, recorder)
         self._expectations = Expectations(world.clock)
-        self._owners: Informer = informers.get(kind.resource)
-        self._pods: Informer = informers.get(PODS)
+        self._owners: Informer[ReplicaSet] = informers.get(kind.resource)
+        self._pods: Informer[Pod] = informers.get(PODS)
         self._owned = informers.pods_by_owner
         self._worker = Worker(world, kind.component, self._sync, events=self._events)
         self._owners.add_handler(self._enqueue, lambda _, new: self._enqueue(new), self._enqueue)
@@ -105,10 +112,10 @@ class ReplicaSetController:
 
     # -- what happened → which owners to look at ---------------------------------------------------------------------
 
-    def _enqueue(self, owner: Object) -> None:
+    def _enqueue(self, owner: ReplicaSet) -> None:
         self._worker.queue.add(f"{namespace_of(owner)}/{name_of(owner)}")
 
-    def _owner_of(self, pod: Object) -> Object | None:
+    def _owner_of(self, pod: Pod) -> ReplicaSet | None:
         """The owner of this kind that controls `pod`, by uid."""
         reference = controller_of(pod)
         if reference is None or reference["kind"] != self._kind.resource.kind:
@@ -116,13 +123,13 @@ class ReplicaSetController:
         owner = self._owners.get(namespace_of(pod), reference["name"])
         return owner if owner is not None and uid_of(owner) == reference["uid"] else None
 
-    def _enqueue_matching(self, pod: Object) -> None:
+    def _enqueue_matching(self, pod: Pod) -> None:
         """An orphan: whoever selects it may want it."""
         for owner in self._owners.by_index(NAMESPACE, namespace_of(pod)):
             if self._kind.selector(owner).matches(labels_of(pod)):
                 self._enqueue(owner)
 
-    def _pod_added(self, pod: Object) -> None:
+    def _pod_added(self, pod: Pod) -> None:
         if is_terminating(pod):
             # After a restart, or a watch that was interrupted: it must not count as a creation.
             self._pod_deleted(pod)
@@ -133,7 +140,7 @@ class ReplicaSetController:
             self._expectations.creation_observed(_key(owner))
             self._enqueue(owner)
 
-    def _pod_updated(self, old: Object, new: Object) -> None:
+    def _pod_updated(self, old: Pod, new: Pod) -> None:
         before, after = controller_of(old), controller_of(new)
         if after is not None and after["kind"] != self._kind.resource.kind and before == after:
             return  # another kind's, now as before
@@ -160,7 +167,7 @@ class ReplicaSetController:
         elif labels_changed or before != after:
             self._enqueue_matching(new)
 
-    def _pod_deleted(self, pod: Object) -> None:
+    def _pod_deleted(self, pod: Pod) -> None:
         if (owner := self._owner_of(pod)) is not None:
             self._expectations.deletion_observed(_key(owner), uid_of(pod))
             self._enqueue(owner)
@@ -196,7 +203,7 @@ class ReplicaSetController:
         if error:
             raise Retry(error)
 
-    async def _claim(self, owner: Object, found: OwnedPods) -> list[Object] | None:
+    async def _claim(self, owner: ReplicaSet, found: OwnedPods) -> list[Pod] | None:
         """The owner's active Pods when some had to be adopted or released, None when it has those that were found."""
         selector = self._kind.selector(owner)
         orphans = self._owned.of(orphans_of(namespace_of(owner)))
@@ -212,7 +219,7 @@ class ReplicaSetController:
                 raise Retry(f"{_key(owner)} is gone") from error
             raise
 
-    async def _manage_replicas(self, key: str, owner: Object, active: list[Object], difference: int) -> str:
+    async def _manage_replicas(self, key: str, owner: ReplicaSet, active: list[Pod], difference: int) -> str:
         """Create or delete; the first error, "" for none. (`manageReplicas`)"""
         if difference < 0:
             return await self._create(key, owner, min(-difference, BURST_REPLICAS))
@@ -223,7 +230,7 @@ class ReplicaSetController:
             return await self._delete(key, owner, victims, len(active))
         return ""
 
-    async def _create(self, key: str, owner: Object, count: int) -> str:
+    async def _create(self, key: str, owner: ReplicaSet, count: int) -> str:
         self._expectations.expect_creations(key, count)
         reference = controller_reference(owner, self._kind.resource)
         template = owner["spec"].get("template") or {}
@@ -248,7 +255,7 @@ class ReplicaSetController:
             raise error
         return error.message
 
-    async def _delete(self, key: str, owner: Object, victims: list[Victim], active: int) -> str:
+    async def _delete(self, key: str, owner: ReplicaSet, victims: list[Victim], active: int) -> str:
         self._expectations.expect_deletions(key, [uid_of(victim.pod) for victim in victims])
         wanted = owner["spec"].get("replicas") or 0
 
@@ -273,7 +280,7 @@ class ReplicaSetController:
                 raise error
         return str(errors[0]) if errors else ""
 
-    def _related_pods(self, owner: Object) -> Iterable[Object]:
+    def _related_pods(self, owner: ReplicaSet) -> Iterable[Pod]:
         """The Pods of all ReplicaSets that have the same controller. (`getIndirectlyRelatedPods`)"""
         reference = controller_of(owner)
         if reference is None:
@@ -282,7 +289,7 @@ class ReplicaSetController:
         return [pod for relative in relatives for pod in self._pods.by_index(CONTROLLER, uid_of(relative))]
 
     async def _update_status(
-        self, owner: Object, active: list[Object], counts: Counts, error: str, difference: int
+        self, owner: ReplicaSet, active: list[Pod], counts: Counts, error: str, difference: int
     ) -> None:
         moment = now(self._world.clock)
         available = available_of(owner, active, counts.ready, moment.timestamp())
@@ -300,12 +307,15 @@ class ReplicaSetController:
                 return
             if not is_conflict(failure):
                 raise
-            fresh = copy_object(await self._client.get(self._kind.resource, name_of(owner), namespace_of(owner)))
+            fresh = cast(
+                "ReplicaSet",
+                copy_object(await self._client.get(self._kind.resource, name_of(owner), namespace_of(owner))),
+            )
             if uid_of(fresh) == uid_of(owner):
                 fresh["status"] = status
                 await self._client.update(self._kind.resource, fresh, namespace_of(owner), subresource="status")
 
-    def _look_again_when_available(self, key: str, owner: Object, active: list[Object]) -> None:
+    def _look_again_when_available(self, key: str, owner: ReplicaSet, active: list[Pod]) -> None:
         """A Pod that is Ready becomes available without any event."""
         min_ready = owner["spec"].get("minReadySeconds") or 0
         if min_ready <= 0:
@@ -317,12 +327,12 @@ class ReplicaSetController:
             self._worker.queue.add_after(key, soonest)
 
 
-def _counted(pod: Object) -> tuple[bool, Object | None]:
+def _counted(pod: Pod) -> tuple[bool, Object | None]:
     """What a sync reads of a Pod's status, of one that is not being deleted."""
     return is_pod_terminal(pod), get_condition(pod.get("status") or {}, "Ready")
 
 
-def _key(owner: Object) -> str:
+def _key(owner: ReplicaSet) -> str:
     return f"{namespace_of(owner)}/{name_of(owner)}"
 
 

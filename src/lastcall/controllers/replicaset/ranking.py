@@ -4,17 +4,24 @@ Source: pkg/controller/controller_utils.go:ActivePodsWithRanks.Less, replica_set
 getPodsRankedByRelatedPodsOnSameNode. The first difference decides; `RULES` names each for people.
 """
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cmp_to_key
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object, uid_of
+from lastcall.api.meta import uid_of
 from lastcall.api.pods.spec import get_condition, is_pod_ready, is_restartable_init
 from lastcall.api.text.numbers import int_of
 from lastcall.api.text.times import parse_rfc3339
 from lastcall.controllers.pods.control import is_pod_active
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import PodStatus
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
@@ -24,7 +31,7 @@ _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 class Candidate:
     """A Pod with what the comparison looks at. `related` counts active Pods of its relatives on its node."""
 
-    pod: Object
+    pod: Pod
     assigned: bool
     phase: int
     ready: bool
@@ -40,7 +47,7 @@ class Candidate:
         return uid_of(self.pod)
 
 
-def candidate(pod: Object, related: int) -> Candidate:
+def candidate(pod: Pod, related: int) -> Candidate:
     status = pod.get("status") or {}
     regular, sidecars = _max_restarts(pod)
     return Candidate(
@@ -57,7 +64,7 @@ def candidate(pod: Object, related: int) -> Candidate:
     )
 
 
-def deletion_cost(pod: Object) -> int:
+def deletion_cost(pod: Pod) -> int:
     """The annotation as a 32 bit number; an invalid one counts as 0. (`GetDeletionCostFromPodAnnotations`)"""
     text = (pod["metadata"].get("annotations") or {}).get(DELETION_COST, "")
     if not text or text.startswith("+") or (text[0] == "0" and len(text) > 1):
@@ -65,7 +72,7 @@ def deletion_cost(pod: Object) -> int:
     return int_of(text, 32) or 0
 
 
-def _ready_time(status: Object) -> float | None:
+def _ready_time(status: PodStatus) -> float | None:
     condition = get_condition(status, "Ready")
     if condition is None or condition.get("status") != "True":
         return None
@@ -76,7 +83,7 @@ def _seconds(text: str | None) -> float | None:
     return parse_rfc3339(text).timestamp() if text else None
 
 
-def _max_restarts(pod: Object) -> tuple[int, int]:
+def _max_restarts(pod: Pod) -> tuple[int, int]:
     """(of the containers, of the sidecars)."""
     status, spec = pod.get("status") or {}, pod.get("spec") or {}
     sidecars = [each["name"] for each in spec.get("initContainers") or () if is_restartable_init(each)]
@@ -158,13 +165,13 @@ RULES: tuple[tuple[str, Compare], ...] = (
 class Victim:
     """`rank` is 1 for the first to go of `candidates`; `reason` is why it goes before the first one that stays."""
 
-    pod: Object
+    pod: Pod
     rank: int
     candidates: int
     reason: str
 
 
-def choose_victims(pods: Sequence[Object], related: Iterable[Object], count: int, now: float) -> list[Victim]:
+def choose_victims(pods: Sequence[Pod], related: Iterable[Pod], count: int, now: float) -> list[Victim]:
     """The `count` Pods to delete, the first to go first. `related` are the Pods of ReplicaSets of the same owner."""
     if count >= len(pods):
         return [Victim(pod, number, len(pods), "all of them go") for number, pod in enumerate(pods, 1)]

@@ -5,43 +5,51 @@ claim's owner references say the garbage collector does: owned by the set it goe
 scaled away it goes with that Pod, owned by nobody it stays.
 """
 
-from typing import Literal
+from __future__ import annotations
 
-from lastcall.api.meta import Object, name_of, uid_of
+from typing import TYPE_CHECKING, Literal
+
+from lastcall.api.meta import AnyObject, name_of, uid_of
 from lastcall.api.resources import PODS, STATEFULSETS, Resource
 from lastcall.controllers.ownership import controller_reference
+
+if TYPE_CHECKING:
+    from lastcall.api.types.meta import OwnerReference
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.storage import PersistentVolumeClaim
+    from lastcall.api.types.workloads import StatefulSet
 
 Owner = Literal["", "set", "pod"]
 
 
-def deletes(owner: Object, when: Literal["whenDeleted", "whenScaled"]) -> bool:
+def deletes(owner: StatefulSet, when: Literal["whenDeleted", "whenScaled"]) -> bool:
     return (owner["spec"].get("persistentVolumeClaimRetentionPolicy") or {}).get(when) == "Delete"
 
 
-def wanted_owner(owner: Object, *, scaled_away: bool) -> Owner:
+def wanted_owner(owner: StatefulSet, *, scaled_away: bool) -> Owner:
     """Whom the claim of a Pod is to belong to; `scaled_away`: the Pod's ordinal is beyond the wanted number."""
     if scaled_away and deletes(owner, "whenScaled"):
         return "pod"
     return "set" if deletes(owner, "whenDeleted") else ""
 
 
-def _refers_to(reference: Object, obj: Object, resource: Resource) -> bool:
+def _refers_to(reference: OwnerReference, obj: AnyObject, resource: Resource) -> bool:
     """By kind and name, whichever life of it. (`matchesRef`)"""
     given = (reference.get("apiVersion"), reference.get("kind"), reference.get("name"))
     return given == (resource.api_version, resource.kind, name_of(obj))
 
 
-def _references(claim: Object) -> list[Object]:
+def _references(claim: PersistentVolumeClaim) -> list[OwnerReference]:
     return list(claim["metadata"].get("ownerReferences") or ())
 
 
-def has_stale_owner(claim: Object, obj: Object, resource: Resource) -> bool:
+def has_stale_owner(claim: PersistentVolumeClaim, obj: AnyObject, resource: Resource) -> bool:
     """It belongs to an earlier object of this name. (`hasStaleOwnerRef`)"""
     found = next((each for each in _references(claim) if _refers_to(each, obj, resource)), None)
     return found is not None and found.get("uid") != (uid_of(obj) if obj["metadata"].get("uid") else "")
 
 
-def _has_other_controller(claim: Object, owner: Object, pod: Object) -> bool:
+def _has_other_controller(claim: PersistentVolumeClaim, owner: StatefulSet, pod: Pod) -> bool:
     """Somebody else manages it; with nothing to be deleted that is not important. (`hasUnexpectedController`)"""
     if not deletes(owner, "whenDeleted") and not deletes(owner, "whenScaled"):
         return False
@@ -57,7 +65,7 @@ def _has_other_controller(claim: Object, owner: Object, pod: Object) -> bool:
     return False
 
 
-def is_up_to_date(claim: Object, owner: Object, pod: Object, *, scaled_away: bool) -> bool:
+def is_up_to_date(claim: PersistentVolumeClaim, owner: StatefulSet, pod: Pod, *, scaled_away: bool) -> bool:
     """Nothing is to be written. What an earlier set or Pod of the name left is not touched."""
     if has_stale_owner(claim, owner, STATEFULSETS) or has_stale_owner(claim, pod, PODS):
         return True
@@ -69,7 +77,9 @@ def is_up_to_date(claim: Object, owner: Object, pod: Object, *, scaled_away: boo
     return held == ({wanted: True} if wanted else {})
 
 
-def with_owner(claim: Object, owner: Object, pod: Object, *, scaled_away: bool) -> Object:
+def with_owner(
+    claim: PersistentVolumeClaim, owner: StatefulSet, pod: Pod, *, scaled_away: bool
+) -> PersistentVolumeClaim:
     """The claim with the owner that it is to have, and without the other one."""
     kept = [
         each
@@ -79,7 +89,10 @@ def with_owner(claim: Object, owner: Object, pod: Object, *, scaled_away: bool) 
     if not _has_other_controller(claim, owner, pod):
         wanted = wanted_owner(owner, scaled_away=scaled_away)
         if wanted:
-            obj, resource = (owner, STATEFULSETS) if wanted == "set" else (pod, PODS)
-            kept.append(controller_reference(obj, resource))
-    meta = {key: value for key, value in claim["metadata"].items() if key != "ownerReferences"}
-    return {**claim, "metadata": {**meta, "ownerReferences": kept} if kept else meta}
+            ours = controller_reference(owner, STATEFULSETS) if wanted == "set" else controller_reference(pod, PODS)
+            kept.append(ours)
+    meta = claim["metadata"].copy()
+    meta.pop("ownerReferences", None)
+    if kept:
+        meta["ownerReferences"] = kept
+    return {**claim, "metadata": meta}

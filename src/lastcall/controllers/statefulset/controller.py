@@ -4,11 +4,13 @@ Source: pkg/controller/statefulset/stateful_set.go, stateful_pod_control.go. Wha
 `decide`; here it is done.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from lastcall.api.errors import StatusError, is_already_exists, is_conflict, is_not_found
-from lastcall.api.meta import Object, copy_object, is_terminating, labels_of, name_of, namespace_of, uid_of
+from lastcall.api.meta import copy_object, is_terminating, labels_of, name_of, namespace_of, uid_of
 from lastcall.api.resources import CONTROLLERREVISIONS, PERSISTENTVOLUMECLAIMS, PODS, STATEFULSETS
 from lastcall.api.selectors import selector_of_expressions
 from lastcall.client.api import Client, ConnectionLost
@@ -39,6 +41,9 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.storage import PersistentVolumeClaim
+    from lastcall.api.types.workloads import ControllerRevision, StatefulSet, StatefulSetStatus
     from lastcall.timeline.catalogue.records.parts import GroundsOfDecision
 
 COMPONENT = "statefulset-controller"
@@ -52,10 +57,10 @@ class StatefulSetController:
         self._recorder = recorder
         self._events = EventRecorder(client, world, COMPONENT)
         self._revisions = RevisionWriter(client, STATEFULSETS)
-        self._sets = informers.get(STATEFULSETS)
-        self._pods = informers.get(PODS)
-        self._history = informers.get(CONTROLLERREVISIONS)
-        self._claims = informers.get(PERSISTENTVOLUMECLAIMS)
+        self._sets: Informer[StatefulSet] = informers.get(STATEFULSETS)
+        self._pods: Informer[Pod] = informers.get(PODS)
+        self._history: Informer[ControllerRevision] = informers.get(CONTROLLERREVISIONS)
+        self._claims: Informer[PersistentVolumeClaim] = informers.get(PERSISTENTVOLUMECLAIMS)
         self._worker = Worker(world, COMPONENT, self._sync, events=self._events)
         self._sets.add_handler(self._enqueue, lambda _, new: self._enqueue(new), self._enqueue)
         informers.pod_routes.add_handler(STATEFULSETS.kind, self._pod_changed, self._pod_updated, self._pod_changed)
@@ -69,17 +74,17 @@ class StatefulSetController:
 
     # -- what happened → which sets to look at -----------------------------------------------------------------------
 
-    def _enqueue(self, owner: Object) -> None:
+    def _enqueue(self, owner: StatefulSet) -> None:
         self._worker.queue.add(f"{namespace_of(owner)}/{name_of(owner)}")
 
-    def _owner_of(self, pod: Object) -> Object | None:
+    def _owner_of(self, pod: Pod) -> StatefulSet | None:
         reference = controller_of(pod)
         if reference is None or reference["kind"] != STATEFULSETS.kind:
             return None
         owner = self._sets.get(namespace_of(pod), reference["name"])
         return owner if owner is not None and uid_of(owner) == reference["uid"] else None
 
-    def _pod_changed(self, pod: Object) -> None:
+    def _pod_changed(self, pod: Pod) -> None:
         if controller_of(pod) is not None:
             if (owner := self._owner_of(pod)) is not None:
                 self._enqueue(owner)
@@ -88,12 +93,12 @@ class StatefulSetController:
             if selector_of_expressions(owner["spec"].get("selector")).matches(labels_of(pod)):
                 self._enqueue(owner)
 
-    def _pod_updated(self, old: Object, new: Object) -> None:
+    def _pod_updated(self, old: Pod, new: Pod) -> None:
         if controller_of(old) != controller_of(new) and (owner := self._owner_of(old)) is not None:
             self._enqueue(owner)
         self._pod_changed(new)
 
-    def _claim_gone(self, claim: Object) -> None:
+    def _claim_gone(self, claim: PersistentVolumeClaim) -> None:
         """A Pod may have waited for the end of an earlier one's claim."""
         for owner in self._sets.by_index(NAMESPACE, namespace_of(claim)):
             templates = owner["spec"].get("volumeClaimTemplates") or ()
@@ -128,7 +133,7 @@ class StatefulSetController:
         if decision.look_again is not None:
             self._worker.queue.add_after(key, decision.look_again)
 
-    async def _claim(self, owner: Object) -> list[Object]:
+    async def _claim(self, owner: StatefulSet) -> list[Pod]:
         found = owned_and_orphans(self._pods, uid_of(owner), namespace_of(owner))
         selector = selector_of_expressions(owner["spec"].get("selector"))
         decision = decide_claim(owner, selector, found, lambda pod: is_member(owner, pod))
@@ -137,7 +142,7 @@ class StatefulSetController:
         except AdoptionRefused as refused:
             raise Retry(str(refused)) from refused
 
-    async def _sync_revisions(self, owner: Object) -> tuple[Revisions, int | None]:
+    async def _sync_revisions(self, owner: StatefulSet) -> tuple[Revisions, int | None]:
         """(`getStatefulSetRevisions`)"""
         history = self._history_of(owner)
         status = owner.get("status") or {}
@@ -147,13 +152,13 @@ class StatefulSetController:
         current = next((each for each in history if name_of(each) == named), update)
         return Revisions.of(owner, current, update), collisions
 
-    def _history_of(self, owner: Object) -> list[Object]:
+    def _history_of(self, owner: StatefulSet) -> list[ControllerRevision]:
         found = owned_and_orphans(self._history, uid_of(owner), namespace_of(owner))
         return by_revision(each for each in found if controller_of(each) is not None)
 
     # -- writes ------------------------------------------------------------------------------------------------------
 
-    async def _do(self, owner: Object, steps: Sequence[Step], status: Object) -> None:
+    async def _do(self, owner: StatefulSet, steps: Sequence[Step], status: StatefulSetStatus) -> None:
         """In batches of 1, 2, 4, …, of which one with an error is the last (`runForAll`, `slowStartBatch`).
 
         A Pod that a rollout has just deleted is no longer counted as current. (`updateStatefulSet`)
@@ -167,7 +172,7 @@ class StatefulSetController:
             if not status["currentReplicas"]:
                 del status["currentReplicas"]
 
-    async def _step(self, owner: Object, step: Step) -> None:
+    async def _step(self, owner: StatefulSet, step: Step) -> None:
         if step.verb == "create":
             await self._create(owner, step.pod)
         elif step.verb == "delete":
@@ -175,11 +180,11 @@ class StatefulSetController:
         else:
             await self._client.update(PODS, step.pod, namespace_of(owner))
 
-    async def _create(self, owner: Object, pod: Object) -> None:
+    async def _create(self, owner: StatefulSet, pod: Pod) -> None:
         """The claims first, then the Pod. (`CreateStatefulPod`)"""
         try:
             await self._create_claims(owner, pod)
-            made = await self._client.create(PODS, pod, namespace_of(owner))
+            made = cast("Pod", await self._client.create(PODS, pod, namespace_of(owner)))
         except (StatusError, Retry) as error:
             if isinstance(error, StatusError) and is_already_exists(error):
                 return  # the cache will tell
@@ -188,7 +193,7 @@ class StatefulSetController:
         await self._give_claims(owner, made)
         self._event(owner, "Create", pod)
 
-    async def _create_claims(self, owner: Object, pod: Object) -> None:
+    async def _create_claims(self, owner: StatefulSet, pod: Pod) -> None:
         """Those that are missing. Raises Retry while one is on its way out. (`createPersistentVolumeClaims`)"""
         for wanted in claims_of(owner, parent_and_ordinal(pod)[1]):
             name, namespace = name_of(wanted), namespace_of(owner)
@@ -200,13 +205,18 @@ class StatefulSetController:
                     if not is_already_exists(error):
                         self._claim_event(owner, pod, name, error.message)
                         raise Retry(f"failed to create PVC {name}: {error.message}") from error
-                    known = await self._client.get(PERSISTENTVOLUMECLAIMS, name, namespace)
+                    known = cast(
+                        "PersistentVolumeClaim", await self._client.get(PERSISTENTVOLUMECLAIMS, name, namespace)
+                    )
                 else:
                     self._claim_event(owner, pod, name)
             if known is not None and is_terminating(known):
                 raise Retry(f"pvc {name} is being deleted")
 
-    def _claim_event(self, owner: Object, pod: Object, claim_name: str, error: str = "") -> None:
+    async def _get_claim(self, namespace: str, name: str) -> PersistentVolumeClaim:
+        return cast("PersistentVolumeClaim", await self._client.get(PERSISTENTVOLUMECLAIMS, name, namespace))
+
+    def _claim_event(self, owner: StatefulSet, pod: Pod, claim_name: str, error: str = "") -> None:
         """(`recordClaimEvent`)"""
         whose = f"Pod {name_of(pod)} in StatefulSet {name_of(owner)}"
         if error:
@@ -215,14 +225,17 @@ class StatefulSetController:
         else:
             self._events.event(owner, "Normal", "SuccessfulCreate", f"Create Claim {claim_name} {whose} success")
 
-    async def _give_claims(self, owner: Object, pod: Object) -> None:
+    async def _give_claims(self, owner: StatefulSet, pod: Pod) -> None:
         """Make the Pod's claims whose the policy says. (`UpdatePodClaimForRetentionPolicy`)"""
         scaled_away = is_scaled_away(owner, pod)
         for wanted in claims_of(owner, parent_and_ordinal(pod)[1]):
             known = self._claims.get(namespace_of(owner), name_of(wanted))
             if known is None and wanted_owner(owner, scaled_away=scaled_away):
                 try:  # just made
-                    known = await self._client.get(PERSISTENTVOLUMECLAIMS, name_of(wanted), namespace_of(owner))
+                    known = cast(
+                        "PersistentVolumeClaim",
+                        await self._client.get(PERSISTENTVOLUMECLAIMS, name_of(wanted), namespace_of(owner)),
+                    )
                 except StatusError as error:
                     if not is_not_found(error):
                         raise
@@ -230,7 +243,7 @@ class StatefulSetController:
                 changed = with_owner(known, owner, pod, scaled_away=scaled_away)
                 await self._client.update(PERSISTENTVOLUMECLAIMS, changed, namespace_of(owner))
 
-    async def _delete(self, owner: Object, step: Step) -> None:
+    async def _delete(self, owner: StatefulSet, step: Step) -> None:
         facts: GroundsOfDecision = {
             "revision": revision_of_pod(step.pod),
             "ordinal": parent_and_ordinal(step.pod)[1],
@@ -243,7 +256,7 @@ class StatefulSetController:
             raise
         self._event(owner, "Delete", step.pod)
 
-    def _event(self, owner: Object, verb: str, pod: Object, error: str = "") -> None:
+    def _event(self, owner: StatefulSet, verb: str, pod: Pod, error: str = "") -> None:
         """(`recordPodEvent`)"""
         what = f"{verb} Pod {name_of(pod)} in StatefulSet {name_of(owner)}"
         if error:
@@ -251,7 +264,7 @@ class StatefulSetController:
         else:
             self._events.event(owner, "Normal", f"Successful{verb}", f"{what} successful")
 
-    async def _write_status(self, owner: Object, status: Object) -> None:
+    async def _write_status(self, owner: StatefulSet, status: StatefulSetStatus) -> None:
         complete_rolling_update(owner, status)
         old = owner.get("status") or {}
         if old.get("conditions"):
@@ -267,12 +280,14 @@ class StatefulSetController:
                 return
             if not is_conflict(error):
                 raise
-            fresh = copy_object(await self._client.get(STATEFULSETS, name_of(owner), namespace_of(owner)))
+            fresh = cast(
+                "StatefulSet", copy_object(await self._client.get(STATEFULSETS, name_of(owner), namespace_of(owner)))
+            )
             if uid_of(fresh) == uid_of(owner):
                 fresh["status"] = status
                 await self._client.update(STATEFULSETS, fresh, namespace_of(owner), subresource="status")
 
-    async def _truncate(self, owner: Object, revisions: Revisions, pods: Sequence[Object]) -> None:
+    async def _truncate(self, owner: StatefulSet, revisions: Revisions, pods: Sequence[Pod]) -> None:
         limit = owner["spec"].get("revisionHistoryLimit")
         live = [revisions.current, revisions.update, *map(revision_of_pod, pods)]
         await self._revisions.truncate(self._history_of(owner), live, 10 if limit is None else limit)
@@ -281,20 +296,20 @@ class StatefulSetController:
 class SetClaims:
     """Implements `statefulset_decide.Claims` on the cache of claims."""
 
-    def __init__(self, owner: Object, claims: Informer) -> None:
+    def __init__(self, owner: StatefulSet, claims: Informer[PersistentVolumeClaim]) -> None:
         self._owner, self._cache = owner, claims
 
-    def _of(self, pod: Object) -> list[Object | None]:
+    def _of(self, pod: Pod) -> list[PersistentVolumeClaim | None]:
         names = (name_of(each) for each in claims_of(self._owner, parent_and_ordinal(pod)[1]))
         return [self._cache.get(namespace_of(self._owner), name) for name in names]
 
-    def stale(self, pod: Object) -> bool:
+    def stale(self, pod: Pod) -> bool:
         return any(each is not None and has_stale_owner(each, pod, PODS) for each in self._of(pod))
 
-    def missing(self, pod: Object) -> bool:
+    def missing(self, pod: Pod) -> bool:
         return None in self._of(pod)
 
-    def wrong_owner(self, pod: Object) -> bool:
+    def wrong_owner(self, pod: Pod) -> bool:
         away = is_scaled_away(self._owner, pod)
         return any(
             each is not None and not is_up_to_date(each, self._owner, pod, scaled_away=away) for each in self._of(pod)

@@ -5,18 +5,26 @@ never held by two Pods: a name is made again only when the old object is gone. I
 at a time, and nothing while the one before it is not done.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, cast
 
-from lastcall.api.meta import Object, copy_object, is_terminating, labels_of, name_of
+from lastcall.api.meta import copy_object, is_terminating, labels_of, name_of
 from lastcall.api.pods.spec import is_pod_ready
 from lastcall.api.resources import STATEFULSETS
 from lastcall.api.text.numbers import int_of
 from lastcall.controllers.history import REVISION_LABEL, revision_of_pod, with_revision
 from lastcall.controllers.ownership import controller_reference
 from lastcall.controllers.pods.control import pod_from_template, seconds_until_available
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
+    from lastcall.api.types.storage import PersistentVolumeClaim
+    from lastcall.api.types.volumes import Volume
+    from lastcall.api.types.workloads import ControllerRevision, StatefulSet, StatefulSetStatus
 
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"
@@ -32,7 +40,7 @@ class Step:
     """One write: a Pod to create, to delete (`why`, in a sentence), or to bring back to its identity."""
 
     verb: Verb
-    pod: Object
+    pod: Pod
     why: str = ""
     reason: Literal["", "ended", "scaling", "rollout"] = ""
 
@@ -46,26 +54,26 @@ class Decision:
 
     steps: tuple[Step, ...] = ()
     look_again: float | None = None
-    claims: tuple[Object, ...] = ()
+    claims: tuple[Pod, ...] = ()
 
 
 class Claims(Protocol):
     """What is known of the claims of a set's Pods."""
 
-    def stale(self, pod: Object) -> bool:
+    def stale(self, pod: Pod) -> bool:
         """A Pod that is to be made would get the claim of an earlier one, which goes. (`PodClaimIsStale`)"""
 
-    def missing(self, pod: Object) -> bool:
+    def missing(self, pod: Pod) -> bool:
         """One of them does not exist."""
 
-    def wrong_owner(self, pod: Object) -> bool:
+    def wrong_owner(self, pod: Pod) -> bool:
         """They are not whose the policy says. (`ClaimsMatchRetentionPolicy`)"""
 
 
 class NoClaims:
     """A set without volumeClaimTemplates."""
 
-    def stale(self, pod: Object) -> bool:
+    def stale(self, pod: Pod) -> bool:
         return False
 
     missing = wrong_owner = stale
@@ -80,61 +88,61 @@ class Revisions:
 
     current: str
     update: str
-    current_set: Object = field(repr=False)
-    update_set: Object = field(repr=False)
+    current_set: StatefulSet = field(repr=False)
+    update_set: StatefulSet = field(repr=False)
 
     @staticmethod
-    def of(owner: Object, current: Object, update: Object) -> "Revisions":
+    def of(owner: StatefulSet, current: ControllerRevision, update: ControllerRevision) -> Revisions:
         return Revisions(name_of(current), name_of(update), with_revision(owner, current), with_revision(owner, update))
 
 
-def parent_and_ordinal(pod: Object) -> tuple[str, int]:
+def parent_and_ordinal(pod: Pod) -> tuple[str, int]:
     """`("web", 2)` for web-2; ordinal -1 for a name without one."""
     match = _NAME.fullmatch(name_of(pod))
     ordinal = int_of(match.group(2), 32) if match else None
     return (match.group(1), ordinal) if match and ordinal is not None else ("", -1)
 
 
-def is_member(owner: Object, pod: Object) -> bool:
+def is_member(owner: StatefulSet, pod: Pod) -> bool:
     return parent_and_ordinal(pod)[0] == name_of(owner)
 
 
-def first_ordinal(owner: Object) -> int:
+def first_ordinal(owner: StatefulSet) -> int:
     return int((owner["spec"].get("ordinals") or {}).get("start") or 0)
 
 
-def wanted(owner: Object) -> int:
+def wanted(owner: StatefulSet) -> int:
     return int(owner["spec"].get("replicas") or 0)
 
 
-def is_scaled_away(owner: Object, pod: Object) -> bool:
+def is_scaled_away(owner: StatefulSet, pod: Pod) -> bool:
     """Its ordinal is not among the wanted ones. (`!podInOrdinalRange`)"""
     return not 0 <= parent_and_ordinal(pod)[1] - first_ordinal(owner) < wanted(owner)
 
 
-def in_order(owner: Object) -> bool:
+def in_order(owner: StatefulSet) -> bool:
     return bool(owner["spec"].get("podManagementPolicy") != "Parallel")
 
 
-def partition(owner: Object) -> int | None:
+def partition(owner: StatefulSet) -> int | None:
     """The least ordinal that an update touches; None when no rollingUpdate is given."""
     rolling = (owner["spec"].get("updateStrategy") or {}).get("rollingUpdate")
     return None if rolling is None else int(rolling.get("partition") or 0)
 
 
-def _phase(pod: Object) -> str:
+def _phase(pod: Pod) -> str:
     return str((pod.get("status") or {}).get("phase") or "")
 
 
-def is_running_and_ready(pod: Object) -> bool:
+def is_running_and_ready(pod: Pod) -> bool:
     return _phase(pod) == "Running" and is_pod_ready(pod)
 
 
-def is_healthy(pod: Object) -> bool:
+def is_healthy(pod: Pod) -> bool:
     return is_running_and_ready(pod) and not is_terminating(pod)
 
 
-def identity_matches(owner: Object, pod: Object) -> bool:
+def identity_matches(owner: StatefulSet, pod: Pod) -> bool:
     """(`identityMatches`)"""
     parent, ordinal = parent_and_ordinal(pod)
     labels = labels_of(pod)
@@ -144,7 +152,7 @@ def identity_matches(owner: Object, pod: Object) -> bool:
     return bool(labels.get(POD_NAME) == name_of(pod) and index == str(ordinal))
 
 
-def with_identity(owner: Object, pod: Object) -> Object:
+def with_identity(owner: StatefulSet, pod: Pod) -> Pod:
     """`pod` with the labels of its identity. (`updateIdentity`)"""
     fixed = copy_object(pod)
     _, ordinal = parent_and_ordinal(pod)
@@ -152,18 +160,18 @@ def with_identity(owner: Object, pod: Object) -> Object:
     return fixed
 
 
-def template_name(template: Object) -> str:
+def template_name(template: PersistentVolumeClaim) -> str:
     """ "" for a claim that nobody named: its Pods are refused, and the set says why."""
     return str((template.get("metadata") or {}).get("name") or "")
 
 
-def claim_name(template: Object, owner: Object, ordinal: int) -> str:
+def claim_name(template: PersistentVolumeClaim, owner: StatefulSet, ordinal: int) -> str:
     return f"{template_name(template)}-{name_of(owner)}-{ordinal}"
 
 
-def claims_of(owner: Object, ordinal: int) -> list[Object]:
+def claims_of(owner: StatefulSet, ordinal: int) -> list[PersistentVolumeClaim]:
     """The PersistentVolumeClaims of one identity. (`getPersistentVolumeClaims`)"""
-    made = []
+    made: list[PersistentVolumeClaim] = []
     for template in owner["spec"].get("volumeClaimTemplates") or ():
         claim = copy_object(template)
         claim |= {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
@@ -181,7 +189,7 @@ def claims_of(owner: Object, ordinal: int) -> list[Object]:
     return made
 
 
-def new_pod(owner: Object, ordinal: int, revision: str) -> Object:
+def new_pod(owner: StatefulSet, ordinal: int, revision: str) -> Pod:
     """(`newStatefulSetPod`)"""
     pod = pod_from_template(owner["spec"]["template"], name_of(owner), controller_reference(owner, STATEFULSETS))
     name = f"{name_of(owner)}-{ordinal}"
@@ -192,7 +200,7 @@ def new_pod(owner: Object, ordinal: int, revision: str) -> Object:
     spec["hostname"] = name
     if owner["spec"].get("serviceName"):
         spec["subdomain"] = owner["spec"]["serviceName"]
-    claims = {
+    claims: dict[str, Volume] = {
         template_name(template): {
             "name": template_name(template),
             "persistentVolumeClaim": {"claimName": claim_name(template, owner, ordinal)},
@@ -204,7 +212,7 @@ def new_pod(owner: Object, ordinal: int, revision: str) -> Object:
     return pod
 
 
-def pod_for(owner: Object, revisions: Revisions, ordinal: int) -> Object:
+def pod_for(owner: StatefulSet, revisions: Revisions, ordinal: int) -> Pod:
     """A Pod of the revision that this ordinal has now. (`newVersionedStatefulSetPod`)"""
     update = owner["spec"].get("updateStrategy") or {}
     least = partition(owner)
@@ -219,29 +227,29 @@ def pod_for(owner: Object, revisions: Revisions, ordinal: int) -> Object:
 
 
 def status_of(
-    owner: Object, revisions: Revisions, collisions: int | None, pods: Sequence[Object], now: float
-) -> Object:
+    owner: StatefulSet, revisions: Revisions, collisions: int | None, pods: Sequence[Pod], now: float
+) -> StatefulSetStatus:
     """The counts. Terminating Pods count as replicas and, while they are Ready, as ready ones. (`updateStatus`)"""
     min_ready = owner["spec"].get("minReadySeconds") or 0
     alive = [pod for pod in pods if not is_terminating(pod)]
     ready = [pod for pod in pods if is_running_and_ready(pod)]
-    counts = {
+    counts: StatefulSetStatus = {
         "readyReplicas": len(ready),
         "currentReplicas": sum(revision_of_pod(pod) == revisions.current for pod in alive),
         "updatedReplicas": sum(revision_of_pod(pod) == revisions.update for pod in alive),
     }
-    status: Object = {"observedGeneration": owner["metadata"].get("generation") or 0, "replicas": len(pods)}
-    status |= {key: value for key, value in counts.items() if value}
+    status: StatefulSetStatus = {"observedGeneration": owner["metadata"].get("generation") or 0, "replicas": len(pods)}
+    status |= cast("StatefulSetStatus", {key: value for key, value in counts.items() if value})
     status |= {"currentRevision": revisions.current, "updateRevision": revisions.update}
     status["collisionCount"] = collisions or 0
     status["availableReplicas"] = sum(seconds_until_available(pod, min_ready, now) == 0.0 for pod in ready)
     return status
 
 
-def complete_rolling_update(owner: Object, status: Object) -> None:
+def complete_rolling_update(owner: StatefulSet, status: StatefulSetStatus) -> None:
     """All Pods are of the new revision: it becomes the current one, in place. (`completeRollingUpdate`)"""
     update = owner["spec"].get("updateStrategy") or {}
-    counts = [status.get(key, 0) for key in ("updatedReplicas", "readyReplicas")]
+    counts = [status.get("updatedReplicas", 0), status.get("readyReplicas", 0)]
     if update.get("type") == "RollingUpdate" and counts == [status["replicas"]] * 2:
         status["currentRevision"] = status["updateRevision"]
         status.pop("currentReplicas", None)
@@ -254,15 +262,15 @@ class Slots:
     """The wanted ordinals, of which there may be 2**31, and the Pods that there are by ordinal."""
 
     ordinals: range
-    pods: Mapping[int, Object]
+    pods: Mapping[int, Pod]
 
-    def filled(self) -> list[Object]:
+    def filled(self) -> list[Pod]:
         """The Pods that have a wanted ordinal, the lowest first."""
         return [self.pods[ordinal] for ordinal in sorted(self.pods) if ordinal in self.ordinals]
 
 
 def decide(
-    owner: Object, revisions: Revisions, pods: Sequence[Object], now: float, claims: Claims = NO_CLAIMS
+    owner: StatefulSet, revisions: Revisions, pods: Sequence[Pod], now: float, claims: Claims = NO_CLAIMS
 ) -> Decision:
     """`pods` are the members the set owns, in any order. `now` in seconds since the epoch."""
     if is_terminating(owner):
@@ -273,7 +281,7 @@ def decide(
     condemned = [by_ordinal[ordinal] for ordinal in sorted(by_ordinal, reverse=True) if ordinal not in slots.ordinals]
     monotonic = in_order(owner)
     min_ready = owner["spec"].get("minReadySeconds") or 0
-    fix: list[Object] = []
+    fix: list[Pod] = []
     steps, waits = _fill(owner, revisions, slots, monotonic, min_ready, now, claims, fix)
     if steps is None:
         return Decision((), waits, tuple(fix))
@@ -289,14 +297,14 @@ def decide(
 
 
 def _fill(
-    owner: Object,
+    owner: StatefulSet,
     revisions: Revisions,
     slots: Slots,
     monotonic: bool,
     min_ready: int,
     now: float,
     claims: Claims,
-    fix: list[Object],
+    fix: list[Pod],
 ) -> tuple[list[Step] | None, float | None]:
     """The steps that give every ordinal its Pod; None when one has to be waited for first. (`processReplica`)
 
@@ -339,8 +347,8 @@ def _fill(
 
 
 def _scale_in(
-    owner: Object,
-    condemned: Sequence[Object],
+    owner: StatefulSet,
+    condemned: Sequence[Pod],
     slots: Slots,
     monotonic: bool,
     min_ready: int,
@@ -368,7 +376,7 @@ def _scale_in(
     return steps
 
 
-def _update(owner: Object, revisions: Revisions, slots: Slots, min_ready: int, now: float) -> list[Step]:
+def _update(owner: StatefulSet, revisions: Revisions, slots: Slots, min_ready: int, now: float) -> list[Step]:
     """One Pod of another revision, from the highest ordinal down, when all above it are available."""
     update = owner["spec"].get("updateStrategy") or {}
     if update.get("type") == "OnDelete":
