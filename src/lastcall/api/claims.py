@@ -3,12 +3,15 @@
 Sources: component-helpers storage/volume/{helpers,pv_helpers}.go, storage/ephemeral/ephemeral.go.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lastcall.api.meta import (
     AnyObject,
-    Object,
+    T,
     annotations_of,
     copy_object,
     is_terminating,
@@ -20,6 +23,9 @@ from lastcall.api.meta import (
 from lastcall.api.quantity import Quantity, parse_quantity
 from lastcall.api.scheduling import matches_term
 from lastcall.api.selectors import selector_of_expressions
+
+if TYPE_CHECKING:
+    from lastcall.api.types.storage import PersistentVolume
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
@@ -69,18 +75,18 @@ def not_made_for(pod: AnyObject, claim: AnyObject) -> str:
     )
 
 
-def class_of(obj: Object) -> str:
+def class_of(obj: AnyObject) -> str:
     """The StorageClass of a claim or a volume, "" without one. (`GetPersistentVolumeClaimClass`)"""
     old = annotations_of(obj).get(BETA_STORAGE_CLASS)
     return str((obj.get("spec") or {}).get("storageClassName") or "") if old is None else old
 
 
-def names_a_class(claim: Object) -> bool:
+def names_a_class(claim: AnyObject) -> bool:
     """Whether its author has said which class, be it none. (`PersistentVolumeClaimHasClass`)"""
     return BETA_STORAGE_CLASS in annotations_of(claim) or claim["spec"].get("storageClassName") is not None
 
 
-def default_class(classes: Iterable[Object]) -> Object | None:
+def default_class(classes: Iterable[T]) -> T | None:
     """The newest class that is marked as default; of equally old ones the first by name. (`GetDefaultClass`)"""
     marked = [
         each
@@ -91,11 +97,11 @@ def default_class(classes: Iterable[Object]) -> Object | None:
     return max(marked, key=lambda each: str(each["metadata"].get("creationTimestamp") or ""), default=None)
 
 
-def is_fully_bound(claim: Object) -> bool:
+def is_fully_bound(claim: AnyObject) -> bool:
     return bool(claim["spec"].get("volumeName")) and BIND_COMPLETED in annotations_of(claim)
 
 
-def is_bound_to(volume: Object, claim: Object) -> bool:
+def is_bound_to(volume: AnyObject, claim: AnyObject) -> bool:
     """The volume is the claim's, or reserved for one of its name. (`IsVolumeBoundToClaim`)"""
     reference = volume["spec"].get("claimRef")
     if not reference or (reference.get("name"), reference.get("namespace")) != (name_of(claim), namespace_of(claim)):
@@ -103,28 +109,28 @@ def is_bound_to(volume: Object, claim: Object) -> bool:
     return not reference.get("uid") or reference["uid"] == uid_of(claim)
 
 
-def asked_size(claim: Object) -> Quantity:
+def asked_size(claim: AnyObject) -> Quantity:
     return parse_quantity(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage") or 0)
 
 
-def size_of(volume: Object) -> Quantity:
+def size_of(volume: AnyObject) -> Quantity:
     return parse_quantity((volume["spec"].get("capacity") or {}).get("storage") or 0)
 
 
-def mode_of(obj: Object) -> str:
+def mode_of(obj: AnyObject) -> str:
     """`Filesystem` or `Block`."""
     return str(obj["spec"].get("volumeMode") or "Filesystem")
 
 
-def modes_of(obj: Object) -> tuple[str, ...]:
+def modes_of(obj: AnyObject) -> tuple[str, ...]:
     return tuple(obj["spec"].get("accessModes") or ())
 
 
-def offers_modes(volume: Object, claim: Object) -> bool:
+def offers_modes(volume: AnyObject, claim: AnyObject) -> bool:
     return set(modes_of(claim)) <= set(modes_of(volume))
 
 
-def reaches_node(volume: Object, labels: Mapping[str, str]) -> bool:
+def reaches_node(volume: AnyObject, labels: Mapping[str, str]) -> bool:
     """Whether the volume can be used on a node with these labels. (`volume.CheckNodeAffinity`)"""
     required = (volume["spec"].get("nodeAffinity") or {}).get("required")
     if required is None:
@@ -133,13 +139,13 @@ def reaches_node(volume: Object, labels: Mapping[str, str]) -> bool:
 
 
 def find_matching_volume(
-    claim: Object,
-    volumes: Iterable[Object],
+    claim: AnyObject,
+    volumes: Iterable[T],
     *,
     node_labels: Mapping[str, str] | None = None,
     excluded: Collection[str] = (),
     delayed: bool = False,
-) -> Object | None:
+) -> T | None:
     """The volume that is reserved for the claim, else the smallest that will do; of equals the first by name.
 
     With `node_labels` the scheduler asks. Without it and with `delayed` only a reserved one will do: the scheduler
@@ -148,7 +154,7 @@ def find_matching_volume(
     asked, wanted, mode = asked_size(claim), class_of(claim), mode_of(claim)
     selector = claim["spec"].get("selector")
     matches = None if selector is None else selector_of_expressions(selector).matches
-    best: tuple[Quantity, Object] | None = None
+    best: tuple[Quantity, T] | None = None
     for volume in sorted(volumes, key=name_of):
         if name_of(volume) in excluded or is_terminating(volume):
             continue
@@ -172,7 +178,7 @@ def find_matching_volume(
     return None if best is None else best[1]
 
 
-def bound_volume(volume: Object, claim: Object) -> Object | None:
+def bound_volume(volume: PersistentVolume, claim: AnyObject) -> PersistentVolume | None:
     """The volume with the claim in its claimRef, None when it is there already. (`GetBindVolumeToClaim`)"""
     reference = volume["spec"].get("claimRef") or {}
     named = (reference.get("namespace"), reference.get("name"), reference.get("uid"))
@@ -193,6 +199,6 @@ def bound_volume(volume: Object, claim: Object) -> Object | None:
     return made
 
 
-def is_delayed(claim: Object, storage_class: Object | None) -> bool:
+def is_delayed(claim: AnyObject, storage_class: AnyObject | None) -> bool:
     """Whether the claim's class wants it bound only when a Pod has a node. (`IsDelayBindingMode`)"""
     return storage_class is not None and storage_class.get("volumeBindingMode") == WAIT_FOR_FIRST_CONSUMER

@@ -4,8 +4,11 @@ Source: pkg/scheduler/framework/plugins/volumebinding/binder.go. It follows clai
 was a Pod that names a claim. What was decided and is not written yet is assumed, as a Pod's node is.
 """
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
 
 from lastcall.api.claims import SELECTED_NODE, bound_volume, is_fully_bound
 from lastcall.api.errors import StatusError, is_not_found
@@ -29,6 +32,9 @@ from lastcall.scheduler.volume_binding import Bindings, Key, PodVolumes, not_bou
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.storage import PersistentVolume
 
 BIND_SECONDS = 600.0
 """How long a Pod waits for its volumes (`VolumeBindingArgs.BindTimeoutSeconds`)."""
@@ -133,8 +139,8 @@ class VolumeBinder:
         """The claims to wait for, as they are now."""
         claims: list[Object] = []
         for claim, volume in bindings.static:
-            if (changed := bound_volume(volume, claim)) is not None:
-                await self._client.update(PERSISTENTVOLUMES, changed)
+            if (bound := bound_volume(cast("PersistentVolume", volume), claim)) is not None:
+                await self._client.update(PERSISTENTVOLUMES, bound)
             claims.append(claim)
         for claim in bindings.provisions:
             chosen = claim

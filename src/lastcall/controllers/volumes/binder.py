@@ -4,6 +4,10 @@ Source: pkg/controller/volume/persistentvolume/pv_controller.go, pv_controller_b
 volumes together: of two claims that want one volume each sees what the other got.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
 from lastcall.api.claims import (
     BETA_STORAGE_PROVISIONER,
     STORAGE_PROVISIONER,
@@ -11,16 +15,19 @@ from lastcall.api.claims import (
     is_fully_bound,
 )
 from lastcall.api.errors import StatusError, is_not_found
-from lastcall.api.meta import Object, annotations_of, copy_object, is_terminating, name_of, namespace_of
+from lastcall.api.meta import AnyObject, T, annotations_of, copy_object, is_terminating, name_of, namespace_of
 from lastcall.api.pods.spec import is_pod_terminal
 from lastcall.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, PODS, STORAGECLASSES
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder
+from lastcall.client.informer import Informer
 from lastcall.controllers.informers import Informers
 from lastcall.controllers.volumes.claim_users import ClaimUsers, Key
 from lastcall.controllers.volumes.decide import (
     ClaimDecision,
+    ClaimPhase,
     Said,
+    VolumePhase,
     bound_claim,
     claim_key,
     claim_status,
@@ -31,13 +38,16 @@ from lastcall.controllers.volumes.decide import (
     unbound_volume,
     volume_status,
 )
-from lastcall.controllers.worker import Worker
+from lastcall.controllers.worker import Synced, Worker
 from lastcall.controllers.written import Written
 from lastcall.timeline.record import Recorder
 from lastcall.world import walls
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
 COMPONENT = "persistentvolume-binder-controller"
 EVENTS_FROM = "persistentvolume-controller"
@@ -50,8 +60,11 @@ class PersistentVolumeBinder:
         self._world = world
         self._client = client
         self._events = EventRecorder(client, world, EVENTS_FROM)
-        self._caches = [informers.get(each) for each in (PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, STORAGECLASSES)]
-        claims, volumes, self._classes = self._caches
+        claims: Informer[PersistentVolumeClaim] = informers.get(PERSISTENTVOLUMECLAIMS)
+        volumes: Informer[PersistentVolume] = informers.get(PERSISTENTVOLUMES)
+        self._claim_cache = claims
+        self._classes: Informer[StorageClass] = informers.get(STORAGECLASSES)
+        self._caches: list[Synced] = [claims, volumes, self._classes]
         self._claims, self._volumes = Written(claims), Written(volumes)
         self._worker = Worker(world, COMPONENT, self._sync, workers=1, events=self._events)
         self._users = ClaimUsers(informers.get(PODS))
@@ -67,19 +80,19 @@ class PersistentVolumeBinder:
 
     # -- what happened → what to look at -----------------------------------------------------------------------------
 
-    def _claim_seen(self, claim: Object) -> None:
+    def _claim_seen(self, claim: PersistentVolumeClaim) -> None:
         self._worker.queue.add(f"claim/{namespace_of(claim)}/{name_of(claim)}")
 
-    def _claim_gone(self, claim: Object) -> None:
+    def _claim_gone(self, claim: PersistentVolumeClaim) -> None:
         if claim["spec"].get("volumeName"):
             self._worker.queue.add(f"volume//{claim['spec']['volumeName']}")
 
-    def _volume_seen(self, volume: Object) -> None:
+    def _volume_seen(self, volume: PersistentVolume) -> None:
         self._worker.queue.add(f"volume//{name_of(volume)}")
         if not (volume["spec"].get("claimRef") or {}).get("uid"):
             self._look_at_waiting_claims()
 
-    def _volume_gone(self, volume: Object) -> None:
+    def _volume_gone(self, volume: PersistentVolume) -> None:
         if (key := claim_key(volume)) is not None:
             self._worker.queue.add(f"claim/{key[0]}/{key[1]}")
 
@@ -89,7 +102,7 @@ class PersistentVolumeBinder:
             self._look_at_waiting_claims()
 
     def _look_at_waiting_claims(self) -> None:
-        for claim in self._caches[0].items():
+        for claim in self._claim_cache.items():
             with walls.Turn(COMPONENT, f"claim/{namespace_of(claim)}/{name_of(claim)}"):
                 if not is_fully_bound(claim) and not is_terminating(claim):
                     self._claim_seen(claim)
@@ -111,7 +124,7 @@ class PersistentVolumeBinder:
             if not is_not_found(error):
                 raise  # gone meanwhile: its event tells
 
-    async def _sync_claim(self, claim: Object) -> None:
+    async def _sync_claim(self, claim: PersistentVolumeClaim) -> None:
         """(`syncClaim`)"""
         classes = {name_of(each): each for each in self._classes.items()}
         key = (namespace_of(claim), name_of(claim))
@@ -135,7 +148,7 @@ class PersistentVolumeBinder:
             if not pod["spec"].get("nodeName") and not is_pod_terminal(pod) and not is_terminating(pod)
         ]
 
-    async def _prepare_claim(self, claim: Object, decision: ClaimDecision) -> None:
+    async def _prepare_claim(self, claim: PersistentVolumeClaim, decision: ClaimDecision) -> None:
         """Give it a class, or name who is to make its volume. (`assignDefaultStorageClass`, `setClaimProvisioner`)"""
         made = copy_object(claim)
         if decision.verb == "default":
@@ -149,16 +162,16 @@ class PersistentVolumeBinder:
             return
         await self._update(self._claims, made)
 
-    async def _bind(self, volume: Object, claim: Object) -> None:
+    async def _bind(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
         """Four writes; whichever was the last, the next look goes on after it. (`bind`)"""
         if (changed := bound_volume(volume, claim)) is not None:
             volume = await self._update(self._volumes, changed)
         await self._write_volume_status(volume, "Bound")
-        if (changed := bound_claim(claim, volume)) is not None:
-            claim = await self._update(self._claims, changed)
+        if (marked := bound_claim(claim, volume)) is not None:
+            claim = await self._update(self._claims, marked)
         await self._write_claim_status(claim, "Bound", volume)
 
-    async def _sync_volume(self, volume: Object) -> None:
+    async def _sync_volume(self, volume: PersistentVolume) -> None:
         """(`syncVolume`)"""
         key = claim_key(volume)
         claim = None if key is None else self._claims.get(*key)
@@ -182,12 +195,12 @@ class PersistentVolumeBinder:
                 self._say(volume, said)
                 await self._write_volume_status(volume, "Failed", said.message)
 
-    async def _live_claim(self, volume: Object, key: Key) -> Object | None:
+    async def _live_claim(self, volume: PersistentVolume, key: Key) -> PersistentVolumeClaim | None:
         """Asked of the API: a cache that is behind must not cost anybody data."""
         if (volume.get("status") or {}).get("phase") in ("Released", "Failed"):
             return None
         try:
-            claim = await self._client.get(PERSISTENTVOLUMECLAIMS, key[1], key[0])
+            claim = cast("PersistentVolumeClaim", await self._client.get(PERSISTENTVOLUMECLAIMS, key[1], key[0]))
         except StatusError as error:
             if not is_not_found(error):
                 raise
@@ -196,23 +209,28 @@ class PersistentVolumeBinder:
 
     # -- writes ------------------------------------------------------------------------------------------------------
 
-    async def _update(self, known: Written, obj: Object, subresource: str = "") -> Object:
+    async def _update(self, known: Written[T], obj: T, subresource: str = "") -> T:
         """A conflict is told by StatusError; the queue tries again with what the cache has then."""
-        resource = PERSISTENTVOLUMECLAIMS if known is self._claims else PERSISTENTVOLUMES
+        resource = PERSISTENTVOLUMECLAIMS if cast(object, known) is self._claims else PERSISTENTVOLUMES
         try:
-            return known.remember(await self._client.update(resource, obj, namespace_of(obj), subresource=subresource))
+            answer = await self._client.update(resource, obj, namespace_of(obj), subresource=subresource)
+            return known.remember(cast("T", answer))
         except StatusError:
             known.forget(obj)
             raise
 
-    async def _write_claim_status(self, claim: Object, phase: str, volume: Object | None) -> Object:
+    async def _write_claim_status(
+        self, claim: PersistentVolumeClaim, phase: ClaimPhase, volume: PersistentVolume | None
+    ) -> PersistentVolumeClaim:
         status = claim_status(claim, phase, volume)
         return claim if status is None else await self._update(self._claims, {**claim, "status": status}, "status")
 
-    async def _write_volume_status(self, volume: Object, phase: str, message: str = "") -> Object:
+    async def _write_volume_status(
+        self, volume: PersistentVolume, phase: VolumePhase, message: str = ""
+    ) -> PersistentVolume:
         status = volume_status(volume, phase, rfc3339(now(self._world.clock)), message)
         return volume if status is None else await self._update(self._volumes, {**volume, "status": status}, "status")
 
-    def _say(self, obj: Object, said: Said | None) -> None:
+    def _say(self, obj: AnyObject, said: Said | None) -> None:
         if said is not None:
             self._events.event(obj, said.type, said.reason, said.message)

@@ -5,9 +5,11 @@ reclaimVolume), index.go. A claim and a volume are bound when each names the oth
 in which any of them may be the last before a crash.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from lastcall.api.claims import (
     BIND_COMPLETED,
@@ -27,8 +29,19 @@ from lastcall.api.claims import (
     offers_modes,
     size_of,
 )
-from lastcall.api.meta import Object, annotations_of, copy_object, name_of, namespace_of, uid_of
+from lastcall.api.meta import annotations_of, copy_object, name_of, namespace_of, uid_of
 
+if TYPE_CHECKING:
+    from lastcall.api.types.storage import (
+        PersistentVolume,
+        PersistentVolumeClaim,
+        PersistentVolumeClaimStatus,
+        PersistentVolumeStatus,
+        StorageClass,
+    )
+
+ClaimPhase = Literal["Bound", "Lost", "Pending"]
+VolumePhase = Literal["Available", "Bound", "Failed", "Released"]
 IN_TREE = "kubernetes.io/"
 NO_VOLUME = "no persistent volumes available for this claim and no storage class is set"
 FIRST_CONSUMER = "waiting for first consumer to be created before binding"
@@ -53,7 +66,7 @@ class ClaimDecision:
     `pending` and `lost`: that phase. What is said is told in any case, for `lost` only when the phase is new."""
 
     verb: Literal["bind", "provision", "default", "pending", "lost", "nothing"]
-    volume: Object | None = None
+    volume: PersistentVolume | None = None
     name: str = ""
     said: Said | None = None
 
@@ -61,15 +74,15 @@ class ClaimDecision:
 class Volumes(Protocol):
     """The volumes that there are."""
 
-    def get(self, namespace: str, name: str) -> Object | None: ...
+    def get(self, namespace: str, name: str) -> PersistentVolume | None: ...
 
-    def items(self) -> list[Object]: ...
+    def items(self) -> list[PersistentVolume]: ...
 
 
 def decide_claim(
-    claim: Object,
+    claim: PersistentVolumeClaim,
     volumes: Volumes,
-    classes: Mapping[str, Object],
+    classes: Mapping[str, StorageClass],
     waiting_pods: Callable[[], Sequence[str]],
 ) -> ClaimDecision:
     """`classes` by name; `waiting_pods` answers the names of the claim's Pods that have no node yet."""
@@ -80,9 +93,9 @@ def decide_claim(
 
 
 def _any_volume(
-    claim: Object,
+    claim: PersistentVolumeClaim,
     volumes: Volumes,
-    classes: Mapping[str, Object],
+    classes: Mapping[str, StorageClass],
     waiting_pods: Callable[[], Sequence[str]],
 ) -> ClaimDecision:
     wanted = class_of(claim)
@@ -108,7 +121,7 @@ def _waits_for(pods: Sequence[str]) -> Said:
     return Said("Normal", "WaitForPodScheduled", f"waiting for {which} to be scheduled")
 
 
-def _provision(name: str, storage_class: Object | None) -> ClaimDecision:
+def _provision(name: str, storage_class: StorageClass | None) -> ClaimDecision:
     """(`provisionClaim`, `findProvisionablePlugin`): the provisioner is never in this process."""
     if storage_class is None:
         said = Said("Warning", "ProvisioningFailed", f'storageclass.storage.k8s.io "{name}" not found')
@@ -125,9 +138,11 @@ def _provision(name: str, storage_class: Object | None) -> ClaimDecision:
     return ClaimDecision("provision", name=provisioner, said=Said("Normal", "ExternalProvisioning", text))
 
 
-def find_best_match(claim: Object, volumes: Iterable[Object], *, delayed: bool) -> Object | None:
+def find_best_match(
+    claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume], *, delayed: bool
+) -> PersistentVolume | None:
     """Volumes with the fewest access modes that will do come first. (`persistentVolumeOrderedIndex.findByClaim`)"""
-    by_modes: dict[tuple[str, ...], list[Object]] = {}
+    by_modes: dict[tuple[str, ...], list[PersistentVolume]] = {}
     for volume in volumes:
         if offers_modes(volume, claim):
             by_modes.setdefault(tuple(sorted(modes_of(volume))), []).append(volume)
@@ -138,7 +153,7 @@ def find_best_match(claim: Object, volumes: Iterable[Object], *, delayed: bool) 
     return None
 
 
-def _named_volume(claim: Object, volume: Object | None) -> ClaimDecision:
+def _named_volume(claim: PersistentVolumeClaim, volume: PersistentVolume | None) -> ClaimDecision:
     """The claim says which volume it wants."""
     if volume is None:
         return ClaimDecision("pending")
@@ -156,7 +171,7 @@ def _named_volume(claim: Object, volume: Object | None) -> ClaimDecision:
     return ClaimDecision("pending", said=Said("Warning", "FailedBinding", text))
 
 
-def mismatch(claim: Object, volume: Object) -> str:
+def mismatch(claim: PersistentVolumeClaim, volume: PersistentVolume) -> str:
     """Why a claim cannot have the volume it names, "" when it can. (`checkVolumeSatisfyClaim`)"""
     if size_of(volume) < asked_size(claim):
         return "requested PV is too small"
@@ -167,7 +182,7 @@ def mismatch(claim: Object, volume: Object) -> str:
     return "" if offers_modes(volume, claim) else "incompatible accessMode"
 
 
-def _bound_claim(claim: Object, volumes: Volumes) -> ClaimDecision:
+def _bound_claim(claim: PersistentVolumeClaim, volumes: Volumes) -> ClaimDecision:
     name = claim["spec"].get("volumeName") or ""
     if not name:
         return ClaimDecision("lost", said=Said("Warning", "ClaimLost", LOST_REFERENCE))
@@ -180,7 +195,7 @@ def _bound_claim(claim: Object, volumes: Volumes) -> ClaimDecision:
     return ClaimDecision("lost", said=Said("Warning", "ClaimMisbound", MISBOUND))
 
 
-def bound_claim(claim: Object, volume: Object) -> Object | None:
+def bound_claim(claim: PersistentVolumeClaim, volume: PersistentVolume) -> PersistentVolumeClaim | None:
     """The claim with the volume's name and the marks of the binder, None when it has them. (`bindClaimToVolume`)"""
     marks = annotations_of(claim)
     named = claim["spec"].get("volumeName") == name_of(volume)
@@ -195,15 +210,17 @@ def bound_claim(claim: Object, volume: Object) -> Object | None:
     return made
 
 
-def claim_status(claim: Object, phase: str, volume: Object | None) -> Object | None:
+def claim_status(
+    claim: PersistentVolumeClaim, phase: ClaimPhase, volume: PersistentVolume | None
+) -> PersistentVolumeClaimStatus | None:
     """The status that the claim is to have, None when it has it. (`updateClaimStatus`)"""
     old = claim.get("status") or {}
-    new = {**old, "phase": phase}
+    new: PersistentVolumeClaimStatus = {**old, "phase": phase}
     if volume is None:
         new.pop("accessModes", None)
         new.pop("capacity", None)
     else:
-        new["accessModes"] = list(modes_of(volume))
+        new["accessModes"] = list(volume["spec"].get("accessModes") or ())
         if old.get("phase") != phase or not old.get("capacity"):
             new["capacity"] = {"storage": (volume["spec"].get("capacity") or {}).get("storage", "0")}
     return None if new == old else new
@@ -214,7 +231,7 @@ class VolumeDecision:
     """`phase` is the volume's, "" to leave it. `look_at_claim`: the claim has to be looked at. `unbind`: let it go.
     `reclaim`: the claim is gone, and what becomes of the volume is `decide_reclaim`'s."""
 
-    phase: str = ""
+    phase: VolumePhase | Literal[""] = ""
     look_at_claim: bool = False
     unbind: bool = False
     reclaim: bool = False
@@ -222,7 +239,7 @@ class VolumeDecision:
     claim_said: Said | None = None
 
 
-def decide_volume(volume: Object, claim: Object | None) -> VolumeDecision:
+def decide_volume(volume: PersistentVolume, claim: PersistentVolumeClaim | None) -> VolumeDecision:
     """`claim` is the one of the name in the claimRef, None when that is gone or another one by uid."""
     reference = volume["spec"].get("claimRef")
     if not reference or not reference.get("uid"):
@@ -251,7 +268,7 @@ def decide_volume(volume: Object, claim: Object | None) -> VolumeDecision:
     return VolumeDecision(unbind=True)
 
 
-def unbound_volume(volume: Object) -> Object:
+def unbound_volume(volume: PersistentVolume) -> PersistentVolume:
     """Without its claim; what a user has reserved stays reserved. (`unbindVolume`)"""
     made = copy_object(volume)
     if BOUND_BY_CONTROLLER in annotations_of(made):
@@ -263,7 +280,7 @@ def unbound_volume(volume: Object) -> Object:
     return made
 
 
-def decide_reclaim(volume: Object) -> Said | None:
+def decide_reclaim(volume: PersistentVolume) -> Said | None:
     """Why a released volume cannot be reclaimed as its policy says; None when there is nothing to do here: it is
     retained, or its provisioner deletes it. (`reclaimVolume`)"""
     policy = volume["spec"].get("persistentVolumeReclaimPolicy")
@@ -281,22 +298,26 @@ def decide_reclaim(volume: Object) -> Said | None:
     return Said("Warning", "VolumeFailedDelete", why)
 
 
-def volume_status(volume: Object, phase: str, now: str, message: str = "") -> Object | None:
+def volume_status(
+    volume: PersistentVolume, phase: VolumePhase, now: str, message: str = ""
+) -> PersistentVolumeStatus | None:
     """The status that the volume is to have, None when it has it. `now` is RFC 3339. (`updateVolumePhase`)"""
     old = volume.get("status") or {}
     if old.get("phase") == phase:
         return None
-    new: Object = {"phase": phase, "lastPhaseTransitionTime": now}
-    return {**new, "message": message} if message else new
+    new: PersistentVolumeStatus = {"phase": phase, "lastPhaseTransitionTime": now}
+    if message:
+        new["message"] = message
+    return new
 
 
-def claim_key(volume: Object) -> tuple[str, str] | None:
+def claim_key(volume: PersistentVolume) -> tuple[str, str] | None:
     """(namespace, name) in the claimRef."""
     reference = volume["spec"].get("claimRef")
     return (reference.get("namespace") or "", reference.get("name") or "") if reference else None
 
 
-def is_claim_of(volume: Object, claim: Object) -> bool:
+def is_claim_of(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     """The claim is the very one in the claimRef, by uid."""
     return claim_key(volume) == (namespace_of(claim), name_of(claim)) and (
         volume["spec"]["claimRef"].get("uid") in (None, "", uid_of(claim))

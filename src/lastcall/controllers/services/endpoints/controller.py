@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
-from lastcall.api.meta import AnyObject, Object, labels_of, name_of, namespace_of
+from lastcall.api.meta import AnyObject, labels_of, name_of, namespace_of
 from lastcall.api.resources import ENDPOINTS, PODS, SERVICES
 from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder
@@ -35,6 +35,7 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.api.types.endpoints import Endpoints
     from lastcall.api.types.pod import Pod
     from lastcall.api.types.service import Service
 
@@ -51,7 +52,7 @@ class EndpointsController:
         self._events = EventRecorder(client, world, COMPONENT)
         self._pods: Informer[Pod] = informers.get(PODS)
         self._services: Informer[Service] = informers.get(SERVICES)
-        self._endpoints = informers.get(ENDPOINTS)
+        self._endpoints: Informer[Endpoints] = informers.get(ENDPOINTS)
         self._triggers = TriggerTimeTracker()
         self._worker = Worker(
             world, COMPONENT, self._sync, rate_limit=RETRIES, max_retries=MAX_RETRIES, events=self._events
@@ -118,7 +119,7 @@ class EndpointsController:
             return
         await self._write(service, new, current)
 
-    async def _write(self, service: Service, new: Object, current: Object | None) -> None:
+    async def _write(self, service: Service, new: Endpoints, current: Endpoints | None) -> None:
         namespace = namespace_of(service)
         try:
             if current is None:

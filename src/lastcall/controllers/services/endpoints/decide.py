@@ -6,9 +6,9 @@ Source: pkg/controller/endpoint/endpoints_controller.go, staging/src/k8s.io/endp
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from lastcall.api.meta import Object, is_terminating, labels_of, name_of, namespace_of, uid_of
+from lastcall.api.meta import is_terminating, labels_of, name_of, namespace_of, uid_of
 from lastcall.api.resources import ENDPOINTS
 from lastcall.controllers.services.endpointslice.decide import (
     LABEL_HEADLESS,
@@ -19,8 +19,13 @@ from lastcall.controllers.services.endpointslice.decide import (
 )
 
 if TYPE_CHECKING:
+    from lastcall.api.types.endpoints import EndpointAddress, Endpoints, EndpointSubset
+    from lastcall.api.types.endpoints import EndpointPort as SubsetPort
+    from lastcall.api.types.meta import ObjectMeta
     from lastcall.api.types.pod import Pod
     from lastcall.api.types.service import EndpointPort, Service
+
+    _Addresses = dict[tuple[str, str], tuple[EndpointAddress, bool]]
 
 MAX_CAPACITY = 1000
 """How many addresses Endpoints may list; the rest is cut off."""
@@ -29,15 +34,17 @@ TRUNCATED = "truncated"
 LABEL_MANAGED_BY = "endpoints.kubernetes.io/managed-by"
 MANAGED_BY = "endpoint-controller"
 
-Subset = Object
+_Listed = Literal["addresses", "notReadyAddresses"]
+_LISTED: tuple[tuple[_Listed, bool], ...] = (("addresses", True), ("notReadyAddresses", False))
+"""The lists of a subset, and whether what is in them is ready."""
 
 
-def desired_endpoints(service: Service, pods: Iterable[Pod], current: Object | None, trigger_time: str) -> Object:
+def desired_endpoints(service: Service, pods: Iterable[Pod], current: Endpoints | None, trigger_time: str) -> Endpoints:
     """The Endpoints to write; `current` (None when there are none) is not changed. `trigger_time` "" clears it."""
     subsets, truncated = truncate(desired_subsets(service, pods))
-    meta: Object = {"name": name_of(service), "namespace": namespace_of(service)}
+    meta: ObjectMeta = {"name": name_of(service), "namespace": namespace_of(service)}
     if current is not None:
-        meta = {**current["metadata"]}
+        meta = current["metadata"].copy()
     meta["labels"] = desired_labels(service)
     annotations = {**(meta.get("annotations") or {})}
     for key, value in ((TRIGGER_TIME, trigger_time), (OVER_CAPACITY, TRUNCATED if truncated else "")):
@@ -47,13 +54,13 @@ def desired_endpoints(service: Service, pods: Iterable[Pod], current: Object | N
     meta.pop("annotations", None)
     if annotations:
         meta["annotations"] = annotations
-    new: Object = {"kind": ENDPOINTS.kind, "apiVersion": ENDPOINTS.api_version, "metadata": meta}
+    new: Endpoints = {"kind": ENDPOINTS.kind, "apiVersion": ENDPOINTS.api_version, "metadata": meta}
     if subsets:
         new["subsets"] = subsets
     return new
 
 
-def is_up_to_date(current: Object, desired: Object) -> bool:
+def is_up_to_date(current: Endpoints, desired: Endpoints) -> bool:
     """Whether nothing but the time of the last change would be written."""
     return (
         (current.get("subsets") or []) == (desired.get("subsets") or [])
@@ -62,7 +69,7 @@ def is_up_to_date(current: Object, desired: Object) -> bool:
     )
 
 
-def _over_capacity(endpoints: Object) -> str:
+def _over_capacity(endpoints: Endpoints) -> str:
     return str((endpoints["metadata"].get("annotations") or {}).get(OVER_CAPACITY) or "")
 
 
@@ -78,9 +85,9 @@ def is_headless(service: Service) -> bool:
     return service["spec"].get("clusterIP") in (None, "", "None")
 
 
-def desired_subsets(service: Service, pods: Iterable[Pod]) -> list[Subset]:
+def desired_subsets(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
     """One subset for each set of ports, addresses by readiness."""
-    found: list[Subset] = []
+    found: list[EndpointSubset] = []
     publish = bool(service["spec"].get("publishNotReadyAddresses"))
     for pod in pods:
         if not is_listed(pod, publish):
@@ -88,11 +95,16 @@ def desired_subsets(service: Service, pods: Iterable[Pod]) -> list[Subset]:
         address = address_of(service, pod)
         if address is None:
             continue
-        kind = "addresses" if publish or pod_ready(pod) else "notReadyAddresses"
-        ports: list[Object] = [_port(port) for port in endpoint_ports(service, pod)]
+        kind: _Listed = "addresses" if publish or pod_ready(pod) else "notReadyAddresses"
+        ports: list[SubsetPort | None] = [_port(port) for port in endpoint_ports(service, pod)]
         if not service["spec"].get("ports") and is_headless(service):
-            found.append({kind: [address]})
-        found += [{kind: [address], "ports": [port]} for port in ports]
+            ports.insert(0, None)
+        for each in ports:
+            subset: EndpointSubset = {}
+            subset[kind] = [address]
+            if each is not None:
+                subset["ports"] = [each]
+            found.append(subset)
     return repack(found)
 
 
@@ -103,7 +115,7 @@ def is_listed(pod: Pod, publish_not_ready: bool) -> bool:
     return publish_not_ready or not is_terminating(pod)
 
 
-def address_of(service: Service, pod: Pod) -> Object | None:
+def address_of(service: Service, pod: Pod) -> EndpointAddress | None:
     """The Pod's address in the Service's first family; None when it has none there."""
     families = service["spec"].get("ipFamilies") or []
     wants_6 = families[0] == "IPv6" if families else ":" in (service["spec"].get("clusterIP") or "")
@@ -111,35 +123,36 @@ def address_of(service: Service, pod: Pod) -> Object | None:
     if address is None:
         return None
     spec = pod["spec"]
-    result: Object = {"ip": address}
+    result: EndpointAddress = {"ip": address}
     if spec.get("hostname") and spec.get("subdomain") == name_of(service):
         result["hostname"] = spec["hostname"]
     if spec.get("nodeName"):
         result["nodeName"] = spec["nodeName"]
-    reference = {"kind": "Pod", "namespace": namespace_of(pod), "name": name_of(pod), "uid": uid_of(pod)}
-    return {**result, "targetRef": reference}
+    result["targetRef"] = {"kind": "Pod", "namespace": namespace_of(pod), "name": name_of(pod), "uid": uid_of(pod)}
+    return result
 
 
-def _port(port: EndpointPort) -> Object:
+def _port(port: EndpointPort) -> SubsetPort:
     """As Endpoints write a port: a name only where there is one."""
-    return {key: value for key, value in port.items() if value or key != "name"}
+    return cast("SubsetPort", {key: value for key, value in port.items() if value or key != "name"})
 
 
-def repack(subsets: Iterable[Subset]) -> list[Subset]:
+def repack(subsets: Iterable[EndpointSubset]) -> list[EndpointSubset]:
     """Addresses with the same ports together, in an order of their own (RepackSubsets).
 
     First each port gets its addresses, then ports with the same addresses share a subset. An address that is ready
     for a port somewhere is ready for it.
     """
-    by_port: dict[Any, tuple[Object | None, dict[Any, tuple[Object, bool]]]] = {}
+    by_port: dict[Any, tuple[SubsetPort | None, _Addresses]] = {}
     for subset in subsets:
-        for port in subset.get("ports") or [None]:
+        of: Sequence[SubsetPort | None] = subset.get("ports") or [None]
+        for port in of:
             _, addresses = by_port.setdefault(_port_key(port), (port, {}))
-            for kind, ready in (("addresses", True), ("notReadyAddresses", False)):
+            for kind, ready in _LISTED:
                 for address in subset.get(kind) or ():
                     key = _address_key(address)
                     addresses[key] = (address, ready or addresses.get(key, (address, False))[1])
-    packed: dict[Any, tuple[list[Object], dict[Any, tuple[Object, bool]]]] = {}
+    packed: dict[Any, tuple[list[SubsetPort], _Addresses]] = {}
     for key in sorted(by_port):
         port, addresses = by_port[key]
         same = tuple(sorted((address, ready) for address, (_, ready) in addresses.items()))
@@ -149,9 +162,9 @@ def repack(subsets: Iterable[Subset]) -> list[Subset]:
     return [_subset(ports, addresses) for ports, addresses in packed.values()]
 
 
-def _subset(ports: list[Object], addresses: dict[Any, tuple[Object, bool]]) -> Subset:
-    subset: Subset = {}
-    for kind, wanted in (("addresses", True), ("notReadyAddresses", False)):
+def _subset(ports: list[SubsetPort], addresses: _Addresses) -> EndpointSubset:
+    subset: EndpointSubset = {}
+    for kind, wanted in _LISTED:
         listed = [address for _, (address, ready) in sorted(addresses.items(), key=lambda e: e[0]) if ready == wanted]
         if listed:
             subset[kind] = listed
@@ -160,26 +173,27 @@ def _subset(ports: list[Object], addresses: dict[Any, tuple[Object, bool]]) -> S
     return subset
 
 
-def _port_key(port: Object | None) -> tuple[str, int, str, str]:
-    port = port or {}
+def _port_key(port: SubsetPort | None) -> tuple[str, int, str, str]:
+    if port is None:
+        return "", 0, "", ""
     return port.get("name", ""), port.get("port", 0), port.get("protocol", ""), port.get("appProtocol", "")
 
 
-def _address_key(address: Object) -> tuple[str, str]:
+def _address_key(address: EndpointAddress) -> tuple[str, str]:
     return address["ip"], (address.get("targetRef") or {}).get("uid", "")
 
 
-def truncate(subsets: Sequence[Subset]) -> tuple[list[Subset], bool]:
+def truncate(subsets: Sequence[EndpointSubset]) -> tuple[list[EndpointSubset], bool]:
     """(at most 1000 addresses, whether some were cut off): ready ones first, subsets in proportion."""
     ready = sum(len(subset.get("addresses") or ()) for subset in subsets)
     total = ready + sum(len(subset.get("notReadyAddresses") or ()) for subset in subsets)
     if total <= MAX_CAPACITY:
         return list(subsets), False
-    kept = (
-        (("addresses", min(ready, MAX_CAPACITY), ready)),
+    kept: tuple[tuple[_Listed, int, int], ...] = (
+        ("addresses", min(ready, MAX_CAPACITY), ready),
         ("notReadyAddresses", MAX_CAPACITY - min(ready, MAX_CAPACITY), total - ready),
     )
-    result = [dict(subset) for subset in subsets]
+    result = [subset.copy() for subset in subsets]
     for kind, room, present in kept:
         for index, subset in enumerate(result):
             listed = subset.get(kind) or []
