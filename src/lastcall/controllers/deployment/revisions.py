@@ -36,7 +36,7 @@ _NOT_COPIED = (
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"
 
 
-def revision_of(obj: AnyObject) -> int:
+def revision_of(obj: ReplicaSet) -> int:
     return number_annotation(obj, REVISION) or 0
 
 

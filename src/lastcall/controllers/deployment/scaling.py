@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lastcall.api.meta import AnyObject
 from lastcall.api.text.numbers import int_of
 from lastcall.controllers.deployment.rolling import Resize, by_age, max_surge, replicas_of, status_count
 
@@ -20,7 +19,7 @@ DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
 MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
 
 
-def number_annotation(obj: AnyObject, key: str) -> int | None:
+def number_annotation(obj: Deployment | ReplicaSet, key: str) -> int | None:
     return int_of((obj["metadata"].get("annotations") or {}).get(key))
 
 

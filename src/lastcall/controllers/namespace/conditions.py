@@ -3,11 +3,17 @@
 Source: pkg/controller/namespace/deletion/status_condition_utils.go.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
+
+if TYPE_CHECKING:
+    from lastcall.api.types.cluster import NamespaceCondition
+    from lastcall.api.types.pod import Pod
 
 FINALIZER_ESTIMATE_SECONDS = 15
 """How long what finalizers hold is expected to stay."""
@@ -100,12 +106,14 @@ def problems(findings: Findings) -> dict[str, str]:
     return found
 
 
-def updated_conditions(old: Sequence[Object], wrong: Mapping[str, str], now: str) -> list[Object]:
+def updated_conditions(
+    old: Sequence[NamespaceCondition], wrong: Mapping[str, str], now: str
+) -> list[NamespaceCondition]:
     """`old` with the five brought up to date; `now` (RFC 3339) counts where a status moved. (`updateConditions`)"""
-    conditions = [dict(each) for each in old]
+    conditions = [each.copy() for each in old]
     for known in CONDITIONS:
         message = wrong.get(known.type)
-        new: Object = {
+        new: NamespaceCondition = {
             "type": known.type,
             "status": "False" if message is None else "True",
             "reason": known.ok if message is None else known.bad,
@@ -121,7 +129,7 @@ def updated_conditions(old: Sequence[Object], wrong: Mapping[str, str], now: str
     return conditions
 
 
-def graceful_estimate(pods: Iterable[Object], age: float) -> int:
+def graceful_estimate(pods: Iterable[Pod], age: float) -> int:
     """Seconds that the longest grace period among Pods that have not ended asks for; 0 when the namespace has been
     terminating for that long (`age`, seconds) already. (`estimateGracefulTermination`)"""
     periods = [

@@ -7,8 +7,11 @@ Sources: pkg/controller/namespace/namespace_controller.go,
 pkg/controller/namespace/deletion/namespaced_resources_deleter.go (OrderedNamespaceDeletion).
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
 
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import Object, copy_object, is_terminating, name_of, namespace_of
@@ -34,6 +37,9 @@ from lastcall.timeline.record import Recorder
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import gather
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod import Pod
 
 COMPONENT = "namespace-controller"
 BATCH = 20
@@ -144,7 +150,7 @@ class NamespaceController:
         if not left:
             return 0
         age = now(self._world.clock) - parse_rfc3339(namespace["metadata"]["deletionTimestamp"])
-        estimate = graceful_estimate(left, age.total_seconds()) if resource == PODS else 0
+        estimate = graceful_estimate(cast("list[Pod]", left), age.total_seconds()) if resource == PODS else 0
         held = Counter(finalizer for obj in left for finalizer in obj["metadata"].get("finalizers") or ())
         for finalizer, count in held.items():
             findings.finalizers[finalizer] = findings.finalizers.get(finalizer, 0) + count

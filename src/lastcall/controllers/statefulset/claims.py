@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from lastcall.api.meta import AnyObject, name_of, uid_of
+from lastcall.api.meta import name_of, uid_of
 from lastcall.api.resources import PODS, STATEFULSETS, Resource
 from lastcall.controllers.ownership import controller_reference
 
@@ -33,7 +33,7 @@ def wanted_owner(owner: StatefulSet, *, scaled_away: bool) -> Owner:
     return "set" if deletes(owner, "whenDeleted") else ""
 
 
-def _refers_to(reference: OwnerReference, obj: AnyObject, resource: Resource) -> bool:
+def _refers_to(reference: OwnerReference, obj: StatefulSet | Pod, resource: Resource) -> bool:
     """By kind and name, whichever life of it. (`matchesRef`)"""
     given = (reference.get("apiVersion"), reference.get("kind"), reference.get("name"))
     return given == (resource.api_version, resource.kind, name_of(obj))
@@ -43,7 +43,7 @@ def _references(claim: PersistentVolumeClaim) -> list[OwnerReference]:
     return list(claim["metadata"].get("ownerReferences") or ())
 
 
-def has_stale_owner(claim: PersistentVolumeClaim, obj: AnyObject, resource: Resource) -> bool:
+def has_stale_owner(claim: PersistentVolumeClaim, obj: StatefulSet | Pod, resource: Resource) -> bool:
     """It belongs to an earlier object of this name. (`hasStaleOwnerRef`)"""
     found = next((each for each in _references(claim) if _refers_to(each, obj, resource)), None)
     return found is not None and found.get("uid") != (uid_of(obj) if obj["metadata"].get("uid") else "")
