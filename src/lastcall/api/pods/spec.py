@@ -1,10 +1,15 @@
 """What several components ask of a Pod."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from lastcall.api.meta import AnyObject, Object, name_of, namespace_of, uid_of
 from lastcall.api.quantity import is_positive, parse_quantity
+
+if TYPE_CHECKING:
+    from lastcall.api.types.pod_status import PodCondition, PodStatus
 
 QOSClass = Literal["Guaranteed", "Burstable", "BestEffort"]
 ContainerGroup = Literal["initContainers", "containers", "ephemeralContainers"]
@@ -68,7 +73,15 @@ def qos_class(pod: AnyObject) -> QOSClass:
     return "Burstable"
 
 
-def get_condition(status: AnyObject, condition_type: str) -> Object | None:
+@overload
+def get_condition(status: PodStatus, condition_type: str) -> PodCondition | None: ...
+
+
+@overload
+def get_condition(status: AnyObject, condition_type: str) -> Object | None: ...
+
+
+def get_condition(status: AnyObject, condition_type: str) -> Any:
     """The entry of `status.conditions` with this type."""
     condition: Object
     for condition in status.get("conditions") or ():

@@ -17,7 +17,13 @@ from lastcall.controllers.deployment.rolling import max_unavailable, replicas_of
 from lastcall.world.clock import rfc3339
 
 if TYPE_CHECKING:
-    from lastcall.api.types.workloads import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
+    from lastcall.api.types.workloads import (
+        Deployment,
+        DeploymentCondition,
+        DeploymentStatus,
+        ReplicaSet,
+        ReplicaSetCondition,
+    )
 
 NEW_REPLICA_SET_AVAILABLE = "NewReplicaSetAvailable"
 TIMED_OUT = "ProgressDeadlineExceeded"
@@ -182,7 +188,7 @@ def _set_progress(
 def _replica_failure(replica_sets: Sequence[ReplicaSet], new: ReplicaSet | None) -> DeploymentCondition | None:
     """The failure of the new ReplicaSet, else of any. (`getReplicaFailures`)"""
     for each in ([new] if new is not None else []) + list(replica_sets):
-        failure = get_condition(each.get("status") or {}, "ReplicaFailure")
+        failure = cast("ReplicaSetCondition | None", get_condition(each.get("status") or {}, "ReplicaFailure"))
         if failure is not None:
             found: DeploymentCondition = {
                 "type": "ReplicaFailure",

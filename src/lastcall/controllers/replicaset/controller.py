@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, cast
 
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import (
-    Object,
     copy_object,
     is_terminating,
     labels_of,
@@ -54,6 +53,7 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.api.types.pod import Pod
+    from lastcall.api.types.pod_status import PodCondition
     from lastcall.api.types.workloads import ReplicaSet
     from lastcall.timeline.catalogue.records.parts import GroundsOfDecision
 
@@ -327,7 +327,7 @@ class ReplicaSetController:
             self._worker.queue.add_after(key, soonest)
 
 
-def _counted(pod: Pod) -> tuple[bool, Object | None]:
+def _counted(pod: Pod) -> tuple[bool, PodCondition | None]:
     """What a sync reads of a Pod's status, of one that is not being deleted."""
     return is_pod_terminal(pod), get_condition(pod.get("status") or {}, "Ready")
 
