@@ -78,6 +78,8 @@ def test_the_rules_of_controllers_say_of_which_kind_their_objects_are() -> None:
 def test_mypy_strict_knows_the_fields_of_a_pod(tmp_path: Path) -> None:
     said = {
         'pod["spec"]["restartPolicy"] == "Allways"': "Non-overlapping equality check",
+        'pod["spec"].get("restartPolcy") == "Always"': 'has no key "restartPolcy"',
+        'not (pod.get("status") or {}).get("podIPP")': 'has no key "podIPP"',
         'pod["spec"]["terminationGracePeriod"]': 'has no key "terminationGracePeriod"',
         'pod["spec"]["terminationGracePeriodSeconds"] + "s"': "Unsupported operand types",
         '(pod["status"].get("podIP") or "") + pod["status"]["containerStatuses"][0]["containerID"]': "",
@@ -85,7 +87,8 @@ def test_mypy_strict_knows_the_fields_of_a_pod(tmp_path: Path) -> None:
     source = "from lastcall.api.types.pod import Pod\n"
     source += "".join(f"def f{number}(pod: Pod) -> object: return {text}\n" for number, text in enumerate(said))
     (tmp_path / "about.py").write_text(source)
-    command = (sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "about.py")
+    command = (sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"))
+    command = (*command, "--config-file", str(PROJECT / "pyproject.toml"), "about.py")
     answer = subprocess.run(
         command, cwd=tmp_path, env={"MYPYPATH": str(PROJECT / "src")}, capture_output=True, text=True, check=False
     )

@@ -99,8 +99,10 @@ async def _http_get(
 def asked_port(probe: Probe, container: Container) -> int | None:
     """The port of its own container that a probe connects to; None for a command, another host, or a name that the
     container does not declare."""
-    for action in (probe.get("httpGet"), probe.get("tcpSocket"), probe.get("grpc")):
-        if action and not action.get("host"):
+    http, tcp, grpc = probe.get("httpGet"), probe.get("tcpSocket"), probe.get("grpc")
+    # A gRPC probe has no other host.
+    for action, host in ((http, http and http.get("host")), (tcp, tcp and tcp.get("host")), (grpc, None)):
+        if action and not host:
             try:
                 return resolve_port(action["port"], container)
             except ProbeError:
