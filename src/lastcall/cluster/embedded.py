@@ -10,7 +10,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from lastcall.api.resources import NODES
 from lastcall.client.api import ConnectionLost
@@ -35,6 +35,7 @@ from lastcall.world.tasks import unless
 if TYPE_CHECKING:
     from lastcall.cluster.egress.pair import Carried
     from lastcall.cluster.load import LoadClient
+    from lastcall.timeline.catalogue.records.init import ProcessDied as ProcessDiedFacts
 
 T = TypeVar("T")
 
@@ -345,7 +346,7 @@ class Running:
         death = self._dead.get(role)
         if death is None or death.hung is None:
             return ""
-        message = death.to_wire()
+        message = cast("ProcessDiedFacts", death.to_wire())
         return (
             f"{how(message)}{at_work(death.working_on)}, and was ended. Where it stood:\n{where(message)}\n"
             "fix: this is a fault of lastcall's own, please report it with these lines"

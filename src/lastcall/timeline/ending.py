@@ -28,6 +28,7 @@ from lastcall.timeline.story import (
     OutputLine,
     PodFacts,
     SentSignal,
+    endpoint_of,
 )
 from lastcall.timeline.verdict import is_ongoing
 
@@ -69,13 +70,15 @@ def build_ending(
         return Entry(record, (record.at_ns - zero_ns) / 1e9, causes.get(record.id))
 
     entries = [entry(record) for record in records]
-    orphans = [entry(r) for r in deaths if r.facts.get("role") == "orphan"]
+    orphans = [entry(r) for r in deaths if r.told(kinds.PROCESS_DIED).get("role") == "orphan"]
     containers, earlier = _containers(pod, entries, orphans, zero is not None)
     gone = _gone(entries)
     endpoints = tuple(_endpoint(e) for e in entries if e.record.kind in _ENDPOINT_KINDS and e.at >= 0)
-    grace = accepted.facts.get("gracePeriodSeconds") if accepted else None
+    grace = accepted.told(kinds.DELETE_ACCEPTED).get("gracePeriodSeconds") if accepted else None
     budget = decide_budget(_effective_grace(grace, entries), containers)
-    in_story = [e for e in map(entry, deaths) if e.record.facts.get("role") != "orphan" and _is_within(e, entries)]
+    in_story = [
+        e for e in map(entry, deaths) if e.told(kinds.PROCESS_DIED).get("role") != "orphan" and _is_within(e, entries)
+    ]
     decided_by = decide_decided_by(records, causes, by_id)
     above = [by_id[each] for each in decided_by.chain if not by_id[each].pod_uid] if decided_by is not None else []
     in_story += map(entry, above)
@@ -138,7 +141,9 @@ def _containers(
 
 def _effective_grace(accepted: int | None, entries: Sequence[Entry]) -> float | None:
     """What the kubelet worked with; what the API server accepted when the kubelet's decision was not seen."""
-    decided = [e.record.facts.get("gracePeriodSeconds") for e in entries if e.record.kind == kinds.GRACE_DECIDED]
+    decided = [
+        e.told(kinds.GRACE_DECIDED).get("gracePeriodSeconds") for e in entries if e.record.kind == kinds.GRACE_DECIDED
+    ]
     # A shorter period that comes while the stop is under way does not interrupt it: the first one holds.
     first = next((value for value in decided if value is not None), None)
     return first if first is not None else accepted
@@ -207,10 +212,10 @@ def _not_known(ending: Ending) -> tuple[str, ...]:
 
 
 def _endpoint(entry: Entry) -> EndpointTransition:
-    facts = entry.record.facts
-    where = (entry.at, str(facts.get("service", "")), str(facts.get("slice", "")), str(facts.get("address", "")))
     if entry.record.kind == kinds.ENDPOINT_REMOVED:
-        return EndpointTransition(*where)
+        return EndpointTransition(entry.at, *endpoint_of(entry.told(kinds.ENDPOINT_REMOVED)))
+    facts = entry.told(kinds.ENDPOINT_CHANGED)
+    where = (entry.at, *endpoint_of(facts))
     return EndpointTransition(
         *where,
         ready=bool(facts.get("ready")),
@@ -220,7 +225,7 @@ def _endpoint(entry: Entry) -> EndpointTransition:
 
 
 def _signal(entry: Entry) -> SentSignal:
-    facts = entry.record.facts
+    facts = entry.told(kinds.SIGNAL_SENT)
     pid = facts.get("pid")
     return SentSignal(
         at=entry.at,
@@ -232,6 +237,6 @@ def _signal(entry: Entry) -> SentSignal:
 
 
 def _output(entry: Entry) -> OutputLine:
-    facts = entry.record.facts
+    facts = entry.told(kinds.OUTPUT)
     text = str(facts.get("text") or "").rstrip("\n")
     return OutputLine(entry.at, entry.record.container, str(facts.get("stream") or "stdout"), text)

@@ -5,12 +5,13 @@ Every fact may be missing: a Pod with hostNetwork has no sockets of its own, and
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Evidence
 
 if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.witness import SocketsAtExit, SocketsAtStop
     from lastcall.timeline.story import Entry
 
 Reaction = Literal["output", "listenerClosed", "connectionsClosed", "exit"]
@@ -109,45 +110,55 @@ def sockets_of(entries: "Sequence[Entry]", term_at: float | None) -> Sockets | N
     stop, end = by_kind.get(kinds.SOCKETS_AT_STOP), by_kind.get(kinds.SOCKETS_AT_EXIT)
     if stop is None and end is None:
         return None
+    last = end.told(kinds.SOCKETS_AT_EXIT) if end else None
+    facts: SocketsAtStop | SocketsAtExit | None = stop.told(kinds.SOCKETS_AT_STOP) if stop else last
     first = stop or end
+    assert facts is not None
     assert first is not None
-    facts = first.record.facts
     drained = by_kind.get(kinds.CONNECTIONS_CLOSED)
     zero = term_at if term_at is not None else first.at
     return Sockets(
         listeners=_listeners(facts),
-        connections=_number(facts, "connections"),
+        connections=_number(facts.get("connections")),
         scope=str(facts.get("scope") or "container"),
         closed=tuple(
             ListenerClosed(
-                str(facts.get("address") or ""),
-                _number(facts, "port"),
-                zero + float(facts.get("seconds") or 0.0),
-                zero + float(facts.get("notBefore") or 0.0),
+                str(closed.get("address") or ""),
+                _number(closed.get("port")),
+                zero + float(closed.get("seconds") or 0.0),
+                zero + float(closed.get("notBefore") or 0.0),
             )
-            for facts in (entry.record.facts for entry in entries if entry.record.kind == kinds.LISTENER_CLOSED)
+            for closed in (
+                entry.told(kinds.LISTENER_CLOSED) for entry in entries if entry.record.kind == kinds.LISTENER_CLOSED
+            )
         ),
-        connections_closed_at=zero + float(drained.record.facts.get("seconds") or 0.0) if drained else None,
-        at_exit=_at_exit(end.record.facts) if end else None,
+        connections_closed_at=zero + float(drained.told(kinds.CONNECTIONS_CLOSED).get("seconds") or 0.0)
+        if drained
+        else None,
+        at_exit=_at_exit(last) if last else None,
     )
 
 
-def _at_exit(facts: dict[str, Any]) -> AtExit:
+def _seconds_of(drained: "Entry") -> float:
+    return float(drained.told(kinds.CONNECTIONS_CLOSED).get("seconds") or 0.0)
+
+
+def _at_exit(facts: "SocketsAtExit") -> AtExit:
     return AtExit(
         listeners=_listeners(facts),
-        connections=_number(facts, "connections"),
-        unread=_number(facts, "unread"),
-        unread_bytes=_number(facts, "unreadBytes"),
-        backlog=_number(facts, "backlog"),
-        resets=_number(facts, "resets"),
-        closed_unread=_number(facts, "closedUnread"),
+        connections=_number(facts.get("connections")),
+        unread=_number(facts.get("unread")),
+        unread_bytes=_number(facts.get("unreadBytes")),
+        backlog=_number(facts.get("backlog")),
+        resets=_number(facts.get("resets")),
+        closed_unread=_number(facts.get("closedUnread")),
         seconds_before=float(facts.get("secondsBefore") or 0.0),
     )
 
 
-def _listeners(facts: dict[str, Any]) -> tuple[Listener, ...]:
+def _listeners(facts: "SocketsAtStop | SocketsAtExit") -> tuple[Listener, ...]:
     return tuple(
-        Listener(str(each.get("address") or ""), _number(each, "port"), _number(each, "backlog"))
+        Listener(str(each.get("address") or ""), _number(each.get("port")), _number(each.get("backlog")))
         for each in facts.get("listeners") or ()
     )
 
@@ -157,19 +168,20 @@ def processes_left_of(entries: "Sequence[Entry]") -> ProcessesLeft | None:
     found = next((e.record for e in reversed(entries) if e.record.kind == kinds.PROCESSES_LEFT), None)
     if found is None:
         return None
+    facts = found.told(kinds.PROCESSES_LEFT)
     processes = tuple(
         ProcessLeft(
-            _number(each, "pid"),
-            _number(each, "containerPid"),
+            _number(each.get("pid")),
+            _number(each.get("containerPid")),
             str(each.get("name") or ""),
             str(each.get("disposition") or ""),
             bool(each.get("afterSignal")),
             each.get("child"),
         )
-        for each in found.facts.get("processes") or ()
+        for each in facts.get("processes") or ()
     )
-    more, zombies = _number(found.facts, "more"), _number(found.facts, "zombies")
-    return ProcessesLeft(str(found.facts.get("when") or "exit"), found.evidence, processes, more, zombies)
+    more, zombies = _number(facts.get("more")), _number(facts.get("zombies"))
+    return ProcessesLeft(str(facts.get("when") or "exit"), found.evidence, processes, more, zombies)
 
 
 def first_reaction_of(
@@ -180,13 +192,14 @@ def first_reaction_of(
         return None
     found: list[tuple[float, Reaction]] = []
     for entry in entries:
-        kind, facts = entry.record.kind, entry.record.facts
+        kind = entry.record.kind
         if kind == kinds.OUTPUT and entry.at >= term_at:
             found.append((entry.at - term_at, "output"))
         elif kind == kinds.LISTENER_CLOSED:
-            found.append((float(facts.get("seconds") or 0.0), "listenerClosed"))
+            closed = entry.told(kinds.LISTENER_CLOSED)
+            found.append((float(closed.get("seconds") or 0.0), "listenerClosed"))
         elif kind == kinds.CONNECTIONS_CLOSED:
-            found.append((float(facts.get("seconds") or 0.0), "connectionsClosed"))
+            found.append((_seconds_of(entry), "connectionsClosed"))
     if exited_at is not None and exited_at >= term_at:
         found.append((exited_at - term_at, "exit"))
     if not found:
@@ -195,6 +208,5 @@ def first_reaction_of(
     return FirstReaction(what, seconds)
 
 
-def _number(facts: dict[str, Any], key: str) -> int:
-    value = facts.get(key)
+def _number(value: object) -> int:
     return value if isinstance(value, int) else 0

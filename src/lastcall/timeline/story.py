@@ -5,10 +5,14 @@ seconds.
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from lastcall.timeline.node_facts import FirstReaction, ProcessesLeft, Sockets
-from lastcall.timeline.record import Record
+from lastcall.timeline.record import Facts, Record
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.endpointslice_controller import EndpointChanged, EndpointRemoved
+    from lastcall.timeline.record import Kind
 
 Outcome = Literal["graceful", "killed", "crashed", "restarted", "hookFailed", "unknown"]
 """
@@ -66,6 +70,10 @@ class Entry:
     record: Record
     at: float
     cause_id: str | None = None
+
+    def told(self, kind: "Kind[Facts]") -> "Facts":
+        """As `Record.told`."""
+        return self.record.told(kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +202,11 @@ class Budget:
     drain: float
     unused: float
     overrun: float
+
+
+def endpoint_of(facts: "EndpointChanged | EndpointRemoved") -> tuple[str, str, str]:
+    """(Service, EndpointSlice, address)."""
+    return str(facts.get("service", "")), str(facts.get("slice", "")), str(facts.get("address", ""))
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,8 @@ def is_ongoing(ending: Ending) -> bool:
     if ending.gone is not None or not (runs or lives):
         return False
     done = any(e.record.kind in (kinds.WORKER_FINISHED, kinds.OBJECT_REMOVED) for e in ending.entries)
-    died = any(e.record.kind == kinds.PROCESS_DIED and e.record.facts.get("restartsIn") is None for e in ending.entries)
+    deaths = (e.told(kinds.PROCESS_DIED) for e in ending.entries if e.record.kind == kinds.PROCESS_DIED)
+    died = any(each.get("restartsIn") is None for each in deaths)
     return not done and not died
 
 

@@ -2,10 +2,14 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.parts import Listener
+    from lastcall.timeline.catalogue.records.runtime import SignalSent
 
 SKEW_SECONDS = 0.01
 """A record is written a moment after what it reports; what a client sees may lie between."""
@@ -45,28 +49,37 @@ class Run:
     closed: dict[int, float] = field(default_factory=dict)
     """Port → when it was closed."""
 
-    def note(self, kind: str, facts: Mapping[str, Any], at: float) -> None:
-        match kind:
+    def note(self, record: Record, at: float) -> None:
+        match record.kind:
             case kinds.PROCESS_STARTED:
                 self.started = at
             case kinds.PRE_STOP_STARTED if self.hook is None:
                 self.hook = at
             case kinds.STOP_REQUESTED if self.stop is None:
                 self.stop = at
-            case kinds.SIGNAL_SENT if facts.get("signal") == "SIGKILL":
-                self.killed = self.killed or facts.get("why") == "grace over"
-            case kinds.SIGNAL_SENT if self.term is None and facts.get("why") == "StopContainer":
-                self.term = at
+            case kinds.SIGNAL_SENT:
+                self._signalled(record.told(kinds.SIGNAL_SENT), at)
             case kinds.LISTENER_CLOSED:
-                self.ports.add(port := int(facts.get("port") or 0))
+                self.ports.add(port := int(record.told(kinds.LISTENER_CLOSED).get("port") or 0))
                 self.closed.setdefault(port, at)
-            case kinds.SOCKETS_AT_STOP | kinds.SOCKETS_AT_EXIT:
-                self.ports |= {int(each.get("port") or 0) for each in facts.get("listeners") or ()}
-                if kind == kinds.SOCKETS_AT_EXIT:
-                    self.never_accepted = (self.never_accepted or 0) + int(facts.get("backlog") or 0)
-                    self.unread = (self.unread or 0) + int(facts.get("unread") or 0)
+            case kinds.SOCKETS_AT_STOP:
+                self._listened(record.told(kinds.SOCKETS_AT_STOP).get("listeners") or ())
+            case kinds.SOCKETS_AT_EXIT:
+                last = record.told(kinds.SOCKETS_AT_EXIT)
+                self._listened(last.get("listeners") or ())
+                self.never_accepted = (self.never_accepted or 0) + int(last.get("backlog") or 0)
+                self.unread = (self.unread or 0) + int(last.get("unread") or 0)
             case kinds.PROCESS_EXITED:
                 self.exited = at
+
+    def _signalled(self, sent: "SignalSent", at: float) -> None:
+        if sent.get("signal") == "SIGKILL":
+            self.killed = self.killed or sent.get("why") == "grace over"
+        elif self.term is None and sent.get("why") == "StopContainer":
+            self.term = at
+
+    def _listened(self, listeners: "Sequence[Listener]") -> None:
+        self.ports |= {int(each.get("port") or 0) for each in listeners}
 
     def stopped_listening(self, port: int | None) -> float | None:
         """When it closed `port`; any, where it was not seen to listen on that."""
@@ -99,16 +112,17 @@ class ContainerRuns:
     runs: dict[str, list[Run]] = field(default_factory=dict)
 
     def note(self, record: Record, at: float) -> None:
-        facts = record.facts
         if record.kind == kinds.POD_CREATED:
-            self.sorts.update({str(each.get("name")): str(each.get("kind")) for each in facts.get("containers") or ()})
+            made = record.told(kinds.POD_CREATED).get("containers") or ()
+            self.sorts.update({str(each.get("name")): str(each.get("kind")) for each in made})
         elif record.kind == kinds.EPHEMERAL_CONTAINERS_ADDED:
-            self.sorts.update({str(each.get("name")): "ephemeral" for each in facts.get("containers") or ()})
+            added = record.told(kinds.EPHEMERAL_CONTAINERS_ADDED).get("containers") or ()
+            self.sorts.update({str(each.get("name")): "ephemeral" for each in added})
         elif record.kind in _OF_A_RUN and self.sorts.get(record.container, "container") in _SERVE:
             runs = self.runs.setdefault(record.container, [Run()])
             if record.kind == kinds.PROCESS_STARTED and runs[-1].exited is not None:
                 runs.append(Run())
-            runs[-1].note(record.kind, facts, at)
+            runs[-1].note(record, at)
 
     def serving(self, port: int | None, declared: Collection[str]) -> list[list[Run]]:
         """Of the containers that were `declared` to have the port, else of those seen to listen on it, else of all."""

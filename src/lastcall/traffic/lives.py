@@ -1,12 +1,16 @@
 """When what happened to each Pod, from the timeline's records, in seconds of the monotonic clock. Pure."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
 from lastcall.traffic.container_runs import SKEW_SECONDS, ContainerRuns, Outage, Run, outages
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.kube_proxy import EndpointRulesWritten
+    from lastcall.timeline.catalogue.records.kubelet_start import ProbeChanged
 
 Phase = Literal["before it was ready", "ready", "preStop hook", "draining", "restarting", "after its exit"]
 
@@ -161,23 +165,23 @@ def pod_lives(records: Iterable[Record], port: int | None = None, declared: Coll
 
 
 def _note(life: PodLife, record: Record, at: float, port: int | None) -> None:
-    facts = record.facts
     match record.kind:
         case kinds.POD_CREATED:
-            life.name = str(facts.get("name"))
+            life.name = str(record.told(kinds.POD_CREATED).get("name"))
         case kinds.NETWORK_ATTACHED:
-            life.ip = str(facts.get("ip"))
-        case kinds.POD_STATUS_WRITTEN if facts.get("ready") and life.ready is None:
+            life.ip = str(record.told(kinds.NETWORK_ATTACHED).get("ip"))
+        case kinds.POD_STATUS_WRITTEN if record.told(kinds.POD_STATUS_WRITTEN).get("ready") and life.ready is None:
             life.ready = at
         case kinds.DELETE_ACCEPTED if life.deleted is None:
             life.deleted = at
-        case kinds.PROBE_CHANGED if _proves_listening(facts, port):
+        case kinds.PROBE_CHANGED if _proves_listening(record.told(kinds.PROBE_CHANGED), port):
             life.probed = at if life.probed is None else life.probed
         case kinds.ENDPOINT_RULES_WRITTEN:
-            _note_rules(life, str(facts.get("node")), at, facts)
+            rules = record.told(kinds.ENDPOINT_RULES_WRITTEN)
+            _note_rules(life, str(rules.get("node")), at, rules)
 
 
-def _proves_listening(facts: Mapping[str, Any], port: int | None) -> bool:
+def _proves_listening(facts: "ProbeChanged", port: int | None) -> bool:
     """Whether a readiness probe got an answer where requests go: a command, or another port, says nothing of that."""
     if (facts.get("probe"), facts.get("result")) != ("readiness", "success"):
         return False
@@ -210,7 +214,7 @@ def _sum(counts: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def _note_rules(life: PodLife, node: str, at: float, facts: Mapping[str, Any]) -> None:
+def _note_rules(life: PodLife, node: str, at: float, facts: "EndpointRulesWritten") -> None:
     if facts.get("receives"):
         if life.unrouted is not None and not life.named_by:
             life.pauses.append((life.unrouted, at))

@@ -72,9 +72,8 @@ def of_manifests(manifests: Sequence[Manifest]) -> Iterator[Note]:
 def of_images(records: Iterable[Record]) -> Iterator[Note]:
     """Images that others stood in for, each once."""
     found = {
-        str(each.facts.get("image")): each.facts.get("substitute")
-        for each in records
-        if each.kind == kinds.IMAGE_SUBSTITUTED
+        str(facts.get("image")): facts.get("substitute")
+        for facts in (each.told(kinds.IMAGE_SUBSTITUTED) for each in records if each.kind == kinds.IMAGE_SUBSTITUTED)
     }
     for image, substitute in found.items():
         yield Note("imageSubstituted", image, said("imageSubstituted", image=image, substitute=substitute))

@@ -337,7 +337,7 @@ class RolloutSession:
 
         async def running() -> str:
             started = [r for r in self.records if r.kind == kinds.PROCESS_STARTED and r.pod_uid == uid_of(made)]
-            pids.extend(record.facts["pid"] for record in started)
+            pids.extend(record.told(kinds.PROCESS_STARTED)["pid"] for record in started)
             return "" if pids else "it has not started"
 
         await self._make_waiting(self.target.workload).until(running, f"the Pod {CLIENT_POD} to run")
@@ -357,9 +357,9 @@ class RolloutSession:
     def _output(self) -> tuple[list[str], bool]:
         """What the Pods printed, and whether that is all: a shim tells only so many lines a second, and a ring holds
         only so many records for a reader that is late."""
-        lines = [record for record in self.records if record.kind == kinds.OUTPUT]
-        whole = not self.cluster.records_overwritten and not any(record.facts.get("dropped") for record in lines)
-        return [str(record.facts.get("text")) for record in lines], whole
+        lines = [record.told(kinds.OUTPUT) for record in self.records if record.kind == kinds.OUTPUT]
+        whole = not self.cluster.records_overwritten and not any(line.get("dropped") for line in lines)
+        return [str(line.get("text")) for line in lines], whole
 
     def _process_died(self, role: str, pid: int, exit_code: int | None, number: int | None) -> None:
         if role == "orphan" or self._death:

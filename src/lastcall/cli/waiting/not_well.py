@@ -71,7 +71,7 @@ def ends_of_all(records: Sequence[Record], version: str) -> list[NotWell]:
             if (record.pod_uid, record.container) in starts:
                 suspects[record.pod_uid] = None
             starts.add((record.pod_uid, record.container))
-        elif record.kind == kinds.PROCESS_EXITED and record.facts.get("exitCode"):
+        elif record.kind == kinds.PROCESS_EXITED and record.told(kinds.PROCESS_EXITED).get("exitCode"):
             suspects[record.pod_uid] = None
     of_them = [record for record in records if record.pod_uid in suspects]
     found = []

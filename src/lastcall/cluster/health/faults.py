@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
 from lastcall.world.clock import rfc3339
 
@@ -28,7 +29,7 @@ class CaughtFaults:
 
     def add(self, record: Record) -> None:
         """A record `FaultCaught`."""
-        facts = record.facts
+        facts = record.told(kinds.FAULT_CAUGHT)
         component, key = str(facts.get("component", "")), str(facts.get("key", ""))
         faults = self._of_role.setdefault(str(facts.get("role", "")), {})
         fault = faults.pop((component, key), None) or CaughtFault(component, key)

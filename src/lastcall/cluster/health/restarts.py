@@ -13,6 +13,7 @@ from lastcall.timeline.signal_names import signal_name
 from lastcall.world.walls import REQUEST
 
 if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.init import ProcessDied
     from lastcall.timeline.catalogue.records.parts import Turn
 
 FIRST_DELAY = 0.01
@@ -71,7 +72,7 @@ def is_its_own_fault(exit_code: int | None, number: int | None) -> bool:
     return number in OWN_SIGNALS if number else bool(exit_code)
 
 
-def how(facts: Mapping[str, Any]) -> str:
+def how(facts: "ProcessDied") -> str:
     """How a role ended, by the facts of ProcessDied: `killed by SIGKILL`, `exited with 70`, `hung: …`."""
     if "hung" in facts:
         return f"hung: its event loop did not turn for {facts['hung']['seconds']:.0f} s"
@@ -79,14 +80,14 @@ def how(facts: Mapping[str, Any]) -> str:
     return f"killed by {signal_name(number)}" if number else f"exited with {facts.get('exitCode')}"
 
 
-def where(facts: Mapping[str, Any]) -> str:
+def where(facts: "ProcessDied") -> str:
     """Where the event loop of a role that hung stood, innermost call first: the part of the stack that shows it."""
     stack = str(facts["hung"]["stack"])
     loop = stack[max(0, stack.find("Current thread")) :].split("\n\n", 1)[0]
     return "\n".join(loop.splitlines()[1 : 1 + _SHOWN_CALLS])
 
 
-def at_work(working_on: Mapping[str, str] | None) -> str:
+def at_work(working_on: "Mapping[str, str] | Turn | None") -> str:
     """` while working on default/x (job-controller)`; "" where nobody knows."""
     if not working_on:
         return ""
@@ -108,7 +109,7 @@ class Deaths:
     at: str = ""
     _objects: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def add(self, facts: Mapping[str, Any], at: str) -> int:
+    def add(self, facts: "ProcessDied", at: str) -> int:
         """By the facts of ProcessDied; answers how often the role has died of this object, 0 where it is not known."""
         self.hangs += "hung" in facts
         self.last, self.at = how(facts) + at_work(facts.get("workingOn")), at

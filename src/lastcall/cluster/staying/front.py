@@ -183,14 +183,15 @@ class Front:
         self.keeper.add(record)
         for follower in self._followers.values():
             follower.offer(record)
-        if record.kind == kinds.PROCESS_DIED and record.facts.get("role") in self.roles:
+        if record.kind == kinds.PROCESS_DIED and record.told(kinds.PROCESS_DIED).get("role") in self.roles:
             self._role_died(record)
         elif record.kind == kinds.FAULT_CAUGHT:
             self._faults.add(record)
         elif record.kind == kinds.PROCESS_RESTARTED:
-            role = str(record.facts["role"])
+            restarted = record.told(kinds.PROCESS_RESTARTED)
+            role = str(restarted["role"])
             self._deaths.setdefault(role, Deaths()).restarts += 1
-            self.log.write(f"{role} runs again (pid {record.facts['pid']} inside the cluster)")
+            self.log.write(f"{role} runs again (pid {restarted['pid']} inside the cluster)")
 
     def wall(self) -> walls.standing:
         """Walls for this process: what they catch is in `status` beside that of the roles."""
@@ -203,17 +204,18 @@ class Front:
         return walls.standing(walls.Faults(tell, self.log.write, self.clock))
 
     def _role_died(self, record: Record) -> None:
-        role = str(record.facts["role"])
+        facts = record.told(kinds.PROCESS_DIED)
+        role = str(facts["role"])
         deaths = self._deaths.setdefault(role, Deaths())
-        count = deaths.add(record.facts, rfc3339(now(self.clock)))
-        words = self.cluster.last_words(role, 1) if record.facts.get("exitCode") else ""
-        seconds = record.facts.get("restartsIn")
+        count = deaths.add(facts, rfc3339(now(self.clock)))
+        words = self.cluster.last_words(role, 1) if facts.get("exitCode") else ""
+        seconds = facts.get("restartsIn")
         then = f"it is started again in {seconds:g} s" if seconds is not None else "it is not started again"
         self.log.write(f"{role} {deaths.last}{f': {words}' if words else ''}; {then}")
-        if "hung" in record.facts:
-            self.log.write(where(record.facts))
+        if "hung" in facts:
+            self.log.write(where(facts))
         if count >= AGAIN:
-            told = (died_of(role, {**record.facts["workingOn"], "deaths": count}), way_out(deaths.alone))
+            told = (died_of(role, {**facts["workingOn"], "deaths": count}), way_out(deaths.alone))
             again = "; ".join(filter(None, told))
             self.log.write(again)
             if count.bit_count() == 1:  # twice, four times, eight times …

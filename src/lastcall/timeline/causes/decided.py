@@ -5,14 +5,18 @@ reacted to, the user whose write began it. What was not recorded is left out, ne
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lastcall.timeline import kinds
 from lastcall.timeline.causes.owners import is_about_owner
 from lastcall.timeline.record import Record
 from lastcall.timeline.story import DecidedBy
 
-Facts = dict[str, Any]
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.apiserver import OwnerDeleted, OwnerWritten
+
+Facts = Mapping[str, object]
+"""Of a kind that tells who wrote: `user`, `userAgent`."""
 
 _REASONS = {
     "getPodsToDelete": "scaledIn",
@@ -47,7 +51,7 @@ def decide_decided_by(
     accepted = next((r for r in records if r.kind == kinds.DELETE_ACCEPTED), None)
     ended = next((r for r in records if r.kind == kinds.TERMINATION_OBSERVED), None)
     if ended is not None and (accepted is None or ended.at_ns < accepted.at_ns):
-        cause = ended.facts.get("cause")
+        cause = ended.told(kinds.TERMINATION_OBSERVED).get("cause")
         if cause in _KUBELET:
             return _by_kubelet(ended, records)
         if cause == "completed":
@@ -69,15 +73,16 @@ def _of_delete(
     decided = by_id.get(causes.get(accepted.id, ""))
     if decided is not None and decided.kind == kinds.DELETION_DECIDED:
         return _by_controller(decided, causes, by_id)
-    user = str(accepted.facts.get("user") or "")
+    sent = accepted.told(kinds.DELETE_ACCEPTED)
+    user = str(sent.get("user") or "")
     if not user:
         return None
     return DecidedBy(
         "user",
         "deleted",
-        f"it was deleted{_by(accepted.facts)}",
+        f"it was deleted{_by(sent)}",
         user=user,
-        client=client_name(accepted.facts),
+        client=client_name(sent),
         chain=(accepted.id,),
     )
 
@@ -103,10 +108,10 @@ def _by_kubelet(ended: Record, records: Sequence[Record]) -> DecidedBy:
     decided = _last(records, kinds.DELETION_DECIDED, ended)
     if decided is not None and decided.rule.rpartition(":")[2] in _KUBELET_DECISIONS:
         name, words = _KUBELET_DECISIONS[decided.rule.rpartition(":")[2]]
-        why = str(decided.facts.get("why") or "").rstrip(". ")
+        why = str(decided.told(kinds.DELETION_DECIDED).get("why") or "").rstrip(". ")
         return DecidedBy("kubelet", name, words.format(why=why), chain=(decided.id, ended.id))
-    written = (r for r in records if r.kind == kinds.POD_STATUS_WRITTEN and r.at_ns >= ended.at_ns)
-    reason = next((str(r.facts["reason"]) for r in written if r.facts.get("reason")), "")
+    written = [r for r in records if r.kind == kinds.POD_STATUS_WRITTEN and r.at_ns >= ended.at_ns]
+    reason = next((why for r in written if (why := str(r.told(kinds.POD_STATUS_WRITTEN).get("reason") or ""))), "")
     words = {
         "Evicted": "the kubelet evicted it because its node was short of something",
         "DeadlineExceeded": "it had run for its activeDeadlineSeconds",
@@ -123,14 +128,16 @@ def _by_controller(decided: Record, causes: Mapping[str, str], by_id: Mapping[st
         if not is_about_owner(above) or above in chain:
             break
         chain.append(above)
-    facts, why = decided.facts, str(decided.facts.get("why") or "")
+    facts = decided.told(kinds.DELETION_DECIDED)
+    why = str(facts.get("why") or "")
     step = str(facts.get("step") or "")
     reason = _REASONS.get(decided.rule.rpartition(":")[2], "")
-    if len(chain) > 1:
-        step = str(chain[1].facts.get("step") or step)
+    if len(chain) > 1 and chain[1].kind == kinds.SCALE_DECIDED:
+        step = str(chain[1].told(kinds.SCALE_DECIDED).get("step") or step)
+    elif len(chain) > 1 and chain[1].kind == kinds.DELETION_DECIDED:
+        step = str(chain[1].told(kinds.DELETION_DECIDED).get("step") or step)
     reason = _STEPS.get(step, reason or "owner")
-    origin = chain[-1] if chain[-1].kind in (kinds.OWNER_WRITTEN, kinds.OWNER_DELETED) else None
-    by = origin.facts if origin is not None else facts
+    by = _writer(chain[-1]) or facts
     return DecidedBy(
         decided.actor,
         reason,
@@ -148,33 +155,45 @@ def _sentence(chain: Sequence[Record], why: str) -> str:
     decided, rest = chain[0], chain[1:]
     if not rest:
         return f"it was {why}" if why.startswith(("evicted", "preempted")) else why
-    first = rest[0].facts
     origin = rest[-1] if rest[-1].kind == kinds.OWNER_WRITTEN else None
     if rest[0].kind == kinds.SCALE_DECIDED:
-        by = _by(origin.facts) if origin is not None else ""
-        what = f"{first.get('ownerKind')} {first.get('owner')} was "
-        if first.get("step") == "rollout":
-            return f"{what}rolled out to revision {first.get('revision')}{by}: {why}"
+        scaled = rest[0].told(kinds.SCALE_DECIDED)
+        resized = origin.told(kinds.OWNER_WRITTEN) if origin is not None else None
+        by = _by(resized) if resized is not None else ""
+        what = f"{scaled.get('ownerKind')} {scaled.get('owner')} was "
+        if scaled.get("step") == "rollout":
+            return f"{what}rolled out to revision {scaled.get('revision')}{by}: {why}"
         return f"{what}scaled{_sizes(origin)}{by}: {why}"
     if rest[0].kind == kinds.OWNER_WRITTEN:
-        what = f"{first.get('ofKind')} {first.get('name')} was "
-        if "replicas" in (first.get("changed") or ()) and decided.facts.get("step") == "scaling":
-            return f"{what}scaled{_sizes(rest[0])}{_by(first)}: {why}"
-        return f"{what}changed{_by(first)}: {why}"
-    last = rest[-1].facts
+        written = rest[0].told(kinds.OWNER_WRITTEN)
+        what = f"{written.get('ofKind')} {written.get('name')} was "
+        step = decided.told(kinds.DELETION_DECIDED).get("step")
+        if "replicas" in (written.get("changed") or ()) and step == "scaling":
+            return f"{what}scaled{_sizes(rest[0])}{_by(written)}: {why}"
+        return f"{what}changed{_by(written)}: {why}"
     if rest[-1].kind == kinds.DELETION_DECIDED:
-        return f"{last.get('why')}: that removed this Pod"
+        return f"{rest[-1].told(kinds.DELETION_DECIDED).get('why')}: that removed this Pod"
+    last = rest[-1].told(kinds.OWNER_DELETED)
     head = f"{last.get('ofKind')} {last.get('name')} was deleted{_by(last)}"
     if last.get("ofKind") == "Namespace":
         return head
-    between = [f"{each.facts.get('ofKind')} {each.facts.get('name')}" for each in reversed(rest[:-1])]
+    deleted = [each.told(kinds.OWNER_DELETED) for each in reversed(rest[:-1])]
+    between = [f"{each.get('ofKind')} {each.get('name')}" for each in deleted]
     return f"{head}: that removed {' and '.join([*between, 'this Pod'])}"
 
 
 def _sizes(record: Record | None) -> str:
-    if record is None or record.facts.get("to") is None:
+    facts = record.told(kinds.OWNER_WRITTEN) if record is not None else None
+    if facts is None or facts.get("to") is None:
         return ""
-    return f" from {record.facts.get('from')} to {record.facts['to']}"
+    return f" from {facts.get('from')} to {facts['to']}"
+
+
+def _writer(record: Record) -> "OwnerWritten | OwnerDeleted | None":
+    """The facts of a record that tells which user wrote."""
+    if record.kind == kinds.OWNER_WRITTEN:
+        return record.told(kinds.OWNER_WRITTEN)
+    return record.told(kinds.OWNER_DELETED) if record.kind == kinds.OWNER_DELETED else None
 
 
 def _by(facts: Facts) -> str:

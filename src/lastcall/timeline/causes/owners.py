@@ -6,10 +6,13 @@ changes the resourceVersion and not what was decided, so that the generation joi
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.controllers import DeletionDecided, ScaleDecided
 
 OWNER_KINDS = (kinds.OWNER_WRITTEN, kinds.OWNER_DELETED, kinds.SCALE_DECIDED)
 """Kinds of records that are about an owner and of no Pod."""
@@ -36,31 +39,35 @@ class OwnerHistory:
         for record in records:
             if not is_about_owner(record):
                 continue
-            uid = str(record.facts.get("uid"))
             if record.kind == kinds.SCALE_DECIDED:
-                self._scaled.setdefault((uid, _generation(record.facts, "generation")), record)
-                self._versions.setdefault((uid, str(record.facts.get("resourceVersion"))), record)
+                scaled = record.told(kinds.SCALE_DECIDED)
+                uid = str(scaled.get("uid"))
+                self._scaled.setdefault((uid, _whole(scaled.get("generation"))), record)
+                self._versions.setdefault((uid, str(scaled.get("resourceVersion"))), record)
             elif record.kind == kinds.DELETION_DECIDED:
-                self._decided[uid] = record
+                self._decided[str(record.told(kinds.DELETION_DECIDED).get("uid"))] = record
             elif record.kind == kinds.OWNER_WRITTEN:
-                self._written.setdefault(uid, []).append(record)
+                self._written.setdefault(str(record.told(kinds.OWNER_WRITTEN).get("uid")), []).append(record)
             else:
-                self._deleted.setdefault(uid, record)
-                if record.facts.get("ofKind") == "Namespace":
-                    self._namespaces[str(record.facts.get("name"))] = record
+                deleted = record.told(kinds.OWNER_DELETED)
+                self._deleted.setdefault(str(deleted.get("uid")), record)
+                if deleted.get("ofKind") == "Namespace":
+                    self._namespaces[str(deleted.get("name"))] = record
 
     def cause_of(self, record: Record) -> Record | None:
         """What an owner's record, or the decision that a Pod has to end, goes back to; None where nobody saw it."""
-        facts = record.facts
         if record.kind == kinds.OWNER_DELETED:
-            decided = self._decided.get(str(facts.get("uid")))
-            return decided or self._deleted.get(str(facts.get("ownerUid") or "-"))
+            deleted = record.told(kinds.OWNER_DELETED)
+            decided = self._decided.get(str(deleted.get("uid")))
+            return decided or self._deleted.get(str(deleted.get("ownerUid") or "-"))
         if record.kind == kinds.OWNER_WRITTEN:
-            return self._versions.get((str(facts.get("uid")), str(facts.get("resourceVersion"))))
+            written = record.told(kinds.OWNER_WRITTEN)
+            return self._versions.get((str(written.get("uid")), str(written.get("resourceVersion"))))
         if record.kind == kinds.SCALE_DECIDED:
-            return self._write_before(facts)
+            return self._write_before(record.told(kinds.SCALE_DECIDED))
         if record.kind != kinds.DELETION_DECIDED or not record.pod_uid:
             return None
+        facts = record.told(kinds.DELETION_DECIDED)
         if not facts.get("ownerUid"):
             return self._namespaces.get(str(facts.get("namespace") or "-"))
         uid, generation = str(facts["ownerUid"]), facts.get("ownerGeneration")
@@ -73,21 +80,26 @@ class OwnerHistory:
         found = self._scaled.get((uid, generation))
         if found is not None:
             return found
-        sizes = [each for each in self._written.get(uid, ()) if "replicas" in (each.facts.get("changed") or ())]
-        before = [each for each in sizes if _generation(each.facts, "generation") <= generation]
-        return self._scaled.get((uid, _generation(before[-1].facts, "generation"))) if before else None
+        sizes = [
+            each
+            for each in self._written.get(uid, ())
+            if "replicas" in (each.told(kinds.OWNER_WRITTEN).get("changed") or ())
+        ]
+        generations = [_whole(each.told(kinds.OWNER_WRITTEN).get("generation")) for each in sizes]
+        before = [each for each in generations if each <= generation]
+        return self._scaled.get((uid, before[-1])) if before else None
 
-    def _write_before(self, facts: dict[str, Any]) -> Record | None:
+    def _write_before(self, facts: "ScaleDecided | DeletionDecided") -> Record | None:
         """The last write, up to the observed generation, of the field that the step is about."""
         fields = _FIELDS.get(str(facts.get("step")), ())
-        generation = _generation(facts, "ownerGeneration")
+        generation = _whole(facts.get("ownerGeneration"))
         for record in reversed(self._written.get(str(facts.get("ownerUid")), [])):
-            changed = record.facts.get("changed") or ()
-            if _generation(record.facts, "generation") <= generation and any(field in changed for field in fields):
+            written = record.told(kinds.OWNER_WRITTEN)
+            changed = written.get("changed") or ()
+            if _whole(written.get("generation")) <= generation and any(field in changed for field in fields):
                 return record
         return None
 
 
-def _generation(facts: dict[str, Any], name: str) -> int:
-    value = facts.get(name)
+def _whole(value: object) -> int:
     return value if isinstance(value, int) else 0

@@ -38,9 +38,10 @@ def _runs(records: Iterable[Record]) -> dict[str, _Run]:
     """uid → its run, of Pods whose owner has one at a time."""
     found: dict[str, _Run] = {}
     for record in records:
-        if record.kind == kinds.POD_CREATED and (owner := record.facts.get("owner")):
+        created = record.told(kinds.POD_CREATED) if record.kind == kinds.POD_CREATED else None
+        if created and (owner := created.get("owner")):
             if isinstance(owner, Mapping) and owner.get("kind") in _OWNERS:
-                name = str(record.facts.get("name"))
+                name = str(created.get("name"))
                 same = f"{owner['kind']} {owner.get('uid')} {name if owner['kind'] == 'StatefulSet' else ''}"
                 found[record.pod_uid] = _Run(name, same, record.at_ns)
         elif (run := found.get(record.pod_uid)) is not None:

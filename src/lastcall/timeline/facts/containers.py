@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastcall.timeline import kinds
 from lastcall.timeline.node_facts import first_reaction_of, processes_left_of, sockets_of
@@ -17,6 +17,9 @@ from lastcall.timeline.story import (
     PreStop,
     PreStopOutcome,
 )
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.runtime import ProcessSignalState
 
 _EXEC_SIGNALS = ("exec timeout", "caller gone")
 """`why` of signals that go to an exec in the container, not to the container."""
@@ -51,21 +54,25 @@ def container_runs(
 
 def _run(facts: ContainerFacts, last: Sequence[Entry], started: bool, orphans: Sequence[Entry]) -> ContainerEnding:
     """One run: what the records from its start to the next one tell."""
-    start: dict[str, Any] = last[0].record.facts if started else {}
-    pid = _whole(start.get("pid"))
+    # A run begins with the process, or with the kubelet's word where nobody saw the process.
+    begun = started and last[0].record.kind == kinds.PROCESS_STARTED
+    start = last[0].told(kinds.PROCESS_STARTED) if begun else None
+    pid = _whole(start.get("pid")) if start else None
     exit_ = _last(last, kinds.PROCESS_EXITED) or next(
-        (o for o in orphans if pid and o.record.facts.get("pid") == pid), None
+        (o for o in orphans if pid and o.told(kinds.PROCESS_DIED).get("pid") == pid), None
     )
     sent = [e for e in last if e.record.kind == kinds.SIGNAL_SENT and _is_for_container(e, pid)]
-    stops = [e for e in sent if signal_name(e.record.facts.get("signal")) != SIGKILL]
-    kill = next((e for e in reversed(sent) if signal_name(e.record.facts.get("signal")) == SIGKILL), None)
+    stops = [e for e in sent if signal_name(e.told(kinds.SIGNAL_SENT).get("signal")) != SIGKILL]
+    kill = next((e for e in reversed(sent) if signal_name(e.told(kinds.SIGNAL_SENT).get("signal")) == SIGKILL), None)
     state = _last(last, kinds.PROCESS_SIGNAL_STATE)
     requested, finished = _last(last, kinds.STOP_REQUESTED), _last(last, kinds.STOP_FINISHED)
     code, number, reason = _exit_of(exit_, facts)
-    stop = requested.record.facts if requested else {}
-    stop_signal = signal_name(state.record.facts.get("signal")) if state else None
+    stop = requested.told(kinds.STOP_REQUESTED) if requested else None
+    seen = state.told(kinds.PROCESS_SIGNAL_STATE) if state else None
+    gone = exit_.told(kinds.PROCESS_EXITED) if exit_ else None
+    stop_signal = signal_name(seen.get("signal")) if seen else None
     if stop_signal is None and stops:
-        stop_signal = signal_name(stops[0].record.facts.get("signal"))
+        stop_signal = signal_name(stops[0].told(kinds.SIGNAL_SENT).get("signal"))
     return ContainerEnding(
         name=facts.name,
         kind=facts.kind,
@@ -76,27 +83,27 @@ def _run(facts: ContainerFacts, last: Sequence[Entry], started: bool, orphans: S
         killed_by=_killed_by(number, exit_, kill, stops),
         pre_stop=_pre_stop(facts, last),
         stop_seconds=_stop_seconds(requested, finished, exit_),
-        stop_timeout=stop.get("timeoutSeconds"),
-        stop_floor=bool(stop.get("floor")),
-        stop_why=str(stop.get("why") or ""),
-        deducted_seconds=stop.get("deductedSeconds"),
+        stop_timeout=stop.get("timeoutSeconds") if stop else None,
+        stop_floor=bool(stop and stop.get("floor")),
+        stop_why=str(stop.get("why") or "") if stop else "",
+        deducted_seconds=stop.get("deductedSeconds") if stop else None,
         stop_signal=stop_signal or "SIGTERM",
         stop_requested_at=requested.at if requested else None,
         term_at=stops[0].at if stops else None,
         kill_at=kill.at if kill else None,
         exited_at=exit_.at if exit_ else None,
         pid=pid,
-        exe=str((state.record.facts.get("exe") if state else "") or start.get("exe") or ""),
-        command=str(state.record.facts.get("name") or "") if state else "",
-        argv=tuple(str(word) for word in start.get("argv") or ()),
-        disposition=_disposition(state.record.facts, kill) if state else "",
-        caught=tuple(str(name) for name in state.record.facts.get("caught") or ()) if state else (),
+        exe=str((seen and seen.get("exe")) or (start and start.get("exe")) or ""),
+        command=str(seen.get("name") or "") if seen else "",
+        argv=tuple(str(word) for word in start.get("argv") or ()) if start else (),
+        disposition=_disposition(seen, kill) if seen else "",
+        caught=tuple(str(name) for name in seen.get("caught") or ()) if seen else (),
         started_at=last[0].at if started else None,
         ended_by=_by_its_rule(_ended_by(last, exit_, requested), code, facts),
         probe=_failed_probe(last),
         last_lines=_last_lines(last),
-        oom_kills=_whole(exit_.record.facts.get("oomKills")) if exit_ else None,
-        memory_limit=_whole(exit_.record.facts.get("memoryLimit")) if exit_ else None,
+        oom_kills=_whole(gone.get("oomKills")) if gone else None,
+        memory_limit=_whole(gone.get("memoryLimit")) if gone else None,
         processes_left=processes_left_of(last),
         sockets=sockets_of(last, stops[0].at if stops else None),
         first_reaction=first_reaction_of(last, stops[0].at if stops else None, exit_.at if exit_ else None),
@@ -110,10 +117,10 @@ def _ended_by(entries: Sequence[Entry], exit_: Entry | None, requested: Entry | 
     asked = requested is not None and requested.at <= exit_.at
     if not told:
         return "node" if asked else "itself"
-    first = told[0]
-    if first.record.facts.get("gracePeriodSeconds") and not asked and _last(entries, kinds.PRE_STOP_STARTED) is None:
+    first = told[0].told(kinds.KILLING)
+    if first.get("gracePeriodSeconds") and not asked and _last(entries, kinds.PRE_STOP_STARTED) is None:
         return "itself"  # it was about to be stopped, and was quicker
-    return _ENDED_BY.get(str(first.record.facts.get("reason") or ""), "node")
+    return _ENDED_BY.get(str(first.get("reason") or ""), "node")
 
 
 def _by_its_rule(ended_by: EndedBy, code: int | None, facts: ContainerFacts) -> EndedBy:
@@ -125,13 +132,9 @@ def _by_its_rule(ended_by: EndedBy, code: int | None, facts: ContainerFacts) -> 
 def _failed_probe(entries: Sequence[Entry]) -> FailedProbe | None:
     """The last failure of the probe for which the node ended it."""
     told = _last(entries, kinds.KILLING)
-    probe = _PROBES.get(str(told.record.facts.get("reason") or "")) if told else None
-    failures = [
-        e.record.facts
-        for e in entries
-        if e.record.kind == kinds.PROBE_CHANGED and e.record.facts.get("probe") == probe
-        and e.record.facts.get("result") == "failure"
-    ]  # fmt: skip
+    probe = _PROBES.get(str(told.told(kinds.KILLING).get("reason") or "")) if told else None
+    changes = [e.told(kinds.PROBE_CHANGED) for e in entries if e.record.kind == kinds.PROBE_CHANGED]
+    failures = [each for each in changes if each.get("probe") == probe and each.get("result") == "failure"]
     if probe is None or not failures:
         return None
     return FailedProbe(str(failures[-1].get("output") or "").strip(), failures[-1].get("succeededBefore"))
@@ -141,7 +144,7 @@ _PROBES = {"LivenessProbe": "liveness", "StartupProbe": "startup"}
 
 
 def _last_lines(entries: Sequence[Entry]) -> tuple[str, ...]:
-    lines = [str(e.record.facts.get("text") or "").rstrip() for e in entries if e.record.kind == kinds.OUTPUT]
+    lines = [str(e.told(kinds.OUTPUT).get("text") or "").rstrip() for e in entries if e.record.kind == kinds.OUTPUT]
     return tuple(lines[-_MOST_LINES:])
 
 
@@ -154,19 +157,20 @@ def _whole(value: Any) -> int | None:
 
 
 def _is_for_container(entry: Entry, pid: int | None) -> bool:
-    target = _whole(entry.record.facts.get("pid"))
+    sent = entry.told(kinds.SIGNAL_SENT)
+    target = _whole(sent.get("pid"))
     if pid is not None and target is not None:
         return pid == target
-    return entry.record.facts.get("why") not in _EXEC_SIGNALS
+    return sent.get("why") not in _EXEC_SIGNALS
 
 
-def _disposition(state: dict[str, Any], kill: Entry | None) -> str:
+def _disposition(state: "ProcessSignalState", kill: Entry | None) -> str:
     """ "" for a process without a handler that is not PID 1 of its namespace: the default action ends it as usual.
 
     What was blocked when the signal came, and was no longer pending at SIGKILL, has been taken.
     """
     disposition = str(state.get("disposition") or "")
-    if disposition == "blocked" and kill is not None and kill.record.facts.get("stopSignalPending") is False:
+    if disposition == "blocked" and kill is not None and kill.told(kinds.SIGNAL_SENT).get("stopSignalPending") is False:
         return "handled"
     return "" if disposition == "default" and state.get("containerPid", 1) != 1 else disposition
 
@@ -176,11 +180,12 @@ def _exit_of(exit_: Entry | None, facts: ContainerFacts) -> tuple[int | None, st
     if exit_ is None:
         number = signal_name(facts.signal) or (SIGKILL if facts.exit_code == 137 and facts.reason == "Error" else None)
         return facts.exit_code, number, facts.reason
-    seen = exit_.record.facts
+    seen = exit_.told(kinds.PROCESS_EXITED)
     number = signal_name(seen.get("signal"))
     code = _whole(seen.get("exitCode"))
-    if code is None and isinstance(seen.get("signal"), int):
-        code = 128 + seen["signal"]
+    raw: object = seen.get("signal")
+    if code is None and isinstance(raw, int):
+        code = 128 + raw
     if facts.reason and facts.exit_code == code:
         return code, number, facts.reason
     if seen.get("oomKilled"):
@@ -191,24 +196,24 @@ def _exit_of(exit_: Entry | None, facts: ContainerFacts) -> tuple[int | None, st
 def _killed_by(number: str | None, exit_: Entry | None, kill: Entry | None, stops: Sequence[Entry]) -> str | None:
     if number is None:
         return None
-    if exit_ and exit_.record.facts.get("oomKilled") and not _outlived_lack_of_memory(exit_, kill):
+    if exit_ and exit_.told(kinds.PROCESS_EXITED).get("oomKilled") and not _outlived_lack_of_memory(exit_, kill):
         return "out of memory"
     if number == SIGKILL:
-        return str(kill.record.facts.get("why") or "StopContainer") if kill else "unknown sender"
-    if any(signal_name(entry.record.facts.get("signal")) == number for entry in stops):
+        return str(kill.told(kinds.SIGNAL_SENT).get("why") or "StopContainer") if kill else "unknown sender"
+    if any(signal_name(entry.told(kinds.SIGNAL_SENT).get("signal")) == number for entry in stops):
         return "StopContainer"
     return None
 
 
 def _outlived_lack_of_memory(exit_: Entry, kill: Entry | None) -> bool:
     """Whether only a child had died of it before, and PID 1 lived until our SIGKILL."""
-    before = _whole(kill.record.facts.get("oomKills")) if kill and kill.at <= exit_.at else None
-    return bool(before) and before == exit_.record.facts.get("oomKills")
+    before = _whole(kill.told(kinds.SIGNAL_SENT).get("oomKills")) if kill and kill.at <= exit_.at else None
+    return bool(before) and before == exit_.told(kinds.PROCESS_EXITED).get("oomKills")
 
 
 def _stop_seconds(requested: Entry | None, finished: Entry | None, exit_: Entry | None) -> float | None:
-    if finished and finished.record.facts.get("seconds") is not None:
-        return float(finished.record.facts["seconds"])
+    if finished and (seconds := finished.told(kinds.STOP_FINISHED).get("seconds")) is not None:
+        return float(seconds)
     if requested and exit_:
         return max(0.0, exit_.at - requested.at)
     return None
@@ -221,20 +226,23 @@ def _pre_stop(facts: ContainerFacts, entries: Sequence[Entry]) -> PreStop | None
         skipped = _last(entries, kinds.PRE_STOP_SKIPPED)
         if skipped is None:
             return None
-        return PreStop(facts.pre_stop, "skipped", 0.0, detail=str(skipped.record.facts.get("why") or ""))
+        return PreStop(
+            facts.pre_stop, "skipped", 0.0, detail=str(skipped.told(kinds.PRE_STOP_SKIPPED).get("why") or "")
+        )
     after = entries[entries.index(started) :]
     ends = [entry for entry in after if entry.record.kind == kinds.PRE_STOP_FINISHED]
-    handler = str(started.record.facts.get("handler") or facts.pre_stop)
+    handler = str(started.told(kinds.PRE_STOP_STARTED).get("handler") or facts.pre_stop)
     if not ends:
         next_step = next((e for e in after if e.record.kind in (kinds.STOP_REQUESTED, kinds.PROCESS_EXITED)), after[-1])
         return PreStop(handler, "unknown", next_step.at - started.at, started_at=started.at)
     # A hook that outlives its time has two ends: the moment it was waited for no longer, and its own.
-    first, own = ends[0], ends[-1].record.facts
-    outcome: PreStopOutcome = first.record.facts.get("outcome") or "unknown"
+    first, own = ends[0], ends[-1].told(kinds.PRE_STOP_FINISHED)
+    end = first.told(kinds.PRE_STOP_FINISHED)
+    outcome: PreStopOutcome = end.get("outcome") or "unknown"
     return PreStop(
         handler=handler,
         outcome=outcome,
-        seconds=float(first.record.facts.get("seconds") or first.at - started.at),
+        seconds=float(end.get("seconds") or first.at - started.at),
         exit_code=_whole(own.get("exitCode")),
         detail=str(own.get("message") or ""),
         output=f"{own.get('stdout') or ''}{own.get('stderr') or ''}",

@@ -1,11 +1,14 @@
 """Finalizers that hold an object after the last DELETE: which, and who usually takes them away. Pure."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lastcall.timeline import kinds
 from lastcall.timeline.catalogue.lookup import fix, said
 from lastcall.timeline.story import Ending, Finding
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.controllers import ClaimHeld
 
 TOLD_SECONDS = 0.5
 """A finalizer that is gone sooner did its work."""
@@ -35,7 +38,7 @@ def held_by_finalizers(ending: Ending) -> Iterator[Finding]:
     held = next((e for e in reversed(ending.entries) if e.record.kind == kinds.HELD_BY_FINALIZERS), None)
     if held is None:
         return
-    finalizers = [str(each) for each in held.record.facts.get("finalizers") or ()]
+    finalizers = [str(each) for each in held.told(kinds.HELD_BY_FINALIZERS).get("finalizers") or ()]
     if ending.gone is not None and ending.gone - held.at < TOLD_SECONDS:
         return
     names = f"finalizer{'s' if len(finalizers) > 1 else ''} {', '.join(finalizers)}"
@@ -50,8 +53,8 @@ def held_by_finalizers(ending: Ending) -> Iterator[Finding]:
     yield Finding("heldByFinalizers", "problem", said("heldByFinalizers", names=names, removers=usual), advice=advice)
 
 
-def claim_held(facts: dict[str, Any], at: float) -> str:
+def claim_held(facts: "ClaimHeld", at: float) -> str:
     """A claim that was deleted while the Pod used it; `at` in seconds after the beginning of the Pod's end."""
     when = said("claimHeldByPod", "before", seconds=f"{-at:.1f}") if at < 0 else ""
-    names = {each: facts.get(each) for each in ("claim", "finalizer", "pod")}
-    return said("claimHeldByPod", when=when, **names)
+    claim, finalizer, pod = facts.get("claim"), facts.get("finalizer"), facts.get("pod")
+    return said("claimHeldByPod", when=when, claim=claim, finalizer=finalizer, pod=pod)

@@ -28,19 +28,25 @@ def why_never_started(container: ContainerEnding, ending: Ending) -> str:
 
 def _rejected(entries: Sequence[Entry]) -> str:
     rejected = _last(entries, kinds.POD_REJECTED)
-    return f"the node rejected the Pod: {_reason(rejected)}" if rejected else ""
+    if rejected is None:
+        return ""
+    facts = rejected.told(kinds.POD_REJECTED)
+    return f"the node rejected the Pod: {_words(facts.get('reason'), facts.get('message'))}"
 
 
 def _failed(entries: Sequence[Entry], container: str) -> str:
     failed = _last([entry for entry in entries if entry.record.container == container], kinds.CONTAINER_START_FAILED)
-    return _reason(failed) if failed else ""
+    if failed is None:
+        return ""
+    facts = failed.told(kinds.CONTAINER_START_FAILED)
+    return _words(facts.get("reason"), facts.get("message"))
 
 
 def _waiting(entries: Sequence[Entry], container: str) -> str:
     """What its status waited for when it was written last."""
     for entry in reversed(entries):
         if entry.record.kind == kinds.POD_STATUS_WRITTEN:
-            for each in entry.record.facts.get("waiting") or ():
+            for each in entry.told(kinds.POD_STATUS_WRITTEN).get("waiting") or ():
                 if each.get("container") == container:
                     return _words(each.get("reason"), each.get("message"))
     return ""
@@ -52,7 +58,8 @@ def _volume(entries: Sequence[Entry]) -> str:
     failed = _last(entries, kinds.VOLUME_FAILED)
     if failed is None:
         return ""
-    return f"volume {failed.record.facts.get('volume')} could not be mounted: {failed.record.facts.get('error')}"
+    facts = failed.told(kinds.VOLUME_FAILED)
+    return f"volume {facts.get('volume')} could not be mounted: {facts.get('error')}"
 
 
 def _others(entries: Sequence[Entry], container: ContainerEnding, ending: Ending) -> str:
@@ -72,18 +79,15 @@ def _node(entries: Sequence[Entry]) -> str:
     if any(entry.record.kind in (kinds.POD_BOUND, kinds.POD_ADMITTED) for entry in entries):
         return ""
     for entry in reversed(entries):
-        if entry.record.kind == kinds.POD_STATUS_WRITTEN and entry.record.facts.get("unschedulable"):
-            return f"no node took the Pod: {entry.record.facts['unschedulable']}"
+        written = entry.told(kinds.POD_STATUS_WRITTEN) if entry.record.kind == kinds.POD_STATUS_WRITTEN else None
+        if written and written.get("unschedulable"):
+            return f"no node took the Pod: {written['unschedulable']}"
     created = _last(entries, kinds.POD_CREATED)
     return "the Pod was never bound to a node" if created else ""
 
 
 def _last(entries: Sequence[Entry], kind: str) -> Entry | None:
     return next((entry for entry in reversed(entries) if entry.record.kind == kind), None)
-
-
-def _reason(entry: Entry) -> str:
-    return _words(entry.record.facts.get("reason"), entry.record.facts.get("message"))
 
 
 def _words(reason: object, message: object) -> str:

@@ -1,6 +1,7 @@
 """What a story takes from the API object of a Pod, and from records where nobody saw the object."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import cast
 
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.timeline import kinds
@@ -50,15 +51,18 @@ def facts_from_records(uid: str, records: Iterable[Record]) -> PodFacts:
     containers: dict[str, ContainerFacts] = {}
     for record in records:
         if record.kind == kinds.POD_CREATED:
-            namespace, name = str(record.facts.get("namespace", "")), str(record.facts.get("name", ""))
+            created = record.told(kinds.POD_CREATED)
+            namespace, name = str(created.get("namespace", "")), str(created.get("name", ""))
             containers = {each.name: each for each in _recorded(record)} | containers
         elif record.kind == kinds.EPHEMERAL_CONTAINERS_ADDED:
-            for each in record.facts.get("containers") or []:
+            for each in record.told(kinds.EPHEMERAL_CONTAINERS_ADDED).get("containers") or []:
                 containers[str(each.get("name"))] = ContainerFacts(str(each.get("name")), "ephemeral")
-        elif record.kind in (kinds.POD_BOUND, kinds.POD_SCHEDULED):
-            node = str(record.facts.get("node", ""))
+        elif record.kind == kinds.POD_BOUND:
+            node = str(record.told(kinds.POD_BOUND).get("node", ""))
+        elif record.kind == kinds.POD_SCHEDULED:
+            node = str(record.told(kinds.POD_SCHEDULED).get("node", ""))
         elif record.kind == kinds.POD_STATUS_WRITTEN:
-            phase = str(record.facts.get("phase") or phase)
+            phase = str(record.told(kinds.POD_STATUS_WRITTEN).get("phase") or phase)
         if record.container:
             containers.setdefault(record.container, ContainerFacts(record.container))
     return PodFacts(uid, namespace, name or uid, node, phase, tuple(containers.values()))
@@ -72,10 +76,14 @@ _KINDS: dict[str, ContainerKind] = {
 }
 
 
+_Rules = Sequence[tuple[str, Sequence[int]]]
+"""(operator, exit codes)."""
+
+
 def _recorded(created: Record) -> Iterable[ContainerFacts]:
-    for each in created.facts.get("containers") or []:
+    for each in created.told(kinds.POD_CREATED).get("containers") or []:
         kind = _KINDS.get(str(each.get("kind")), "container")
-        rules = tuple((str(operator), tuple(codes)) for operator, codes in each.get("restartRules") or ())
+        rules = tuple((str(operator), tuple(codes)) for operator, codes in cast(_Rules, each.get("restartRules") or ()))
         yield ContainerFacts(
             str(each.get("name") or ""), kind, pre_stop=str(each.get("preStop") or ""), restart_rules=rules
         )

@@ -40,9 +40,10 @@ def _node_shutdown(ending: Ending) -> Iterator[Finding]:
     by = ending.decided_by
     if by is None or by.reason != "nodeShutdown":
         return
-    decided = next((e.record for e in ending.entries if e.record.id in by.chain and "priority" in e.record.facts), None)
-    given = decided.facts.get("gracePeriodSeconds") if decided is not None else None
-    wanted = decided.facts.get("ownGracePeriodSeconds") if decided is not None else None
+    chain = [e for e in ending.entries if e.record.id in by.chain and e.record.kind == kinds.DELETION_DECIDED]
+    facts = next((told for told in (e.told(kinds.DELETION_DECIDED) for e in chain) if "priority" in told), None)
+    given = facts.get("gracePeriodSeconds") if facts is not None else None
+    wanted = facts.get("ownGracePeriodSeconds") if facts is not None else None
     killed = [c.name for c in ending.containers if c.sigkilled and c.kill_at is not None]
     if not killed or not isinstance(given, int) or not isinstance(wanted, int) or given >= wanted:
         return
@@ -101,7 +102,10 @@ def reloads_on_signal(c: ContainerEnding, ending: Ending, version: str) -> Itera
 def failed_hook_advice(c: ContainerEnding, hook: PreStop, ending: Ending) -> str:
     """By how it failed, and what it was to do."""
     started = [e.record for e in ending.entries if e.record.kind == kinds.PRE_STOP_STARTED]
-    command = next((str(r.facts.get("detail") or "") for r in reversed(started) if r.container == c.name), "")
+    command = next(
+        (str(r.told(kinds.PRE_STOP_STARTED).get("detail") or "") for r in reversed(started) if r.container == c.name),
+        "",
+    )
     missing = hook.exit_code == NOT_FOUND or "executable file not found" in hook_failure(hook.detail)
     missing = missing or "no such file or directory" in hook_failure(hook.detail)
     if hook.handler != "exec":

@@ -1,7 +1,7 @@
 """What a reader should know about an ending, one sentence each. Pure: a list of small rules over the story."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lastcall.timeline import kinds
 from lastcall.timeline.catalogue.lookup import CATALOGUE, fix, said
@@ -14,6 +14,9 @@ from lastcall.timeline.findings.hook_text import hook_failure
 from lastcall.timeline.findings.restarts import is_over, killed_before, restarts
 from lastcall.timeline.signal_names import signal_name
 from lastcall.timeline.story import ContainerEnding, Ending, Entry, Finding, Severity
+
+if TYPE_CHECKING:
+    from lastcall.timeline.catalogue.records.kubelet_end import VolumeBusy
 
 _TRAP_DELAY_SECONDS = 0.1
 """A shell that was free to run its trap prints within this time of the signal."""
@@ -44,21 +47,25 @@ def findings_of(ending: Ending, kubernetes_version: str) -> tuple[Finding, ...]:
 
 def _about_pod(ending: Ending) -> Iterator[Finding]:
     for entry in ending.entries:
-        facts = entry.record.facts
         if entry.record.kind == kinds.IMAGE_SUBSTITUTED:
-            text = said("imageSubstituted", image=facts.get("image"), substitute=facts.get("substitute"))
+            other = entry.told(kinds.IMAGE_SUBSTITUTED)
+            text = said("imageSubstituted", image=other.get("image"), substitute=other.get("substitute"))
             yield Finding("imageSubstituted", "warning", text, entry.record.container)
         elif entry.record.kind == kinds.PROCESS_DIED:
             yield _process_died(entry)
         elif entry.record.kind == kinds.VOLUME_BUSY:
-            yield Finding("volumeBusy", "warning", _volume_busy(facts), advice=fix("volumeBusy"))
+            busy = _volume_busy(entry.told(kinds.VOLUME_BUSY))
+            yield Finding("volumeBusy", "warning", busy, advice=fix("volumeBusy"))
         elif entry.record.kind == kinds.CLAIM_HELD:
-            yield Finding("claimHeldByPod", "info", claim_held(facts, entry.at))
-        elif entry.record.kind == kinds.NETWORK_DETACHED and facts.get("error"):
-            text = said("networkTeardownFailed", ip=facts.get("ip"), error=facts.get("error"))
-            yield Finding("networkTeardownFailed", "warning", text, advice=fix("networkTeardownFailed"))
+            yield Finding("claimHeldByPod", "info", claim_held(entry.told(kinds.CLAIM_HELD), entry.at))
+        elif entry.record.kind == kinds.NETWORK_DETACHED:
+            detached = entry.told(kinds.NETWORK_DETACHED)
+            if detached.get("error"):
+                text = said("networkTeardownFailed", ip=detached.get("ip"), error=detached.get("error"))
+                yield Finding("networkTeardownFailed", "warning", text, advice=fix("networkTeardownFailed"))
         elif entry.record.kind == kinds.GRACE_SHORTENED and entry.at >= 0:
-            text = said("graceShortened", before=facts.get("from"), after=facts.get("to"))
+            shorter = entry.told(kinds.GRACE_SHORTENED)
+            text = said("graceShortened", before=shorter.get("from"), after=shorter.get("to"))
             yield Finding("graceShortened", "info", text)
     yield from held_by_finalizers(ending)
     yield from around(ending)
@@ -69,7 +76,7 @@ def _about_pod(ending: Ending) -> Iterator[Finding]:
         yield Finding("goneBeforeContainers", "warning", text, advice=fix("goneBeforeContainers"))
 
 
-def _volume_busy(facts: dict[str, Any]) -> str:
+def _volume_busy(facts: "VolumeBusy") -> str:
     holders = [
         said("volumeBusy", "mount" if each.get("how") == "mount" else "process", **_FIELDS_OF_A_HOLDER | each)
         for each in facts.get("holders") or ()
@@ -85,7 +92,7 @@ _FIELDS_OF_A_HOLDER: dict[str, Any] = dict.fromkeys(("path", "name", "pid", "how
 
 
 def _process_died(entry: Entry) -> Finding:
-    facts = entry.record.facts
+    facts = entry.told(kinds.PROCESS_DIED)
     role, how = str(facts.get("role")), signal_name(facts.get("signal"))
     died = said("processDied", "exited", code=facts.get("exitCode"))
     if how:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from lastcall.timeline import kinds
 from lastcall.timeline.signal_names import SIGKILL, signal_name
-from lastcall.timeline.story import OVERRUN_SECONDS, ContainerEnding, Ending, EndpointTransition, Entry
+from lastcall.timeline.story import OVERRUN_SECONDS, ContainerEnding, Ending, EndpointTransition, Entry, endpoint_of
 from lastcall.timeline.wording import DETAIL, NOISE, STEP, seconds, words_for
 
 LaneKind = Literal["actor", "endpoint", "container", "output"]
@@ -143,12 +143,11 @@ def _drawn(ending: Ending, most: int) -> tuple[list[Entry], int]:
 
 def _glyph(entry: Entry) -> tuple[Glyph, str]:
     record, words = entry.record, words_for(entry.record)
-    facts = record.facts
     if record.kind == kinds.SIGNAL_SENT:
-        name = (signal_name(facts.get("signal")) or "signal")[:12]
+        name = (signal_name(record.told(kinds.SIGNAL_SENT).get("signal")) or "signal")[:12]
         return ("kill" if name == SIGKILL else "signal"), name
     if record.kind == kinds.PROCESS_EXITED:
-        return "exit", f"exit {facts.get('exitCode')}"
+        return "exit", f"exit {record.told(kinds.PROCESS_EXITED).get('exitCode')}"
     if record.kind == kinds.DELETE_ACCEPTED:
         return "step", "DELETE"
     if record.kind == kinds.POD_GONE_SEEN:
@@ -244,13 +243,14 @@ def _endpoints_before(ending: Ending) -> list[EndpointTransition]:
     """The state of each endpoint right before the DELETE."""
     last: dict[tuple[str, str], EndpointTransition] = {}
     for entry in ending.entries:
-        facts = entry.record.facts
         if entry.at >= 0 or entry.record.kind not in (kinds.ENDPOINT_CHANGED, kinds.ENDPOINT_REMOVED):
             continue
-        where = (str(facts.get("service", "")), str(facts.get("slice", "")), str(facts.get("address", "")))
         if entry.record.kind == kinds.ENDPOINT_REMOVED:
-            last.pop((where[0], where[2]), None)
+            service, _, address = endpoint_of(entry.told(kinds.ENDPOINT_REMOVED))
+            last.pop((service, address), None)
             continue
+        facts = entry.told(kinds.ENDPOINT_CHANGED)
+        where = endpoint_of(facts)
         last[where[0], where[2]] = EndpointTransition(
             entry.at,
             *where,

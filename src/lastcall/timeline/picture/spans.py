@@ -26,13 +26,17 @@ def decide_spans(
             label = f"{container.name}: {container.stop_signal} to exit"
             spans.append(Span(label, "drain", container.term_at, container.exited_at))
     spans += _endpoint_spans(endpoints)
-    for kind, label in ((kinds.NETWORK_DETACHED, "network teardown"), (kinds.VOLUMES_UNMOUNTED, "unmount")):
-        for entry in entries:
-            if entry.record.kind == kind and entry.at >= 0:
-                seconds = float(entry.record.facts.get("seconds") or 0.0)
-                spans.append(Span(label, "node", entry.at - seconds, entry.at))
+    after = [entry for entry in entries if entry.at >= 0]
+    for entry in (each for each in after if each.record.kind == kinds.NETWORK_DETACHED):
+        spans.append(_took("network teardown", entry.told(kinds.NETWORK_DETACHED).get("seconds"), entry.at))
+    for entry in (each for each in after if each.record.kind == kinds.VOLUMES_UNMOUNTED):
+        spans.append(_took("unmount", entry.told(kinds.VOLUMES_UNMOUNTED).get("seconds"), entry.at))
     spans.append(Span("object in the API", "object", 0.0, gone))
     return tuple(spans)
+
+
+def _took(label: str, seconds: float | None, ended: float) -> Span:
+    return Span(label, "node", ended - float(seconds or 0.0), ended)
 
 
 def _endpoint_spans(endpoints: Sequence[EndpointTransition]) -> list[Span]:

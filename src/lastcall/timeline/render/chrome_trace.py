@@ -135,7 +135,7 @@ class _Pod:
                 yield {
                     "ph": "i",
                     "s": "p",
-                    "name": signal_name(record.facts.get("signal")) or "signal",
+                    "name": signal_name(record.told(kinds.SIGNAL_SENT).get("signal")) or "signal",
                     "cat": "signal",
                     "pid": self._pid,
                     "tid": tid,

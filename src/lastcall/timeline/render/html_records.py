@@ -148,7 +148,9 @@ def output_list(ending: Ending, most_bytes: int) -> Markup | None:
     """The lines that the containers printed since the DELETE, within about `most_bytes` of page."""
     lines = ending.output
     dropped = sum(
-        int(e.record.facts.get("dropped") or 0) for e in ending.entries if e.record.kind == kinds.OUTPUT and e.at >= 0
+        int(e.told(kinds.OUTPUT).get("dropped") or 0)
+        for e in ending.entries
+        if e.record.kind == kinds.OUTPUT and e.at >= 0
     )
     if not lines and not dropped:
         return None
