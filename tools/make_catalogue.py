@@ -1,6 +1,7 @@
 """Write what is made of the catalogue: `python tools/make_catalogue.py` (`--check` only says what is out of date).
 
 - src/lastcall/timeline/kinds.py: a constant for each kind of record, typed with its facts
+- src/lastcall/timeline/catalogue/meanings.py: what each kind of record means, for `--explain`
 - docs/ending-v1.schema.json, of timeline/render/document.py and the catalogue; tables of docs/ending-v1.md
 - docs/rollout-v1.schema.json, of cli/rollout/document.py; in docs/rollout-v1.md the causes
 
@@ -56,6 +57,16 @@ if TYPE_CHECKING:
 '''
 
 
+MEANINGS_HEAD = '''# ruff: noqa: E501 - made by a tool, one kind a line
+"""What each kind of record means: the first words of its type in timeline/catalogue/records.
+
+Made by tools/make_catalogue.py: change it there.
+"""
+
+MEANINGS: dict[str, str] = {
+'''
+
+
 def modules() -> list[ModuleType]:
     return [importlib.import_module(f"{RECORDS}.{name}") for name in MODULES]
 
@@ -87,6 +98,15 @@ def kinds_module() -> str:
         for kind in kinds_of(module):
             lines.append(f'{constant(kind)}: Kind[{name}.{kind}] = Kind("{kind}")')
     return re.sub(r"\n\n\n+", "\n\n", "\n".join(lines)) + "\n"
+
+
+def meanings_module() -> str:
+    lines = [MEANINGS_HEAD.rstrip("\n")]
+    for module, name in zip(modules(), MODULES, strict=True):
+        lines.append(f"    # {module.ACTOR}: {name}.py")
+        for kind, shape in kinds_of(module).items():
+            lines.append(f"    {json.dumps(kind)}: {json.dumps(' '.join(doc_of(shape).split()))},")
+    return "\n".join(lines) + "\n}\n"
 
 
 # -- documents
@@ -204,6 +224,7 @@ def files() -> dict[Path, str]:
     text = with_part(text, "findings", findings_text())
     return {
         ROOT / "src/lastcall/timeline/kinds.py": kinds_module(),
+        ROOT / "src/lastcall/timeline/catalogue/meanings.py": meanings_module(),
         docs / "ending-v1.schema.json": pretty(ending_schema()) + "\n",
         docs / "ending-v1.md": text,
         docs / "rollout-v1.schema.json": pretty(document_schema(rollout.Rollout, ROLLOUT_TITLE, rollout)) + "\n",

@@ -6,11 +6,19 @@ does not matter: `pkg/kubelet/pod_workers.go:UpdatePod` and `pod_workers.go:Upda
 
 import posixpath
 
+from lastcall.timeline.catalogue.meanings import MEANINGS
+from lastcall.timeline.record import Record
+
 
 def explain(rule: str) -> str:
     """What the rule says; "" for a rule that is not in the table."""
     path, _, function = rule.partition(":")
     return RULES.get(f"{posixpath.basename(path)}:{function}", "")
+
+
+def explain_record(record: Record) -> str:
+    """What its rule says; for a record that follows no rule of Kubernetes, what its kind means."""
+    return explain(record.rule) if record.rule else MEANINGS.get(record.kind, "")
 
 
 RULES: dict[str, str] = {

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from lastcall.timeline import kinds
 from lastcall.timeline.causes.owners import OWNER_KINDS
-from lastcall.timeline.explain import explain
+from lastcall.timeline.explain import explain_record
 from lastcall.timeline.facts.never_started import why_never_started
 from lastcall.timeline.findings.restarts import last_words
 from lastcall.timeline.render import bars
@@ -143,7 +143,8 @@ def _is_shown(entry: Entry, ending: Ending, with_rules: bool, level: int) -> boo
 
 
 def _rule_lines(entry: Entry, by_id: dict[str, Entry], explained: set[str]) -> list[RenderableType]:
-    """Why it came to this step, the rule it follows, and what the rule says (the first time it is met)."""
+    """Why it came to this step, the rule it follows, and what the rule says, or without one what the record means (the
+    first time it is met)."""
     lines: list[RenderableType] = []
     cause = by_id.get(entry.cause_id or "")
     if cause is not None:
@@ -153,10 +154,10 @@ def _rule_lines(entry: Entry, by_id: dict[str, Entry], explained: set[str]) -> l
     rule = entry.record.rule
     if rule:
         lines.append(Padding(Text(f"rule: {rule}", style="dim cyan", overflow="fold"), (0, 0, 0, _RULE_INDENT)))
-        sentence = explain(rule)
-        if sentence and rule not in explained:
-            explained.add(rule)
-            lines.append(Padding(Text(sentence, style="dim"), (0, 0, 0, _RULE_INDENT + 2)))
+    sentence, about = explain_record(entry.record), rule or entry.record.kind
+    if sentence and about not in explained:
+        explained.add(about)
+        lines.append(Padding(Text(sentence, style="dim"), (0, 0, 0, _RULE_INDENT + (2 if rule else 0))))
     return lines
 
 
