@@ -64,7 +64,8 @@ NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False, "namespace", (
 NODES = Resource("", "v1", "nodes", "Node", False, "node", ("no",), (), ("status", "proxy"))
 PODS = Resource(
     "", "v1", "pods", "Pod", True, "pod", ("po",), ("all",),
-    ("status", "log", "binding", "eviction", "ephemeralcontainers", "exec", "attach", "portforward", "proxy"),
+    ("status", "log", "binding", "eviction", "ephemeralcontainers", "resize", "exec", "attach", "portforward",
+     "proxy"),
 )  # fmt: skip
 SERVICES = Resource("", "v1", "services", "Service", True, "service", ("svc",), ("all",), ("status", "proxy"))
 EVENTS = Resource("", "v1", "events", "Event", True, "event", ("ev",))

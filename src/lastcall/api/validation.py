@@ -20,6 +20,7 @@ from lastcall.api.validators import (
     networking,
     others,
     pod,
+    pod_resize,
     policy,
     service,
     storage,
@@ -95,7 +96,7 @@ RULES: dict[tuple[str, str], KindRules] = {
         subresources=(
             ("status", pod.validate_status_update),
             ("ephemeralcontainers", pod.validate_ephemeral_containers_update),
-            ("resize", pod.validate_resize),
+            ("resize", pod_resize.validate_resize),
             ("binding", _no_change),
         ),
     ),

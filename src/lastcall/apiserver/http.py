@@ -270,7 +270,7 @@ class HTTPFace:
     async def _get(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
     ) -> web.StreamResponse:
-        if info.subresource not in ("", "status", "scale", "ephemeralcontainers"):
+        if info.subresource not in ("", "status", "scale", "ephemeralcontainers", "resize"):
             raise method_not_allowed()
         media_type = self._media_type(request, list_=False)
         if info.subresource == "scale":

@@ -16,6 +16,7 @@ SIDECAR_CONTAINERS = "SidecarContainers"
 CONTAINER_STOP_SIGNALS = "ContainerStopSignals"
 EPHEMERAL_CONTAINERS = "EphemeralContainers"
 GRPC_CONTAINER_PROBE = "GRPCContainerProbe"
+IN_PLACE_POD_VERTICAL_SCALING = "InPlacePodVerticalScaling"
 RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
 TCP_SOCKET_LIFECYCLE_HOOK = "TCPSocketLifecycleHook"
 USER_NAMESPACES_SUPPORT = "UserNamespacesSupport"
@@ -39,6 +40,7 @@ GATES: dict[str, Gate] = {
     CONTAINER_STOP_SIGNALS: Gate(since=33),
     EPHEMERAL_CONTAINERS: Gate(since=16, on=23, locked=25),
     GRPC_CONTAINER_PROBE: Gate(since=23, on=24, locked=27),
+    IN_PLACE_POD_VERTICAL_SCALING: Gate(since=33, on=33, locked=35),
     POD_DISRUPTION_CONDITIONS: Gate(since=25, on=26, locked=31),
     POD_LIFECYCLE_SLEEP_ACTION: Gate(since=29, on=30, locked=34),
     PROBE_TERMINATION_GRACE_PERIOD: Gate(since=21, on=25, locked=28),

@@ -192,11 +192,13 @@ def unspecified(pod: Object, names: Iterable[str]) -> str:
     return "must specify " + "; ".join(f"{name} for: {','.join(sorted(missing[name]))}" for name in sorted(missing))
 
 
-def handles(resource: Resource, new: Object, old: Object | None) -> bool:
-    """Whether admission has to look at a write, no subresource's; `old` is None at a creation. (`Handles`)"""
+def handles(resource: Resource, new: Object, old: Object | None, subresource: str = "") -> bool:
+    """Whether admission has to look at a write; `old` is None at a creation. (`Handles`)"""
     if old is None:
         return (resource.group, resource.plural) not in IGNORED
     if resource == PODS:
+        if subresource == "resize":
+            return True
         return is_terminating_scope(new) != is_terminating_scope(old)
     return resource in (SERVICES, PERSISTENTVOLUMECLAIMS)
 

@@ -105,6 +105,10 @@ def validate_init_containers(
             if container.get(key) is not None:
                 why = "may not be set for init containers without restartPolicy=Always"
                 errors.append(forbidden(f"{at}.{key}", why))
+        for number, policy in enumerate(container.get("resizePolicy") or ()):
+            if policy.get("restartPolicy") == "RestartContainer":
+                why = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+                errors.append(invalid(f"{at}.resizePolicy[{number}].restartPolicy", "RestartContainer", why))
     return errors
 
 

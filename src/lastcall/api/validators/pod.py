@@ -1,7 +1,7 @@
 """A Pod: what may be created, and what may change afterwards.
 
 Source: pkg/apis/core/validation/validation.go (ValidatePodCreate, ValidatePodUpdate, ValidatePodStatusUpdate,
-ValidatePodEphemeralContainersUpdate, ValidatePodResize).
+ValidatePodEphemeralContainersUpdate). A resize: `pod_resize.py`.
 """
 
 import json
@@ -12,7 +12,7 @@ from lastcall.api.field import FieldError, each, forbidden, go_quote, invalid
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.names import between, is_dns1123_subdomain, is_ip, is_qualified_name
 from lastcall.api.pods.restart_rules import all_containers_could_restart, container_should_restart
-from lastcall.api.pods.spec import is_restartable_init, qos_class
+from lastcall.api.pods.spec import is_restartable_init
 from lastcall.api.validators.pod_spec import MAX_INT32, validate_pod_spec
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
@@ -249,20 +249,4 @@ def validate_ephemeral_containers_update(new: Object, old: Object) -> list[Field
         elif after != before:
             why = f"existing ephemeral containers {name} may not be changed\n{diff(after, before)}"
             errors.append(forbidden(path, why))
-    return errors
-
-
-def validate_resize(new: Object, old: Object) -> list[FieldError]:
-    errors = validate_spec(new)
-    before = (old.get("status") or {}).get("qosClass") or qos_class(old)
-    if qos_class(new) != before:
-        errors.append(invalid("spec", before, "Pod QOS Class may not change as a result of resizing"))
-    munged = copy_object(new.get("spec") or {})
-    stored = old.get("spec") or {}
-    for group in ("containers", "initContainers"):
-        for container, was in zip(munged.get(group) or (), stored.get(group) or (), strict=False):
-            _keep(container, was, "resources", "resizePolicy")
-    if munged != stored:
-        why = f"only cpu and memory resources are mutable\n{diff(munged, stored)}"
-        errors.append(forbidden("spec", why))
     return errors

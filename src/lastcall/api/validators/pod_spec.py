@@ -15,6 +15,8 @@ from lastcall.api.names import (
     is_qualified_name,
     is_search_domain,
 )
+from lastcall.api.quantity import QuantityError, parse_quantity
+from lastcall.api.resource_lists import pod_requests
 from lastcall.api.validators.common import (
     POSITIVE,
     label_selector,
@@ -47,6 +49,7 @@ def validate_pod_spec(spec: Object) -> list[FieldError]:
     errors += validate_init_containers(spec, volumes, grace=grace)
     errors += validate_ephemeral_containers(spec, volumes)
     errors += validate_resources(spec.get("resources") or {}, "spec.resources")
+    errors += _beyond_pod_level(spec)
     errors += _host_network(spec)
     errors += required_one_of(spec.get("restartPolicy"), "spec.restartPolicy", RESTART_POLICIES)
     errors += required_one_of(spec.get("dnsPolicy"), "spec.dnsPolicy", DNS_POLICIES)
@@ -99,6 +102,29 @@ def _os(os: Object | None, spec: Object) -> list[FieldError]:
     if name == "windows" and spec.get("hostUsers") is not None:
         return [forbidden("spec.hostUsers", "cannot be set for a windows pod")]
     return [] if name in ("linux", "windows") else [not_supported("spec.os", name, ("linux", "windows"))]
+
+
+def _beyond_pod_level(spec: Object) -> list[FieldError]:
+    """Containers may not ask for more than the Pod itself does. (`validatePodResourceConsistency`)"""
+    resources = spec.get("resources") or {}
+    requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
+    errors: list[FieldError] = []
+    try:
+        total = pod_requests({**spec, "resources": {}}, overhead=False)
+        for name in sorted(requests):
+            if name in total and parse_quantity(requests[name]) < total[name]:
+                why = f"must be greater than or equal to aggregate container requests of {total[name]}"
+                errors.append(invalid(f"spec.resources.requests[{name}]", requests[name], why))
+        for group in ("containers", "initContainers"):
+            for index, container in enumerate(spec.get(group) or ()):
+                own = (container.get("resources") or {}).get("limits") or {}
+                for name in sorted(own):
+                    if name in limits and parse_quantity(limits[name]) < parse_quantity(own[name]):
+                        why = f"must be less than or equal to pod limits of {limits[name]}"
+                        errors.append(invalid(f"spec.resources.{group}[{index}][{name}].limits", own[name], why))
+    except QuantityError:
+        return []  # said by the check of each list
+    return errors
 
 
 def _host_network(spec: Object) -> list[FieldError]:

@@ -20,6 +20,7 @@ from lastcall.api.errors import forbidden, not_found
 from lastcall.api.meta import Object, labels_of, name_of
 from lastcall.api.names import generate_name
 from lastcall.api.pods.references import projects_token, secrets_of
+from lastcall.api.pods.resize import resized
 from lastcall.api.resources import (
     EVENTS,
     EVENTS_V1,
@@ -65,6 +66,8 @@ TOKEN_VOLUME = "kube-api-access-"  # noqa: S105 (a name's beginning)
 TOPOLOGY = "topology.kubernetes.io/"
 FIRST_TOPOLOGY_LABELS = 35
 """Kubernetes 1.35 is the first in which Pods get their node's region and zone without a feature gate."""
+FIRST_DECLARED_FEATURES = 36
+"""Kubernetes 1.36 is the first in which nodes declare features, without a feature gate."""
 FIRST_POD_SECURITY = 23
 """Kubernetes 1.23 is the first in which these labels of a namespace do something without a feature gate."""
 
@@ -112,8 +115,19 @@ class Admission:
         if step is not None:
             await step(self, new, old, subresource)
         await self._escalation.update(context.user, resource, new, old)
-        if not subresource or subresource == "ephemeralcontainers":
+        if subresource in _VALIDATED_SUBRESOURCES:
             await self.validate(context, resource, new, old, subresource)
+
+    async def fill(self, resource: Resource, new: Object, old: Object, subresource: str) -> Object:
+        """`new` with what LimitRanges give a Pod that is resized; it is not changed itself."""
+        if resource != PODS or subresource != "resize" or not isinstance(new.get("spec"), dict):
+            return new
+        filled = {**new, "metadata": dict(new["metadata"]), "spec": resized(old["spec"], new["spec"])}
+        for group in ("containers", "initContainers"):
+            if group in filled["spec"]:
+                filled["spec"][group] = [dict(container) for container in filled["spec"][group]]
+        await self._set_default_limits(filled, old["metadata"]["namespace"])
+        return filled
 
     async def validate(
         self, context: RequestContext, resource: Resource, new: Object, old: Object | None, subresource: str = ""
@@ -128,7 +142,7 @@ class Admission:
         """ResourceQuota: take what a write uses from the quotas of its namespace; None when that is nothing."""
         if not resource.namespaced or resource in _NEVER_CHARGED:
             return None
-        if old is not None and (subresource or resource not in _CHARGED_AGAIN):
+        if old is not None and (resource not in _CHARGED_AGAIN or subresource not in _CHARGED_AGAIN[resource]):
             return None
         quotas = await self.reader.list(RESOURCEQUOTAS, new["metadata"]["namespace"])
         if not quotas:
@@ -136,7 +150,7 @@ class Admission:
         # late: 1.8 ms of the start of `up`
         from lastcall.apiserver.admission.quota import charge
 
-        return await charge(self.kinds, context, resource, new, old, quotas)
+        return await charge(self.kinds, context, resource, new, old, quotas, subresource)
 
     # -- steps of a creation -----------------------------------------------------------------------------------------
 
@@ -145,6 +159,9 @@ class Admission:
             await self.nodes.create(context.user, resource, obj, namespace)
 
     async def _default_limits(self, context: RequestContext, resource: Resource, pod: Object, namespace: str) -> None:
+        await self._set_default_limits(pod, namespace)
+
+    async def _set_default_limits(self, pod: Object, namespace: str) -> None:
         if limit_ranges := await self.reader.list(LIMITRANGES, namespace):
             # late: 0.5 ms of the start of `up`
             from lastcall.apiserver.admission.limits import set_defaults
@@ -201,7 +218,7 @@ class Admission:
     async def _limits_of_new(
         self, context: RequestContext, resource: Resource, new: Object, old: Object | None, subresource: str
     ) -> None:
-        if old is None:
+        if old is None or subresource == "resize":
             await self._check_limits(resource, new)
 
     async def _limits_of_kept(
@@ -216,6 +233,19 @@ class Admission:
             from lastcall.apiserver.admission.limits import check
 
             check(resource, new, limits)
+
+    async def _node_can(
+        self, context: RequestContext, resource: Resource, new: Object, old: Object | None, subresource: str
+    ) -> None:
+        """NodeDeclaredFeatureValidator and the check of a resize, where a spec has changed on its node."""
+        node = new["spec"].get("nodeName")
+        if old is None or not node or new["metadata"].get("generation") == old["metadata"].get("generation"):
+            return
+        if subresource == "resize" or (self._minor >= FIRST_DECLARED_FEATURES and subresource == ""):
+            # late: 0.4 ms of the start of `up`
+            from lastcall.apiserver.admission.pod_resize import check
+
+            check(new, old, await self.reader.get(NODES, "", node), subresource)
 
     async def _pod_security(
         self, context: RequestContext, resource: Resource, new: Object, old: Object | None, subresource: str
@@ -335,15 +365,18 @@ _ON_UPDATE: Mapping[Resource, OnUpdate] = {
 OnValidated = Callable[[Admission, RequestContext, Resource, Object, Object | None, str], Awaitable[None]]
 _EVERY_VALIDATED: tuple[OnValidated, ...] = (Admission._pod_security,)
 _VALIDATED: Mapping[Resource, tuple[OnValidated, ...]] = {
-    PODS: (Admission._limits_of_new, Admission._pod_security),
+    PODS: (Admission._limits_of_new, Admission._node_can, Admission._pod_security),
     PERSISTENTVOLUMECLAIMS: (Admission._limits_of_kept, Admission._pod_security),
     NAMESPACES: (Admission._pod_security_labels,),
 }
 """LimitRanger and PodSecurity."""
 
 _NEVER_CHARGED = frozenset({EVENTS, EVENTS_V1})
-_CHARGED_AGAIN = frozenset({PODS, SERVICES, PERSISTENTVOLUMECLAIMS})
-"""Kinds whose updates may use more of a quota."""
+_CHARGED_AGAIN: Mapping[Resource, tuple[str, ...]] = {
+    PODS: ("", "resize"), SERVICES: ("",), PERSISTENTVOLUMECLAIMS: ("",),
+}  # fmt: skip
+"""Kinds whose updates may use more of a quota: by which subresources."""
+_VALIDATED_SUBRESOURCES = frozenset({"", "ephemeralcontainers", "resize"})
 
 
 def mirror_pod_problem(pod: Object) -> str:

@@ -117,9 +117,10 @@ async def charge(
     new: Object,
     old: Object | None,
     quotas: Iterable[Object],
+    subresource: str = "",
 ) -> Release | None:
     """Take what a write uses; None when that is nothing, and for a dry run. Raises the 403 StatusError."""
-    if not handles(resource, new, old):
+    if not handles(resource, new, old, subresource):
         return None
     store = kinds[RESOURCEQUOTAS]
     wanted = check(resource, new, old, quotas, now(store.shared.world.clock))

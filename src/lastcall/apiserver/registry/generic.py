@@ -281,6 +281,7 @@ class GenericStore:
             if node_of(context.user) is not None:
                 self.shared.admission.nodes.update(context.user, self.resource, new, old, subresource)
             new = self.strategy.fill_update(new, old, subresource)
+            new = await self.shared.admission.fill(self.resource, new, old, subresource)
             new = self._updated(new, old, name, subresource)
             if not (context.in_process or subresource):
                 context.warnings += warnings_on_update(self.resource, new, old)

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from lastcall.api.errors import resource_not_found
-from lastcall.api.features.gates import EPHEMERAL_CONTAINERS, FeatureGates
+from lastcall.api.features.gates import EPHEMERAL_CONTAINERS, IN_PLACE_POD_VERTICAL_SCALING, FeatureGates
 from lastcall.api.meta import Object, is_terminating
 from lastcall.api.pods import spec as pods
+from lastcall.api.pods.resize import resized
 from lastcall.api.resources import Resource
 from lastcall.apiserver.admission.priority import keep_priority
 from lastcall.apiserver.admission.tolerations import add_default_tolerations
@@ -14,6 +15,17 @@ from lastcall.apiserver.strategies.base import Strategy, Undo, nothing
 from lastcall.apiserver.wire.context import RequestContext
 
 FORCE_DELETE_SECONDS = 0.003
+
+_GATED = {"ephemeralcontainers": EPHEMERAL_CONTAINERS, "resize": IN_PLACE_POD_VERTICAL_SCALING}
+"""Subresources that change a Pod's spec, and what switches them on."""
+
+
+def _debugged(stored: Object, wanted: Object) -> Object:
+    """The stored spec with the ephemeral containers that a request wants."""
+    spec = {key: value for key, value in stored.items() if key != "ephemeralContainers"}
+    if wanted.get("ephemeralContainers"):
+        spec["ephemeralContainers"] = wanted["ephemeralContainers"]
+    return spec
 
 
 class PodsOfNodes:
@@ -64,9 +76,10 @@ class PodStrategy(Strategy):
         self.delete_rules = DeleteRules(resource.kind, resource.group, check_graceful_delete_pod)
 
     def check_write(self, subresource: str, gates: FeatureGates) -> None:
-        if subresource != "ephemeralcontainers":
+        gate = _GATED.get(subresource)
+        if gate is None:
             super().check_write(subresource, gates)
-        elif not gates.enabled(EPHEMERAL_CONTAINERS):
+        elif not gates.enabled(gate):
             raise resource_not_found()
 
     def prepare_for_create(self, obj: Object) -> None:
@@ -95,16 +108,14 @@ class PodStrategy(Strategy):
         return filled
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
-        if subresource == "ephemeralcontainers":
-            # Whatever else the request says is not heard (dropNonEphemeralContainerUpdates).
-            wanted = (new.get("spec") or {}).get("ephemeralContainers")
+        if subresource in _GATED:
+            # Whatever else the request says is not heard (dropNonEphemeralContainerUpdates, dropNonResizeUpdates).
+            wanted = new.get("spec") or {}
             heard = ("resourceVersion", "managedFields")
             self.keep(new, old, *(key for key in {**old, **new} if key != "metadata"))
             kept = {key: new["metadata"][key] for key in heard if key in new["metadata"]}
             new["metadata"] = {**{key: value for key, value in old["metadata"].items() if key not in heard}, **kept}
-            new["spec"] = {**old["spec"], "ephemeralContainers": wanted}
-            if not wanted:
-                del new["spec"]["ephemeralContainers"]
+            new["spec"] = resized(old["spec"], wanted) if subresource == "resize" else _debugged(old["spec"], wanted)
             return
         super().prepare_for_update(new, old, subresource)
         if subresource == "status":
