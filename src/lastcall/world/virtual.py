@@ -10,13 +10,11 @@ socket, a thread) while the world runs. A coroutine that waits for something no 
 
 import asyncio
 import contextvars
-import heapq
 import math
 import random
 import selectors
 import sys
 import threading
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NoReturn, TypeVar
 
@@ -24,8 +22,8 @@ from lastcall.world.world import World
 
 T = TypeVar("T")
 
-FEW_TIMERS = 100
-"""With more timers, and more than half of them cancelled, the stock loop sweeps its heap."""
+GRID_NS = 2
+"""Timers lie at least this far apart: asyncio runs at once what is due within the clock's resolution, 1 ns."""
 
 EPOCH_NS = 1_893_456_000 * 1_000_000_000  # 2030-01-01T00:00:00Z
 
@@ -38,10 +36,14 @@ class VirtualDeadlockError(RuntimeError):
     """Every task waits and no timer is pending."""
 
 
-class _NoSelector(selectors.BaseSelector):
-    """A selector that never has anything ready; only the loop's own wake-up pipe may register."""
+class _TimeMoves(selectors.BaseSelector):
+    """A selector that never has anything ready and never waits: it tells `wait` how many seconds it was to wait.
 
-    def __init__(self) -> None:
+    Only the loop's own wake-up pipe may register.
+    """
+
+    def __init__(self, wait: Callable[[float | None], None]) -> None:
+        self._wait = wait
         self._keys: dict[Any, selectors.SelectorKey] = {}
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
@@ -55,6 +57,7 @@ class _NoSelector(selectors.BaseSelector):
         return self._keys.pop(fileobj)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self._wait(timeout)
         return []
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
@@ -88,39 +91,29 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
         raise VirtualWorldError(f"the virtual world has no {_REFUSED[event]}")
 
 
-class _Handle(asyncio.Handle):
-    """One that does not ask its loop whether it is being debugged."""
+def moment(seconds: float) -> int:
+    """The first nanosecond on the grid of timers that is not before `seconds`.
 
-    __slots__ = ()
-
-    def __init__(
-        self,
-        callback: Callable[..., object],
-        args: tuple[Any, ...],
-        loop: asyncio.AbstractEventLoop,
-        context: contextvars.Context | None,
-    ) -> None:
-        self._context = contextvars.copy_context() if context is None else context
-        self._loop = loop
-        self._callback = callback
-        self._args = args
-        self._cancelled = False
-        self._repr = None
-        self._source_traceback = None
+    The grid is 2 ns, and 4 units in the last place of such floats where those are more (after 24 days).
+    """
+    grid = max(GRID_NS, math.ceil(4e9 * math.ulp(seconds)))
+    due = round(seconds * 1e9 / grid) * grid
+    while due / 1e9 < seconds:
+        due += grid
+    return due
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop whose `time()` is virtual seconds and jumps when idle.
 
-    It uses private names of asyncio because time is exact with them. With public ones (a selector whose `select` moves
-    the time, timers rounded to a grid) asyncio's resolution of 1 ns runs timers too early, and a scenario of
-    `tests/scenarios/whole/test_whole_manager_killed.py` never ended: forty informers asked again at one moment of the
-    virtual time. Speed would not need them: bench/RESULTS.md, "a virtual loop with asyncio's public names".
+    asyncio asks its selector to wait until the next timer: this one moves the time instead. Timers lie on a grid that
+    asyncio's clock resolution (1 ns) and floats of their size can tell apart: a waiter that is woken too early and
+    waits again for the rest would be ready again at once, and time would never move on.
     """
 
     def __init__(self) -> None:
         self._virtual_ns = 0
-        super().__init__(_NoSelector())
+        super().__init__(_TimeMoves(self._wait))
 
     def time(self) -> float:
         return self._virtual_ns / 1e9
@@ -130,55 +123,21 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Nanoseconds since the loop was made."""
         return self._virtual_ns
 
-    def call_soon(  # type: ignore[override]
-        self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
-    ) -> asyncio.Handle:
-        if self._closed or self._debug:  # type: ignore[attr-defined]
-            return super().call_soon(callback, *args, context=context)
-        handle = _Handle(callback, args, self, context)
-        self._ready.append(handle)  # type: ignore[attr-defined]
-        return handle
+    def call_at(  # type: ignore[override]  # typeshed binds the callback's types, which nobody here needs
+        self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.TimerHandle:
+        # One float below its moment: then it is due there whatever rounding does to the sum of time and resolution.
+        return super().call_at(math.nextafter(moment(when) / 1e9, 0), callback, *args, context=context)
 
-    def _run_once(self) -> None:
-        scheduled: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
-        while scheduled and scheduled[0].cancelled():
-            # The stock loop keeps this count to decide when to sweep its heap.
-            self._timer_cancelled_count -= 1  # type: ignore[attr-defined]
-            handle = heapq.heappop(scheduled)
-            handle._scheduled = False  # type: ignore[attr-defined]
-        if not self._ready and not self._stopping:  # type: ignore[attr-defined]
-            if not scheduled:
-                raise VirtualDeadlockError(_describe(self))
-            # Round up, so that `time()` is never short of the timer that is due. The product may itself be rounded
-            # down; whoever then re-arms for the rest would do so forever in a world where no time passes.
-            when = scheduled[0].when()
-            self._virtual_ns = max(self._virtual_ns, -int(-when * 1e9 // 1))
-            while self._virtual_ns / 1e9 < when:
-                self._virtual_ns += 1
-        # What is due a nanosecond later is not due now: two waiters that are woken too early and wait again for the
-        # rest would keep each other ready, and time would never move on.
-        self._clock_resolution = math.ulp(self.time())
-        swept = len(scheduled) > FEW_TIMERS and 2 * self._timer_cancelled_count > len(scheduled)  # type: ignore[attr-defined]
-        if self._debug or swept:  # type: ignore[attr-defined]
-            super()._run_once()  # type: ignore[misc]
-            return
-        # What the stock loop does where there is no selector to ask, a fifth faster a step.
-        ready: deque[Any] = self._ready  # type: ignore[attr-defined]
-        end = self.time() + self._clock_resolution
-        while scheduled and scheduled[0].when() < end:
-            timer = heapq.heappop(scheduled)
-            timer._scheduled = False  # type: ignore[attr-defined]
-            ready.append(timer)
-        for _ in range(len(ready)):
-            handle = ready.popleft()
-            if not handle._cancelled:
-                try:
-                    handle._context.run(handle._callback, *handle._args)
-                except (SystemExit, KeyboardInterrupt):
-                    raise
-                except BaseException as error:
-                    context = {"message": "Exception in a callback", "exception": error, "handle": handle}
-                    self.call_exception_handler(context)
+    def _wait(self, timeout: float | None) -> None:
+        """Move the time to where asyncio would have waited until; `None` means that nothing would wake it.
+
+        Raises `VirtualDeadlockError` then.
+        """
+        if timeout is None:
+            raise VirtualDeadlockError(_describe(self))
+        if timeout > 0:
+            self._virtual_ns = max(self._virtual_ns, moment(self.time() + timeout))
 
     def run_in_executor(self, *args: Any, **kwargs: Any) -> NoReturn:  # type: ignore[override]
         raise VirtualWorldError("the virtual world has no threads")
