@@ -125,7 +125,10 @@ class PodSandboxState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PodSandboxStatus:
-    """`created_at` is nanoseconds since the epoch; `ips` has the primary address first, empty for NODE network."""
+    """`created_at` is nanoseconds since the epoch; `ips` has the primary address first, empty for NODE network.
+
+    `resources` are the limits of the Pod's control group, as they were set last.
+    """
 
     id: str
     metadata: PodSandboxMetadata
@@ -135,6 +138,7 @@ class PodSandboxStatus:
     namespace_options: NamespaceOption = NamespaceOption()
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
+    resources: LinuxContainerResources = LinuxContainerResources()
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +231,7 @@ class ContainerStatus:
     `message` is what the runtime has to say (a start error); the termination message file is the kubelet's to read.
     `info` is CRI's verbose information: the keys SINGLE_USER_ID and MISSING_GROUPS, where there is something to say.
     `stop_signal` is the name of the signal that StopContainer sends: the config's, the image's, else SIGTERM.
+    `resources` are the limits as they were set last.
     """
 
     id: str
@@ -247,6 +252,7 @@ class ContainerStatus:
     annotations: dict[str, str] = field(default_factory=dict)
     info: dict[str, str] = field(default_factory=dict)
     stop_signal: str = ""
+    resources: LinuxContainerResources = LinuxContainerResources()
 
 
 SINGLE_USER_ID = "lastcall.dev/single-user-id"
@@ -422,6 +428,10 @@ class RuntimeService(Protocol):
         """All sandboxes, or those of one Pod; newest first."""
         ...
 
+    async def update_pod_sandbox_resources(self, pod_sandbox_id: str, resources: LinuxContainerResources) -> None:
+        """Set the limits of the Pod's control group anew. Raises RuntimeServiceError."""
+        ...
+
     async def create_container(
         self, pod_sandbox_id: str, config: ContainerConfig, sandbox_config: PodSandboxConfig
     ) -> str: ...
@@ -438,6 +448,10 @@ class RuntimeService(Protocol):
         ...
 
     async def remove_container(self, container_id: str) -> None: ...
+    async def update_container_resources(self, container_id: str, resources: LinuxContainerResources) -> None:
+        """Set the limits of a container that runs anew. Raises RuntimeServiceError, also when it does not run."""
+        ...
+
     async def reopen_container_log(self, container_id: str) -> None:
         """Write on into a new file at the container's `log_path`: the old one was renamed.
 

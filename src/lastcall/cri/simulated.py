@@ -7,7 +7,7 @@ every record it writes says `predicted`. Source of the stop rules: containerd in
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,6 +21,7 @@ from lastcall.cri.api import (
     ContainerStats,
     ContainerStatus,
     ExecSyncResponse,
+    LinuxContainerResources,
     PodSandboxConfig,
     PodSandboxState,
     PodSandboxStatus,
@@ -280,6 +281,21 @@ class SimulatedRuntime(SimulatedImages):
             await self._sigkill(container, "RemoveContainer")
         if self._containers.pop(container_id, None) is not None:
             self._emit(container.id, ContainerEventType.CONTAINER_DELETED_EVENT, container.sandbox)
+
+    async def update_pod_sandbox_resources(self, pod_sandbox_id: str, resources: LinuxContainerResources) -> None:
+        await self.may_fail("update_pod_sandbox_resources")
+        sandbox = self._sandboxes.get(pod_sandbox_id)
+        if sandbox is None:
+            text = f'an error occurred when try to find sandbox "{pod_sandbox_id}": not found'
+            raise RuntimeServiceError(text, "NotFound")
+        sandbox.config = replace(sandbox.config, resources=resources)
+
+    async def update_container_resources(self, container_id: str, resources: LinuxContainerResources) -> None:
+        await self.may_fail("update_container_resources")
+        container = self._find(container_id)
+        if not container.running:
+            raise RuntimeServiceError(f"failed to update resources: container is in {container.state.name} state")
+        container.config = replace(container.config, resources=resources)
 
     async def reopen_container_log(self, container_id: str) -> None:
         """Nothing is written anywhere."""

@@ -42,6 +42,7 @@ class Sandbox:
             namespace_options=config.namespace_options,
             labels=config.labels,
             annotations=config.annotations,
+            resources=config.resources,
         )
 
 
@@ -94,6 +95,7 @@ class Container:
             labels=config.labels,
             annotations=config.annotations,
             stop_signal=config.stop_signal or "SIGTERM",
+            resources=config.resources,
         )
 
 

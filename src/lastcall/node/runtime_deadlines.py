@@ -15,6 +15,7 @@ from lastcall.cri.api import (
     ContainerStatus,
     ContainerStreams,
     ExecSyncResponse,
+    LinuxContainerResources,
     PodSandboxConfig,
     PodSandboxStatus,
     PortForwardStream,
@@ -64,6 +65,14 @@ class RuntimeWithDeadlines:
 
     async def remove_container(self, container_id: str) -> None:
         await _within(RUNTIME_REQUEST_TIMEOUT, self._runtime.remove_container(container_id))
+
+    async def update_pod_sandbox_resources(self, pod_sandbox_id: str, resources: LinuxContainerResources) -> None:
+        update = self._runtime.update_pod_sandbox_resources(pod_sandbox_id, resources)
+        await _within(RUNTIME_REQUEST_TIMEOUT, update)
+
+    async def update_container_resources(self, container_id: str, resources: LinuxContainerResources) -> None:
+        update = self._runtime.update_container_resources(container_id, resources)
+        await _within(RUNTIME_REQUEST_TIMEOUT, update)
 
     async def reopen_container_log(self, container_id: str) -> None:
         await _within(RUNTIME_REQUEST_TIMEOUT, self._runtime.reopen_container_log(container_id))

@@ -411,3 +411,52 @@ def test_a_place_that_cannot_be_made_is_none_and_says_why(unified: Path) -> None
     found.create()
     assert (found.mode, found.directories) == ("none", {})
     assert found.why.endswith("File exists")
+
+
+# -- other limits for what is there, and what a container sees ---------------------------------------------------------
+
+LESS = {"cpu_shares": 102, "cpu_quota": 10_000, "cpu_period": 100_000, "memory_limit_in_bytes": 32 << 20}
+
+
+def test_version_1_changes_the_limits_of_groups_that_are_there(limiting: dict[str, str]) -> None:
+    groups = v1.CgroupsV1(limiting, NO_OTHERS)
+    groups.create(POD, LIMITED)
+    groups.create_container(f"{POD}/c1", LIMITED)
+    groups.update(POD, LESS)
+    groups.update_container(f"{POD}/c1", LESS)
+    for path in (POD, f"{POD}/c1"):
+        assert Path(limiting["memory"], path, "memory.limit_in_bytes").read_text() == str(32 << 20)
+        assert Path(limiting["cpu"], path, "cpu.cfs_quota_us").read_text() == "10000"
+        assert Path(limiting["cpu"], path, "cpu.shares").read_text() == "102"
+    groups.update(POD, {})
+    assert Path(limiting["memory"], POD, "memory.limit_in_bytes").read_text() == "-1"
+
+
+def test_version_2_changes_the_limits_of_a_container_and_of_the_group_that_it_sees(unified: Path) -> None:
+    groups = v2.CgroupsV2(str(unified), NO_OTHERS)
+    groups.create_container(f"{POD}/c1", LIMITED)
+    groups.update(POD, LESS)
+    groups.update_container(f"{POD}/c1", LESS)
+    for path in (unified / POD, unified / POD / "c1", unified / POD / "c1/init"):
+        assert (path / "memory.max").read_text() == str(32 << 20)
+        assert (path / "cpu.max").read_text() == "10000 100000"
+    assert groups.view(f"{POD}/c1", privileged=False) == []
+
+
+def test_version_1_shows_a_container_its_limits_and_a_privileged_one_what_it_may_divide(
+    limiting: dict[str, str], others: OtherHierarchies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trees = [*limiting.values(), *others._separate]
+    monkeypatch.setattr(os.path, "ismount", lambda path: path in trees)
+    groups = v1.CgroupsV1(limiting, others)
+    view = dict(groups.view(f"{POD}/c1", privileged=False))
+    assert view["memory"] == f"{limiting['memory']}/{POD}/c1"
+    assert view["freezer"].endswith("/c1") and POD not in view["freezer"]
+    assert dict(groups.view(f"{POD}/c1", privileged=True))["memory"] == f"{limiting['memory']}/{POD}/c1/init"
+
+
+def test_without_groups_nothing_changes_and_nothing_is_seen() -> None:
+    groups = NoCgroups("no cgroup hierarchy is mounted", NO_OTHERS)
+    groups.update(POD, LESS)
+    groups.update_container(f"{POD}/c1", LESS)
+    assert groups.view(POD, privileged=False) == []

@@ -37,6 +37,7 @@ class Sandbox:
             namespace_options=self.config.namespace_options,
             labels=self.config.labels,
             annotations=self.config.annotations,
+            resources=self.config.resources,
         )
 
 
@@ -82,4 +83,5 @@ class Container:
             annotations=self.config.annotations,
             info=self.info,
             stop_signal=signal_name(self.stop_signal),
+            resources=self.config.resources,
         )

@@ -12,7 +12,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from lastcall.cri.api import (
@@ -23,6 +23,7 @@ from lastcall.cri.api import (
     ContainerStats,
     ContainerStatus,
     ExecSyncResponse,
+    LinuxContainerResources,
     PodSandboxConfig,
     PodSandboxState,
     PodSandboxStatus,
@@ -394,6 +395,35 @@ class SandboxRuntime:
         self._shim.post(messages.Remove(id=container_id))
         await asyncio.to_thread(remove_directory, container.directory)
         self._picture.emit(container_id, ContainerEventType.CONTAINER_DELETED_EVENT, container.sandbox)
+
+    async def update_pod_sandbox_resources(self, pod_sandbox_id: str, resources: LinuxContainerResources) -> None:
+        """Raises RuntimeServiceError; what a call set that failed is set again by the next one."""
+        sandbox = self._picture.sandboxes.get(pod_sandbox_id)
+        if sandbox is None or sandbox.state != PodSandboxState.SANDBOX_READY:
+            raise RuntimeServiceError(f'failed to find sandbox id "{pod_sandbox_id}": not found', "NotFound")
+        try:
+            await self._shim.call(messages.UpdateSandbox(id=sandbox.id, resources=asdict(resources)))
+        except ShimLost:
+            raise
+        except RuntimeServiceError as error:
+            raise RuntimeServiceError(f"failed to update resources of pod sandbox: {error}") from error
+        sandbox.config = replace(sandbox.config, resources=resources)
+        self._records.save_sandbox(sandbox)
+
+    async def update_container_resources(self, container_id: str, resources: LinuxContainerResources) -> None:
+        """Source: containerd internal/cri/server/container_update_resources.go."""
+        container = self._find_running(container_id, "failed to update resources: container is not running:")
+        try:
+            await self._shim.call(messages.UpdateContainer(id=container_id, resources=asdict(resources)))
+        except ShimLost:
+            raise
+        except RuntimeServiceError as error:
+            raise RuntimeServiceError(f"failed to update resources: {error}") from error
+        container.config = replace(container.config, resources=resources)
+        try:
+            self._records.save_container(container)
+        except OSError as error:  # the next node process would set the same limits once more
+            log.warning("the record of container %s cannot be written: %s", container_id, error)
 
     async def reopen_container_log(self, container_id: str) -> None:
         """Source: containerd internal/cri/server/container_log_reopen.go."""

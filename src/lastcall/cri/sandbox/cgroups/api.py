@@ -27,6 +27,19 @@ if TYPE_CHECKING:
             """The same for a container: with the group that its processes live in, and one in every other hierarchy."""
             ...
 
+        def update(self, path: str, resources: dict[str, Any]) -> None:
+            """Other limits for a group that is there."""
+            ...
+
+        def update_container(self, path: str, resources: dict[str, Any]) -> None:
+            """The same for a container."""
+            ...
+
+        def view(self, path: str, *, privileged: bool) -> list[tuple[str, str]]:
+            """(name, directory) of what version 1 shows a container in its /sys/fs/cgroup: the group that has its
+            limits, a privileged one that which its processes are in and may divide. Empty: nothing but version 2."""
+            ...
+
         def entrance(self, path: str) -> Entrance:
             """How a process gets into a container, in every hierarchy."""
             ...

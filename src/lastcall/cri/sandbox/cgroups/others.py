@@ -35,6 +35,10 @@ class OtherHierarchies:
         files_ = [f"{tree}/{container}/tasks" for tree in self._separate]
         return Entrance(files_, f"{self._unified}/{container}" if self._unified else "")
 
+    def view(self, container: str) -> list[tuple[str, str]]:
+        """What a container sees of version 1's: (the hierarchy's name, the container's group)."""
+        return [(hierarchy_name(tree), f"{tree}/{container}") for tree in self._separate]
+
     def thaw(self, container: str) -> None:
         if self._freezer:
             files.thaw(f"{self._freezer}/{container}")
@@ -46,6 +50,20 @@ class OtherHierarchies:
     def _groups(self, container: str) -> list[str]:
         trees = [*self._separate, self._unified] if self._unified else self._separate
         return [f"{tree}/{container}" for tree in trees]
+
+
+def hierarchy_name(directory: str) -> str:
+    """The name below /sys/fs/cgroup of the hierarchy that a directory is in: `memory`, `cpu,cpuacct`, `systemd`."""
+    name = _names.get(directory)
+    if name is None:
+        here = directory
+        while not os.path.ismount(here) and here not in ("", "/"):
+            here = os.path.dirname(here)
+        name = _names[directory] = os.path.basename(here)
+    return name
+
+
+_names: dict[str, str] = {}
 
 
 class NoCgroups:
@@ -62,6 +80,15 @@ class NoCgroups:
 
     def create_container(self, path: str, resources: dict[str, Any]) -> None:
         self._others.create(os.path.basename(path))
+
+    def update(self, path: str, resources: dict[str, Any]) -> None:
+        return
+
+    def update_container(self, path: str, resources: dict[str, Any]) -> None:
+        return
+
+    def view(self, path: str, *, privileged: bool) -> list[tuple[str, str]]:
+        return []
 
     def entrance(self, path: str) -> Entrance:
         return self._others.entrance(os.path.basename(path))

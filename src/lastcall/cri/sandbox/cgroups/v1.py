@@ -6,6 +6,7 @@ import os
 
 from lastcall.cri.sandbox.cgroups import files
 from lastcall.cri.sandbox.cgroups.api import LEAF, Entrance, Usage, pids_limit
+from lastcall.cri.sandbox.cgroups.others import hierarchy_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +40,17 @@ class CgroupsV1:
         for tree in self._trees:
             _make(f"{tree}/{path}/{LEAF}")
         self._others.create(os.path.basename(path))
+
+    def update(self, path: str, resources: dict[str, Any]) -> None:
+        self._set(path, limits(resources))
+
+    def update_container(self, path: str, resources: dict[str, Any]) -> None:
+        self._set(path, limits(resources))
+
+    def view(self, path: str, *, privileged: bool) -> list[tuple[str, str]]:
+        own = f"{path}/{LEAF}" if privileged else path
+        groups = [(tree, f"{tree}/{own}") for tree in self._trees]
+        return [(hierarchy_name(tree), group) for tree, group in groups] + self._others.view(os.path.basename(path))
 
     def _set(self, path: str, wanted: list[tuple[str, str, str]]) -> None:
         failed = []

@@ -52,6 +52,16 @@ class CgroupsV2:
         self._limit(f"{here}/{LEAF}", resources, _make(f"{here}/{LEAF}"))
         self._others.create(os.path.basename(path))
 
+    def update(self, path: str, resources: dict[str, Any]) -> None:
+        self._limit(self._at(path), resources, False)
+
+    def update_container(self, path: str, resources: dict[str, Any]) -> None:
+        self._limit(self._at(path), resources, False)
+        self._limit(f"{self._at(path)}/{LEAF}", resources, False)
+
+    def view(self, path: str, *, privileged: bool) -> list[tuple[str, str]]:
+        return []
+
     def entrance(self, path: str) -> Entrance:
         return Entrance(self._others.entrance(os.path.basename(path)).files, f"{self._at(path)}/{LEAF}")
 

@@ -144,7 +144,11 @@ class Container:
             flags |= linux.CLONE_NEWPID
 
         def in_child(status: socket.socket, stdio: Stdio) -> NoReturn:
-            groups = {"cgroupFiles": entrance.files, "limited": context.cgroups.mode != "none"}
+            groups = {
+                "cgroupFiles": entrance.files,
+                "cgroupView": self.limits.view(privileged=spec["privileged"]),
+                "limited": context.cgroups.mode != "none",
+            }
             more = {"shm": self.sandbox.shm, "helper": filters.helper(self.maps[0]), "users": self.sandbox.users}
             child.run_container({**spec, **groups, **more}, status, stdio, self.sandbox.namespaces, self.maps)
 

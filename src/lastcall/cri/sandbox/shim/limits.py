@@ -27,6 +27,15 @@ class Limits:
         self._cgroups.create_container(self._path, self._resources)
         self._oom_kills = self._cgroups.oom_kills(self._path)
 
+    def update(self, resources: dict[str, Any]) -> None:
+        """Other limits from now on. Raises OSError: on version 1, of a memory limit below what cannot be freed."""
+        self._cgroups.update_container(self._path, resources)
+        self._resources = resources
+
+    def view(self, *, privileged: bool) -> list[tuple[str, str]]:
+        """What the container is to see in /sys/fs/cgroup: (name, directory)."""
+        return self._cgroups.view(self._path, privileged=privileged)
+
     def entrance(self) -> Entrance:
         """How the container's first process, or one more, gets in."""
         return self._cgroups.entrance(self._path)
@@ -86,6 +95,12 @@ def start_pod(cgroups: Cgroups, parent: str, resources: dict[str, Any]) -> None:
         # Kubernetes pkg/kubelet/cm/qos_container_manager_linux.go:setCPUCgroupConfig
         cgroups.create(_BEST_EFFORT, {"cpu_shares": 2})
     cgroups.create(path, resources)
+
+
+def update_pod(cgroups: Cgroups, parent: str, resources: dict[str, Any]) -> None:
+    """Give a Pod's group other limits. Raises OSError."""
+    if parent:
+        cgroups.update(parent.lstrip("/"), resources)
 
 
 def remove_pod(cgroups: Cgroups, parent: str) -> None:

@@ -7,6 +7,8 @@
 | create_sandbox | CreateSandbox | fds: the network namespace (none for NODE) |
 | remove_sandbox | RemoveSandbox | |
 | start | Start | Running |
+| update_sandbox | UpdateSandbox | when the Pod's group has these limits |
+| update_container | UpdateContainer, of a running container | the same |
 | signal | Signal | Sent |
 | remove | Remove, of an ended container | |
 | reopen_log | ReopenLog | when a new file is at its logPath |
@@ -64,6 +66,16 @@ class Start(Message, verb="start"):
     """`container`: its spec (`container_spec.py`)."""
 
     container: dict[str, Any]
+
+
+class UpdateSandbox(Message, verb="update_sandbox"):
+    id: str
+    resources: dict[str, Any]
+
+
+class UpdateContainer(Message, verb="update_container"):
+    id: str
+    resources: dict[str, Any]
 
 
 class Signal(Message, verb="signal"):

@@ -137,6 +137,8 @@ class Server:
             messages.Start: self._start,
             messages.Signal: self._signal,
             messages.Exec: self._exec,
+            messages.UpdateSandbox: self._update_sandbox,
+            messages.UpdateContainer: self._update_container,
             messages.CancelExec: self._cancel_exec,
             messages.Remove: self._remove,
             messages.ReopenLog: self._reopen_log,
@@ -162,6 +164,20 @@ class Server:
         call.answer(fds=() if network is None else (network,))
         if sandbox.maker:
             self._context.loop.call_later(_MAKER_SECONDS, lambda: self._end_maker(sandbox))
+
+    def _update_sandbox(self, call: Call, asked: messages.UpdateSandbox) -> None:
+        sandbox = self._sandboxes.get(asked.id)
+        if sandbox is None:
+            raise CallError(f"sandbox {asked.id!r} is not there", "NotFound")
+        limits.update_pod(self._context.cgroups, sandbox.spec.get("cgroupParent", ""), asked.resources)
+        call.answer()
+
+    def _update_container(self, call: Call, asked: messages.UpdateContainer) -> None:
+        container = self._containers.get(asked.id)
+        if container is None or not container.running:
+            raise CallError("container is not running")
+        container.limits.update(asked.resources)
+        call.answer()
 
     def _end_maker(self, sandbox: Sandbox) -> None:
         if not namespaces.end_maker(sandbox, wait=False):
