@@ -155,13 +155,51 @@ CLUSTERROLEBINDINGS = Resource(*_RBAC, "clusterrolebindings", "ClusterRoleBindin
 STORAGECLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", False, "storageclass", ("sc",))
 RUNTIMECLASSES = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", False, "runtimeclass")
 
+CERTIFICATESIGNINGREQUESTS = Resource(
+    "certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", False,
+    "certificatesigningrequest", ("csr",), (), ("approval", "status"),
+)  # fmt: skip
+IPADDRESSES = Resource("networking.k8s.io", "v1", "ipaddresses", "IPAddress", False, "ipaddress", ("ip",))
+SERVICECIDRS = Resource(
+    "networking.k8s.io", "v1", "servicecidrs", "ServiceCIDR", False, "servicecidr", (), (), ("status",)
+)
+CSIDRIVERS = Resource("storage.k8s.io", "v1", "csidrivers", "CSIDriver", False, "csidriver")
+CSINODES = Resource("storage.k8s.io", "v1", "csinodes", "CSINode", False, "csinode")
+CSISTORAGECAPACITIES = Resource(
+    "storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity", True, "csistoragecapacity"
+)
+VOLUMEATTACHMENTS = Resource(
+    "storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", False, "volumeattachment", (), (), ("status",)
+)
+VOLUMEATTRIBUTESCLASSES = Resource(
+    "storage.k8s.io", "v1", "volumeattributesclasses", "VolumeAttributesClass", False, "volumeattributesclass", ("vac",)
+)
+DEVICECLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", False, "deviceclass")
+RESOURCECLAIMS = Resource(
+    "resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", True, "resourceclaim", (), (), ("status",)
+)
+RESOURCECLAIMTEMPLATES = Resource(
+    "resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate", True, "resourceclaimtemplate"
+)
+RESOURCESLICES = Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", False, "resourceslice")
+_FLOW_CONTROL = ("flowcontrol.apiserver.k8s.io", "v1")
+FLOWSCHEMAS = Resource(*_FLOW_CONTROL, "flowschemas", "FlowSchema", False, "flowschema", (), (), ("status",))
+PRIORITYLEVELCONFIGURATIONS = Resource(
+    *_FLOW_CONTROL, "prioritylevelconfigurations", "PriorityLevelConfiguration", False, "prioritylevelconfiguration",
+    (), (), ("status",),
+)  # fmt: skip
+
 SERVED: tuple[Resource, ...] = (
-    BINDINGS, CONFIGMAPS, ENDPOINTS, EVENTS, LIMITRANGES, NAMESPACES, NODES, PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES,
-    PODS, PODTEMPLATES, REPLICATIONCONTROLLERS, RESOURCEQUOTAS, SECRETS, SERVICEACCOUNTS, SERVICES,
+    BINDINGS, CONFIGMAPS, ENDPOINTS, EVENTS, LIMITRANGES, NAMESPACES, NODES,
+    PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, PODS, PODTEMPLATES, REPLICATIONCONTROLLERS, RESOURCEQUOTAS, SECRETS,
+    SERVICEACCOUNTS, SERVICES,
     CONTROLLERREVISIONS, DAEMONSETS, DEPLOYMENTS, REPLICASETS, STATEFULSETS, CRONJOBS, JOBS, HORIZONTALPODAUTOSCALERS,
     PODDISRUPTIONBUDGETS, PRIORITYCLASSES, INGRESSES, INGRESSCLASSES, NETWORKPOLICIES,
     ROLES, ROLEBINDINGS, CLUSTERROLES, CLUSTERROLEBINDINGS, STORAGECLASSES, RUNTIMECLASSES,
     LEASES, ENDPOINTSLICES, EVENTS_V1, HORIZONTALPODAUTOSCALERS_V1, CUSTOMRESOURCEDEFINITIONS,
+    CERTIFICATESIGNINGREQUESTS, IPADDRESSES, SERVICECIDRS, CSIDRIVERS, CSINODES, CSISTORAGECAPACITIES,
+    VOLUMEATTACHMENTS, VOLUMEATTRIBUTESCLASSES, DEVICECLASSES, RESOURCECLAIMS, RESOURCECLAIMTEMPLATES, RESOURCESLICES,
+    FLOWSCHEMAS, PRIORITYLEVELCONFIGURATIONS,
 )  # fmt: skip
 """Everything the API server serves."""
 

@@ -349,6 +349,15 @@ FIELDS: dict[tuple[str, str], dict[str, FieldGetter]] = {
     ("", "secrets"): {"type": _path("type")},
     ("", "replicationcontrollers"): {"status.replicas": _path("status", "replicas", default="0")},
     ("batch", "jobs"): {"status.successful": _path("status", "succeeded", default="0")},
+    ("certificates.k8s.io", "certificatesigningrequests"): {"spec.signerName": _path("spec", "signerName")},
+    ("networking.k8s.io", "ipaddresses"): {
+        f"spec.parentRef.{name}": _path("spec", "parentRef", name)
+        for name in ("group", "resource", "namespace", "name")
+    },
+    ("resource.k8s.io", "resourceslices"): {
+        "spec.nodeName": _path("spec", "nodeName"),
+        "spec.driver": _path("spec", "driver"),
+    },
     ("", "services"): {"spec.clusterIP": _path("spec", "clusterIP"), "spec.type": _path("spec", "type")},
 }
 """Field labels besides metadata.name and metadata.namespace, by group and plural."""

@@ -26,9 +26,10 @@ AGGREGATED_VERSIONS = {"1.18": (), "1.23": (), "1.27": ("v2beta1",), "1.36": ("v
 """The versions of apidiscovery.k8s.io that each release serves: v2 replaced v2beta1 between 1.30 and 1.35."""
 
 GROUP_ORDER = (
-    "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "autoscaling", "batch",
-    "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "storage.k8s.io", "scheduling.k8s.io",
-    "coordination.k8s.io", "node.k8s.io", "discovery.k8s.io",
+    "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "autoscaling",
+    "batch", "certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "storage.k8s.io",
+    "admissionregistration.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io", "coordination.k8s.io", "node.k8s.io",
+    "discovery.k8s.io", "resource.k8s.io", "flowcontrol.apiserver.k8s.io",
 )  # fmt: skip
 """The order in which a real API server lists its groups."""
 
@@ -64,6 +65,8 @@ _SUBRESOURCES = {
     ("namespaces", "finalize"): _Subresource(("update",)),
     ("serviceaccounts", "token"): _Subresource(("create",), ("authentication.k8s.io", "v1", "TokenRequest")),
 }
+_HASHED_AS = {("apiextensions.k8s.io", "customresourcedefinitions"): "v1beta1"}
+"""The version that says how a kind is stored, where that is another than the one served."""
 _SCALE = _Subresource(STATUS_VERBS, ("autoscaling", "v1", "Scale"))
 """Of every kind that has one, declared ones too."""
 
@@ -201,7 +204,8 @@ def _resource_entry(resource: Resource) -> Object:
 def _storage_version_hash(resource: Resource) -> str:
     """Tells kinds that are stored alike: both faces of Event are stored as core/v1 (StorageVersionHash)."""
     stored = stored_resource(resource)
-    name = f"{stored.group}/{stored.version}/{stored.kind}"
+    version = _HASHED_AS.get((stored.group, stored.plural), stored.version)
+    name = f"{stored.group}/{version}/{stored.kind}"
     return base64.b64encode(hashlib.sha256(name.encode()).digest()[:8]).decode()
 
 

@@ -57,6 +57,7 @@ from lastcall.apiserver.registry.generic import GenericStore, Shared
 from lastcall.apiserver.registry.listing import SLICE
 from lastcall.apiserver.registry.objects import ObjectCache
 from lastcall.apiserver.strategies.base import Strategy
+from lastcall.apiserver.strategies.cluster_kinds import cluster_strategies
 from lastcall.apiserver.strategies.core import (
     ConfigMapStrategy,
     EndpointSliceStrategy,
@@ -175,6 +176,7 @@ class APIServer:
             EndpointSliceStrategy(ENDPOINTSLICES),
             LeaseStrategy(LEASES),
             *workload_strategies(),
+            *cluster_strategies(),
         )
         self._kinds = {strategy.resource: GenericStore(shared, strategy) for strategy in strategies}
         admission.kinds = self._kinds

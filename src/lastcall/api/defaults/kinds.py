@@ -8,7 +8,7 @@ import base64
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from lastcall.api.defaults import workloads
+from lastcall.api.defaults import cluster, workloads
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 
@@ -264,6 +264,12 @@ _DEFAULTERS: dict[tuple[str, str], Callable[[Any], None]] = {
     ("", "resourcequotas"): workloads.resource_quota,
     ("", "limitranges"): workloads.limit_range,
     ("storage.k8s.io", "storageclasses"): workloads.storage_class,
+    ("storage.k8s.io", "csidrivers"): cluster.csi_driver,
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"): cluster.flow_schema,
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): cluster.priority_level,
+    ("resource.k8s.io", "resourceclaims"): cluster.resource_claim,
+    ("resource.k8s.io", "resourceclaimtemplates"): cluster.resource_claim_template,
+    ("resource.k8s.io", "resourceslices"): cluster.resource_slice,
     ("rbac.authorization.k8s.io", "rolebindings"): workloads.role_binding,
     ("rbac.authorization.k8s.io", "clusterrolebindings"): workloads.role_binding,
 }

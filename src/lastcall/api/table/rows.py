@@ -11,6 +11,7 @@ from typing import Any, Literal
 from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.meta import Object, labels_of, name_of
 from lastcall.api.resources import Resource
+from lastcall.api.table.cluster import ROWS as CLUSTER_ROWS
 from lastcall.api.table.custom import custom_columns, custom_row
 from lastcall.api.table.pod import pod_conditions, pod_row
 from lastcall.api.table.text import NONE, UNKNOWN, age, format_labels, listed, since
@@ -175,7 +176,7 @@ PRINTERS: dict[tuple[str, str], Printer] = {
     ("discovery.k8s.io", "endpointslices"): Printer(
         ("Name", "AddressType", "Ports", "Endpoints", "Age"), _endpoint_slice
     ),
-    **{kind: Printer(columns, row) for kind, (columns, row) in ROWS.items()},
+    **{kind: Printer(columns, row) for kind, (columns, row) in {**ROWS, **CLUSTER_ROWS}.items()},
 }
 """By group and plural; a kind that is not listed has its name and age."""
 

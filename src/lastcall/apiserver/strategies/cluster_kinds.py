@@ -1,0 +1,108 @@
+"""Kinds of storage drivers, devices, Service addresses, flow control and certificates.
+
+Sources: pkg/registry/storage/*/strategy.go, pkg/registry/resource/*/strategy.go,
+pkg/registry/networking/{servicecidr,ipaddress}/strategy.go, pkg/registry/flowcontrol/*/strategy.go,
+pkg/registry/certificates/certificates/strategy.go.
+"""
+
+from lastcall.api import resources as kinds
+from lastcall.api.features.gates import FeatureGates
+from lastcall.api.meta import Object
+from lastcall.apiserver.strategies.base import Strategy, Undo, nothing
+from lastcall.apiserver.wire.context import RequestContext
+
+
+class StatusStrategy(Strategy):
+    """Whose status a create may not set, and whose metadata a write of the status may not."""
+
+    def prepare_for_create(self, obj: Object) -> None:
+        obj["status"] = self.empty_status()
+
+    @staticmethod
+    def empty_status() -> Object:
+        return {}
+
+    def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
+        super().prepare_for_update(new, old, subresource)
+        if subresource == "status":
+            self.keep(new["metadata"], old["metadata"], *_METADATA)
+
+
+_METADATA = ("deletionTimestamp", "generation", "labels", "annotations", "finalizers", "ownerReferences")
+"""(`ResetObjectMetaForStatus`)"""
+
+
+class StorageStrategy(Strategy):
+    """A kind of storage.k8s.io: a DELETE answers the object, and updates name their version."""
+
+    returns_deleted_object = True
+    allow_unconditional_update = False
+
+
+class CSIDriverStrategy(StorageStrategy):
+    tracks_generation = True
+
+
+class VolumeAttachmentStrategy(StorageStrategy, StatusStrategy):
+    @staticmethod
+    def empty_status() -> Object:
+        return {"attached": False}
+
+
+class CertificateStrategy(Strategy):
+    """A request for a certificate says who asks for it, and never changes but for its status and its approval."""
+
+    def check_write(self, subresource: str, gates: FeatureGates) -> None:
+        if subresource != "approval":
+            super().check_write(subresource, gates)
+
+    def prepare_for_create(self, obj: Object) -> None:
+        for key in ("username", "uid", "groups", "extra"):
+            obj["spec"].pop(key, None)
+        obj["status"] = {}
+
+    def begin_create(self, obj: Object, context: RequestContext) -> Undo:
+        user = context.user
+        told = {"username": user.name, "uid": user.uid, "groups": list(user.groups), "extra": dict(user.extra)}
+        obj["spec"] |= {key: value for key, value in told.items() if value}
+        return nothing
+
+    def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
+        self.keep(new, old, "spec")
+        status, stored = dict(new.get("status") or {}), dict(old.get("status") or {})
+        if not subresource:
+            status = stored
+        elif subresource == "approval":
+            status, stored = stored, status
+            self.keep(status, stored, "conditions")
+        new["status"] = status
+
+
+class FlowControlStrategy(StatusStrategy):
+    tracks_generation = True
+
+
+class GenerationStrategy(Strategy):
+    """A kind whose spec has a generation and which has no status."""
+
+    tracks_generation = True
+
+
+def cluster_strategies() -> tuple[Strategy, ...]:
+    """One strategy for each kind that this module knows."""
+    return (
+        CertificateStrategy(kinds.CERTIFICATESIGNINGREQUESTS),
+        CSIDriverStrategy(kinds.CSIDRIVERS),
+        StorageStrategy(kinds.CSINODES),
+        Strategy(kinds.CSISTORAGECAPACITIES),
+        VolumeAttachmentStrategy(kinds.VOLUMEATTACHMENTS),
+        StorageStrategy(kinds.VOLUMEATTRIBUTESCLASSES),
+        StatusStrategy(kinds.SERVICECIDRS),
+        Strategy(kinds.IPADDRESSES),
+        GenerationStrategy(kinds.DEVICECLASSES),
+        StatusStrategy(kinds.RESOURCECLAIMS),
+        Strategy(kinds.RESOURCECLAIMTEMPLATES),
+        GenerationStrategy(kinds.RESOURCESLICES),
+        FlowControlStrategy(kinds.FLOWSCHEMAS),
+        FlowControlStrategy(kinds.PRIORITYLEVELCONFIGURATIONS),
+    )

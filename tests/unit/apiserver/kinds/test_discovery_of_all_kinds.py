@@ -1,0 +1,51 @@
+"""What Kubernetes 1.36.2 lists in discovery of the kinds of storage, devices, addresses, flow control, certificates."""
+
+import orjson
+import pytest
+
+from lastcall.api.resources import SERVED
+from lastcall.apiserver.discovery import Discovery
+
+GROUPS = [
+    "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "autoscaling", "batch",
+    "certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "storage.k8s.io",
+    "apiextensions.k8s.io", "scheduling.k8s.io", "coordination.k8s.io", "node.k8s.io", "discovery.k8s.io",
+    "resource.k8s.io", "flowcontrol.apiserver.k8s.io",
+]  # fmt: skip
+
+HASHES = {
+    "/apis/apiextensions.k8s.io/v1": {"customresourcedefinitions": "jfWCUB31mvA="},
+    "/apis/networking.k8s.io/v1": {"ipaddresses": "3f/plJFChNE=", "servicecidrs": "gNLvruQhW2g="},
+    "/apis/storage.k8s.io/v1": {
+        "csidrivers": "hL6j/rwBV5w=",
+        "csinodes": "Pe62DkZtjuo=",
+        "csistoragecapacities": "xeVl+2Ly1kE=",
+        "volumeattachments": "tJx/ezt6UDU=",
+        "volumeattributesclasses": "tIjydgKBC5w=",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def documents():
+    return {path: orjson.loads(body) for path, body in Discovery(SERVED, "1.36").documents.items()}
+
+
+def test_groups_come_in_the_order_of_a_real_server(documents) -> None:
+    served = [group["name"] for group in documents["/apis"]["groups"]]
+    assert [name for name in GROUPS if name in served] == [name for name in served if name in GROUPS]
+    missing = [name for name in GROUPS if name not in served]
+    assert missing == ["authentication.k8s.io", "authorization.k8s.io"]  # of the reviews, which are not stored
+
+
+@pytest.mark.parametrize(("path", "hashes"), HASHES.items())
+def test_the_hash_says_as_what_a_kind_is_stored(documents, path, hashes) -> None:
+    listed = {each["name"]: each.get("storageVersionHash") for each in documents[path]["resources"]}
+    assert {name: listed[name] for name in hashes} == hashes
+
+
+def test_subresources_of_a_certificate_signing_request_can_be_read_and_written(documents) -> None:
+    entries = {each["name"]: each for each in documents["/apis/certificates.k8s.io/v1"]["resources"]}
+    assert list(entries) == [f"certificatesigningrequests{tail}" for tail in ("", "/approval", "/status")]
+    assert entries["certificatesigningrequests"]["shortNames"] == ["csr"]
+    assert entries["certificatesigningrequests/approval"]["verbs"] == ["get", "patch", "update"]
