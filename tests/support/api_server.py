@@ -23,6 +23,7 @@ from lastcall.api.resources import BINDINGS, CONFIGMAPS, NAMESPACES, NODES, PODS
 from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.auth.pki import ClusterCA
 from lastcall.apiserver.auth.tls import server_context
+from lastcall.apiserver.proxying.aggregation.front_proxy import FrontProxy
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.apiserver.streaming.proxy import KubeletStreams
 from lastcall.apiserver.subresources.kubelet_client import KubeletLogs
@@ -84,6 +85,7 @@ async def running_server(
     ca: ClusterCA | None = None,
     hosts: tuple[str, ...] = (),
     dial: Any = None,
+    front_proxy: FrontProxy | None = None,
 ) -> AsyncIterator[RunningServer]:
     """An API server that answers HTTPS on a free loopback port while the block runs."""
     world = World()
@@ -100,6 +102,7 @@ async def running_server(
             tokens={token: ADMIN},
             issuer="https://kubernetes.default.svc.cluster.local",
             hosts=hosts,
+            front_proxy=front_proxy or FrontProxy(),
         ),
         kubelet_logs=kubelet_logs,
         kubelet_streams=kubelet_streams,

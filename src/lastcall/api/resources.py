@@ -81,6 +81,17 @@ CUSTOMRESOURCEDEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False,
     "customresourcedefinition", ("crd", "crds"), ("api-extensions",), ("status",),
 )  # fmt: skip
+APISERVICES = Resource(
+    "apiregistration.k8s.io",
+    "v1",
+    "apiservices",
+    "APIService",
+    False,
+    "apiservice",
+    (),
+    ("api-extensions",),
+    ("status",),
+)
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", True, "lease")
 
 ENDPOINTS = Resource("", "v1", "endpoints", "Endpoints", True, "endpoints", ("ep",))
@@ -200,6 +211,7 @@ SERVED: tuple[Resource, ...] = (
     CERTIFICATESIGNINGREQUESTS, IPADDRESSES, SERVICECIDRS, CSIDRIVERS, CSINODES, CSISTORAGECAPACITIES,
     VOLUMEATTACHMENTS, VOLUMEATTRIBUTESCLASSES, DEVICECLASSES, RESOURCECLAIMS, RESOURCECLAIMTEMPLATES, RESOURCESLICES,
     FLOWSCHEMAS, PRIORITYLEVELCONFIGURATIONS,
+    APISERVICES,
 )  # fmt: skip
 """Everything the API server serves."""
 

@@ -89,6 +89,20 @@ def _limit_range(obj: Object) -> list[FieldError]:
     return limits.validate_limit_range(obj)
 
 
+def _api_service(obj: Object) -> list[FieldError]:
+    # late: with the first, as above
+    from lastcall.api.validators import apiservices
+
+    return apiservices.validate_api_service(obj)
+
+
+def _api_service_status(new: Object, old: Object) -> list[FieldError]:
+    # late: most clusters have none
+    from lastcall.api.validators import apiservices
+
+    return apiservices.validate_api_service_status(new)
+
+
 RULES: dict[tuple[str, str], KindRules] = {
     ("", "pods"): KindRules(
         create=pod.validate_create,
@@ -163,6 +177,9 @@ RULES: dict[tuple[str, str], KindRules] = {
     ("", "persistentvolumeclaims"): KindRules(obj=storage.validate_claim, update=storage.update_claim),
     ("apiextensions.k8s.io", "customresourcedefinitions"): KindRules(
         obj=definitions.validate_definition, update=definitions.validate_definition_update
+    ),
+    ("apiregistration.k8s.io", "apiservices"): KindRules(
+        is_path_segment_name, _api_service, subresources=(("status", _api_service_status),)
     ),
     ("rbac.authorization.k8s.io", "roles"): KindRules(is_path_segment_name, access.validate_role),
     ("rbac.authorization.k8s.io", "clusterroles"): KindRules(is_path_segment_name, access.validate_cluster_role),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from lastcall.api.apiservices.routes import Routes
 from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.resources import Resource
 from lastcall.apiserver.discovery import VERSIONS, Discovery
@@ -12,7 +13,7 @@ from lastcall.world.clock import Clock
 class Catalog:
     """`declared` answers the kinds that are declared and served now; tell `changed` when that is something else.
 
-    `address` is `host:port` as clients should see it in /api.
+    `address` is `host:port` as clients should see it in /api. `routes`: what other servers answer.
     """
 
     def __init__(
@@ -22,7 +23,9 @@ class Catalog:
         kubernetes_version: str,
         address: str,
         declared: Callable[[], Sequence[CustomResource]] = tuple,
+        routes: Routes | None = None,
     ) -> None:
+        self._routes = routes or Routes()
         self._clock, self._resources = clock, tuple(resources)
         self._version, self._address, self._declared = kubernetes_version, address, declared
         self._by_path = {(each.group, each.version, each.plural): each for each in resources}
@@ -47,7 +50,12 @@ class Catalog:
 
     def _documents(self) -> tuple[Discovery, OpenAPI]:
         if self._made is None:
-            everything = (*self._resources, *self._custom.values())
+            remote = self._routes.remote
+            everything = [
+                each
+                for each in (*self._resources, *self._custom.values())
+                if not remote or (each.group, each.version) not in remote
+            ]
             openapi = OpenAPI(self._clock, everything, f"v{VERSIONS[self._version]}")
-            self._made = Discovery(everything, self._version, self._address), openapi
+            self._made = Discovery(everything, self._version, self._address, tuple(remote.values())), openapi
         return self._made

@@ -6,7 +6,7 @@ and a server that starts continues with both.
 Sources: apiextensions-apiserver pkg/controller/{status/naming_controller,establish,finalizer}.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from lastcall.api.custom.kinds import CLEANUP, CustomResource, custom_resources
@@ -27,12 +27,20 @@ Key = tuple[str, str, str]
 
 
 class Definitions:
-    """The declared kinds of one server. `kinds` is where their stores are put; `changed` is told of each change."""
+    """The declared kinds of one server. `kinds` is where their stores are put; `changed` is told of each change,
+    and `register` of one of the group versions."""
 
     def __init__(
-        self, shared: Shared, kinds: dict[Resource, GenericStore], context: RequestContext, changed: Callable[[], None]
+        self,
+        shared: Shared,
+        kinds: dict[Resource, GenericStore],
+        context: RequestContext,
+        changed: Callable[[], None],
+        register: Callable[[], Awaitable[None]],
     ) -> None:
         self._shared, self._kinds, self.context, self._changed = shared, kinds, context, changed
+        self._register = register
+        self._registered: set[tuple[str, str]] = set()
         self._declared: dict[str, list[CustomResource]] = {}
         self._specs: dict[str, Object] = {}
         self._served: dict[Key, CustomResource] = {}
@@ -59,8 +67,22 @@ class Definitions:
             with walls.Turn("API server definitions", entry.key):
                 await self.follow(name_of(kind.decode(entry.value)))
 
+    @property
+    def group_versions(self) -> set[tuple[str, str]]:
+        """What has at least one kind."""
+        return {(group, version) for group, version, _ in self._served}
+
     async def follow(self, name: str) -> None:
         """A definition was written: bring its status and what is served in step with it."""
+        await self._follow(name)
+        await self._tell_register()
+
+    async def _tell_register(self) -> None:
+        if self._registered != self.group_versions:
+            self._registered = self.group_versions
+            await self._register()
+
+    async def _follow(self, name: str) -> None:
         kind = self._kinds[CUSTOMRESOURCEDEFINITIONS]
         try:
             definition = (await kind.get("", name)).object
@@ -79,6 +101,7 @@ class Definitions:
         """One of the objects is gone, perhaps the last that a terminating definition waited for."""
         if resource.group_resource in self.terminating:
             await self._let_go_when_empty(resource.group_resource)
+            await self._tell_register()
 
     # -- names and conditions ----------------------------------------------------------------------------------------
 

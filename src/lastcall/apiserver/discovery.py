@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import orjson
 
+from lastcall.api.apiservices.local import in_order, priority_of
+from lastcall.api.apiservices.routes import Remote
 from lastcall.api.meta import Object
 from lastcall.api.resources import BINDINGS, REVIEWS, Resource
 from lastcall.apiserver.faces.table import stored_resource
@@ -24,14 +26,6 @@ VERSIONS = {"1.18": "1.18.20", "1.23": "1.23.17", "1.27": "1.27.16", "1.36": "1.
 
 AGGREGATED_VERSIONS = {"1.18": (), "1.23": (), "1.27": ("v2beta1",), "1.36": ("v2",)}
 """The versions of apidiscovery.k8s.io that each release serves: v2 replaced v2beta1 between 1.30 and 1.35."""
-
-GROUP_ORDER = (
-    "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "autoscaling",
-    "batch", "certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "storage.k8s.io",
-    "admissionregistration.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io", "coordination.k8s.io", "node.k8s.io",
-    "discovery.k8s.io", "resource.k8s.io", "flowcontrol.apiserver.k8s.io",
-)  # fmt: skip
-"""The order in which a real API server lists its groups."""
 
 OTHER_PATHS = (
     "/.well-known/openid-configuration", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/openid/v1/jwks",
@@ -97,14 +91,18 @@ def response_kind(resource: Resource, subresource: str) -> tuple[str, str, str]:
 
 
 class Discovery:
-    """Answers by path. `address` is `host:port` as clients should see it in /api."""
+    """Answers by path. `address` is `host:port` as clients should see it in /api; `remote` other servers answer."""
 
-    def __init__(self, resources: Sequence[Resource], kubernetes_version: str, address: str = "") -> None:
+    def __init__(
+        self, resources: Sequence[Resource], kubernetes_version: str, address: str = "", remote: Sequence[Remote] = ()
+    ) -> None:
         self.minor_version = int(kubernetes_version.split(".")[1])
         self._resources = sorted(resources, key=lambda resource: resource.plural)
-        groups = {resource.group: None for resource in resources if resource.group}
-        self._groups = [name for name in GROUP_ORDER if name in groups]
-        self._groups += sorted(name for name in groups if name not in GROUP_ORDER)
+        self._remote = {(each.group, each.version): each for each in remote}
+        own = {(each.group, each.version): priority_of(each.group, each.version) for each in resources}
+        priorities = own | {key: each.priority for key, each in self._remote.items()}
+        self._ordered = in_order((*key, priority) for key, priority in priorities.items())
+        self._groups = [name for name in self._ordered if name]
         documents: dict[str, Object] = {
             "/api": {
                 "kind": "APIVersions",
@@ -122,12 +120,15 @@ class Discovery:
         for name in self._groups:
             documents[f"/apis/{name}"] = {"kind": "APIGroup", "apiVersion": "v1", **self._group(name)}
             for version in self._versions(name):
+                if (name, version) in self._remote:
+                    continue  # its own server answers it
                 documents[f"/apis/{name}/{version}"] = {
                     "kind": "APIResourceList",
                     "apiVersion": "v1",
                     **self._resource_list(name, version),
                 }
-        documents["/"] = {"paths": sorted([*documents, *OTHER_PATHS])}
+        remote_paths = [f"/apis/{each.group}/{each.version}" for each in remote if each.group]
+        documents["/"] = {"paths": sorted([*documents, *remote_paths, *OTHER_PATHS])}
         self.documents = {path: orjson.dumps(document) for path, document in documents.items()}
         self.aggregated = {
             path: {
@@ -143,7 +144,7 @@ class Discovery:
 
     def _versions(self, group: str) -> list[str]:
         """The preferred version first."""
-        return sorted({resource.version for resource in self._resources if resource.group == group}, reverse=True)
+        return self._ordered.get(group, [])
 
     def _group(self, name: str) -> Object:
         versions = [{"groupVersion": f"{name}/{version}", "version": version} for version in self._versions(name)]
@@ -161,18 +162,21 @@ class Discovery:
         api_version = f"{group}/{version}" if group else version
         return {"kind": "APIResourceList", "groupVersion": api_version, "resources": entries}
 
+    def _aggregated_version(self, group: str, version: str) -> Object:
+        remote = self._remote.get((group, version))
+        if remote is None:
+            entries = [_aggregated_entry(resource) for resource in self._of(group, version)]
+            return {"version": version, "resources": entries, "freshness": "Current"}
+        shown: Object = {"version": version}
+        if remote.resources:
+            shown["resources"] = remote.resources
+        return {**shown, "freshness": "Current" if remote.current else "Stale"}
+
     def _aggregated(self, groups: Sequence[str], api_version: str) -> Object:
         items = [
             {
                 "metadata": {"name": group} if group else {},
-                "versions": [
-                    {
-                        "version": version,
-                        "resources": [_aggregated_entry(resource) for resource in self._of(group, version)],
-                        "freshness": "Current",
-                    }
-                    for version in self._versions(group)
-                ],
+                "versions": [self._aggregated_version(group, version) for version in self._versions(group)],
             }
             for group in groups
         ]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
+from lastcall.api.apiservices.routes import Routes
 from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.errors import (
     StatusError,
@@ -68,6 +69,7 @@ from lastcall.world.aiohttp_inside import server as web
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.apiserver.proxying.aggregation.backends import Backends
     from lastcall.apiserver.proxying.handler import Proxying
     from lastcall.apiserver.proxying.upstream import Dial
 
@@ -92,8 +94,12 @@ DEPRECATED: Mapping[Resource, tuple[int, str]] = {
 _log = logging.getLogger("lastcall.apiserver")
 
 
+def _no_backends() -> "Backends":
+    raise internal("this API server passes no requests on")
+
+
 class HTTPFace:
-    """`handle` answers one request; give it to `aiohttp.web.Server`."""
+    """`handle` answers one request; give it to `aiohttp.web.Server`. `routes` say what `backends` answer."""
 
     def __init__(
         self,
@@ -104,6 +110,8 @@ class HTTPFace:
         issuer: TokenIssuer,
         hosts: Hosts,
         dial: "Dial | None" = None,
+        routes: Routes | None = None,
+        backends: "Callable[[], Backends]" = _no_backends,
     ) -> None:
         self._world = world
         self._turns = Turns(world.clock)
@@ -114,6 +122,7 @@ class HTTPFace:
         self._hosts = hosts
         self._dial = dial
         self._proxying: Proxying | None = None
+        self._routes, self._backends = routes or Routes(), backends
         self._impersonator = Impersonator(operations.authorizer.check)
 
     async def close(self) -> None:
@@ -148,6 +157,8 @@ class HTTPFace:
             user = await self._impersonator.user_of(asked, user, _about(request, info))
         if not may_everything(user):
             await self._check(request, user, info)
+        if self._routes.remote and (remote := self._routes.of_path(info.path)) is not None:
+            return await self._backends().handle(request, user, remote)
         if not info.is_resource_request:
             if info.path.startswith("/openapi/"):
                 return await openapi_response(self._catalog.openapi, request)

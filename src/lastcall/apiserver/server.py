@@ -10,12 +10,15 @@ import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
+from lastcall.api.apiservices.routes import Routes
 from lastcall.api.errors import StatusError
 from lastcall.api.features.gates import feature_gates
 from lastcall.api.meta import Object
 from lastcall.api.resources import (
+    APISERVICES,
     CONFIGMAPS,
     CUSTOMRESOURCEDEFINITIONS,
     ENDPOINTS,
@@ -52,10 +55,14 @@ from lastcall.apiserver.definitions import Definitions, DefinitionStore
 from lastcall.apiserver.deletion import DeleteOptions
 from lastcall.apiserver.inprocess import InProcessClient
 from lastcall.apiserver.operations import Operations
+from lastcall.apiserver.proxying.aggregation.aggregation import Aggregation
+from lastcall.apiserver.proxying.aggregation.front_proxy import AUTHENTICATION_CONFIG, FrontProxy, authentication_config
+from lastcall.apiserver.proxying.aggregation.registration import Registration
 from lastcall.apiserver.records import WriteRecords
 from lastcall.apiserver.registry.generic import GenericStore, Shared
 from lastcall.apiserver.registry.listing import SLICE
 from lastcall.apiserver.registry.objects import ObjectCache
+from lastcall.apiserver.strategies.apiservice import APIServiceStrategy
 from lastcall.apiserver.strategies.base import Strategy
 from lastcall.apiserver.strategies.cluster_kinds import cluster_strategies
 from lastcall.apiserver.strategies.core import (
@@ -132,6 +139,8 @@ class APIServerConfig:
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     storage_classes: Sequence[Object] = ()
     hosts: Sequence[str] = ()
+    front_proxy: FrontProxy = field(default_factory=FrontProxy)
+    """With what this server proves to another one, which answers a group version, that it speaks for a user."""
 
 
 class APIServer:
@@ -178,12 +187,18 @@ class APIServer:
             *workload_strategies(),
             *cluster_strategies(),
         )
+        self._routes = Routes()
+        strategies = (*strategies, APIServiceStrategy(self._routes, world.clock))
         self._kinds = {strategy.resource: GenericStore(shared, strategy) for strategy in strategies}
         admission.kinds = self._kinds
         store_of_definitions = DefinitionStore(shared, CustomResourceDefinitionStrategy(CUSTOMRESOURCEDEFINITIONS))
         self._kinds[CUSTOMRESOURCEDEFINITIONS] = store_of_definitions
         self._definitions = Definitions(
-            shared, self._kinds, RequestContext(SERVER_USER, "kube-apiserver"), lambda: self._catalog.changed()
+            shared,
+            self._kinds,
+            RequestContext(SERVER_USER, "kube-apiserver"),
+            lambda: self._catalog.changed(),
+            lambda: self._registration.of_definitions(),
         )
         store_of_definitions.definitions = self._definitions
         self._issuer = TokenIssuer(world, config.issuer, config.service_account_key_pem or _new_key_pem())
@@ -194,7 +209,23 @@ class APIServer:
         everything = (*SERVED, *REVIEWS)
         address = f"{config.kubernetes_service_ip}:443"
         self._catalog = Catalog(
-            world.clock, everything, config.kubernetes_version, address, lambda: self._definitions.served
+            world.clock, everything, config.kubernetes_version, address, lambda: self._definitions.served, self._routes
+        )
+        self._aggregation = Aggregation(
+            world,
+            self._routes,
+            self.client(SERVER_USER, "kube-apiserver"),
+            self._find,
+            self._all,
+            dial,
+            config.front_proxy,
+            self._catalog.changed,
+        )
+        self._registration = Registration(
+            self.client(SERVER_USER, "kube-apiserver"),
+            partial(self._all, APISERVICES),
+            {(each.group, each.version) for each in everything} - {(APISERVICES.group, APISERVICES.version)},
+            lambda: self._definitions.group_versions,
         )
         self.operations.catalog = self._catalog
 
@@ -220,6 +251,8 @@ class APIServer:
         """Create what a cluster has from the start and is not there yet: namespaces, priority classes, the
         `kubernetes` Service, the default roles and bindings."""
         await self._load_allocations()
+        for service in await self._all(APISERVICES):
+            self._routes.put(service)
         await self._definitions.load()
         fresh = await self._find(NAMESPACES, "", "default") is None
         if fresh:
@@ -228,6 +261,7 @@ class APIServer:
                 await self._create_missing(client, STORAGECLASSES, storage_class, "")
         await self._create_what_every_cluster_has()
         await self._create_default_policy()
+        await self._registration.on_start()
         if fresh:
             # Nobody has seen an earlier version, so none can be asked for.
             await self._store.compact(await self._store.revision())
@@ -241,6 +275,7 @@ class APIServer:
             await self._world.clock.sleep(KEEP_SECONDS)
             try:
                 await self._create_what_every_cluster_has()
+                await self._registration.of_definitions()
             except StatusError as error:
                 _log.warning("what every cluster has cannot be created: %s", error)
 
@@ -257,6 +292,17 @@ class APIServer:
         ):
             await self._create_missing(client, resource, wanted, "default")
             await self._mend_endpoints(client, resource, wanted)
+        await self._keep_authentication_config(client)
+
+    async def _keep_authentication_config(self, client: Client) -> None:
+        """(pkg/controlplane/controller/clusterauthenticationtrust)"""
+        wanted = authentication_config(self._config.root_ca_pem, self._config.front_proxy)
+        found = await self._find(CONFIGMAPS, "kube-system", AUTHENTICATION_CONFIG)
+        if found is None:
+            await client.create(CONFIGMAPS, wanted, "kube-system")
+        elif {**(found.get("data") or {}), **wanted["data"]} != found.get("data"):
+            data = {**(found.get("data") or {}), **wanted["data"]}
+            await client.update(CONFIGMAPS, {**found, "data": data}, "kube-system")
 
     async def _create_default_policy(self) -> None:
         """Roles and bindings that are missing, at every start (rest/storage_rbac.go:EnsureRBACPolicy). Side by side,
@@ -264,7 +310,8 @@ class APIServer:
         client = self.client(SERVER_USER, "kube-apiserver")
         async with Tasks() as tasks:
             for resource, obj in default_policy():
-                tasks.spawn(self._create_missing(client, resource, obj, ""), name="default-policy")
+                namespace = obj["metadata"].get("namespace", "")
+                tasks.spawn(self._create_missing(client, resource, obj, namespace), name="default-policy")
 
     async def _create_missing(self, client: Client, resource: Resource, obj: Object, namespace: str) -> None:
         # Asked first: on a store with history the Service's address is allocated already, which is another refusal.
@@ -333,7 +380,15 @@ class APIServer:
         own = (self._config.kubernetes_service_ip, self._config.endpoint[0], *IN_CLUSTER_NAMES, *self._config.hosts)
         hosts = Hosts(own)
         face = HTTPFace(
-            self._world, self.operations, self._authenticator, self._catalog, self._issuer, hosts, self._dial
+            self._world,
+            self.operations,
+            self._authenticator,
+            self._catalog,
+            self._issuer,
+            hosts,
+            self._dial,
+            self._routes,
+            self._aggregation.backends,
         )
         http = web.Server(
             face.handle, logger=web.log, access_log=None, handler_cancellation=True, max_line_size=LONGEST_HEADER
@@ -348,6 +403,7 @@ class APIServer:
                     ("event TTL", self._sweep_events),
                     ("compaction", self._compact_history),
                     ("kubernetes Service", self.keep_what_every_cluster_has),
+                    ("aggregation", self._aggregation.run),
                 ):
                     tasks.spawn(walls.keep_running(f"API server {name}", run, self._world.clock), name=name)
         finally:
@@ -357,6 +413,7 @@ class APIServer:
             http.pre_shutdown()
             await http.shutdown(SHUTDOWN_SECONDS)
             await face.close()
+            await self._aggregation.close()
 
     async def _compact_history(self) -> None:
         """Forget what was written before the last interval (apiserver pkg/storage/etcd3/compact.go)."""

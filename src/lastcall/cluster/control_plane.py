@@ -10,6 +10,7 @@ import uvloop
 
 from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.auth.tls import client_context, server_context
+from lastcall.apiserver.proxying.aggregation.front_proxy import FrontProxy
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.apiserver.subresources.kubelet_client import KubeletClient
 from lastcall.cluster.health.walls import put_up_walls
@@ -73,6 +74,9 @@ async def _run(plan: Plan) -> None:
             tokens={credentials.admin_token: ADMIN},
             feature_gates=plan.options.feature_gates,
             storage_classes=(STANDARD_CLASS,),
+            front_proxy=FrontProxy(
+                credentials.front_proxy_ca_certificate, credentials.front_proxy.certificate, credentials.front_proxy.key
+            ),
         ),
         kubelet_logs=kubelets,
         kubelet_streams=kubelets,

@@ -235,10 +235,18 @@ def _definition(definition: Object) -> None:
     spec.setdefault("conversion", {}).setdefault("strategy", "None")
 
 
+def _api_service(api_service: Object) -> None:
+    """(kube-aggregator apiregistration/v1/defaults.go)"""
+    reference = (api_service.get("spec") or {}).get("service")
+    if reference is not None and reference.get("port") is None:
+        reference["port"] = 443
+
+
 _DEFAULTERS: dict[tuple[str, str], Callable[[Any], None]] = {
     ("", "pods"): _pod,
     ("", "services"): _service,
     ("apiextensions.k8s.io", "customresourcedefinitions"): _definition,
+    ("apiregistration.k8s.io", "apiservices"): _api_service,
     ("", "namespaces"): _namespace,
     ("", "secrets"): _secret,
     ("", "nodes"): _node,

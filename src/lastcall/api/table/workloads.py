@@ -313,6 +313,18 @@ def scale(obj: Object, now: datetime) -> list[Any]:
     return [name_of(obj), _replicas(obj), _status(obj, "replicas"), age(obj, now)]
 
 
+def api_service(obj: Object, now: datetime) -> list[Any]:
+    """(kube-aggregator pkg/registry/apiservice/etcd/etcd.go)"""
+    reference = (obj.get("spec") or {}).get("service")
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    available = next((each for each in conditions if each.get("type") == "Available"), {"status": "Unknown"})
+    shown = str(available.get("status", ""))
+    if shown != "True" and available.get("reason"):
+        shown += f" ({available['reason']})"
+    service = "Local" if reference is None else f"{reference.get('namespace', '')}/{reference.get('name', '')}"
+    return [name_of(obj), service, shown, age(obj, now)]
+
+
 _TEMPLATE = (*_CONTAINERS_SHOWN, "Selector*")
 _REPLICAS = ("Name", "Desired", "Current", "Ready", "Age", *_TEMPLATE)
 
@@ -365,6 +377,7 @@ ROWS = {
         ("Name", "Provisioner", "ReclaimPolicy", "VolumeBindingMode", "AllowVolumeExpansion", "Age"),
         storage_class,
     ),
+    ("apiregistration.k8s.io", "apiservices"): (("Name", "Service", "Available", "Age"), api_service),
     ("node.k8s.io", "runtimeclasses"): (("Name", "Handler", "Age"), runtime_class),
     ("", "persistentvolumeclaims"): (
         ("Name", "Status", "Volume", "Capacity", "Access Modes", "StorageClass", "VolumeAttributesClass", "Age",

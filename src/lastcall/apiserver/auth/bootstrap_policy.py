@@ -10,7 +10,7 @@ Source: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go.
 from collections.abc import Iterator, Sequence
 
 from lastcall.api.meta import Object
-from lastcall.api.resources import CLUSTERROLEBINDINGS, CLUSTERROLES, Resource
+from lastcall.api.resources import CLUSTERROLEBINDINGS, CLUSTERROLES, ROLEBINDINGS, ROLES, Resource
 from lastcall.apiserver.auth.authentication import ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, MASTERS
 from lastcall.apiserver.auth.rbac import FULL_AUTHORITY, RBAC_GROUP
 
@@ -166,6 +166,9 @@ _BINDINGS: tuple[tuple[str, list[Object]], ...] = (
 )
 """A role and to whom the binding of its name gives it."""
 
+READER, READER_NAMESPACE = "extension-apiserver-authentication-reader", "kube-system"
+_READERS = ("system:kube-controller-manager", "system:kube-scheduler")
+
 
 def default_policy() -> Iterator[tuple[Resource, Object]]:
     """The objects, made anew: roles first."""
@@ -183,6 +186,12 @@ def default_policy() -> Iterator[tuple[Resource, Object]]:
         if subjects:
             binding["subjects"] = [dict(subject) for subject in subjects]
         yield CLUSTERROLEBINDINGS, binding
+    may_read = {**_rule(READ, "", "configmaps"), "resourceNames": ["extension-apiserver-authentication"]}
+    yield ROLES, {"metadata": {**_meta(READER), "namespace": READER_NAMESPACE}, "rules": [may_read]}
+    reference = {"apiGroup": RBAC_GROUP, "kind": "Role", "name": READER}
+    subjects = [{"apiGroup": RBAC_GROUP, "kind": "User", "name": name} for name in _READERS]
+    meta = {**_meta(f"system::{READER}"), "namespace": READER_NAMESPACE}
+    yield ROLEBINDINGS, {"metadata": meta, "roleRef": reference, "subjects": subjects}
 
 
 def _meta(name: str) -> Object:

@@ -32,6 +32,11 @@ def client_context(ca: bytes, certificate: bytes = b"", key: bytes = b"") -> ssl
     return context
 
 
+def with_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """It presents this certificate from now on."""
+    _load_chain(context, certificate, key)
+
+
 def _load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     with _in_memory(certificate.rstrip() + b"\n" + key) as path:
         context.load_cert_chain(path)

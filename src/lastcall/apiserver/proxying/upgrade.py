@@ -7,6 +7,8 @@ Source: apimachinery pkg/util/proxy/upgradeaware.go:tryUpgrade.
 
 import asyncio
 import re
+from collections.abc import Awaitable, Callable
+from functools import partial
 from http import HTTPStatus
 
 from multidict import CIMultiDict
@@ -27,28 +29,40 @@ _LONGEST_REFUSAL = 64 << 10
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?: [^\r\n\x00]*)?")
 
 
+Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
+"""A new connection to the target. Raises DialError."""
+
+
 async def upgrade(
     request: web.BaseRequest, upstream: Upstream, target: Target, asked: Asked, client: str
 ) -> web.StreamResponse:
     """Raises StatusError."""
+    host = shown_host(target) if target.kubelet else request.headers.get("Host", "")
+    passed = headers.upgrade_headers(list(request.headers.items()), client)
+    sent = head(request.method, paths.escape(asked.rest or "/"), host, passed)
+    return await switch(request, partial(upstream.connect, target), sent)
+
+
+async def switch(request: web.BaseRequest, connect: Connect, sent: bytes) -> web.StreamResponse:
+    """Begin with `sent`, the head of a request, and once the target has agreed pass all on. Raises StatusError."""
     if request.content_length or "Transfer-Encoding" in request.headers:
         # What follows the head could be taken for the body or for the new protocol.
         raise bad_request("a request for an upgrade has no body here")
     try:
-        reader, writer = await upstream.connect(target)
+        reader, writer = await connect()
     except DialError as error:
         raise plain_failure(f"error dialing backend: {error}") from None
     stream = SocketStream(reader, writer)
     try:
-        await stream.write(_head(request, target, asked, client))
-        head = await reader.readuntil(b"\r\n\r\n")
-        status = _status(head)
+        await stream.write(sent)
+        answered = await reader.readuntil(b"\r\n\r\n")
+        status = _status(answered)
         if status == 101:
-            await relay(take_over(request, head), stream)
+            await relay(take_over(request, answered), stream)
             return HandedOver()
         if status < 400:
             raise plain_failure(f"invalid upgrade response: status code {status}")
-        return await _refused(status, head, reader)
+        return await _refused(status, answered, reader)
     except asyncio.IncompleteReadError:
         raise plain_failure("unexpected EOF") from None
     except asyncio.LimitOverrunError:
@@ -59,12 +73,10 @@ async def upgrade(
         stream.abort()
 
 
-def _head(request: web.BaseRequest, target: Target, asked: Asked, client: str) -> bytes:
-    host = shown_host(target) if target.kubelet else request.headers.get("Host", "")
-    passed = headers.upgrade_headers(list(request.headers.items()), client)
-    lines = [f"{request.method} {paths.escape(asked.rest or '/')} HTTP/1.1", f"Host: {host}"]
-    lines += [f"{key}: {value}" for key, value in passed]
-    if request.method != "GET":
+def head(method: str, target: str, host: str, passed: headers.Headers) -> bytes:
+    """Of a request for an upgrade; `target` is path and query as they are written."""
+    lines = [f"{method} {target} HTTP/1.1", f"Host: {host}", *(f"{key}: {value}" for key, value in passed)]
+    if method != "GET":
         lines.append("Content-Length: 0")
     return "\r\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape")
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Self
 
+from lastcall.apiserver.proxying.aggregation.front_proxy import FRONT_PROXY_CLIENT
 from lastcall.cluster.layout import CONTROL_PLANE_IP, NodeLayout
 from lastcall.cluster.options import API_INSIDE, KUBERNETES_SERVICE_IP
 
@@ -62,6 +63,9 @@ class Credentials:
     kubelet_client: dict[str, KeyPair]
     kube_proxy: KeyPair
     coredns: KeyPair
+    front_proxy_ca_certificate: bytes
+    """Of an authority of its own: who may say on whose behalf a request comes. Made anew at each start."""
+    front_proxy: KeyPair
     admin_token: str
 
 
@@ -71,6 +75,7 @@ def issue_credentials(identity: Identity, nodes: Sequence[NodeLayout]) -> Creden
     from lastcall.apiserver.auth.pki import ClusterCA
 
     ca = ClusterCA.load(identity.ca_certificate, identity.ca_key)
+    front_proxy_ca = ClusterCA.create("front-proxy-ca")
 
     def server(*names: str) -> KeyPair:
         return KeyPair(*ca.issue_server(list(names)))
@@ -101,6 +106,8 @@ def issue_credentials(identity: Identity, nodes: Sequence[NodeLayout]) -> Creden
         coredns=client(
             "system:serviceaccount:kube-system:coredns", "system:serviceaccounts", "system:serviceaccounts:kube-system"
         ),
+        front_proxy_ca_certificate=front_proxy_ca.certificate_pem,
+        front_proxy=KeyPair(*front_proxy_ca.issue_client(FRONT_PROXY_CLIENT)),
         admin_token=identity.admin_token,
     )
 
@@ -170,6 +177,8 @@ def _encoded(credentials: Credentials) -> dict[str, Any]:
         "kubeletClient": {name: pair(one) for name, one in credentials.kubelet_client.items()},
         "kubeProxy": pair(credentials.kube_proxy),
         "coreDNS": pair(credentials.coredns),
+        "frontProxyCA": credentials.front_proxy_ca_certificate.decode(),
+        "frontProxy": pair(credentials.front_proxy),
         "adminToken": credentials.admin_token,
     }
 
@@ -187,5 +196,7 @@ def _decoded(answer: dict[str, Any]) -> Credentials:
         kubelet_client={name: pair(texts) for name, texts in answer["kubeletClient"].items()},
         kube_proxy=pair(answer["kubeProxy"]),
         coredns=pair(answer["coreDNS"]),
+        front_proxy_ca_certificate=answer["frontProxyCA"].encode(),
+        front_proxy=pair(answer["frontProxy"]),
         admin_token=answer["adminToken"],
     )
