@@ -121,6 +121,7 @@ OBSERVES = {
     "node/workers/manager.py",
     "node/prober/worker.py",
     "node/runtime/manager.py",
+    "node/runtime/resize.py",
     "node/shutdown/manager.py",
     "node/runtime/start_container.py",
     "node/status/manager.py",

@@ -148,6 +148,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
                     node_ip=layout.ip,
                     kubernetes_version=plan.options.kubernetes_version,
                     container_log_links=f"{directory}/log/containers",
+                    allocations=f"{directory}/allocations",
                     container_logs=log_policy,
                     pod_log_root=pod_log_root,
                     allocatable=allocatable,

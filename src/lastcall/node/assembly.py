@@ -16,8 +16,10 @@ from lastcall.client.api import Client
 from lastcall.client.events import EventRecorder as APIEventRecorder
 from lastcall.client.informer import Informer
 from lastcall.cri.api import ImageService, RuntimeService
+from lastcall.node.admission.checkpoint import AllocationFiles
 from lastcall.node.admission.decide import AdmitHandler, enforces_app_armor, fits_node, matches_node, matches_os
 from lastcall.node.admission.manager import PodAdmission
+from lastcall.node.admission.resizes import Resizes
 from lastcall.node.config import PodConfig, PodUpdates
 from lastcall.node.eviction.manager import EvictionManager, NodeStats
 from lastcall.node.garbage.images import ImageGCManager
@@ -123,6 +125,7 @@ class Parts:
     workers: PodWorkers
     mirrors: MirrorPods
     admission: PodAdmission
+    resizes: Resizes
     shutdown: NodeShutdown
     eviction: EvictionManager
     statuses: PodStatusManager
@@ -213,6 +216,15 @@ def assemble(given: Given, calls: Callbacks) -> Parts:
     probes.on_result(calls.handle_probe_result)
     deadline = ActiveDeadlineHandler(world=world, events=events, get_status=statuses.get_pod_status)
     reasons, backoff, log_links = LastStartErrors(), Backoff(), LogLinks(config.container_log_links)
+    resizes = Resizes(
+        world=world,
+        events=events,
+        allocatable=config.allocatable,
+        files=AllocationFiles(config.allocations),
+        get_pod=pods.get_pod,
+        active_pods=calls.active_pods,
+        sync=calls.handle_pod_sync,
+    )
     generator = PodStatusGenerator(
         features=behaviour,
         statuses=statuses,
@@ -222,6 +234,7 @@ def assemble(given: Given, calls: Callbacks) -> Parts:
         pod_sync_handlers=(deadline,),
         messages=TerminationMessages(given.volumes.read_termination_message),
         gates=gates,
+        resize_conditions=resizes.conditions,
     )
     hooks, container_killer, pod_killer = _stopping(common)
     container_gc, image_gc = _garbage(common, workers, container_killer, log_links)
@@ -287,6 +300,7 @@ def assemble(given: Given, calls: Callbacks) -> Parts:
             container_killer=container_killer,
             events=events,
             behaviour=behaviour,
+            resizes=resizes,
             reclaim=None if behaviour.final_delete_needs_terminal_phase else calls.reclaim,
             reconcile_mirror=mirrors.reconcile,
             network_error=lambda: runtime_state.network_error,
@@ -312,6 +326,7 @@ def assemble(given: Given, calls: Callbacks) -> Parts:
         workers=workers,
         mirrors=mirrors,
         admission=admission,
+        resizes=resizes,
         shutdown=shutdown,
         eviction=eviction,
         statuses=statuses,

@@ -79,6 +79,7 @@ class Kubelet:
             keep("status manager", self.parts.statuses.run)
             keep("work queue", self.parts.work_queue.run)
             keep("deadlines", self.parts.deadline_queue.run)
+            keep("resizes", self.parts.resizes.queue.run)
             if self.parts.file_config is not None:
                 keep("static pods", self.parts.file_config.run)
                 await self.parts.file_config.first_set()  # they need no API server
@@ -94,6 +95,7 @@ class Kubelet:
     def forget_except(self, uids: set[str]) -> None:
         self.parts.generator.forget_except(uids)
         self.parts.users.keep(uids)
+        self.parts.resizes.forget_except(uids)
 
     async def _first_relist(self) -> None:
         """What runs already must be known before the first Pod is looked at."""
@@ -166,6 +168,11 @@ class Kubelet:
         """kubelet.go:HandlePodAdditions. A rejected Pod never gets a worker."""
         in_order = sorted(pods, key=lambda pod: pod["metadata"].get("creationTimestamp") or "")
         self._each(in_order, self._handle_pod_addition)
+        waits = [pod for pod in in_order if self.parts.resizes.changed(pod)]
+        for pod in in_order:
+            self.parts.resizes.backfill(pod)
+        if waits:
+            self.parts.resizes.retry()
 
     def _each(self, pods: Iterable[Pod], handle: Callable[[Pod], None]) -> None:
         """A turn for each: one that fails is tried again by housekeeping, and keeps no other from its own."""
@@ -180,10 +187,11 @@ class Kubelet:
             self._handle_mirror(pod)
             return
         uid = uid_of(pod)
-        others = self.active_pods()
+        resizes = self.parts.resizes
+        others = [resizes.allocated(other) for other in self.active_pods()]
         self.parts.pods.add_pod(pod)
         if not self.parts.workers.is_pod_termination_requested(uid) and not is_terminal(pod):
-            rejection = self.parts.admission.decide(pod, others)
+            rejection = self.parts.admission.decide(resizes.allocated(pod), others)
             if rejection is not None:
                 self._reject_pod(pod, rejection)
                 return
@@ -196,6 +204,7 @@ class Kubelet:
         facts: PodAdmitted = {"observedResourceVersion": resource_version_of(pod)}
         rule = f"{RULES}:HandlePodAdditions"
         self._given.recorder.record(kinds.POD_ADMITTED, pod_uid=uid_of(pod), rule=rule, facts=facts)
+        self.parts.resizes.admitted(pod)
         if not is_terminating(pod):
             self._given.volumes.prepare(pod)
 
@@ -214,6 +223,8 @@ class Kubelet:
         self.parts.pods.add_pod(pod)
         if self.parts.admission.is_held(uid_of(pod)) and not is_terminating(pod):
             return
+        if self.parts.resizes.changed(pod):
+            self.parts.resizes.retry(but_not=uid_of(pod))
         self.parts.workers.update_pod(UpdatePodOptions(UpdateType.UPDATE, pod))
         self._watch_deadline(pod)
 
@@ -228,6 +239,7 @@ class Kubelet:
             return
         self.parts.work_queue.forget(uid_of(pod))
         self.parts.deadline_queue.forget(uid_of(pod))
+        self.parts.resizes.retry()
         self.parts.workers.update_pod(UpdatePodOptions(UpdateType.KILL, pod))
 
     def handle_pod_reconcile(self, pods: list[Pod]) -> None:

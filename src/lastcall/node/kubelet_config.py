@@ -19,6 +19,7 @@ class KubeletConfig:
     `pod_pids_limit` is the most processes and threads of one Pod, 0 for no limit;
     `seccomp_default` is the kubelet's seccompDefault: RuntimeDefault for containers for which nothing else is asked;
     `host_has_app_armor` is for what a Pod is told that demands a profile;
+    `allocations` is the directory where what Pods were given outlives the kubelet, "" for none;
     `pod_log_root` is a directory of the node, and so is `container_log_links` ("" for none), where log collectors find
     a link to every container's log; without `node_labels` a nodeSelector is left to the scheduler. Raises
     ValueError for a Kubernetes version that is not in `versions.VERSIONS` and for a feature gate it does not have.
@@ -38,6 +39,7 @@ class KubeletConfig:
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     user_ids: UserIDs = field(default_factory=UserIDs)
     container_log_links: str = ""
+    allocations: str = ""
     container_logs: ContainerLogPolicy = field(default_factory=ContainerLogPolicy)
     container_gc: ContainerGCPolicy = field(default_factory=ContainerGCPolicy)
     image_gc: ImageGCPolicy = field(default_factory=ImageGCPolicy)

@@ -172,7 +172,22 @@ def node_status(
         ],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": config.kubelet_port}},
         "nodeInfo": info,
+        **({"declaredFeatures": list(DECLARED_FEATURES)} if _declares(config) else {}),
     }
+
+
+DECLARED_FEATURES = (
+    "ExtendWebSocketsToKubelet",
+    "InPlacePodLevelResourcesVerticalScaling",
+    "InPlacePodVerticalScalingInitContainers",
+    "RestartAllContainersOnContainerExits",
+)
+"""What this node can do that one of an older version could not (component-helpers nodedeclaredfeatures, 1.36)."""
+_FIRST_DECLARED_FEATURES = 36
+
+
+def _declares(config: NodeConfig) -> bool:
+    return int(config.kubernetes_version.lstrip("v").split(".")[1]) >= _FIRST_DECLARED_FEATURES
 
 
 def node_info(config: NodeConfig, system_uuid: str) -> NodeSystemInfo:
@@ -401,5 +416,5 @@ def _without_heartbeats(status: NodeStatus) -> Object:
     plain = copy_object(status)
     for condition in plain.get("conditions") or []:
         condition.pop("lastHeartbeatTime", None)
-    wanted = ("capacity", "allocatable", "conditions", "addresses", "daemonEndpoints", "nodeInfo")
+    wanted = ("capacity", "allocatable", "conditions", "addresses", "daemonEndpoints", "nodeInfo", "declaredFeatures")
     return {key: plain.get(key) for key in wanted}

@@ -46,6 +46,10 @@ RULES: dict[str, str] = {
     "strategy.go:podEphemeralContainersStrategy": (
         "A write to the subresource ephemeralcontainers adds containers to a running Pod, and changes nothing else."
     ),
+    "kuberuntime_manager.go:doPodResizeAction": (
+        "A resize in place changes the limits of a container that runs: the Pod's group grows before its containers' "
+        "and shrinks after them, and no memory limit is set below what is used."
+    ),
     "strategy.go:podStatusStrategy.PrepareForUpdate": (
         "A write to the status subresource changes the status only; spec and deletionTimestamp stay as they are."
     ),

@@ -340,6 +340,14 @@ def _fixed(text: str, level: int = STEP, style: Style = "") -> Callable[[Facts],
     return lambda facts: Words(text.format_map(_Missing(facts)), level, style)
 
 
+def _container_resized(facts: kubelet_start.ContainerResized) -> Words:
+    after = facts.get("after") or {}
+    cpu, memory = after.get("cpuLimit") or 0, after.get("memoryLimit") or 0
+    limits = [f"{cpu:g} CPUs"] if cpu else []
+    limits += [f"{memory / (1 << 20):g} MiB"] if memory else []
+    return Words(f"resized in place: at most {' and '.join(limits)}" if limits else "resized in place: no limits", STEP)
+
+
 def _ephemeral_added(facts: apiserver.EphemeralContainersAdded) -> Words:
     each = [
         f"{one.get('name')} beside {one['target']}" if one.get("target") else str(one.get("name"))
@@ -392,6 +400,7 @@ _WORDS = dict(
         _row(
             kinds.ALL_CONTAINERS_RESTARTING, _fixed("exit {exitCode} restarts all containers of the Pod", STEP, "bad")
         ),
+        _row(kinds.CONTAINER_RESIZED, _container_resized),
         _row(kinds.SANDBOX_CREATED, _fixed("sandbox created", DETAIL)),
         _row(kinds.IMAGE_SUBSTITUTED, _image_substituted),
         _row(kinds.CONTAINER_CREATED, _fixed("container created from {image}", DETAIL)),

@@ -72,6 +72,8 @@ def declares_limits(pod: Pod) -> bool:
 
 
 def _all_declare(pod: Pod, resource: str) -> bool:
+    if resource in ((pod["spec"].get("resources") or {}).get("limits") or {}):
+        return True
     containers = [*init_containers_of(pod), *containers_of(pod)]
     return all(
         parse_quantity(((container.get("resources") or {}).get("limits") or {}).get(resource, "0")).milli > 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from lastcall.api.quantity import Quantity, parse_quantity
+from lastcall.api.resource_lists import is_pod_level
 from lastcall.node.pods.spec import containers_of, init_containers_of, is_restartable_init_container
 
 if TYPE_CHECKING:
@@ -19,12 +20,14 @@ Kind = Literal["limits", "requests"]
 
 
 def pod_resources(pod: Pod) -> ResourceRequirements:
-    """`status.resources`: `requests` and `limits`, each only when not empty."""
+    """`status.resources`: `requests` and `limits`, each only when not empty. The Pod's own go first."""
     resources: ResourceRequirements = {}
     kind: Kind
     for kind in ("limits", "requests"):
-        if amounts := _aggregate(pod, kind):
-            resources[kind] = amounts
+        own = (pod["spec"].get("resources") or {}).get(kind) or {}
+        amounts = {**_aggregate(pod, kind), **{name: amount for name, amount in own.items() if is_pod_level(name)}}
+        if amounts:
+            resources[kind] = dict(sorted(amounts.items()))
     return resources
 
 

@@ -151,8 +151,12 @@ def compute_pod_actions(
     liveness: ProbeAnswer,
     startup: ProbeAnswer,
     restart_all: bool = False,
+    resized: frozenset[str] = frozenset(),
 ) -> PodActions:
-    """What `sync_pod` has to do now. Sources as above. `restart_all`: a rule wants a clean slate, see `restart_all`."""
+    """What `sync_pod` has to do now. Sources as above. `restart_all`: a rule wants a clean slate, see `restart_all`.
+
+    `resized` are containers that have to start anew to get their new resources.
+    """
     if restart_all:
         return PodActions(containers_to_reset=containers_to_reset(pod, pod_status))
     create, attempt, sandbox_id = pod_sandbox_changed(pod, pod_status)
@@ -168,7 +172,9 @@ def compute_pod_actions(
         if pod_status.find(ephemeral["name"]) is None:
             actions.ephemeral_containers_to_start.append(index)
 
-    initialised = compute_init_container_actions(actions, pod, pod_status, liveness=liveness, startup=startup)
+    initialised = compute_init_container_actions(
+        actions, pod, pod_status, liveness=liveness, startup=startup, resized=resized
+    )
     if actions.kill_pod or not initialised:
         return actions
 
@@ -183,6 +189,10 @@ def compute_pod_actions(
                     actions.containers_to_kill.append(ContainerToKill(status, message, KillReason.UNKNOWN))
             continue
         kill = _why_kill(container, pod, status, liveness, startup)
+        if kill is None and container["name"] in resized:
+            _restart_for_resize(actions, status)
+            actions.containers_to_start.append(index)
+            continue
         if kill is None:
             kept += 1
             continue
@@ -250,8 +260,19 @@ def _init_restarts(container: Container, pod: Pod, status: ContainerStatus) -> b
     return container_should_restart(container, pod, status.exit_code)
 
 
+def _restart_for_resize(actions: PodActions, status: ContainerStatus) -> None:
+    message = f"Container {status.metadata.name} resize requires restart"
+    actions.containers_to_kill.append(ContainerToKill(status, message, None))
+
+
 def compute_init_container_actions(
-    actions: PodActions, pod: Pod, pod_status: PodStatus, *, liveness: ProbeAnswer, startup: ProbeAnswer
+    actions: PodActions,
+    pod: Pod,
+    pod_status: PodStatus,
+    *,
+    liveness: ProbeAnswer,
+    startup: ProbeAnswer,
+    resized: frozenset[str] = frozenset(),
 ) -> bool:
     """Decide over the init containers; True when the regular containers may start.
 
@@ -282,6 +303,9 @@ def compute_init_container_actions(
         elif status.state == ContainerState.CONTAINER_RUNNING:
             if sidecar:
                 done = _running_sidecar(actions, to_start, index, container, status, liveness, startup)
+                if container["name"] in resized and index not in to_start:
+                    _restart_for_resize(actions, status)
+                    to_start.append(index)
                 if done and not was_initialised:
                     if index == last:
                         initialised = True

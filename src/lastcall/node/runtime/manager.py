@@ -23,6 +23,7 @@ from lastcall.node.pods.spec import (
 from lastcall.node.runtime.backoff import Backoff, BackoffError
 from lastcall.node.runtime.decide import PodActions, compute_pod_actions, hash_container
 from lastcall.node.runtime.notices import RuntimeNotices
+from lastcall.node.runtime.resize import ResizeError, ResizePlan, Resizer
 from lastcall.node.runtime.start_container import ContainerStarter, StartContainerError
 from lastcall.node.status.reason_cache import LastStartErrors
 from lastcall.node.stopping.kill_container import ContainerKiller
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from lastcall.timeline.catalogue.records.kubelet_start import AllContainersRestarting, SandboxCreated
 
 RULES = "pkg/kubelet/kuberuntime/kuberuntime_manager.go:SyncPod"
+
+NO_RESIZE = ResizePlan()
 
 MakeSandboxConfig = Callable[["Pod", int], PodSandboxConfig]
 """(pod, attempt) → config."""
@@ -79,13 +82,16 @@ class RuntimeManager:
         self._notices = notices
         self._events = events
         self._recorder = recorder
+        self._resizer = Resizer(runtime, recorder)
         self._reset_for: dict[str, str] = {}
         """Pod uid → the container that asked for the restart of all, while a reset that may go on has not ended."""
 
-    async def sync_pod(self, pod: Pod, pod_status: PodStatus, *, restart_all: bool = False) -> bool:
+    async def sync_pod(
+        self, pod: Pod, pod_status: PodStatus, *, restart_all: bool = False, resize: ResizePlan = NO_RESIZE
+    ) -> bool:
         """One pass; True when something was done. With `restart_all` nothing is started in it.
 
-        Raises BackoffError when only back-offs are in the way, else KillPodError, SyncPodError.
+        Raises BackoffError when only back-offs are in the way, else KillPodError, SyncPodError, ResizeError.
         """
         actions = compute_pod_actions(
             pod,
@@ -93,9 +99,13 @@ class RuntimeManager:
             liveness=self._probes.liveness_result,
             startup=self._probes.startup_result,
             restart_all=restart_all,
+            resized=resize.restarts,
         )
         if actions.empty:
-            return False
+            if resize.empty:
+                return False
+            await self._resizer.resize(pod, pod_status, resize)
+            return True
         if actions.containers_to_reset:
             await self._reset(pod, pod_status, actions.containers_to_reset)
             return True
@@ -122,8 +132,16 @@ class RuntimeManager:
         if actions.init_containers_to_start:
             await self._remove_init_containers(pod, pod_status, keep=1)
         sandbox = await self._sandbox(pod, pod_status, actions)
+        failure = None
+        if not resize.empty and not actions.kill_pod:
+            try:
+                await self._resizer.resize(pod, pod_status, resize)
+            except ResizeError as error:
+                failure = error  # what is to be started is, all the same
         if sandbox is not None:
             await self._start_containers(pod, pod_status, actions, *sandbox)
+        if failure is not None:
+            raise failure
         return True
 
     async def _reset(self, pod: Pod, pod_status: PodStatus, statuses: list[ContainerStatus]) -> None:

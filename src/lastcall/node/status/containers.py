@@ -13,10 +13,11 @@ from lastcall.node.interfaces import PodStatus, StartError
 from lastcall.node.pods.restart_all import REMOVED, RESTARTING
 from lastcall.node.pods.spec import init_containers_of
 from lastcall.node.status.features import StatusFeatures
+from lastcall.node.status.resources import container_resources
 from lastcall.world.clock import rfc3339
 
 if TYPE_CHECKING:
-    from lastcall.api.types.container import Container, ResourceRequirements
+    from lastcall.api.types.container import Container
     from lastcall.api.types.pod import Pod
     from lastcall.api.types.pod_status import ContainerState as APIContainerState
     from lastcall.api.types.pod_status import ContainerStateTerminated, ContainerStateWaiting, VolumeMountStatus
@@ -170,15 +171,9 @@ def _from_runtime(
     if instance.state == ContainerState.CONTAINER_UNKNOWN and old is not None and "running" in (old.get("state") or {}):
         status["restartCount"] = old["restartCount"] + 1
     if features.container_resources:
-        wanted = container.get("resources") or {}
-        resources: ResourceRequirements = {}
-        if "limits" in wanted:
-            resources["limits"] = wanted["limits"]
-        if "requests" in wanted:
-            resources["requests"] = wanted["requests"]
-        status["resources"] = resources
-        if resources.get("requests"):
-            status["allocatedResources"] = resources["requests"]
+        status["resources"] = container_resources(container, instance, (old or {}).get("resources"))
+        if given := (container.get("resources") or {}).get("requests"):
+            status["allocatedResources"] = given
     _add_volume_mounts(status, container, features)
     return status
 

@@ -22,6 +22,7 @@ from lastcall.node.pods.spec import (
     is_terminal_phase,
 )
 from lastcall.node.pods.termination_message import TerminationMessages
+from lastcall.node.runtime.resize import plan_resize
 from lastcall.node.status.conditions import (
     KUBELET_CONDITIONS,
     all_containers_restarting_condition,
@@ -68,7 +69,9 @@ class PodStatusGenerator:
         pod_sync_handlers: Sequence[PodSyncHandler] = (),
         messages: TerminationMessages | None = None,
         gates: FeatureGates | None = None,
+        resize_conditions: Callable[[str], list[PodCondition]] = lambda uid: [],
     ) -> None:
+        self._resize_conditions = resize_conditions
         self._features = features
         self._statuses = statuses
         self._probes = probes
@@ -136,6 +139,8 @@ class PodStatusGenerator:
             status["resources"] = resources = pod_resources(pod)
             if requests := resources.get("requests"):
                 status["allocatedResources"] = requests
+            if self._resize_conditions(uid) and not plan_resize(pod, pod_status).empty:
+                status["resources"] = old.get("resources") or resources  # not yet what it was given
 
         def message(instance: ContainerStatus) -> str:
             container = find_container(pod, instance.metadata.name) or {}
@@ -171,6 +176,7 @@ class PodStatusGenerator:
         conditions = [c for c in (pod.get("status") or {}).get("conditions") or [] if c["type"] not in own]
         if features.disruption_target and (target := find_condition(old.get("conditions"), "DisruptionTarget")):
             conditions = [c for c in conditions if c["type"] != "DisruptionTarget"] + [target]
+        conditions += self._resize_conditions(uid_of(pod))
         conditions = [copy_object(condition) for condition in conditions]
         statuses = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
         phase = status["phase"]

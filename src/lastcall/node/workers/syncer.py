@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lastcall.api.meta import name_of, namespace_of, uid_of
 from lastcall.api.text.go_notation import go_list
 from lastcall.cri.api import ContainerState
+from lastcall.node.admission.resizes import Resizes
 from lastcall.node.interfaces import (
     EventRecorder,
     PodStatus,
@@ -20,8 +21,9 @@ from lastcall.node.interfaces import (
 from lastcall.node.pods.restart_all import is_restarting
 from lastcall.node.pods.runtime_pod import RunningPod, running_pod_of
 from lastcall.node.pods.spec import all_containers_of, is_host_network_pod, is_static_pod, is_terminal_phase
-from lastcall.node.runtime.manager import RuntimeManager
+from lastcall.node.runtime.manager import NO_RESIZE, RuntimeManager
 from lastcall.node.runtime.pleg import PodLifecycleEventGenerator
+from lastcall.node.runtime.resize import ResizeError, ResizePlan, plan_resize
 from lastcall.node.stopping.grace import RUNTIME_POD_GRACE_PERIOD_SECONDS
 from lastcall.node.stopping.kill_container import ContainerKiller
 from lastcall.node.stopping.kill_pod import KillPodError, PodKiller
@@ -46,6 +48,7 @@ class NetworkNotReady(Exception):
 class KubeletPodSyncer:
     """Implements `pod_workers.PodSyncer`. `reclaim` removes a Pod's containers before its last status (before 1.27),
     `reconcile_mirror` sees to the mirror of a static Pod, `network_error` says why Pods get no network,
+    `resizes` knows what Pods were given,
     `release_users` gives the user ids of a Pod back."""
 
     def __init__(
@@ -61,6 +64,7 @@ class KubeletPodSyncer:
         container_killer: ContainerKiller,
         events: EventRecorder,
         behaviour: Behaviour,
+        resizes: Resizes,
         reclaim: Callable[[str], Awaitable[None]] | None,
         reconcile_mirror: Callable[[Pod], None] = lambda pod: None,
         network_error: Callable[[], str] = str,
@@ -76,6 +80,7 @@ class KubeletPodSyncer:
         self._container_killer = container_killer
         self._events = events
         self._behaviour = behaviour
+        self._resizes = resizes
         self._reclaim = reclaim
         self._reconcile_mirror = reconcile_mirror
         self._network_error = network_error
@@ -87,6 +92,8 @@ class KubeletPodSyncer:
         An end that begins meanwhile interrupts only the wait for volumes: pulls, creations and postStart hooks under
         way are finished first, as in Kubernetes.
         """
+        pod = self._resizes.allocated(pod)
+        resize = self._look_at_resize(pod, pod_status)
         status = self._generator.generate_api_pod_status(pod, pod_status, False)
         self._statuses.set_pod_status(pod, status)
         if is_terminal_phase(status.get("phase")):
@@ -104,8 +111,25 @@ class KubeletPodSyncer:
             self._statuses.set_pod_status(pod, self._generator.generate_api_pod_status(pod, pod_status, False))
             if context.cancelled.is_set():
                 return False
-        await self._runtime_manager.sync_pod(pod, pod_status)
+        try:
+            await self._runtime_manager.sync_pod(pod, pod_status, resize=resize)
+        except ResizeError as error:
+            self._resizes.failed(pod, str(error))
+            self._statuses.set_pod_status(pod, self._generator.generate_api_pod_status(pod, pod_status, False))
+            raise
+        if not resize.empty:
+            pod_status = await self._pleg.refresh(uid_of(pod), name_of(pod), namespace_of(pod))
+            self._look_at_resize(pod, pod_status)
+            self._statuses.set_pod_status(pod, self._generator.generate_api_pod_status(pod, pod_status, False))
         return False
+
+    def _look_at_resize(self, pod: Pod, pod_status: PodStatus) -> ResizePlan:
+        """What the runtime has yet to change to what the Pod was given."""
+        if not self._resizes.needs_a_look(uid_of(pod)):
+            return NO_RESIZE
+        plan = plan_resize(pod, pod_status)
+        self._resizes.looked(pod, under_way=not plan.empty)
+        return plan
 
     async def _mount(self, context: SyncContext, pod: Pod) -> None:
         async def mounted() -> bool:
@@ -141,6 +165,7 @@ class KubeletPodSyncer:
             self._statuses.set_pod_status(pod, status)
             self._probes.stop_liveness_and_startup(pod)
 
+        pod = self._resizes.allocated(pod)
         self._record_hooks_of_ended_containers(pod, pod_status, cause_id)
         await meanwhile(
             self._kill(pod, running_pod_of(pod_status), grace_period, runtime_only=False, cause_id=cause_id),
@@ -165,7 +190,10 @@ class KubeletPodSyncer:
 
     async def sync_terminated_pod(self, pod: Pod, pod_status: PodStatus, cause_id: str) -> None:
         """Take down what is left and set the last status (kubelet.go:SyncTerminatedPod)."""
+        pod = self._resizes.allocated(pod)
         self._statuses.set_pod_status(pod, self._generator.generate_api_pod_status(pod, pod_status, True))
+        self._resizes.forget(uid_of(pod))
+        self._resizes.retry()
         if self._reclaim is not None:
             await self._reclaim(uid_of(pod))
         await self._volumes.wait_for_unmount(pod)

@@ -40,6 +40,7 @@ MEANINGS: dict[str, str] = {
     "VolumesMounted": "All volumes are mounted: containers may start.",
     "SandboxCreated": "The Pod has its sandbox, and with it its network.",
     "ImageSubstituted": "An image is not available; another one is used in its place.",
+    "ContainerResized": "A container that runs has other limits from now on (`pods/resize`).",
     "AllContainersRestarting": "A container's exit asks for a restart of all (restartPolicyRules).",
     "ContainerCreated": "CRI CreateContainer has succeeded.",
     "ContainerStarted": "CRI StartContainer has succeeded.",

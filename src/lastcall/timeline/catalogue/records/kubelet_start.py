@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, NotRequired, TypedDict
 
-from lastcall.timeline.catalogue.records.parts import Observed, Outcome, ResourceVersion, Seconds
+from lastcall.timeline.catalogue.records.parts import Limits, Observed, Outcome, ResourceVersion, Seconds
 
 ACTOR = "kubelet"
 
@@ -55,6 +55,13 @@ class ImageSubstituted(TypedDict):
 
     image: str
     substitute: str
+
+
+class ContainerResized(TypedDict):
+    """A container that runs has other limits from now on (`pods/resize`)."""
+
+    before: Limits
+    after: Limits
 
 
 class AllContainersRestarting(TypedDict):

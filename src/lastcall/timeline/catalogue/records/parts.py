@@ -27,6 +27,14 @@ class ContainerOfPod(TypedDict):
     restartRules: NotRequired[Annotated[object, "as in the spec"]]
 
 
+class Limits(TypedDict):
+    """0 means unlimited."""
+
+    cpuShares: int
+    cpuLimit: Annotated[float, "CPUs"]
+    memoryLimit: Annotated[int, "bytes"]
+
+
 class EphemeralContainer(TypedDict):
     name: str
     target: Annotated[str, "the container whose processes it sees, or empty"]
