@@ -192,11 +192,37 @@ RULES: dict[tuple[str, str], KindRules] = {
 }
 """By group and plural; a kind that is not listed has the rules of metadata only."""
 
+LATE = frozenset(
+    {
+        ("certificates.k8s.io", "certificatesigningrequests"),
+        *(("networking.k8s.io", plural) for plural in ("ipaddresses", "servicecidrs")),
+        *(
+            ("storage.k8s.io", plural)
+            for plural in (
+                "csidrivers", "csinodes", "csistoragecapacities", "volumeattachments", "volumeattributesclasses",
+            )
+        ),
+        *(
+            ("resource.k8s.io", plural)
+            for plural in ("resourceclaims", "resourceclaimtemplates", "deviceclasses", "resourceslices")
+        ),
+        *(("flowcontrol.apiserver.k8s.io", plural) for plural in ("flowschemas", "prioritylevelconfigurations")),
+    }
+)  # fmt: skip
+"""Kinds whose rules are in `validators/cluster/` and imported with their first object."""
+
 _METADATA_ONLY = KindRules()
 
 
 def rules_for(resource: Resource) -> KindRules:
-    return RULES.get((resource.group, resource.plural), _METADATA_ONLY)
+    key = (resource.group, resource.plural)
+    found = RULES.get(key)
+    if found is None and key in LATE:
+        # late: most clusters have none of these kinds
+        from lastcall.api.validators.cluster.rules import RULES as FOUND
+
+        found = FOUND[key]
+    return _METADATA_ONLY if found is None else found
 
 
 def _meta(resource: Resource, obj: Object, rules: KindRules) -> list[FieldError]:

@@ -40,7 +40,12 @@ class StorageStrategy(Strategy):
 
 
 class CSIDriverStrategy(StorageStrategy):
-    tracks_generation = True
+    """A new one has no generation; each change of its spec adds one."""
+
+    def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
+        super().prepare_for_update(new, old, subresource)
+        if self.spec_changed(new, old):
+            new["metadata"]["generation"] = (old["metadata"].get("generation") or 0) + 1
 
 
 class VolumeAttachmentStrategy(StorageStrategy, StatusStrategy):

@@ -1,0 +1,1 @@
+"""Rules of the kinds of storage drivers, devices, Service addresses, flow control and certificates."""
