@@ -218,6 +218,11 @@ SERVED: tuple[Resource, ...] = (
 FACES: tuple[Resource, ...] = (EVENTS_V1, HORIZONTALPODAUTOSCALERS_V1)
 """Other faces of kinds that are stored under another group-version: their objects are not to be seen twice."""
 
+NODE_METRICS = Resource("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", False)
+POD_METRICS = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics", True)
+METRICS: tuple[Resource, ...] = (NODE_METRICS, POD_METRICS)
+"""What nodes and Pods use: nothing is stored. Another server may answer it (`kubectl apply` of metrics-server)."""
+
 SELFSUBJECTREVIEWS = Resource(
     "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", False, "selfsubjectreview"
 )

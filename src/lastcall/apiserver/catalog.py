@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from lastcall.api.apiservices.routes import Routes
 from lastcall.api.custom.kinds import CustomResource
-from lastcall.api.resources import Resource
+from lastcall.api.resources import METRICS, Resource
 from lastcall.apiserver.discovery import VERSIONS, Discovery
 from lastcall.apiserver.openapi.documents import OpenAPI
 from lastcall.world.clock import Clock
@@ -56,6 +56,8 @@ class Catalog:
                 for each in (*self._resources, *self._custom.values())
                 if not remote or (each.group, each.version) not in remote
             ]
-            openapi = OpenAPI(self._clock, everything, f"v{VERSIONS[self._version]}")
+            openapi = OpenAPI(
+                self._clock, [each for each in everything if each not in METRICS], f"v{VERSIONS[self._version]}"
+            )
             self._made = Discovery(everything, self._version, self._address, tuple(remote.values())), openapi
         return self._made

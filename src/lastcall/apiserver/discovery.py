@@ -15,7 +15,7 @@ import orjson
 from lastcall.api.apiservices.local import in_order, priority_of
 from lastcall.api.apiservices.routes import Remote
 from lastcall.api.meta import Object
-from lastcall.api.resources import BINDINGS, REVIEWS, Resource
+from lastcall.api.resources import BINDINGS, METRICS, REVIEWS, Resource
 from lastcall.apiserver.faces.table import stored_resource
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -69,6 +69,8 @@ def verbs_of(resource: Resource) -> tuple[str, ...]:
     """What can be done with the resource itself, in discovery's (alphabetical) order."""
     if resource == BINDINGS or resource in REVIEWS:
         return ("create",)
+    if resource in METRICS:
+        return ("get", "list")
     if resource.plural == "namespaces":
         return tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
     return ALL_VERBS
@@ -200,7 +202,7 @@ def _resource_entry(resource: Resource) -> Object:
         entry["shortNames"] = resource.short_names
     if resource.categories:
         entry["categories"] = resource.categories
-    if "get" in verbs_of(resource):
+    if "get" in verbs_of(resource) and resource not in METRICS:
         entry["storageVersionHash"] = _storage_version_hash(resource)
     return entry
 

@@ -23,7 +23,8 @@ from lastcall.api.errors import (
     too_large,
 )
 from lastcall.api.meta import Object
-from lastcall.api.resources import BINDINGS, ENDPOINTS, REVIEWS, Resource
+from lastcall.api.resources import BINDINGS, ENDPOINTS, METRICS, REVIEWS, Resource
+from lastcall.api.table.rows import table_for
 from lastcall.apiserver.answers import representation
 from lastcall.apiserver.answers.list_bodies import PIECE_BYTES, StoredList, is_stored_form, list_body, stored_list
 from lastcall.apiserver.auth.authentication import (
@@ -209,6 +210,8 @@ class HTTPFace:
     ) -> Callable[[web.BaseRequest, RequestInfo, Resource, UserInfo], Awaitable[web.StreamResponse]]:
         if info.subresource == "proxy":
             return self._proxy
+        if info.group == METRICS[0].group:
+            return self._metrics
         if info.verb == "watch":
             return self._watch
         if info.subresource == "log" and request.method == "GET":
@@ -473,6 +476,25 @@ class HTTPFace:
             operations = self._operations
             self._proxying = Proxying(self._world, operations.kinds, self._dial or dial, operations.kubelet_tls)
         return await self._proxying.handle(request, info, self._headers())
+
+    async def _metrics(
+        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
+    ) -> web.StreamResponse:
+        """What nodes and Pods use now."""
+        if info.verb not in ("get", "list") or request.method == "HEAD":
+            raise method_not_allowed()
+        media_type = self._media_type(request, list_=info.verb == "list")
+        namespace = self._namespace(info, resource)
+        if info.verb == "get":
+            answer = await self._operations.metrics.get(resource, namespace, info.name)
+        else:
+            options = parse_list_options(request.query, watch=False)
+            selection = self._operations.selection(resource, options)
+            answer = await self._operations.metrics.all_of(resource, namespace, selection.matches)
+        if media_type.as_ == "Table":
+            rows = answer["items"] if info.verb == "list" else [answer]
+            answer = table_for(resource, rows, self._operations.now())
+        return self._bytes(request, orjson.dumps(answer), media_type)
 
     # -- requests ----------------------------------------------------------------------------------------------------
 

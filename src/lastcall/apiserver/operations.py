@@ -67,6 +67,7 @@ if TYPE_CHECKING:
 
     from lastcall.apiserver.catalog import Catalog
     from lastcall.apiserver.streaming.proxy import KubeletStreams
+    from lastcall.apiserver.subresources.metrics_server import MetricsServer
 
 TOKEN_REQUESTS = Resource("authentication.k8s.io", "v1", "tokenrequests", "TokenRequest", True)
 """What a POST to serviceaccounts/token carries."""
@@ -97,6 +98,9 @@ class Operations:
         self._repeated = RepeatedPods(shared.world, shared.admission.reader)
         self.catalog: Catalog | None = None
         """What is served; without one nothing but Kubernetes's own kinds."""
+        self.open_metrics: Callable[[], MetricsServer] | None = None
+        """What answers metrics.k8s.io, made when it is asked first."""
+        self._metrics: MetricsServer | None = None
 
     def served(self, resource: Resource) -> Resource:
         """A kind as it is served: readers need not know what a definition says. Raises the 404 StatusError."""
@@ -106,6 +110,15 @@ class Operations:
         if found is None:
             raise resource_not_found()
         return found
+
+    @property
+    def metrics(self) -> "MetricsServer":
+        """Raises the 404 StatusError where nobody has metrics."""
+        if self._metrics is None:
+            if self.open_metrics is None:
+                raise resource_not_found()
+            self._metrics = self.open_metrics()
+        return self._metrics
 
     def now(self) -> datetime:
         """The time by which ages are told."""

@@ -25,6 +25,7 @@ from lastcall.api.resources import (
     ENDPOINTSLICES,
     EVENTS,
     LEASES,
+    METRICS,
     NAMESPACES,
     NODES,
     PODS,
@@ -92,6 +93,7 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.apiserver.proxying.upstream import Dial
     from lastcall.apiserver.streaming.proxy import KubeletStreams
+    from lastcall.apiserver.subresources.metrics_server import Ask, MetricsServer
 
 IN_CLUSTER_NAMES = (
     "kubernetes",
@@ -146,6 +148,7 @@ class APIServerConfig:
 class APIServer:
     """`bootstrap` once, then `client` for components of this process and `serve` for everybody else.
 
+    `ask_kubelet` is how metrics.k8s.io asks a node; None: it is not served, until another server answers it.
     `dial` is how the proxy subresources reach Pods and nodes, None for this process's own routes.
     """
 
@@ -158,6 +161,7 @@ class APIServer:
         config: APIServerConfig,
         kubelet_logs: KubeletLogs | None = None,
         kubelet_streams: "KubeletStreams | None" = None,
+        ask_kubelet: "Ask | None" = None,
         dial: "Dial | None" = None,
     ) -> None:
         self._world = world
@@ -206,7 +210,7 @@ class APIServer:
         self._authenticator = Authenticator(config.tokens, verifier.verify)
         reviews = Reviews(self._authenticator.user_of, authorizer, world.clock, config.issuer)
         self.operations = Operations(self._kinds, self._issuer, kubelet_logs, reviews, authorizer, kubelet_streams)
-        everything = (*SERVED, *REVIEWS)
+        everything = (*SERVED, *REVIEWS, *(METRICS if ask_kubelet is not None else ()))
         address = f"{config.kubernetes_service_ip}:443"
         self._catalog = Catalog(
             world.clock, everything, config.kubernetes_version, address, lambda: self._definitions.served, self._routes
@@ -228,6 +232,14 @@ class APIServer:
             lambda: self._definitions.group_versions,
         )
         self.operations.catalog = self._catalog
+        if ask_kubelet is not None:
+            self.operations.open_metrics = partial(self._open_metrics, ask_kubelet)
+
+    def _open_metrics(self, ask: "Ask") -> "MetricsServer":
+        # late: with the first question
+        from lastcall.apiserver.subresources.metrics_server import MetricsServer
+
+        return MetricsServer(self._world, self._find, self._all, ask)
 
     async def prepare_tokens(self) -> None:
         """Load what signs them, which takes a while, before the first Pod asks for one."""

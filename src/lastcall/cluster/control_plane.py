@@ -80,6 +80,7 @@ async def _run(plan: Plan) -> None:
         ),
         kubelet_logs=kubelets,
         kubelet_streams=kubelets,
+        ask_kubelet=kubelets.ask,
     )
     await server.bootstrap()
     heart.as_usual()

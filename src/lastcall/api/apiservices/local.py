@@ -54,11 +54,15 @@ def service_name(group: str, version: str) -> str:
 
 
 def local_service(group: str, version: str, managed: str) -> Object:
-    """`managed` is ON_START for Kubernetes's own kinds, ALWAYS for declared ones."""
+    """`managed` is ON_START for Kubernetes's own kinds, ALWAYS for declared ones. What users may replace
+    has no label: a metrics server that was applied stays after a restart."""
     priority = priority_of(group, version)
     spec: Object = {"group": group} if group else {}
     spec |= {"version": version, "groupPriorityMinimum": priority.group, "versionPriority": priority.version}
-    return {"metadata": {"name": service_name(group, version), "labels": {AUTOMANAGED: managed}}, "spec": spec}
+    meta: Object = {"name": service_name(group, version)}
+    if group != "metrics.k8s.io":
+        meta["labels"] = {AUTOMANAGED: managed}
+    return {"metadata": meta, "spec": spec}
 
 
 def local_condition(moment: str) -> Object:

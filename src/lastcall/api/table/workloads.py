@@ -9,6 +9,7 @@ from typing import Any
 
 from lastcall.api.meta import Object, labels_of, name_of
 from lastcall.api.pods.spec import get_condition
+from lastcall.api.quantity import parse_quantity
 from lastcall.api.selectors import selector_of_expressions
 from lastcall.api.table.text import NONE, UNKNOWN, UNSET, age, format_labels, human_duration, since
 from lastcall.api.text.times import parse_rfc3339
@@ -325,6 +326,14 @@ def api_service(obj: Object, now: datetime) -> list[Any]:
     return [name_of(obj), service, shown, age(obj, now)]
 
 
+def metrics(obj: Object, now: datetime) -> list[Any]:
+    """(metrics-server pkg/api/table.go)"""
+    parts = [each.get("usage") or {} for each in obj["containers"]] if "containers" in obj else [obj.get("usage") or {}]
+    amounts = [[parse_quantity(each.get(name) or 0) for each in parts] for name in ("cpu", "memory")]
+    shown = [str(sum(each[1:], start=each[0])) if each else "0" for each in amounts]
+    return [name_of(obj), *shown, obj.get("window", "")]
+
+
 _TEMPLATE = (*_CONTAINERS_SHOWN, "Selector*")
 _REPLICAS = ("Name", "Desired", "Current", "Ready", "Age", *_TEMPLATE)
 
@@ -378,6 +387,8 @@ ROWS = {
         storage_class,
     ),
     ("apiregistration.k8s.io", "apiservices"): (("Name", "Service", "Available", "Age"), api_service),
+    ("metrics.k8s.io", "nodes"): (("Name", "cpu", "memory", "window"), metrics),
+    ("metrics.k8s.io", "pods"): (("Name", "cpu", "memory", "window"), metrics),
     ("node.k8s.io", "runtimeclasses"): (("Name", "Handler", "Age"), runtime_class),
     ("", "persistentvolumeclaims"): (
         ("Name", "Status", "Volume", "Capacity", "Access Modes", "StorageClass", "VolumeAttributesClass", "Age",

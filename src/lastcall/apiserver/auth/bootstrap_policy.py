@@ -75,6 +75,9 @@ ADMIN = (
     _rule(READ_WRITE, RBAC_GROUP, "rolebindings roles"),
 )
 
+METRICS = _rule(READ, "metrics.k8s.io", "nodes pods")
+"""As the manifest of metrics-server gives it to `view`, `edit` and `admin`."""
+
 NODE = (
     _rule("create", "authentication.k8s.io", "tokenreviews"),
     _rule("create", "authorization.k8s.io", "localsubjectaccessreviews subjectaccessreviews"),
@@ -117,15 +120,16 @@ COREDNS = (
 )
 
 _ROLES: tuple[tuple[str, Sequence[Object], str, str], ...] = (
-    # name, rules, the role that takes them over, the label's role whose rules it takes over: what the controller
+    # name, rules, the roles that take them over, the label's role whose rules it takes over: what the controller
     # `clusterrole-aggregation` would make of it, so that it has nothing to do.
     ("cluster-admin", FULL_AUTHORITY, "", ""),
-    ("admin", (*EDIT, *VIEW, *ADMIN), "", "admin"),
-    ("edit", (*EDIT, *VIEW), "admin", "edit"),
-    ("view", VIEW, "edit", "view"),
+    ("admin", (*EDIT, METRICS, *VIEW, *ADMIN), "", "admin"),
+    ("edit", (*EDIT, METRICS, *VIEW), "admin", "edit"),
+    ("view", (*VIEW, METRICS), "edit", "view"),
     ("system:aggregate-to-admin", ADMIN, "admin", ""),
     ("system:aggregate-to-edit", EDIT, "edit", ""),
     ("system:aggregate-to-view", VIEW, "view", ""),
+    ("system:aggregated-metrics-reader", (METRICS,), "admin edit view", ""),
     ("system:auth-delegator", (
         _rule("create", "authentication.k8s.io", "tokenreviews"),
         _rule("create", "authorization.k8s.io", "subjectaccessreviews"),
@@ -174,8 +178,8 @@ def default_policy() -> Iterator[tuple[Resource, Object]]:
     """The objects, made anew: roles first."""
     for name, rules, into, takes in _ROLES:
         role: Object = {"metadata": _meta(name)}
-        if into:
-            role["metadata"]["labels"][AGGREGATE + into] = "true"
+        for each in into.split():
+            role["metadata"]["labels"][AGGREGATE + each] = "true"
         role["rules"] = list(rules)
         if takes:
             role["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {AGGREGATE + takes: "true"}}]}

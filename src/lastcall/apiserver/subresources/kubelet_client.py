@@ -94,6 +94,21 @@ class KubeletClient:
             # The kubelet went away in the middle: what was read is what there is.
             return
 
+    async def ask(self, node: Object, path: str) -> bytes:
+        """A GET of something short. Raises StatusError."""
+        host, port = kubelet_address(node)
+        if self._session is None:
+            timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
+            self._session = aiohttp.ClientSession(timeout=timeout, auto_decompress=False)
+        try:
+            timeout = aiohttp.ClientTimeout(total=CONNECT_TIMEOUT)
+            async with self._session.get(f"https://{host}:{port}{path}", ssl=self.tls, timeout=timeout) as response:
+                if response.status >= 400:
+                    raise _refused(response.status, await response.text())
+                return await response.read()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise plain_failure(f"cannot reach the kubelet of {name_of(node)}: {error}") from None
+
     async def connect(self, node: Object) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection of its own, for a stream. Raises the StatusError of a kubelet that cannot be reached."""
         host, port = kubelet_address(node)
