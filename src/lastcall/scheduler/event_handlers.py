@@ -13,6 +13,7 @@ from lastcall.scheduler.cache import Cache
 from lastcall.scheduler.filters import FILTERS, OF_VOLUMES, CycleState
 from lastcall.scheduler.node_info import NodeInfo
 from lastcall.scheduler.pod_info import PodInfo
+from lastcall.scheduler.pod_resources import held_spec
 from lastcall.scheduler.queue import SchedulingQueue
 from lastcall.scheduler.terms import AffinityTerm, SpreadConstraint
 
@@ -110,7 +111,8 @@ class EventHandlers:
         uid, node = uid_of(new), node_of(new)
         if node:
             known = self._cache.pod(uid)
-            if known is not None and self._cache.node_of(uid) == node and is_same_wish(old, new):
+            same = is_same_wish(old, new) and (holds_what_it_asks_for(old) and holds_what_it_asks_for(new))
+            if known is not None and self._cache.node_of(uid) == node and same:
                 known.pod = new
                 self._assumed.pop(uid, None)
                 self._queue.delete(uid)
@@ -141,6 +143,8 @@ class EventHandlers:
         self._cache.nominate(info, "")
         self._cache.put_pod(info, node)
         self._queue.move(OF_PODS, lambda plugin, waiting: self._pod_helps(plugin, waiting, info, came=True))
+        if before is not None and before.requirements.requests != info.requirements.requests:
+            self._queue.move(OF_ROOM)  # it was resized in place (AssignedPodUpdate)
         if before is not None:  # with other labels, or ending now: as if it had left
             self._queue.move(OF_PODS, lambda plugin, waiting: self._pod_helps(plugin, waiting, before, came=False))
 
@@ -204,6 +208,11 @@ def is_same_wish(old: Pod, new: Pod) -> bool:
     if labels_of(old) != labels_of(new) or before.get("ownerReferences") != after.get("ownerReferences"):
         return False
     return bool(after.get("generation")) or old.get("spec") == new.get("spec")
+
+
+def holds_what_it_asks_for(pod: Pod) -> bool:
+    """No resize of it is under way that the scheduler has to reckon with."""
+    return held_spec(pod) is pod["spec"]
 
 
 def changes_of(old: Node, new: Node) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import orjson
 from lastcall.api.meta import is_terminating, labels_of, name_of, namespace_of, uid_of
 from lastcall.api.pods.spec import is_restartable_init
 from lastcall.api.scheduling import required_node_terms
-from lastcall.scheduler.pod_resources import CPU, DEFAULT_REQUESTS, MEMORY, counts, pod_requests
+from lastcall.scheduler.pod_resources import CPU, DEFAULT_REQUESTS, MEMORY, counts, held_spec, pod_requests
 from lastcall.scheduler.terms import NO_TERMS, PodTerms, SpreadConstraint, pod_terms, spread_constraints
 
 if TYPE_CHECKING:
@@ -119,10 +119,11 @@ class PodInfos:
     def of(self, pod: Pod, known: PodInfo | None = None) -> PodInfo:
         """`known` is what was read of the Pod before: the same spec need not be read again."""
         namespace, labels = namespace_of(pod), labels_of(pod)
-        if known is not None and known.pod["spec"] is pod["spec"] and known.labels == labels:
+        spec = held_spec(pod)
+        if known is not None and held_spec(known.pod) is spec and known.labels == labels:
             requirements = known.requirements
         else:
-            requirements = self.requirements(pod["spec"], namespace, labels)
+            requirements = self.requirements(spec, namespace, labels)
         return PodInfo(
             pod,
             uid_of(pod),

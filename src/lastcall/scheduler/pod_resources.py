@@ -7,14 +7,15 @@ greatest counts; sidecars run beside everything that follows them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from lastcall.api.pods.spec import is_restartable_init
 from lastcall.api.quantity import parse_quantity
 
 if TYPE_CHECKING:
     from lastcall.api.types.container import Container
-    from lastcall.api.types.pod import PodSpec
+    from lastcall.api.types.pod import Pod, PodSpec
+    from lastcall.api.types.pod_status import ContainerStatus
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -74,6 +75,53 @@ def pod_requests(spec: PodSpec, defaults: Mapping[str, int] | None = None) -> di
             total[name] = value  # the Pod's own word goes before its containers'
     _add(total, amounts(spec.get("overhead")))
     return total
+
+
+def held_spec(pod: Pod) -> PodSpec:
+    """The spec with what each container holds of its node: the most of what it asks for, was given and has.
+
+    While a resize is under way these differ; else it is the spec itself. What the node can never give does not count.
+    Source: component-helpers resource/helpers.go:determineContainerReqs (UseStatusResources).
+    """
+    spec, status = pod["spec"], pod.get("status") or {}
+    found = {
+        each["name"]: each
+        for each in (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
+        if "allocatedResources" in each or "resources" in each
+    }
+    if not found or not spec.get("nodeName"):
+        return spec
+    infeasible = any(
+        each.get("type") == "PodResizePending" and each.get("reason") == "Infeasible"
+        for each in status.get("conditions") or ()
+    )
+    held: PodSpec = {**spec}
+    field: Literal["containers", "initContainers"]
+    changed = False
+    for field in ("containers", "initContainers"):
+        containers = spec.get(field) or []
+        now = [_held(each, found.get(each["name"]), infeasible=infeasible) for each in containers]
+        if any(one is not other for one, other in zip(now, containers, strict=True)):
+            held[field], changed = now, True
+    return held if changed else spec
+
+
+def _held(container: Container, status: ContainerStatus | None, *, infeasible: bool) -> Container:
+    if status is None:
+        return container
+    resources = container.get("resources") or {}
+    asked = resources.get("requests") or {}
+    given, has = status.get("allocatedResources") or {}, (status.get("resources") or {}).get("requests") or {}
+    if given in (asked, {}) and has in (asked, {}):
+        return container
+    most: dict[str, str] = {}
+    for amounts_ in (given, has) if infeasible and given else (asked, given, has):
+        for name, quantity in amounts_.items():
+            if name not in most or amount(name, most[name]) < amount(name, quantity):
+                most[name] = quantity
+    if amounts(most) == amounts(asked):
+        return container
+    return {**container, "resources": {**resources, "requests": most}}
 
 
 def _container(container: Container, defaults: Mapping[str, int] | None) -> dict[str, int]:
