@@ -17,7 +17,14 @@ from lastcall.client.events import EventRecorder as APIEventRecorder
 from lastcall.client.informer import Informer
 from lastcall.cri.api import ImageService, RuntimeService
 from lastcall.node.admission.checkpoint import AllocationFiles
-from lastcall.node.admission.decide import AdmitHandler, enforces_app_armor, fits_node, matches_node, matches_os
+from lastcall.node.admission.decide import (
+    AdmitHandler,
+    enforces_app_armor,
+    fits_node,
+    has_free_ports,
+    matches_node,
+    matches_os,
+)
 from lastcall.node.admission.manager import PodAdmission
 from lastcall.node.admission.resizes import Resizes
 from lastcall.node.config import PodConfig, PodUpdates
@@ -361,7 +368,8 @@ def _admit_handlers(given: Given, calls: Callbacks) -> Sequence[AdmitHandler]:
     if given.admit_handlers is not None:
         return given.admit_handlers
     app_armor = enforces_app_armor(given.config.host_has_app_armor)
-    return (matches_os, matches_node(calls.own_node), fits_node(given.config.allocatable), app_armor)
+    fits = fits_node(given.config.allocatable)
+    return (matches_os, matches_node(calls.own_node), fits, has_free_ports, app_armor)
 
 
 def _static_pods(common: _Common) -> FileConfig | None:

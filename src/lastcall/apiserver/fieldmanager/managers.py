@@ -6,6 +6,8 @@ Source: apimachinery pkg/util/managedfields/internal/{managedfields,capmanagers,
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import orjson
+
 from lastcall.api.meta import Object
 from lastcall.apiserver.fieldmanager.fields import FieldSet, check, union
 
@@ -40,14 +42,14 @@ class Manager(NamedTuple):
         )
 
     def entry(self, fields: FieldSet, time: str) -> Entry:
-        """`time` is RFC 3339, "" for none."""
+        """`time` is RFC 3339, "" for none. Fields stand in order: clients that get JSON in protobuf compare bytes."""
         return {
             **({"manager": self.name} if self.name else {}),
             "operation": self.operation,
             "apiVersion": self.api_version,
             **({"time": time} if time else {}),
             "fieldsType": FIELDS_V1,
-            "fieldsV1": fields,
+            "fieldsV1": orjson.loads(orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)),
             **({"subresource": self.subresource} if self.subresource else {}),
         }
 

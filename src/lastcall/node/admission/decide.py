@@ -10,7 +10,12 @@ from lastcall.api import scheduling
 from lastcall.api.meta import annotations_of, labels_of
 from lastcall.api.quantity import parse_quantity
 from lastcall.node.pods.resources import pod_resources
-from lastcall.node.pods.spec import all_containers_of
+from lastcall.node.pods.spec import (
+    all_containers_of,
+    containers_of,
+    init_containers_of,
+    is_restartable_init_container,
+)
 
 if TYPE_CHECKING:
     from lastcall.api.types.container import Container
@@ -52,6 +57,32 @@ def matches_os(pod: Pod, others: list[Pod]) -> Rejection | None:
     if ((pod["spec"].get("os") or {}).get("name") or "linux") == "linux":
         return None
     return Rejection("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
+
+
+_EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - what an empty hostIP means
+
+
+def has_free_ports(pod: Pod, others: list[Pod]) -> Rejection | None:
+    """The ports of the node that the Pod takes (`hostPort`) are not those of another one (nodeports.Fits)."""
+    wanted = _host_ports(pod)
+    taken = {port for other in others for port in _host_ports(other)} if wanted else set()
+    for address, protocol, number in wanted:
+        for used, by, at in taken:
+            if (by, at) == (protocol, number) and (used == address or _EVERY_ADDRESS in (used, address)):
+                why = "node(s) didn't have free ports for the requested pod ports"
+                return Rejection("NodePorts", f"Predicate NodePorts failed: {why}")
+    return None
+
+
+def _host_ports(pod: Pod) -> set[tuple[str, str, int]]:
+    """(address, protocol, port); those of plain init containers do not count (util.GetHostPorts)."""
+    sidecars = [each for each in init_containers_of(pod) if is_restartable_init_container(each)]
+    return {
+        (port.get("hostIP") or _EVERY_ADDRESS, port.get("protocol") or "TCP", port["hostPort"])
+        for container in (*sidecars, *containers_of(pod))
+        for port in container.get("ports") or ()
+        if port.get("hostPort")
+    }
 
 
 _APP_ARMOR_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
