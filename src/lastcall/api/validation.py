@@ -3,12 +3,9 @@
 Objects must be defaulted (`lastcall.api.defaults.kinds`) and decodable (`lastcall.api.schema.checks.check_fields`).
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from lastcall.api.field import FieldError, each
 from lastcall.api.meta import Object
-from lastcall.api.names import Check, is_dns1123_label, is_dns1123_subdomain, is_path_segment_name
+from lastcall.api.names import is_dns1123_label, is_path_segment_name
 from lastcall.api.resources import Resource
 from lastcall.api.validators import (
     access,
@@ -26,37 +23,7 @@ from lastcall.api.validators import (
     storage,
     workloads,
 )
-
-Rule = Callable[[Object], list[FieldError]]
-UpdateRule = Callable[[Object, Object], list[FieldError]]
-
-
-def _nothing(obj: Object) -> list[FieldError]:
-    return []
-
-
-def _no_change(new: Object, old: Object) -> list[FieldError]:
-    return []
-
-
-@dataclass(frozen=True, slots=True)
-class KindRules:
-    """`obj` holds for the object alone, `update` for a change of it; `subresources` replace both for their name.
-
-    `then` is what a change is asked after the object was checked. `repeated`: the update's own validation checks the
-    object again, so that its problems are listed twice. `meta` False: an update's validation does not check all of
-    metadata once more.
-    """
-
-    name: Check = is_dns1123_subdomain
-    obj: Rule = _nothing
-    create: Rule | None = None
-    update: UpdateRule = _no_change
-    subresources: tuple[tuple[str, UpdateRule], ...] = ()
-    then: UpdateRule = _no_change
-    repeated: bool = False
-    meta: bool = True
-
+from lastcall.api.validators.kind_rules import KindRules, no_change
 
 # Most clusters have neither quotas nor limit ranges: their rules are imported with the first.
 
@@ -111,7 +78,7 @@ RULES: dict[tuple[str, str], KindRules] = {
             ("status", pod.validate_status_update),
             ("ephemeralcontainers", pod.validate_ephemeral_containers_update),
             ("resize", pod_resize.validate_resize),
-            ("binding", _no_change),
+            ("binding", no_change),
         ),
     ),
     ("", "services"): KindRules(is_dns1123_label, service.validate_service, update=service.validate_update, meta=False),

@@ -1,8 +1,8 @@
 """The rules of this folder, by group and plural."""
 
 from lastcall.api.names import is_dns1123_subdomain
-from lastcall.api.validation import KindRules
 from lastcall.api.validators.cluster import addresses, certificates, csi, devices, flow_control
+from lastcall.api.validators.kind_rules import KindRules
 
 _STORAGE, _DEVICES, _FLOW = "storage.k8s.io", "resource.k8s.io", "flowcontrol.apiserver.k8s.io"
 

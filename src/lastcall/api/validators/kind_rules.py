@@ -1,0 +1,38 @@
+"""What is asked of objects of one kind."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lastcall.api.field import FieldError
+from lastcall.api.meta import Object
+from lastcall.api.names import Check, is_dns1123_subdomain
+
+Rule = Callable[[Object], list[FieldError]]
+UpdateRule = Callable[[Object, Object], list[FieldError]]
+
+
+def nothing(obj: Object) -> list[FieldError]:
+    return []
+
+
+def no_change(new: Object, old: Object) -> list[FieldError]:
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class KindRules:
+    """`obj` holds for the object alone, `update` for a change of it; `subresources` replace both for their name.
+
+    `then` is what a change is asked after the object was checked. `repeated`: the update's own validation checks the
+    object again, so that its problems are listed twice. `meta` False: an update's validation does not check all of
+    metadata once more.
+    """
+
+    name: Check = is_dns1123_subdomain
+    obj: Rule = nothing
+    create: Rule | None = None
+    update: UpdateRule = no_change
+    subresources: tuple[tuple[str, UpdateRule], ...] = ()
+    then: UpdateRule = no_change
+    repeated: bool = False
+    meta: bool = True
