@@ -189,7 +189,7 @@ class APIServer:
             EndpointSliceStrategy(ENDPOINTSLICES),
             LeaseStrategy(LEASES),
             *workload_strategies(),
-            *cluster_strategies(),
+            *cluster_strategies(world.clock),
         )
         self._routes = Routes()
         strategies = (*strategies, APIServiceStrategy(self._routes, world.clock))

@@ -3,7 +3,8 @@
 import asyncio
 import os
 import resource
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
 from functools import partial
 
 import uvloop
@@ -17,6 +18,7 @@ from lastcall.cluster.health.walls import put_up_walls
 from lastcall.cluster.local_path import HostDirectories
 from lastcall.cluster.options import API_ENDPOINT, DURABLE_DIR, KUBERNETES_SERVICE_IP, SERVICE_CIDR, STORE_BYTES
 from lastcall.cluster.plan import Plan
+from lastcall.cluster.staying.credentials import Credentials
 from lastcall.controllers.manager import NAMES, run_controllers
 from lastcall.controllers.volumes.storage_class import STANDARD_CLASS
 from lastcall.scheduler.scheduler import run_scheduler
@@ -103,6 +105,7 @@ async def _run(plan: Plan) -> None:
             names=NAMES if plan.options.controllers else (),
             endpoint_updates_batch_period=lambda: batch.seconds(world.random, monotonic(world.clock)),
             volume_directories=HostDirectories(),
+            sign=partial(_sign, credentials),
         )
         scheduler = partial(
             run_scheduler,
@@ -113,6 +116,13 @@ async def _run(plan: Plan) -> None:
         alone = heart.serves_alone
         tasks.spawn(_after(world, alone, controllers), name="controllers")
         tasks.spawn(_after(world, alone, scheduler), name="scheduler")
+
+
+def _sign(credentials: Credentials, request_pem: bytes, usages: Sequence[str], valid_for: timedelta) -> bytes:
+    # late: cryptography takes 60 ms and 12 MB
+    from lastcall.apiserver.auth.pki import ClusterCA
+
+    return ClusterCA.load(credentials.ca_certificate, credentials.ca_key).sign_request(request_pem, usages, valid_for)
 
 
 async def _after(world: World, seconds: float, run: Callable[[], Awaitable[None]]) -> None:

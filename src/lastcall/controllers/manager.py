@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from lastcall.api.resources import CONFIGMAPS, ENDPOINTSLICES, NAMESPACES, NODES, PODS, SERVICEACCOUNTS, SERVICES
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
+from lastcall.controllers.certificates.first_request import NAME as CERTIFICATES
+from lastcall.controllers.certificates.first_request import FirstRequest
 from lastcall.controllers.clusterrole_aggregation import ClusterRoleAggregationController
 from lastcall.controllers.cronjob.controller import CronJobController
 from lastcall.controllers.daemonset.controller import DaemonSetController
@@ -41,6 +43,7 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.client.discovery import Discover
+    from lastcall.controllers.certificates.controller import Sign
 
 
 class Controller(Protocol):
@@ -78,7 +81,7 @@ CONTROLLERS: dict[str, MakeController] = {
 
 VOLUMES = "volumes"
 _OF_OWN_CACHES = ("endpointslice-controller", "serviceaccount-controller")
-NAMES = (*CONTROLLERS, *_OF_OWN_CACHES, TOKENS, *VOLUME_CONTROLLERS)
+NAMES = (*CONTROLLERS, *_OF_OWN_CACHES, TOKENS, CERTIFICATES, *VOLUME_CONTROLLERS)
 """All that `run_controllers` can run."""
 DISABLED_BY_DEFAULT = ("service-lb-controller",)
 """What `lastcall controller-manager` runs only when it is named: another cluster's load balancers are not ours."""
@@ -94,11 +97,13 @@ async def run_controllers(
     endpoint_updates_batch_period: Callable[[], float] = lambda: 0.0,
     volume_directories: Directories | None = None,
     discover: "Discover | None" = None,
+    sign: "Sign | None" = None,
 ) -> None:
     """Run the controllers of `names` until cancelled. `recorder_for(name)` writes as that controller.
 
     `endpoint_updates_batch_period`: seconds between the change of a Pod and that of its EndpointSlice.
     `volume_directories`: where volumes of the class `standard` are; None where somebody else makes them.
+    `sign`: makes the certificates that CertificateSigningRequests ask for; None where somebody else does.
     `discover`: asks which kinds there are, of a server that is not ours.
     """
     informers = Informers(world, client, discover)
@@ -133,6 +138,8 @@ async def run_controllers(
         )
     if TOKENS in names:
         controllers[TOKENS] = FirstTokenSecret(world, client, informers, root_ca_pem)
+    if CERTIFICATES in names:
+        controllers[CERTIFICATES] = FirstRequest(world, client, informers, sign)
     chosen = [name for name in VOLUME_CONTROLLERS if name in names]
     if chosen or volume_directories is not None:
         controllers[VOLUMES] = VolumeControllers(world, client, informers, recorder_for, chosen, volume_directories)

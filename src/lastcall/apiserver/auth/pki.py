@@ -17,6 +17,24 @@ AUTHORITY_VALID_FOR = timedelta(days=3650)
 CLOCK_SKEW = timedelta(minutes=5)
 """Certificates begin this much in the past, so that a machine whose clock is set back a little still accepts them."""
 
+_EXTENDED_USAGES = {
+    "any": ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE,
+    "server auth": ExtendedKeyUsageOID.SERVER_AUTH,
+    "client auth": ExtendedKeyUsageOID.CLIENT_AUTH,
+    "code signing": ExtendedKeyUsageOID.CODE_SIGNING,
+    "email protection": ExtendedKeyUsageOID.EMAIL_PROTECTION,
+    "s/mime": ExtendedKeyUsageOID.EMAIL_PROTECTION,
+    "timestamping": ExtendedKeyUsageOID.TIME_STAMPING,
+    "ocsp signing": ExtendedKeyUsageOID.OCSP_SIGNING,
+}
+"""By the usages of a CertificateSigningRequest."""
+_PLAIN_USAGES = frozenset(
+    {
+        "signing", "digital signature", "content commitment", "key encipherment", "data encipherment", "key agreement",
+        "cert sign", "crl sign",
+    }
+)  # fmt: skip
+
 
 class ClusterCA:
     """An authority that signs the cluster's server and client certificates. Make one with `create` or `load`."""
@@ -61,6 +79,35 @@ class ClusterCA:
     def issue_client(self, cn: str, orgs: Sequence[str] = ()) -> tuple[bytes, bytes]:
         """(certificate, key) of the user `cn` in the groups `orgs` (x509 CN and O, as Kubernetes reads them)."""
         return self._issue(_name(cn, orgs), ExtendedKeyUsageOID.CLIENT_AUTH, None)
+
+    def sign_request(self, request_pem: bytes, usages: Sequence[str], valid_for: timedelta) -> bytes:
+        """The certificate that a PKCS#10 request asks for, good for the usages of a CertificateSigningRequest.
+
+        Source: pkg/controller/certificates/authority/{authority,policies}.go. Raises ValueError.
+        """
+        request = x509.load_pem_x509_csr(request_pem)
+        now = datetime.now(UTC)
+        until = min(now + valid_for - CLOCK_SKEW, self._certificate.not_valid_after_utc)
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(request.subject)
+            .issuer_name(self._certificate.subject)
+            .public_key(request.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - CLOCK_SKEW)
+            .not_valid_after(until)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
+        )
+        if set(usages) & _PLAIN_USAGES:
+            builder = builder.add_extension(_requested_key_usage(usages), critical=True)
+        extended = [_EXTENDED_USAGES[usage] for usage in usages if usage in _EXTENDED_USAGES]
+        if extended:
+            builder = builder.add_extension(x509.ExtendedKeyUsage(extended), critical=False)
+        for extension in request.extensions:
+            if isinstance(extension.value, x509.SubjectAlternativeName):
+                builder = builder.add_extension(extension.value, critical=False)
+        return _sign(builder, self._key).public_bytes(Encoding.PEM)
 
     def new_key_pem(self) -> bytes:
         """A fresh private key that no certificate belongs to, for signing ServiceAccount tokens."""
@@ -132,6 +179,21 @@ def _key_usage(*, sign_certificates: bool) -> x509.KeyUsage:
         crl_sign=sign_certificates,
         encipher_only=False,
         decipher_only=False,
+    )
+
+
+def _requested_key_usage(usages: Sequence[str]) -> x509.KeyUsage:
+    agreement = "key agreement" in usages
+    return x509.KeyUsage(
+        digital_signature=bool({"signing", "digital signature"} & set(usages)),
+        content_commitment="content commitment" in usages,
+        key_encipherment="key encipherment" in usages,
+        data_encipherment="data encipherment" in usages,
+        key_agreement=agreement,
+        key_cert_sign="cert sign" in usages,
+        crl_sign="crl sign" in usages,
+        encipher_only=agreement and "encipher only" in usages,
+        decipher_only=agreement and "decipher only" in usages,
     )
 
 

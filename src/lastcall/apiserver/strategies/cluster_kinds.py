@@ -8,8 +8,10 @@ pkg/registry/certificates/certificates/strategy.go.
 from lastcall.api import resources as kinds
 from lastcall.api.features.gates import FeatureGates
 from lastcall.api.meta import Object
+from lastcall.api.resources import Resource
 from lastcall.apiserver.strategies.base import Strategy, Undo, nothing
 from lastcall.apiserver.wire.context import RequestContext
+from lastcall.world.clock import Clock, rfc3339_now
 
 
 class StatusStrategy(Strategy):
@@ -57,6 +59,10 @@ class VolumeAttachmentStrategy(StorageStrategy, StatusStrategy):
 class CertificateStrategy(Strategy):
     """A request for a certificate says who asks for it, and never changes but for its status and its approval."""
 
+    def __init__(self, resource: Resource, clock: Clock) -> None:
+        super().__init__(resource)
+        self._clock = clock
+
     def check_write(self, subresource: str, gates: FeatureGates) -> None:
         if subresource != "approval":
             super().check_write(subresource, gates)
@@ -80,7 +86,25 @@ class CertificateStrategy(Strategy):
         elif subresource == "approval":
             status, stored = stored, status
             self.keep(status, stored, "conditions")
+        self._date(status, stored if subresource == "status" else old.get("status") or {})
         new["status"] = status
+
+    def _date(self, status: Object, stored: Object) -> None:
+        """(`populateConditionTimestamps`)"""
+        known = {each.get("type"): each for each in stored.get("conditions") or ()}
+        conditions = [dict(each) for each in status.get("conditions") or ()]
+        for condition in conditions:
+            before = known.get(condition.get("type"))
+            if before == condition:
+                continue
+            if not condition.get("lastUpdateTime"):
+                condition["lastUpdateTime"] = rfc3339_now(self._clock)
+            if not condition.get("lastTransitionTime"):
+                same = before is not None and before.get("status") == condition.get("status")
+                had = (before or {}).get("lastTransitionTime") if same else None
+                condition["lastTransitionTime"] = had or rfc3339_now(self._clock)
+        if conditions:
+            status["conditions"] = conditions
 
 
 class FlowControlStrategy(StatusStrategy):
@@ -93,10 +117,10 @@ class GenerationStrategy(Strategy):
     tracks_generation = True
 
 
-def cluster_strategies() -> tuple[Strategy, ...]:
+def cluster_strategies(clock: Clock) -> tuple[Strategy, ...]:
     """One strategy for each kind that this module knows."""
     return (
-        CertificateStrategy(kinds.CERTIFICATESIGNINGREQUESTS),
+        CertificateStrategy(kinds.CERTIFICATESIGNINGREQUESTS, clock),
         CSIDriverStrategy(kinds.CSIDRIVERS),
         StorageStrategy(kinds.CSINODES),
         Strategy(kinds.CSISTORAGECAPACITIES),

@@ -56,6 +56,8 @@ class Credentials:
     """
 
     ca_certificate: bytes
+    ca_key: bytes = field(repr=False)
+    """Signs what CertificateSigningRequests ask for."""
     service_account_key: bytes
     api_server: KeyPair
     api_server_client: KeyPair
@@ -85,6 +87,7 @@ def issue_credentials(identity: Identity, nodes: Sequence[NodeLayout]) -> Creden
 
     return Credentials(
         ca_certificate=ca.certificate_pem,
+        ca_key=ca.key_pem,
         service_account_key=identity.service_account_key,
         api_server=server(
             "localhost",
@@ -170,6 +173,7 @@ def _encoded(credentials: Credentials) -> dict[str, Any]:
 
     return {
         "ca": credentials.ca_certificate.decode(),
+        "caKey": credentials.ca_key.decode(),
         "serviceAccountKey": credentials.service_account_key.decode(),
         "apiServer": pair(credentials.api_server),
         "apiServerClient": pair(credentials.api_server_client),
@@ -189,6 +193,7 @@ def _decoded(answer: dict[str, Any]) -> Credentials:
 
     return Credentials(
         ca_certificate=answer["ca"].encode(),
+        ca_key=answer["caKey"].encode(),
         service_account_key=answer["serviceAccountKey"].encode(),
         api_server=pair(answer["apiServer"]),
         api_server_client=pair(answer["apiServerClient"]),

@@ -16,9 +16,10 @@ from lastcall.api.resources import SERVED
 from lastcall.api.schema.checks import prune
 from lastcall.api.validation import validate_create, validate_update
 from lastcall.apiserver.strategies.cluster_kinds import cluster_strategies
+from lastcall.world.world import World
 
 CASES = json.loads(Path(__file__).with_name("recorded_validation.json").read_text())
-STRATEGIES = {each.resource: each for each in cluster_strategies()}
+STRATEGIES = {each.resource: each for each in cluster_strategies(World().clock)}
 
 
 def resource_of(case):

@@ -1,0 +1,1 @@
+"""CertificateSigningRequests: who approves, signs and clears them away."""
