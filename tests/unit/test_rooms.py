@@ -89,6 +89,8 @@ TABLES = (
     "controllers/nodes/health.py",
     "controllers/nodes/taints.py",
     "controllers/nodes/zones.py",
+    "controllers/podautoscaler/replicas.py",
+    "controllers/podautoscaler/scaling.py",
     "controllers/quota/status.py",
     "controllers/replicaset/ranking.py",
     "controllers/replicaset/status.py",

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import AnyObject, Object, name_of
-from lastcall.api.resources import Resource
+from lastcall.api.resources import METRICS, Resource
 from lastcall.apiserver.auth.authentication import UserInfo, may_everything
 from lastcall.apiserver.deletion import DeleteOptions
 from lastcall.apiserver.operations import Operations
@@ -90,6 +90,8 @@ class InProcessClient:
         if not self._may_everything:
             await self._check("list", resource, namespace, field_selector=field_selector)
         options = ListOptions(label_selector=label_selector, field_selector=field_selector)
+        if resource in METRICS:
+            return ListResult(await self._operations.list_metrics(resource, namespace, options), "")
         page = await self._operations.list(resource, namespace, options)
         items = []
         for number, entry in enumerate(page.entries, 1):

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import orjson
 
@@ -101,6 +102,8 @@ class Operations:
         self.open_metrics: Callable[[], MetricsServer] | None = None
         """What answers metrics.k8s.io, made when it is asked first."""
         self._metrics: MetricsServer | None = None
+        self.ask_remote: Callable[[str], Awaitable[Object | None]] | None = None
+        """A GET of a path that another server answers; None where this one does."""
 
     def served(self, resource: Resource) -> Resource:
         """A kind as it is served: readers need not know what a definition says. Raises the 404 StatusError."""
@@ -119,6 +122,14 @@ class Operations:
                 raise resource_not_found()
             self._metrics = self.open_metrics()
         return self._metrics
+
+    async def list_metrics(self, resource: Resource, namespace: str, options: ListOptions) -> list[Object]:
+        """NodeMetrics or PodMetrics, of whatever server has them. Raises StatusError."""
+        path = f"{resource.path(namespace)}?{urlencode({'labelSelector': options.label_selector})}"
+        answer = None if self.ask_remote is None else await self.ask_remote(path)
+        if answer is None:
+            answer = await self.metrics.all_of(resource, namespace, self.selection(resource, options).matches)
+        return [each for each in answer.get("items") or () if isinstance(each, dict)]
 
     def now(self) -> datetime:
         """The time by which ages are told."""

@@ -232,6 +232,7 @@ class APIServer:
             lambda: self._definitions.group_versions,
         )
         self.operations.catalog = self._catalog
+        self.operations.ask_remote = self._aggregation.ask
         if ask_kubelet is not None:
             self.operations.open_metrics = partial(self._open_metrics, ask_kubelet)
 

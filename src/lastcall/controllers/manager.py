@@ -23,6 +23,8 @@ from lastcall.controllers.namespace.controller import NamespaceController
 from lastcall.controllers.nodes.lifecycle import NodeLifecycleController
 from lastcall.controllers.nodes.taint_eviction import TaintEvictionController
 from lastcall.controllers.nodes.ttl import NodeTTLController
+from lastcall.controllers.podautoscaler.first_use import COMPONENT as AUTOSCALER
+from lastcall.controllers.podautoscaler.first_use import FirstAutoscaler
 from lastcall.controllers.quota.first_use import FirstQuota
 from lastcall.controllers.replicaset.controller import REPLICATION_CONTROLLER, ReplicaSetController
 from lastcall.controllers.serviceaccount.controller import ROOT_CA, SERVICE_ACCOUNT, ServiceAccountController
@@ -76,6 +78,7 @@ CONTROLLERS: dict[str, MakeController] = {
     "clusterrole-aggregation-controller": ClusterRoleAggregationController,
     "service-lb-controller": LoadBalancerController,
     "resourcequota-controller": FirstQuota,
+    AUTOSCALER: FirstAutoscaler,
 }
 """By the name under which each writes Events and records (`replicaset-controller`)."""
 

@@ -16,6 +16,7 @@ from workloads import template, workload
 from lastcall.api.meta import Object, copy_object, name_of
 from lastcall.api.resources import (
     CONFIGMAPS,
+    DEPLOYMENTS,
     NAMESPACES,
     PERSISTENTVOLUMECLAIMS,
     PERSISTENTVOLUMES,
@@ -461,6 +462,17 @@ async def quotas(cluster: VirtualCluster) -> None:
     }
 
 
+async def autoscalers(cluster: VirtualCluster) -> None:
+    """Bounds need no metrics."""
+    await cluster.create(workload("Deployment", replicas=4))
+    await cluster.sleep(10)
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    autoscaler = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"}}
+    await cluster.create({**autoscaler, "spec": {"scaleTargetRef": target, "maxReplicas": 2}})
+    await cluster.sleep(40)
+    assert (await cluster.client.get(DEPLOYMENTS, "web", "default"))["spec"]["replicas"] == 2
+
+
 TWO_NODES = {"nodes": 2, "node_labels": lambda name: {"zone": name[-1]}}
 
 STORIES: dict[str, Story] = {
@@ -515,6 +527,14 @@ STORIES: dict[str, Story] = {
         },
     ),
     "resourcequota-controller": Story(quotas, DRAINS),
+    "horizontal-pod-autoscaler": Story(
+        autoscalers,
+        DRAINS,
+        may_differ={
+            r"HorizontalPodAutoscaler .*status\.(desiredReplicas|lastScaleTime)": "without metrics the next look finds "
+            "the bounds kept and does not know who did it (horizontal.go:setCurrentReplicasInStatus)"
+        },
+    ),
     "persistentvolume-binder-controller": Story(claims, DRAINS),
     "persistentvolumeclaim-protection-controller": Story(claims_in_use, DRAINS),
     "persistentvolume-protection-controller": Story(volumes_in_use, DRAINS),

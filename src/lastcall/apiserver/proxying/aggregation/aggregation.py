@@ -4,6 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from lastcall.api.apiservices.routes import Routes
+from lastcall.api.meta import Object
 from lastcall.apiserver.proxying.aggregation.front_proxy import FrontProxy
 from lastcall.client.api import Client
 from lastcall.world.world import World
@@ -73,6 +74,16 @@ class Aggregation:
                 await self._controller.run()
             finally:
                 self._controller = None
+
+    async def ask(self, path: str) -> Object | None:
+        """What another server answers to a GET; None where it is this one's own. Raises StatusError."""
+        remote = self._routes.of_path(path.partition("?")[0]) if self._routes.remote else None
+        if remote is None:
+            return None
+        # late: most clusters have none
+        from lastcall.apiserver.proxying.aggregation.controller import ask
+
+        return await ask(self.backends(), remote, path)
 
     async def close(self) -> None:
         """Requests have ended."""

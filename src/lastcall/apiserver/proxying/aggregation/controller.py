@@ -14,7 +14,7 @@ import orjson
 
 from lastcall.api.apiservices.local import service_name
 from lastcall.api.apiservices.routes import Remote, Routes
-from lastcall.api.errors import StatusError
+from lastcall.api.errors import StatusError, service_unavailable
 from lastcall.api.meta import Object, labels_of, namespace_of
 from lastcall.api.resources import APISERVICES, ENDPOINTSLICES, SERVICES
 from lastcall.apiserver.auth.authentication import MASTERS, UserInfo
@@ -162,3 +162,18 @@ def _decoded(body: bytes) -> Any:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
         return None
+
+
+async def ask(backends: Backends, remote: Remote, path: str) -> Object:
+    """A GET as the aggregator itself. Raises StatusError."""
+    words = "the server is currently unable to handle the request"
+    if not remote.available:
+        raise service_unavailable(words)
+    try:
+        answer = await backends.get(remote, path, "application/json", AGGREGATOR, CHECK_SECONDS)
+    except (DialError, aiohttp.ClientError, TimeoutError, ValueError):
+        raise service_unavailable(words) from None
+    decoded = _decoded(answer.body)
+    if not isinstance(decoded, dict) or answer.status != 200:
+        raise service_unavailable(words)
+    return decoded

@@ -1,0 +1,1 @@
+"""The horizontal-pod-autoscaler controller: replicas by what Pods use."""
