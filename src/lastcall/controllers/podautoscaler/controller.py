@@ -50,7 +50,7 @@ class PodAutoscalerController:
         self._pods: Informer[Object] = informers.get(PODS)
         self._memories: dict[str, Memory] = {}
         self._due: dict[str, float] = {}
-        """When each is to be looked at again: a change of its status is no reason."""
+        """When each is to be looked at again."""
         self._autoscalers.add_handler(self._added, self._changed, self._gone)
 
     async def run(self) -> None:
