@@ -151,7 +151,9 @@ def real_server(scratch: Path, more: tuple[str, ...] = ()) -> Iterator[Server]:
     certificate, key = (
         write(f"server.{i}", each) for i, each in enumerate(ca.issue_server(["127.0.0.1", "localhost"]))
     )
-    admin = [write(f"admin.{i}", each) for i, each in enumerate(ca.issue_client("admin", ["system:masters"]))]
+    admin = [
+        write(f"admin.{i}", each) for i, each in enumerate(ca.issue_client("kubernetes-admin", ["system:masters"]))
+    ]
     signing = write("sa.key", ca.new_key_pem())
     public = serialization.load_pem_private_key(Path(signing).read_bytes(), None).public_key()
     verifying = write("sa.pub", public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))

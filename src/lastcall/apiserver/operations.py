@@ -333,9 +333,9 @@ class Operations:
         review = prepare(context, resource, copy_object(obj) if shared else obj)
         check_names(resource, review, namespace, None)
         entries = self._tracking(context, resource).create(review)
-        review = await self._reviews.answer(resource, review, context.user, namespace)
         if entries and resource not in ANSWERED_ANEW:
             review["metadata"]["managedFields"] = entries
+        review = await self._reviews.answer(resource, review, context.user, namespace)
         return Answer(review, Value(None, review), created=True)
 
     def _prepared(
@@ -570,6 +570,8 @@ class Operations:
         kind = self.kind(resource)
         if not kind.strategy.allow_delete_collection:
             raise method_not_allowed()
+        if warning := kind.strategy.delete_warning(options):
+            context.warnings.append(warning)
         page = await self.list(resource, namespace, list_options)
         for number, entry in enumerate(page.entries, 1):
             if number % SLICE == 0:

@@ -128,7 +128,7 @@ def test_the_first_form_that_can_be_served(accept: str, list_: bool, expected: t
 
 @pytest.mark.parametrize(
     "accept",
-    ["text/html", "application/*", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"],
+    ["text/html", "application/*", "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io"],
 )
 def test_forms_that_cannot_be_served(accept: str) -> None:
     with pytest.raises(StatusError) as caught:

@@ -50,7 +50,7 @@ def test_log_options_that_make_no_sense(query: dict[str, str], code: int, words:
             "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct",
         ),
         (b'{"gracePeriodSeconds":"x"}', "json: cannot unmarshal string into Go struct field DeleteOptions.gracePeriod"),
-        (b'{"kind":"Pod"}', 'no kind "Pod" is registered for version "meta.k8s.io/v1" in scheme "k8s.io/apimachinery'),
+        (b'{"kind":"Pod"}', 'no kind "Pod" is registered for version "meta.k8s.io/v1" in scheme "pkg/apis/meta/'),
     ],
 )
 async def test_a_body_of_a_delete_that_cannot_be_read(body: bytes, words: str) -> None:

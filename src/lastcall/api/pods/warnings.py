@@ -3,7 +3,7 @@
 Source: pkg/api/pod/warnings.go (what is met in practice of it), the strategies' WarningsOnCreate and WarningsOnUpdate.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from lastcall.api import resources as kinds
@@ -50,6 +50,8 @@ def warnings_on_create(resource: Resource, obj: Object) -> list[str]:
     if resource is kinds.PODS:
         said = _name(name, "the Pod's hostname")
         return said + pod_warnings(obj.get("spec") or {}, "spec")
+    if resource in _OTHERS:
+        return _OTHERS[resource](obj)
     if resource not in _TEMPLATES:
         return []
     said = _name(name, "Pod names and hostnames") if resource in _NAMED_AFTER else []
@@ -58,9 +60,50 @@ def warnings_on_create(resource: Resource, obj: Object) -> list[str]:
 
 def warnings_on_update(resource: Resource, new: Object, old: Object) -> list[str]:
     """Nothing is said of a template when nothing but metadata or status changes; nothing ever of an updated Pod."""
+    if resource in _OTHERS and resource is not kinds.CSIDRIVERS:
+        return _OTHERS[resource](new)
     if resource not in _TEMPLATES or new["metadata"].get("generation") == old["metadata"].get("generation"):
         return []
     return _template(resource, new)
+
+
+def _secret(secret: Object) -> list[str]:
+    """What is wrong with the key pair of a TLS Secret. (pkg/registry/core/secret/strategy.go:warningsForSecret)"""
+    if secret.get("type") != "kubernetes.io/tls":
+        return []
+    data = secret.get("data") or {}
+    # late: few Secrets are key pairs
+    from lastcall.api.pods.key_pairs import why_no_pair
+
+    why = why_no_pair(data.get("tls.crt") or "", data.get("tls.key") or "")
+    return [why] if why else []
+
+
+def _volume(volume: Object) -> list[str]:
+    """(pkg/api/persistentvolume/util.go:warningsForPersistentVolumeSpec)"""
+    policy = (volume.get("spec") or {}).get("persistentVolumeReclaimPolicy")
+    return [_RECYCLED] if policy == "Recycle" else []
+
+
+def _driver(driver: Object) -> list[str]:
+    """(pkg/registry/storage/csidriver/strategy.go:csiDriverWarnings)"""
+    spec = driver.get("spec") or {}
+    return [_TOKENS] if spec.get("tokenRequests") and spec.get("serviceAccountTokenInSecrets") is None else []
+
+
+_RECYCLED = (
+    "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach "
+    "is to use dynamic provisioning."
+)
+_TOKENS = (
+    "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible "
+    "logging of tokens in volume attributes"
+)
+_OTHERS: dict[Resource, Callable[[Object], list[str]]] = {
+    kinds.SECRETS: _secret,
+    kinds.PERSISTENTVOLUMES: _volume,
+    kinds.CSIDRIVERS: _driver,
+}
 
 
 def _name(name: str, where: str) -> list[str]:

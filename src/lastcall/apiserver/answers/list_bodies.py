@@ -18,7 +18,7 @@ from lastcall.apiserver.answers.representation import META_GROUP, partial_metada
 from lastcall.apiserver.operations import Operations
 from lastcall.apiserver.registry.listing import SLICE, Page
 from lastcall.apiserver.registry.objects import list_head
-from lastcall.apiserver.wire.negotiation import PLAIN, PROTOBUF, YAML, MediaType
+from lastcall.apiserver.wire.negotiation import PLAIN, PROTOBUF, YAML, MediaType, check_form
 
 END = b"]}\n"
 """Go's json.Encoder ends a value with a newline, MarshalIndent does not."""
@@ -74,7 +74,8 @@ def _stored_pieces(head: bytes, items: list[bytes], cut: int) -> Iterator[bytes]
 async def list_body(
     operations: Operations, resource: Resource, page: Page, media_type: MediaType, query: Mapping[str, str]
 ) -> bytes:
-    """A page in the wanted form and encoding."""
+    """A page in the wanted form and encoding. Raises the 406 StatusError of a form that a list does not have."""
+    check_form(media_type, resource, list_=True)
     if media_type.plain and is_stored_form(operations, resource):
         return b"".join((await stored_list(operations, resource, page)).pieces)
     if media_type.name == PROTOBUF:

@@ -19,7 +19,7 @@ from lastcall.api.resources import Resource
 from lastcall.apiserver.operations import Operations
 from lastcall.apiserver.registry.objects import watch_line
 from lastcall.apiserver.registry.watch import Told
-from lastcall.apiserver.wire.negotiation import PROTOBUF, YAML, MediaType
+from lastcall.apiserver.wire.negotiation import PROTOBUF, YAML, MediaType, check_form
 
 META_GROUP = "meta.k8s.io"
 
@@ -58,7 +58,8 @@ def partial_metadata(obj: Object, media_type: MediaType) -> Object:
 def object_body(
     resource: Resource, obj: Object, media_type: MediaType, query: Mapping[str, str], moment: datetime
 ) -> bytes:
-    """One object in the wanted form."""
+    """One object in the wanted form. Raises the 406 StatusError of a form that only a list has."""
+    check_form(media_type, resource, list_=False)
     if media_type.as_ == "Table":
         return orjson.dumps(table(resource, [obj], media_type, query, _table_meta(obj), moment))
     if media_type.as_ == "PartialObjectMetadata":

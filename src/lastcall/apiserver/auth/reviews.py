@@ -47,7 +47,7 @@ class Reviews:
     async def answer(self, resource: Resource, review: Object, user: UserInfo, namespace: str) -> Object:
         """`review` (changed in place) with its status. Raises StatusError."""
         if resource == SELFSUBJECTREVIEWS:
-            review["metadata"]["creationTimestamp"] = rfc3339(now(self.clock))
+            review["metadata"] = {"creationTimestamp": rfc3339(now(self.clock))}
             review["status"] = {"userInfo": user_info(user)}
         elif resource == TOKENREVIEWS:
             review["status"] = await self._token(review.setdefault("spec", {}))
@@ -55,7 +55,7 @@ class Reviews:
             asked = (review.get("spec") or {}).get("namespace")
             if not asked:
                 raise bad_request("no namespace on request")
-            review["spec"] = {}
+            review["metadata"], review["spec"] = {}, {}
             review["status"] = await self._rules(user, asked)
         else:
             review["status"] = await self._access(resource, review, user, namespace)
@@ -114,7 +114,7 @@ def _question(resource: Resource, review: Object, user: UserInfo, namespace: str
     """About whom and what an access review asks, and what of it cannot be read. Raises the 422 StatusError."""
     spec = review.setdefault("spec", {})
     attributes, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    _check(resource, spec, namespace)
+    _check(resource, review, namespace)
     if resource != SELFSUBJECTACCESSREVIEWS:
         user = UserInfo(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
     if attributes is None:
@@ -161,7 +161,10 @@ def _field_selector(given: Object) -> tuple[str, str]:
 _OPERATORS = {"In": "=", "NotIn": "!="}
 
 
-def _check(resource: Resource, spec: Object, namespace: str) -> None:
+def _check(resource: Resource, review: Object, namespace: str) -> None:
+    """Raises the 422 StatusError of a question that cannot be asked. (pkg/apis/authorization/validation)"""
+    spec, local = review.get("spec") or {}, ("namespace",) if resource == LOCALSUBJECTACCESSREVIEWS else ()
+    meta = {key: value for key, value in review["metadata"].items() if value}
     attributes, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     errors: list[FieldError] = []
     if attributes is not None and path is not None:
@@ -184,6 +187,8 @@ def _check(resource: Resource, spec: Object, namespace: str) -> None:
         elif attributes is not None and asked != namespace:
             why = "must match metadata.namespace"
             errors.append(invalid("spec.resourceAttributes.namespace", asked, why))
+    if meta.keys() - {"managedFields", *local}:
+        errors.append(invalid("metadata", meta, f"must be empty{' except for namespace' if local else ''}"))
     if errors:
         raise invalid_object("", "", errors, group=AUTHORIZATION_GROUP)
 

@@ -47,7 +47,7 @@ from lastcall.apiserver.strategies.base import Strategy
 from lastcall.apiserver.wire.context import RequestContext
 from lastcall.store.api import Change, Encode, Entry, Store, StoreConflict, StoreError, StoreFull
 from lastcall.store.value import Value
-from lastcall.world.clock import now
+from lastcall.world.clock import now, rfc3339
 from lastcall.world.world import World
 
 MAX_NAME_ATTEMPTS = 8
@@ -230,6 +230,7 @@ class GenericStore:
         if self.strategy.tracks_generation:
             obj["metadata"]["generation"] = 1
         self.strategy.prepare_for_create(obj)
+        self.strategy.stamp(obj, None, obj["metadata"]["creationTimestamp"])
         drop_disabled_fields(self.resource, obj, None, self.shared.gates)
 
     def _exists(self, name: str, current: Entry | None) -> StatusError:
@@ -319,6 +320,7 @@ class GenericStore:
             # The binding changes what no client may: it is not an update of the spec (storage.go:assignPod).
             return new
         self.strategy.prepare_for_update(new, old, subresource)
+        self.strategy.stamp(new, old, rfc3339(now(self.shared.world.clock)))
         disabled: list[FieldError] = []
         if subresource != "status":
             drop_disabled_fields(self.resource, new, old, self.shared.gates)

@@ -72,6 +72,9 @@ class Strategy:
         elif "status" in self.resource.subresources:
             self.keep(new, old, "status")
 
+    def stamp(self, new: Object, old: Object | None, moment: str) -> None:
+        """Note in a prepared object what happens now (RFC 3339); `old` is None for a new one."""
+
     @staticmethod
     def keep(new: Object, old: Object, *keys: str) -> None:
         """Take `keys` from `old`, present or absent."""

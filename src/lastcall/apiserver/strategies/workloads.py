@@ -197,6 +197,61 @@ class ObjectAnsweringStrategy(StoredStrategy):
     returns_deleted_object = True
 
 
+class VolumeStrategy(ObjectAnsweringStrategy):
+    """pkg/registry/core/persistentvolume: its status says since when it is in its phase."""
+
+    def stamp(self, new: Object, old: Object | None, moment: str) -> None:
+        if old is None:
+            new["status"]["lastPhaseTransitionTime"] = moment
+            return
+        status, stored = new.get("status") or {}, old.get("status") or {}
+        said, before = status.get("lastPhaseTransitionTime"), stored.get("lastPhaseTransitionTime")
+        if status.get("phase") != stored.get("phase") and said in (None, before):
+            new["status"] = {**status, "lastPhaseTransitionTime": moment}
+        elif said is None and before is not None:
+            new["status"] = {**status, "lastPhaseTransitionTime": before}
+
+
+class ClaimStrategy(ObjectAnsweringStrategy):
+    """pkg/registry/core/persistentvolumeclaim: `dataSource` and `dataSourceRef` name one source."""
+
+    def prepare_for_create(self, obj: Object) -> None:
+        super().prepare_for_create(obj)
+        spec = obj["spec"] = same_data_source(obj["spec"])
+        source = spec.get("dataSource")
+        if source is not None and spec.get("dataSourceRef") is None:
+            del spec["dataSource"]
+
+    def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
+        super().prepare_for_update(new, old, subresource)
+        if any(new["spec"].get(key) != old["spec"].get(key) for key in ("dataSource", "dataSourceRef")):
+            new["spec"] = same_data_source(new["spec"])
+
+
+def same_data_source(spec: Object) -> Object:
+    """A claim's spec in which what is said in one of the fields stands in both. What only `dataSource` names counts
+    when it is a claim or a snapshot; a source in another Namespace is behind a gate that is off.
+
+    (pkg/api/persistentvolumeclaim/util.go:DropDisabledFields, NormalizeDataSources)
+    """
+    spec = dict(spec)
+    if (spec.get("dataSourceRef") or {}).get("namespace"):
+        del spec["dataSourceRef"]
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is not None and reference is None:
+        if (source.get("apiGroup") or "", source.get("kind") or "") in _DATA_SOURCES:
+            spec["dataSourceRef"] = dict(source)
+    elif source is None and reference is not None:
+        spec["dataSource"] = {key: each for key, each in reference.items() if key != "namespace"}
+    for key in ("dataSource", "dataSourceRef"):
+        if spec.get(key) is not None:
+            spec[key] = {"apiGroup": None, **spec[key]}  # is always told
+    return spec
+
+
+_DATA_SOURCES = frozenset({("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")})
+
+
 def workload_strategies() -> tuple[Strategy, ...]:
     """One strategy for each kind that this module knows."""
     return (
@@ -224,6 +279,6 @@ def workload_strategies() -> tuple[Strategy, ...]:
         StoredStrategy(kinds.ENDPOINTS),
         StoredStrategy(kinds.LIMITRANGES),
         ObjectAnsweringStrategy(kinds.RESOURCEQUOTAS, status={}),
-        ObjectAnsweringStrategy(kinds.PERSISTENTVOLUMES, status={"phase": "Pending"}),
-        ObjectAnsweringStrategy(kinds.PERSISTENTVOLUMECLAIMS, status={"phase": "Pending"}),
+        VolumeStrategy(kinds.PERSISTENTVOLUMES, status={"phase": "Pending"}),
+        ClaimStrategy(kinds.PERSISTENTVOLUMECLAIMS, status={"phase": "Pending"}),
     )

@@ -1,7 +1,7 @@
 """Content negotiation: which form an answer takes, and how a body is read.
 
-Served are JSON and YAML, and of JSON the Table and PartialObjectMetadata forms. Protobuf is for those who accept
-nothing else: a client that prefers it and also accepts JSON gets JSON.
+Served are JSON and YAML, and of both the Table and PartialObjectMetadata forms. Protobuf is for those who accept
+nothing else: a client that prefers it and also accepts JSON gets JSON. Of protobuf there is no Table.
 
 Sources: apiserver pkg/endpoints/handlers/negotiation/negotiate.go, handlers/response.go.
 """
@@ -9,9 +9,10 @@ Sources: apiserver pkg/endpoints/handlers/negotiation/negotiate.go, handlers/res
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, cast
 
 from lastcall.api.errors import StatusError, status_failure
+from lastcall.api.resources import Resource
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -21,6 +22,7 @@ BODIES = (JSON, YAML, PROTOBUF)
 STREAMS = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 
 As = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
+FORMS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +65,9 @@ def negotiate(accept: str, *, list_: bool, table: bool = True) -> MediaType:
             if "g" in parameters or "v" in parameters:
                 continue
             return MediaType(media_type)
-        if not table or parameters.get("g") != "meta.k8s.io" or media_type != JSON:
-            continue
         version = parameters.get("v", "")
-        if as_ == "Table" and version in ("v1", "v1beta1"):
-            return MediaType(media_type, "Table", version)
-        if as_ == "PartialObjectMetadata" and version in ("v1", "v1beta1") and not list_:
-            return MediaType(media_type, "PartialObjectMetadata", version)
-        if as_ == "PartialObjectMetadataList" and version in ("v1", "v1beta1") and list_:
-            return MediaType(media_type, "PartialObjectMetadataList", version)
+        if table and parameters.get("g") == "meta.k8s.io" and as_ in FORMS and version in ("v1", "v1beta1"):
+            return MediaType(media_type, cast(As, as_), version)
     if protobuf and table:
         return MediaType(PROTOBUF)
     raise not_acceptable(seen_supported, list_=list_)
@@ -103,6 +99,19 @@ def not_acceptable(known_media_type: bool, *, list_: bool = False, stream: bool 
         offered = ", ".join((*BODIES, *STREAMS) if list_ else BODIES)
         message = f"406: Not Acceptable\n\nAvailable representations: {offered}"
     return status_failure(406, "NotAcceptable", message, None if known_media_type else {})
+
+
+def check_form(media_type: MediaType, resource: Resource, *, list_: bool) -> None:
+    """Raises the 406 StatusError of a form that the answer cannot take: that of a list for an object, or the other way.
+
+    (apiserver pkg/endpoints/handlers/response.go:asPartialObjectMetadata, asPartialObjectMetadataList)
+    """
+    wrong = "PartialObjectMetadata" if list_ else "PartialObjectMetadataList"
+    if media_type.as_ != wrong:
+        return
+    group = "core" if resource.group in ("", "events.k8s.io") else resource.group.partition(".")[0]
+    what = f"a list (*{group}.{resource.kind}List)" if list_ else f"not a list (*{group}.{resource.kind})"
+    raise status_failure(406, "NotAcceptable", f"you requested {wrong}, but the requested object is {what}", None)
 
 
 def body_media_type(content_type: str) -> str:

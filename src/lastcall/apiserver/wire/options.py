@@ -187,7 +187,7 @@ def parse_delete_options(body: Any, query: Mapping[str, str], dry_run_values: Se
     )
 
 
-META_SCHEME = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:28"
+META_SCHEME = "pkg/apis/meta/internalversion/scheme/register.go:27"
 TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 """As what Go reads a body first."""
 
