@@ -54,6 +54,7 @@ from lastcall.apiserver.auth.tokens import ServiceAccountVerifier, TokenIssuer
 from lastcall.apiserver.catalog import Catalog
 from lastcall.apiserver.definitions import Definitions, DefinitionStore
 from lastcall.apiserver.deletion import DeleteOptions
+from lastcall.apiserver.flow_control import CONSUMER, PRODUCER, FlowControl
 from lastcall.apiserver.inprocess import InProcessClient
 from lastcall.apiserver.operations import Operations
 from lastcall.apiserver.proxying.aggregation.aggregation import Aggregation
@@ -63,6 +64,7 @@ from lastcall.apiserver.records import WriteRecords
 from lastcall.apiserver.registry.generic import GenericStore, Shared
 from lastcall.apiserver.registry.listing import SLICE
 from lastcall.apiserver.registry.objects import ObjectCache
+from lastcall.apiserver.service_cidrs import ServiceAddresses
 from lastcall.apiserver.strategies.apiservice import APIServiceStrategy
 from lastcall.apiserver.strategies.base import Strategy
 from lastcall.apiserver.strategies.cluster_kinds import cluster_strategies
@@ -416,6 +418,8 @@ class APIServer:
                     ("event TTL", self._sweep_events),
                     ("compaction", self._compact_history),
                     ("kubernetes Service", self.keep_what_every_cluster_has),
+                    ("flow control", self._flow_control().run),
+                    ("service addresses", self._service_addresses().run),
                     ("aggregation", self._aggregation.run),
                 ):
                     tasks.spawn(walls.keep_running(f"API server {name}", run, self._world.clock), name=name)
@@ -427,6 +431,12 @@ class APIServer:
             await http.shutdown(SHUTDOWN_SECONDS)
             await face.close()
             await self._aggregation.close()
+
+    def _flow_control(self) -> FlowControl:
+        return FlowControl(self._world, self.client(SERVER_USER, PRODUCER), self.client(SERVER_USER, CONSUMER))
+
+    def _service_addresses(self) -> ServiceAddresses:
+        return ServiceAddresses(self._world, self.client(SERVER_USER, "kube-apiserver"), self._config.service_cidr)
 
     async def _compact_history(self) -> None:
         """Forget what was written before the last interval (apiserver pkg/storage/etcd3/compact.go)."""
