@@ -6,16 +6,21 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from differential import known
 from differential.bodies import Bodies
 from differential.comparing import Difference, differences
 from differential.generator import NAMESPACES, Generator
 from differential.kinds import Kind, Schemas, served
 from differential.request import JSON, Request
 from differential.servers import Answer, Server, our_server, real_server
+
+MOST_READS, LEAST_REFUSED, LEAST_OF_EACH = 20.0, 100 / 3, 20
+"""Percent, percent, and how often every resource and verb comes in a run of 20000."""
 
 
 def prepared(server: Server) -> None:
@@ -51,7 +56,7 @@ def compare(asked: argparse.Namespace, kinds: list[Kind], schemas: Schemas, real
     random = Random(asked.seed)
     generator = Generator(kinds, Bodies(schemas, random), random, real)
     found: defaultdict[str, list[Difference]] = defaultdict(list)
-    differing, seen = 0, Counter[str]()
+    differing, seen, reasons = 0, Counter[str](), known.reasons()
     report = asked.report.open("w") if asked.report else None
     for number in range(asked.count):
         request = generator.next()
@@ -59,7 +64,10 @@ def compare(asked: argparse.Namespace, kinds: list[Kind], schemas: Schemas, real
         seen["reads"] += request.is_read
         seen["refused"] += 400 <= pair[0].status < 500
         generator.learned(request, *pair, ours)
-        unequal = list(differences(request, *pair))
+        unequal = list(differences(request, *pair, partial(known.reason_of, of=reasons)))
+        on_purpose = [each for each in unequal if known.reason_of(each.cause, reasons)]
+        seen["on purpose"] += bool(unequal) and len(on_purpose) == len(unequal)
+        unequal = [each for each in unequal if each not in on_purpose]
         differing += bool(unequal)
         for each in unequal:
             found[each.cause].append(each)
@@ -68,11 +76,19 @@ def compare(asked: argparse.Namespace, kinds: list[Kind], schemas: Schemas, real
         if number % 1000 == 999:
             print(f"{number + 1}: {differing} differ", file=sys.stderr, flush=True)
     told(found, asked.show)
-    rare = [f"{about} {verb}" for (about, verb), count in generator.asked.items() if count < 20]
-    print(f"\nseed {asked.seed}: {asked.count} requests, {100 * seen['reads'] / asked.count:.1f} % reads, "
-          f"{100 * seen['refused'] / asked.count:.1f} % refused; {len(rare)} resource × verb less than 20 times\n"
-          f"{differing} differ: {100 * differing / asked.count:.2f} % ({asked.most} % allowed)")  # fmt: skip
+    rare = [f"{about} {verb}" for (about, verb), count in generator.asked.items() if count < LEAST_OF_EACH]
+    reads, refused = (100 * seen[each] / asked.count for each in ("reads", "refused"))
+    print(f"\nseed {asked.seed}: {asked.count} requests\n"
+          f"{reads:.1f} % reads ({MOST_READS} % at most): {_held(reads <= MOST_READS)}\n"
+          f"{refused:.1f} % refused by the real server ({LEAST_REFUSED:.1f} % at least): {_held(refused >= LEAST_REFUSED)}\n"
+          f"{len(rare)} of {len(generator.asked)} resource × verb less than {LEAST_OF_EACH} times: {_held(not rare)}\n"
+          f"{seen['on purpose']} differ on purpose (docs/fidelity.md)\n"
+          f"{differing} differ otherwise: {100 * differing / asked.count:.2f} % ({asked.most} % allowed)")  # fmt: skip
     return int(100 * differing > asked.most * asked.count)
+
+
+def _held(held: bool) -> str:
+    return "held" if held else "NOT held"
 
 
 def _line(number: int, each: Difference) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Where two answers differ, and what such differences have in common."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,8 +46,11 @@ def document_of(answer: Answer) -> Any:
     return answer.body.decode("utf-8", "replace") if document is None else document
 
 
-def differences(request: Request, real: Answer, ours: Answer) -> Iterator[Difference]:
-    """The first difference of the answers' status, of each header, and of the bodies."""
+def differences(
+    request: Request, real: Answer, ours: Answer, stays: Callable[[str], object] = lambda cause: False
+) -> Iterator[Difference]:
+    """The first difference of the answers' status, of each header, and of the bodies; of these the first whose cause
+    does not stay on purpose, after those that do."""
     if real.status != ours.status:
         told = [_message(each) for each in (real, ours)]
         yield Difference(request, "status", f"{real.status} {told[0]}", f"{ours.status} {told[1]}")
@@ -58,8 +61,10 @@ def differences(request: Request, real: Answer, ours: Answer) -> Iterator[Differ
             yield Difference(request, f"header {name}", *pair)
     pair_of_bodies = [normalised(document_of(each)) for each in (real, ours)]
     for path, left, right in unequal("", *pair_of_bodies):
-        yield Difference(request, path or "body", left, right)
-        break
+        found = Difference(request, path or "body", left, right)
+        yield found
+        if not stays(found.cause):
+            break
 
 
 def _message(answer: Answer) -> str:

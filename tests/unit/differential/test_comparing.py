@@ -3,7 +3,7 @@
 import json
 from random import Random
 
-from differential import values
+from differential import known, values
 from differential.comparing import differences, unequal
 from differential.kinds import Schemas
 from differential.normalising import normalised
@@ -72,3 +72,22 @@ def test_a_seed_makes_the_same_changes_again():
     made = [[values.changed(Schemas(), schema, old, random, 2) for _ in range(50)] for random in (Random(7), Random(7))]
     assert made[0] == made[1]
     assert any(each != old for each in made[0]) and old == {"spec": {"a": "x", "b": 1}}
+
+
+def test_a_difference_of_the_table_in_the_documentation_stays_and_hides_no_other():
+    columns = [{"name": "Name", "description": "long"}]
+    real = answer({"a": 1, "columnDefinitions": columns, "z": 2})
+    ours = answer({"a": 1, "columnDefinitions": [{"name": "Name", "description": ""}], "z": 3})
+    of = known.reasons()
+    told = list(differences(REQUEST, real, ours, lambda cause: known.reason_of(cause, of)))
+    assert [(each.path, bool(known.reason_of(each.cause, of))) for each in told] == [
+        ("columnDefinitions[0].description", True),
+        ("z", False),
+    ]
+
+
+def test_the_documentation_has_a_reason_for_each_known_difference():
+    of = known.reasons()
+    assert len(of) >= 2
+    assert all(len(reason) > 20 for _, reason in of)
+    assert known.reasons("no table") == []
