@@ -94,3 +94,29 @@ def test_endpoints_written_for_a_service_without_selector_are_mirrored_until_it_
         await cluster.wait_until_async(lambda: shows([]))
 
     run_cluster(scenario)
+
+
+def test_slices_that_somebody_deletes_are_made_again():
+    async def scenario(cluster):
+        await cluster.create(SERVICE, workload("Deployment", replicas=1))
+
+        async def slices() -> list[str]:
+            found = await listed(cluster, ENDPOINTSLICES)
+            return [slice_["metadata"]["uid"] for slice_ in found if slice_["endpoints"]]
+
+        async def one() -> bool:
+            return len(await slices()) == 1
+
+        await cluster.wait_until_async(one)
+        for pause in (0, 0.5, 60):
+            await cluster.sleep(pause)
+            (before,) = await slices()
+            for slice_ in await listed(cluster, ENDPOINTSLICES):
+                await cluster.client.delete(ENDPOINTSLICES, slice_["metadata"]["name"], cluster.namespace)
+
+            async def another(before: str = before) -> bool:
+                return await one() and await slices() != [before]
+
+            await cluster.wait_until_async(another)
+
+    run_cluster(scenario)

@@ -128,7 +128,7 @@ class EndpointSliceController:
             lambda service: self._queue.add(_key(service)),
         )
         pods.add_handler(self._pod_added, self._pod_updated, self._pod_deleted)
-        slices.add_handler(None, lambda _, slice_: self._slice_changed(slice_), self._slice_changed)
+        slices.add_handler(None, lambda _, slice_: self._slice_changed(slice_), self._slice_deleted)
         nodes.add_handler(self._node_added)
 
     async def run(self) -> None:
@@ -182,6 +182,16 @@ class EndpointSliceController:
             assumed = self._assumed.get(key, {}).get(name_of(slice_))
             if assumed is not None and (assumed.slice is None or not _is_newer(slice_, assumed.slice)):
                 continue  # our own write comes back
+            self._queue.add_after(key, SLICE_CHANGE_DELAY)
+
+    def _slice_deleted(self, slice_: EndpointSlice) -> None:
+        """What we wrote stands for this slice no longer; one that somebody else deleted is made again."""
+        for key in index_by_service(slice_):
+            assumed = self._assumed.get(key, {}).get(name_of(slice_))
+            if assumed is not None and assumed.uid == uid_of(slice_):
+                del self._assumed[key][name_of(slice_)]
+                if assumed.slice is None:
+                    continue  # we deleted it
             self._queue.add_after(key, SLICE_CHANGE_DELAY)
 
     # The work
@@ -359,6 +369,8 @@ class EndpointSliceController:
                 del assumed[name]
             elif entry.slice is not None:
                 cached[name] = entry.slice
+                if shown is None:  # or gone before the answer to our create came: then nothing else will tell
+                    self._queue.add_after(key, ASSUMED_SECONDS)
             elif shown is not None and uid_of(shown) == entry.uid:
                 del cached[name]
         if not assumed:
