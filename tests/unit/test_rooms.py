@@ -52,6 +52,8 @@ TABLES = (
     "apiserver/admission/priority.py",
     "apiserver/admission/storage.py",
     "apiserver/admission/tolerations.py",
+    "apiserver/admission/webhooks/matching.py",
+    "apiserver/admission/webhooks/review.py",
     "apiserver/auth/node_rules.py",
     "apiserver/auth/rbac.py",
     "apiserver/deletion.py",

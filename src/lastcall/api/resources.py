@@ -166,6 +166,15 @@ CLUSTERROLEBINDINGS = Resource(*_RBAC, "clusterrolebindings", "ClusterRoleBindin
 STORAGECLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", False, "storageclass", ("sc",))
 RUNTIMECLASSES = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", False, "runtimeclass")
 
+_ADMISSION = ("admissionregistration.k8s.io", "v1")
+MUTATINGWEBHOOKCONFIGURATIONS = Resource(
+    *_ADMISSION, "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", False, "mutatingwebhookconfiguration",
+    (), ("api-extensions",),
+)  # fmt: skip
+VALIDATINGWEBHOOKCONFIGURATIONS = Resource(
+    *_ADMISSION, "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False,
+    "validatingwebhookconfiguration", (), ("api-extensions",),
+)  # fmt: skip
 CERTIFICATESIGNINGREQUESTS = Resource(
     "certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", False,
     "certificatesigningrequest", ("csr",), (), ("approval", "status"),
@@ -211,6 +220,7 @@ SERVED: tuple[Resource, ...] = (
     CERTIFICATESIGNINGREQUESTS, IPADDRESSES, SERVICECIDRS, CSIDRIVERS, CSINODES, CSISTORAGECAPACITIES,
     VOLUMEATTACHMENTS, VOLUMEATTRIBUTESCLASSES, DEVICECLASSES, RESOURCECLAIMS, RESOURCECLAIMTEMPLATES, RESOURCESLICES,
     FLOWSCHEMAS, PRIORITYLEVELCONFIGURATIONS,
+    MUTATINGWEBHOOKCONFIGURATIONS, VALIDATINGWEBHOOKCONFIGURATIONS,
     APISERVICES,
 )  # fmt: skip
 """Everything the API server serves."""

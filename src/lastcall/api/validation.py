@@ -70,6 +70,13 @@ def _api_service_status(new: Object, old: Object) -> list[FieldError]:
     return apiservices.validate_api_service_status(new)
 
 
+def _webhook_configuration(obj: Object) -> list[FieldError]:
+    # late: most clusters have none
+    from lastcall.api.validators import webhooks
+
+    return webhooks.validate_configuration(obj)
+
+
 RULES: dict[tuple[str, str], KindRules] = {
     ("", "pods"): KindRules(
         create=pod.validate_create,
@@ -148,6 +155,8 @@ RULES: dict[tuple[str, str], KindRules] = {
     ("apiregistration.k8s.io", "apiservices"): KindRules(
         is_path_segment_name, _api_service, subresources=(("status", _api_service_status),)
     ),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): KindRules(obj=_webhook_configuration),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): KindRules(obj=_webhook_configuration),
     ("rbac.authorization.k8s.io", "roles"): KindRules(is_path_segment_name, access.validate_role),
     ("rbac.authorization.k8s.io", "clusterroles"): KindRules(is_path_segment_name, access.validate_cluster_role),
     ("rbac.authorization.k8s.io", "rolebindings"): KindRules(

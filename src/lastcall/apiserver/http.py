@@ -458,6 +458,7 @@ class HTTPFace:
     async def _stream(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
     ) -> web.StreamResponse:
+        await self._operations.connect(RequestContext(user), resource, info, request.query)
         kubelets, node, location = await self._operations.stream(
             info.subresource, info.namespace, info.name, request.query
         )
@@ -468,6 +469,7 @@ class HTTPFace:
     ) -> web.StreamResponse:
         if resource.namespaced and not info.namespace:
             raise resource_not_found()
+        await self._operations.connect(RequestContext(user), resource, info, request.query)
         if self._proxying is None:
             # late: few ask for it
             from lastcall.apiserver.proxying.handler import Proxying

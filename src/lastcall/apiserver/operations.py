@@ -50,7 +50,7 @@ from lastcall.apiserver.repeated_pods import Key as RepeatedKey
 from lastcall.apiserver.repeated_pods import RepeatedPods
 from lastcall.apiserver.requestinfo import RequestInfo
 from lastcall.apiserver.scale import SCALES, scale_of, with_replicas
-from lastcall.apiserver.streaming.location import stream_location
+from lastcall.apiserver.streaming.location import connect_options, stream_location
 from lastcall.apiserver.subresources.actions import bind, open_log, request_token
 from lastcall.apiserver.subresources.eviction import evict
 from lastcall.apiserver.subresources.kubelet_client import KubeletLogs
@@ -93,6 +93,7 @@ class Operations:
         self._store, self.clock = shared.store, shared.world.clock
         self._cache = shared.cache
         self._nodes = shared.admission.nodes
+        self._hooks, self._reader = shared.admission.hooks, shared.admission.reader
         self._issuer = issuer
         self._logs = logs
         self._streams = streams
@@ -254,8 +255,10 @@ class Operations:
         shared: bool = False,
     ) -> Answer:
         """POST. `obj` belongs to the server afterwards, but with `shared` it stays as it is."""
+        context.requested = resource
         post = _POSTS.get((resource, subresource))
         if post is not None:
+            obj = await self._ask_about(context, resource, obj, namespace, name, subresource)
             return await post(self, context, resource, obj, namespace, name, shared)
         if subresource or name:
             raise method_not_allowed()
@@ -291,6 +294,23 @@ class Operations:
         """What a create answered, for `create_again`."""
         if context.looks is not None:
             self._repeated.remember(key, answer, context.looks)
+
+    async def _ask_about(
+        self, context: RequestContext, resource: Resource, obj: Object, namespace: str, name: str, subresource: str
+    ) -> Object:
+        """What webhooks make of what is posted and not stored."""
+        kind = _POSTED_KINDS.get(subresource, (resource.group, resource.version, resource.kind))
+        name = name or (obj.get("metadata") or {}).get("name") or ""
+        return await self._hooks.ask(self._reader, context, resource, obj, kind, namespace, name, subresource)
+
+    async def connect(
+        self, context: RequestContext, resource: Resource, info: RequestInfo, query: "MultiMapping[str]"
+    ) -> None:
+        """What comes before a connection by exec, attach, portforward or proxy. Raises StatusError."""
+        kind, options = connect_options(resource, info, query)
+        await self._hooks.ask(
+            self._reader, context, resource, options, kind, info.namespace, info.name, info.subresource, "CONNECT"
+        )
 
     # What is posted and not stored. `name` is that in the URL; `shared`: the object stays as it is.
 
@@ -394,6 +414,7 @@ class Operations:
         """PUT. `obj` belongs to the server afterwards, but with `shared` it stays as it is. What is the same in `known`
         is not looked at."""
         self._check_update(resource, subresource)
+        context.requested = resource
         if subresource == "scale":
             scale = prepare(context, SCALES, obj, shared=shared)
             return await self._update_scale(context, resource, namespace, name, lambda old: scale)
@@ -453,6 +474,7 @@ class Operations:
     ) -> Answer:
         """PATCH with a decoded patch of `content_type`."""
         self._check_update(resource, subresource)
+        context.requested = resource
         if subresource == "finalize":
             raise method_not_allowed()
         if content_type == APPLY_PATCH:
@@ -549,6 +571,7 @@ class Operations:
     ) -> Answer:
         """DELETE; the answer's object is the object or, for most kinds, a Status once it is removed."""
         kind = self.kind(resource)
+        context.requested = resource
         if warning := kind.strategy.delete_warning(options):
             context.warnings.append(warning)
         answer = await kind.delete(context, namespace, name, options)
@@ -573,6 +596,7 @@ class Operations:
         if warning := kind.strategy.delete_warning(options):
             context.warnings.append(warning)
         page = await self.list(resource, namespace, list_options)
+        context.requested, context.collection = resource, True
         for number, entry in enumerate(page.entries, 1):
             if number % SLICE == 0:
                 await self.clock.sleep(0)
@@ -584,6 +608,13 @@ class Operations:
                     raise
         return page
 
+
+_POSTED_KINDS: Mapping[str, tuple[str, str, str]] = {
+    "binding": ("", "v1", "Binding"),
+    "eviction": ("policy", "v1", "Eviction"),
+    "token": ("authentication.k8s.io", "v1", "TokenRequest"),
+}
+"""What a POST to a subresource carries."""
 
 Post = Callable[[Operations, RequestContext, Resource, Object, str, str, bool], Awaitable[Answer]]
 _POSTS: Mapping[tuple[Resource, str], Post] = {

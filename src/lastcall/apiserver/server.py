@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lastcall.api.apiservices.routes import Routes
+from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.errors import StatusError
 from lastcall.api.features.gates import feature_gates
 from lastcall.api.meta import Object
@@ -55,6 +56,7 @@ from lastcall.apiserver.catalog import Catalog
 from lastcall.apiserver.definitions import Definitions, DefinitionStore
 from lastcall.apiserver.deletion import DeleteOptions
 from lastcall.apiserver.flow_control import CONSUMER, PRODUCER, FlowControl
+from lastcall.apiserver.faces.table import FACES, stored_resource
 from lastcall.apiserver.inprocess import InProcessClient
 from lastcall.apiserver.operations import Operations
 from lastcall.apiserver.proxying.aggregation.aggregation import Aggregation
@@ -93,6 +95,7 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.apiserver.admission.webhooks.dispatch import Webhooks
     from lastcall.apiserver.proxying.upstream import Dial
     from lastcall.apiserver.streaming.proxy import KubeletStreams
     from lastcall.apiserver.subresources.metrics_server import Ask, MetricsServer
@@ -197,6 +200,8 @@ class APIServer:
         strategies = (*strategies, APIServiceStrategy(self._routes, world.clock))
         self._kinds = {strategy.resource: GenericStore(shared, strategy) for strategy in strategies}
         admission.kinds = self._kinds
+        admission.hooks.make = self._webhooks
+        admission.hooks.equivalents = self._equivalents
         store_of_definitions = DefinitionStore(shared, CustomResourceDefinitionStrategy(CUSTOMRESOURCEDEFINITIONS))
         self._kinds[CUSTOMRESOURCEDEFINITIONS] = store_of_definitions
         self._definitions = Definitions(
@@ -293,6 +298,22 @@ class APIServer:
                 await self._registration.of_definitions()
             except StatusError as error:
                 _log.warning("what every cluster has cannot be created: %s", error)
+
+    def _webhooks(self) -> "Webhooks":
+        # late: with the first configuration of a webhook
+        from lastcall.apiserver.admission.webhooks.caller import Caller
+        from lastcall.apiserver.admission.webhooks.dispatch import Webhooks
+        from lastcall.apiserver.admission.webhooks.objects import convert, prepared
+        from lastcall.apiserver.proxying.upstream import dial
+
+        caller = Caller(self._world, Reader(self._find, self._all), self._dial or dial)
+        return Webhooks(self._world, caller, convert, prepared)
+
+    def _equivalents(self, resource: Resource) -> list[Resource]:
+        """Other kinds by which the same objects may be named."""
+        stored = stored_resource(resource)
+        every = self._definitions.served if isinstance(resource, CustomResource) else (stored, *FACES)
+        return [each for each in every if each != resource and stored_resource(each) == stored]
 
     async def _create_what_every_cluster_has(self) -> None:
         client = self.client(SERVER_USER, "kube-apiserver")

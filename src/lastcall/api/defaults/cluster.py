@@ -1,6 +1,7 @@
-"""Defaults of storage drivers, devices and flow control.
+"""Defaults of storage drivers, devices, flow control and admission webhooks.
 
-Sources: pkg/apis/storage/v1/defaults.go, pkg/apis/flowcontrol/v1/defaults.go, pkg/apis/resource/v1/defaults.go.
+Sources: pkg/apis/storage/v1/defaults.go, pkg/apis/flowcontrol/v1/defaults.go, pkg/apis/resource/v1/defaults.go,
+pkg/apis/admissionregistration/v1/defaults.go.
 """
 
 from collections.abc import Iterator
@@ -69,3 +70,27 @@ def resource_slice(resource_slice: Object) -> None:
     for device in (resource_slice.get("spec") or {}).get("devices") or ():
         for mapping in (device.get("nodeAllocatableResourceMappings") or {}).values():
             mapping.setdefault("allocationMultiplier", "1")
+
+
+def validating_webhooks(configuration: Object) -> None:
+    for webhook in configuration.get("webhooks") or ():
+        _webhook(webhook)
+
+
+def mutating_webhooks(configuration: Object) -> None:
+    for webhook in configuration.get("webhooks") or ():
+        _webhook(webhook)
+        webhook.setdefault("reinvocationPolicy", "Never")
+
+
+def _webhook(webhook: Object) -> None:
+    webhook.setdefault("failurePolicy", "Fail")
+    webhook.setdefault("matchPolicy", "Equivalent")
+    webhook.setdefault("timeoutSeconds", 10)
+    for selector in ("namespaceSelector", "objectSelector"):
+        if webhook.get(selector) is None:
+            webhook[selector] = {}
+    for rule in webhook.get("rules") or ():
+        rule.setdefault("scope", "*")
+    if (service := (webhook.get("clientConfig") or {}).get("service")) is not None:
+        service.setdefault("port", 443)

@@ -272,6 +272,8 @@ _DEFAULTERS: dict[tuple[str, str], Callable[[Any], None]] = {
     ("", "resourcequotas"): workloads.resource_quota,
     ("", "limitranges"): workloads.limit_range,
     ("storage.k8s.io", "storageclasses"): workloads.storage_class,
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): cluster.mutating_webhooks,
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): cluster.validating_webhooks,
     ("storage.k8s.io", "csidrivers"): cluster.csi_driver,
     ("flowcontrol.apiserver.k8s.io", "flowschemas"): cluster.flow_schema,
     ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): cluster.priority_level,

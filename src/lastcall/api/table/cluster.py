@@ -133,7 +133,19 @@ def service_cidr(obj: Object, now: datetime) -> list[Any]:
     return [name_of(obj), ",".join(_spec(obj).get("cidrs") or ()), age(obj, now)]
 
 
+def webhook_configuration(obj: Object, now: datetime) -> list[Any]:
+    return [name_of(obj), len(obj.get("webhooks") or ()), age(obj, now)]
+
+
 ROWS = {
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): (
+        ("Name", "Webhooks", "Age"),
+        webhook_configuration,
+    ),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): (
+        ("Name", "Webhooks", "Age"),
+        webhook_configuration,
+    ),
     ("certificates.k8s.io", "certificatesigningrequests"): (
         ("Name", "Age", "SignerName", "Requestor", "RequestedDuration", "Condition"),
         certificate_signing_request,

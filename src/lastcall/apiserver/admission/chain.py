@@ -41,6 +41,7 @@ from lastcall.api.resources import (
     Resource,
 )
 from lastcall.api.scheduling import NO_SCHEDULE, NOT_READY, taints_of
+from lastcall.apiserver.admission.hooks import Hooks
 from lastcall.apiserver.admission.node_restriction import NodeRestriction
 from lastcall.apiserver.admission.pod_security import PREFIX
 from lastcall.apiserver.admission.priority import check_default, default_class, set_priority
@@ -90,6 +91,8 @@ class Admission:
         self._escalation = escalation
         self.nodes = nodes
         self._minor = minor
+        self.hooks = Hooks()
+        """Admission webhooks."""
         self.kinds: Mapping[Resource, GenericStore] = {}
         """Where quotas are written."""
 

@@ -183,6 +183,14 @@ class GenericStore:
         if context.looks is not None:
             admission = admission.noting(context.looks)
         await admission.create(context, self.resource, obj, namespace)
+        obj = await admission.hooks.mutate(
+            admission.reader,
+            context,
+            self.resource,
+            obj,
+            None,
+            again=lambda changed: admission.create(context, self.resource, changed, namespace),
+        )
         self._prepare_for_create(obj)
         self._raise_invalid(
             obj,
@@ -195,6 +203,7 @@ class GenericStore:
         if not context.in_process:
             context.warnings += warnings_on_create(self.resource, obj)
         await admission.validate(context, self.resource, obj, None)
+        await admission.hooks.validate(admission.reader, context, self.resource, obj, None)
         return await self.create_prepared(context, obj, namespace)
 
     async def create_prepared(
@@ -282,14 +291,19 @@ class GenericStore:
             if node_of(context.user) is not None:
                 self.shared.admission.nodes.update(context.user, self.resource, new, old, subresource)
             new = self.strategy.fill_update(new, old, subresource)
-            new = await self.shared.admission.fill(self.resource, new, old, subresource)
+            admission = self.shared.admission
+            new = await admission.fill(self.resource, new, old, subresource)
+            new = await admission.hooks.mutate(admission.reader, context, self.resource, new, old, subresource)
             new = self._updated(new, old, name, subresource)
             if not (context.in_process or subresource):
                 context.warnings += warnings_on_update(self.resource, new, old)
             release = None
-            if not _only_lets_go(new, old):
-                await self.shared.admission.update(context, self.resource, new, old, subresource)
-                release = await self.shared.admission.charge(context, self.resource, new, old, subresource)
+            lets_go = _only_lets_go(new, old)
+            if not lets_go:
+                await admission.update(context, self.resource, new, old, subresource)
+            await admission.hooks.validate(admission.reader, context, self.resource, new, old, subresource)
+            if not lets_go:
+                release = await admission.charge(context, self.resource, new, old, subresource)
             try:
                 return await self._store_update(context, entry, new, old, subresource)
             except StoreConflict as conflicting:
@@ -382,6 +396,8 @@ class GenericStore:
         if (refused := self.strategy.check_delete(name)) is not None:
             raise refused
         entry = await self.entry(namespace, name)
+        admission = self.shared.admission
+        await admission.hooks.delete(admission.reader, context, self.resource, self.decode(entry.value), options)
         while True:
             old = self.decode(entry.value)
             if node_of(context.user) is not None:

@@ -1,8 +1,8 @@
-"""Kinds of storage drivers, devices, Service addresses, flow control and certificates.
+"""Kinds of storage drivers, devices, Service addresses, flow control, certificates and admission webhooks.
 
 Sources: pkg/registry/storage/*/strategy.go, pkg/registry/resource/*/strategy.go,
 pkg/registry/networking/{servicecidr,ipaddress}/strategy.go, pkg/registry/flowcontrol/*/strategy.go,
-pkg/registry/certificates/certificates/strategy.go.
+pkg/registry/certificates/certificates/strategy.go, pkg/registry/admissionregistration/*/strategy.go.
 """
 
 from lastcall.api import resources as kinds
@@ -117,6 +117,11 @@ class GenerationStrategy(Strategy):
     tracks_generation = True
 
 
+class WebhookConfigurationStrategy(GenerationStrategy):
+    def spec_changed(self, new: Object, old: Object) -> bool:
+        return new.get("webhooks") != old.get("webhooks")
+
+
 def cluster_strategies(clock: Clock) -> tuple[Strategy, ...]:
     """One strategy for each kind that this module knows."""
     return (
@@ -134,4 +139,6 @@ def cluster_strategies(clock: Clock) -> tuple[Strategy, ...]:
         GenerationStrategy(kinds.RESOURCESLICES),
         FlowControlStrategy(kinds.FLOWSCHEMAS),
         FlowControlStrategy(kinds.PRIORITYLEVELCONFIGURATIONS),
+        WebhookConfigurationStrategy(kinds.MUTATINGWEBHOOKCONFIGURATIONS),
+        WebhookConfigurationStrategy(kinds.VALIDATINGWEBHOOKCONFIGURATIONS),
     )

@@ -11,7 +11,7 @@ from lastcall.api.errors import bad_request, not_found
 from lastcall.api.meta import Object
 from lastcall.api.resources import NODES, PODS, Resource
 from lastcall.apiserver.registry.generic import GenericStore
-from lastcall.apiserver.requestinfo import is_true
+from lastcall.apiserver.requestinfo import RequestInfo, is_true
 from lastcall.apiserver.subresources.actions import log_container
 
 if TYPE_CHECKING:
@@ -50,3 +50,24 @@ def _stream_path(subresource: str, pod: Object, query: "MultiMapping[str]") -> t
 
 def _path(verb: str, names: list[str]) -> str:
     return "/".join(["", verb, *(quote(name, safe="") for name in names)])
+
+
+def connect_options(
+    resource: Resource, info: RequestInfo, query: "MultiMapping[str]"
+) -> tuple[tuple[str, str, str], Object]:
+    """((group, version, kind), object) that admission webhooks see of a connection (`PodExecOptions`, …)."""
+    if info.subresource == "proxy":
+        path = "/".join(info.parts[-1:]) if info.parts else ""
+        return ("", "v1", f"{resource.kind}ProxyOptions"), {"path": path} if path else {}
+    kind = {"exec": "PodExecOptions", "attach": "PodAttachOptions", "portforward": "PodPortForwardOptions"}
+    options: Object = {}
+    if info.subresource == "portforward":
+        ports = [int(port) for each in query.getall("ports", []) for port in each.split(",") if port.isdigit()]
+        options = {"ports": ports} if ports else {}
+    else:
+        options = {flag: True for flag in _FLAGS if is_true(query, flag)}
+        if query.get("container"):
+            options["container"] = query["container"]
+        if info.subresource == "exec":
+            options["command"] = query.getall("command", [])
+    return ("", "v1", kind[info.subresource]), options

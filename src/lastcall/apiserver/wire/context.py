@@ -7,6 +7,7 @@ from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.wire.repeated_fields import RepeatedFields
 
 if TYPE_CHECKING:
+    from lastcall.api.resources import Resource
     from lastcall.apiserver.admission.reader import Looks
 
 FieldValidation = Literal["Ignore", "Warn", "Strict"]
@@ -26,6 +27,12 @@ class RequestContext:
     """The client is in this process and takes the object of the answer: nobody has asked for JSON yet."""
     repeated: RepeatedFields | None = None
     """What the body says more than once."""
+    requested: "Resource | None" = None
+    """As which kind the client names what it writes."""
+    collection: bool = False
+    """It is one of a collection: the request names no object."""
+    asked: bool = False
+    """Webhooks were asked about the whole request: its writes are no requests of their own."""
     looks: "Looks | None" = None
     """Notes what admission reads, where that is asked for."""
     warnings: list[str] = field(default_factory=list)

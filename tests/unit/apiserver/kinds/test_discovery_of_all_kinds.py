@@ -16,6 +16,10 @@ GROUPS = [
 HASHES = {
     "/apis/apiextensions.k8s.io/v1": {"customresourcedefinitions": "jfWCUB31mvA="},
     "/apis/networking.k8s.io/v1": {"ipaddresses": "3f/plJFChNE=", "servicecidrs": "gNLvruQhW2g="},
+    "/apis/admissionregistration.k8s.io/v1": {
+        "mutatingwebhookconfigurations": "Sqi0GUgDaX0=",
+        "validatingwebhookconfigurations": "B0wHjQmsGNk=",
+    },
     "/apis/storage.k8s.io/v1": {
         "csidrivers": "hL6j/rwBV5w=",
         "csinodes": "Pe62DkZtjuo=",

@@ -1,0 +1,161 @@
+"""The webhooks of a write in their order: those that change it go one after the other, all others at once.
+
+Sources: apiserver pkg/admission/plugin/webhook/{mutating/dispatcher.go, validating/dispatcher.go, generic/webhook.go}.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+import orjson
+
+from lastcall.api.errors import StatusError, bad_request, internal
+from lastcall.api.field import go_quote
+from lastcall.api.meta import Object, labels_of
+from lastcall.api.patch import json_patch
+from lastcall.api.resources import (
+    MUTATINGWEBHOOKCONFIGURATIONS,
+    NAMESPACES,
+    VALIDATINGWEBHOOKCONFIGURATIONS,
+    Resource,
+)
+from lastcall.apiserver.admission.reader import Reader
+from lastcall.apiserver.admission.webhooks import matching
+from lastcall.apiserver.admission.webhooks.caller import Caller
+from lastcall.apiserver.admission.webhooks.matching import Webhook, Write
+from lastcall.apiserver.admission.webhooks.review import CallFailed, Verdict, read, request_for, version_of
+from lastcall.apiserver.wire.context import RequestContext
+from lastcall.world.world import World
+
+Convert = Callable[[Resource, Object, Resource], Object]
+"""(resource, its object, other resource) → the object as the other resource shows it."""
+
+
+class Prepare(Protocol):
+    """What a patched object is with its defaults. Raises StatusError for one that is not of the resource."""
+
+    def __call__(self, resource: Resource, obj: Object) -> Object: ...
+
+
+class Webhooks:
+    """`call` is asked for each webhook; `convert` and `prepare` know the kinds."""
+
+    def __init__(self, world: World, caller: Caller, convert: Convert, prepare: Prepare) -> None:
+        self._world, self._caller, self._convert, self._prepare = world, caller, convert, prepare
+
+    async def mutate(
+        self,
+        reader: Reader,
+        context: RequestContext,
+        write: Write,
+        again: Callable[[Object], Awaitable[None]] | None = None,
+    ) -> Object | None:
+        """What webhooks make of `write.new`. Raises StatusError.
+
+        When one changed it, `again` (the rest of admission) sees it anew, and so do, once, those before it whose
+        reinvocationPolicy is IfNeeded.
+        """
+        configurations = await reader.list(MUTATINGWEBHOOKCONFIGURATIONS)
+        first = write.new
+        asked: list[str] = []
+        anew: set[str] = set()
+        for reinvocation in (False, True):
+            for webhook in matching.webhooks_of(configurations):
+                if reinvocation and webhook.id not in anew:
+                    continue
+                resource = await self._wanted(reader, webhook, write)
+                if resource is None:
+                    continue
+                before = write.new
+                verdict = await self._ask(context, webhook, write, resource, mutating=True)
+                if verdict is not None and verdict.patch and before is not None:
+                    write.new = self._patched(write, resource, verdict.patch)
+                    if write.new != before:
+                        anew.update(asked)
+                        asked.clear()
+                if webhook.spec.get("reinvocationPolicy") == "IfNeeded":
+                    asked.append(webhook.id)
+            if reinvocation or write.new == first:
+                break
+            if again is not None and write.new is not None:
+                seen = orjson.dumps(write.new)
+                await again(write.new)
+                if orjson.dumps(write.new) != seen:
+                    anew.update(asked)
+        return write.new
+
+    async def validate(self, reader: Reader, context: RequestContext, write: Write) -> None:
+        """Raises StatusError: that of the first webhook, in their order, that refuses."""
+        calls = []
+        for webhook in matching.webhooks_of(await reader.list(VALIDATINGWEBHOOKCONFIGURATIONS)):
+            resource = await self._wanted(reader, webhook, write)
+            if resource is not None:
+                calls.append(self._ask(context, webhook, write, resource, mutating=False))
+        if len(calls) == 1:
+            await calls[0]
+            return
+        for outcome in await asyncio.gather(*calls, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    async def _wanted(self, reader: Reader, webhook: Webhook, write: Write) -> Resource | None:
+        """As which kind the webhook is to be asked; None when it is not. Raises StatusError."""
+        if not matching.wants_objects(webhook, write):
+            return None
+        resource = matching.matched_kind(webhook, write)
+        if resource is None or not matching.asks_for_namespace(webhook, write):
+            return resource
+        labels = matching.own_labels(write)
+        if labels is None:
+            name = write.namespace or write.name
+            found = await reader.get(NAMESPACES, "", name)
+            if found is None:
+                return None  # that there is none is said elsewhere
+            labels = dict(labels_of(found))
+        return resource if matching.wants_namespace(webhook, labels) else None
+
+    async def _ask(
+        self, context: RequestContext, webhook: Webhook, write: Write, resource: Resource, *, mutating: bool
+    ) -> Verdict | None:
+        """None when the webhook could not be asked and that is to be ignored. Raises StatusError."""
+        if write.dry_run and webhook.spec.get("sideEffects") not in ("None", "NoneOnDryRun"):
+            raise bad_request(f"admission webhook {go_quote(webhook.name)} does not support dry run")
+        uid = self._world.new_uid()
+        new, old = (None if obj is None else self._shown(write, obj, resource) for obj in (write.new, write.old))
+        try:
+            asked = request_for(webhook, write, resource, new, old, context.user, uid)
+            try:
+                body = await self._caller.call(webhook, orjson.dumps(asked))
+                verdict = read(webhook, uid, version_of(webhook), body, mutating=mutating)
+            except CallFailed as error:
+                if str(error).startswith("received "):
+                    raise
+                raise CallFailed(f"failed to call webhook: {error}") from None
+        except CallFailed as error:
+            if webhook.spec.get("failurePolicy") == "Ignore":
+                return None
+            raise internal(f"failed calling webhook {go_quote(webhook.name)}: {error}") from None
+        context.warnings += verdict.warnings
+        return verdict
+
+    def _shown(self, write: Write, obj: Object, resource: Resource) -> Object:
+        return obj if write.kind is not None else self._convert(write.resource, obj, resource)
+
+    def _patched(self, write: Write, resource: Resource, patch: Sequence[Object]) -> Object:
+        """Raises the 500 StatusError for a patch that cannot be applied, or makes something else of the object."""
+        assert write.new is not None
+        shown = self._shown(write, write.new, resource)
+        try:
+            patched = json_patch.apply(shown, list(patch))
+        except json_patch.PatchError as error:
+            raise internal(str(error)) from None
+        if not isinstance(patched, dict):
+            raise internal("the patch of a webhook makes something of the object that is none")
+        if write.kind is not None:
+            return patched
+        try:
+            return self._convert(resource, self._prepare(resource, patched), write.resource)
+        except StatusError as error:
+            if error.code != 400:
+                raise
+            raise internal(error.message.rpartition(" cannot be handled as a ")[2].partition(": ")[2]) from None

@@ -1,0 +1,223 @@
+"""What is said to an admission webhook, and what its answer means. Pure.
+
+Sources: apiserver pkg/admission/plugin/webhook/request/admissionreview.go, errors/statuserror.go,
+client-go rest/request.go:transformResponse. The texts are those of a real 1.36.2
+(tests/unit/apiserver/admission/webhook_answers.json).
+"""
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from lastcall.api.errors import StatusError, status_failure
+from lastcall.api.field import go_quote
+from lastcall.api.meta import Object
+from lastcall.api.resources import Resource
+from lastcall.api.text import go_json
+from lastcall.api.validators.webhooks import REVIEW_VERSIONS
+from lastcall.apiserver.admission.webhooks.matching import Webhook, Write
+from lastcall.apiserver.auth.authentication import UserInfo
+
+GROUP = "admission.k8s.io"
+_SCHEME = "pkg/util/webhook/client.go:71"
+
+
+class CallFailed(Exception):
+    """The webhook could not be asked, or its answer has no meaning: failurePolicy decides."""
+
+
+@dataclass(slots=True)
+class Verdict:
+    """`patch` is None where nothing is to change."""
+
+    patch: list[Any] | None = None
+    warnings: list[str] = field(default_factory=list)
+
+
+def version_of(webhook: Webhook) -> str:
+    """The version of AdmissionReview that the webhook prefers. Raises CallFailed."""
+    for version in webhook.spec.get("admissionReviewVersions") or ():
+        if version in REVIEW_VERSIONS:
+            return str(version)
+    raise CallFailed("webhook does not accept known AdmissionReview versions (v1, v1beta1)")
+
+
+def request_for(
+    webhook: Webhook, write: Write, resource: Resource, new: Object | None, old: Object | None, user: UserInfo, uid: str
+) -> Object:
+    """The AdmissionReview. `resource`, `new` and `old` are as the webhook wants to see them. Raises CallFailed."""
+    version = version_of(webhook)
+    request: Object = {"uid": uid, "kind": _kind(write.kind_of(resource)), "resource": _resource(resource)}
+    if write.subresource:
+        request["subResource"] = write.subresource
+    request |= {"requestKind": _kind(write.kind_of(write.resource)), "requestResource": _resource(write.resource)}
+    if write.subresource:
+        request["requestSubResource"] = write.subresource
+    request |= {key: value for key, value in (("name", write.name), ("namespace", write.namespace)) if value}
+    request |= {
+        "operation": write.operation,
+        "userInfo": _user(user),
+        "object": new,
+        "oldObject": old,
+        "dryRun": write.dry_run,
+        "options": write.options,
+    }
+    return {"kind": "AdmissionReview", "apiVersion": f"{GROUP}/{version}", "request": request}
+
+
+def _kind(kind: tuple[str, str, str]) -> Object:
+    return dict(zip(("group", "version", "kind"), kind, strict=True))
+
+
+def _resource(resource: Resource) -> Object:
+    return {"group": resource.group, "version": resource.version, "resource": resource.plural}
+
+
+def _user(user: UserInfo) -> Object:
+    told = {
+        "username": user.name,
+        "uid": user.uid,
+        "groups": list(user.groups),
+        "extra": {key: list(values) for key, values in user.extra.items()},
+    }
+    return {key: value for key, value in told.items() if value}
+
+
+# -- the answer --------------------------------------------------------------------------------------------------------
+
+
+def body_of(status: int, content_type: str, body: bytes) -> bytes:
+    """The body of an answer that has one. Raises CallFailed for all others."""
+    if not 200 <= status <= 206:
+        raise CallFailed(_refused(status, content_type, body))
+    if not body:
+        raise CallFailed(f"0-length response with status code: {status} and content type: {content_type}")
+    return body
+
+
+_REFUSALS = {
+    400: "the server rejected our request for an unknown reason",
+    401: "the server has asked for the client to provide credentials",
+    403: "unknown",
+    404: "the server could not find the requested resource",
+    405: "the server does not allow this method on the requested resource",
+    406: "the server was unable to respond with a content type that the client supports",
+    409: "the server reported a conflict",
+    415: "the server was unable to process the request because of its media type",
+    422: "the server rejected our request due to an error in our request",
+    429: "the server has received too many requests and has asked us to try again later",
+    503: "the server is currently unable to handle the request",
+    504: "the server was unable to return a response in the time allotted, but may still be processing the request",
+}
+"""(`NewGenericServerResponse`)"""
+
+
+def _refused(status: int, content_type: str, body: bytes) -> str:
+    told = "unknown"
+    if content_type.startswith("text/"):
+        told = body[:2048].decode(errors="replace").strip()
+    try:
+        answer = json.loads(body)
+        if isinstance(answer, dict) and answer.get("kind") == "Status" and isinstance(answer.get("message"), str):
+            return str(answer["message"])
+    except ValueError:
+        pass
+    if status in _REFUSALS:
+        return _REFUSALS[status]
+    if status >= 500:
+        return f"an error on the server ({go_quote(told)}) has prevented the request from succeeding"
+    return f"the server responded with the status code {status} but did not return more information"
+
+
+def read(webhook: Webhook, uid: str, asked_version: str, body: bytes, *, mutating: bool) -> Verdict:
+    """What the webhook says. Raises StatusError for a refusal, CallFailed for an answer that has no meaning."""
+    response = _response(_decoded(body, asked_version))
+    if (response.get("uid") or "") != uid:
+        heard = go_quote(str(response.get("uid") or ""))
+        raise CallFailed(f"received invalid webhook response: expected response.uid={go_quote(uid)}, got {heard}")
+    patch, type_ = response.get("patch"), response.get("patchType")
+    if not mutating:
+        if patch:
+            raise CallFailed("received invalid webhook response: validating webhook may not return response.patch")
+        if type_:
+            raise CallFailed("received invalid webhook response: validating webhook may not return response.patchType")
+    elif patch and not type_ and asked_version == "v1":
+        why = "webhook returned response.patch but not response.patchType"
+        raise CallFailed(f"received invalid webhook response: {why}")
+    elif type_ and not patch:
+        why = "webhook returned response.patchType but not response.patch"
+        raise CallFailed(f"received invalid webhook response: {why}")
+    if response.get("allowed") is not True:
+        raise denied(webhook.name, response.get("status"))
+    warnings = [text for text in response.get("warnings") or () if isinstance(text, str)]
+    return Verdict(_operations(patch) if patch else None, warnings)
+
+
+def _decoded(body: bytes, asked_version: str) -> Object:
+    try:
+        review = json.loads(body)
+    except ValueError:
+        # Go reads what is no JSON as YAML first, and that is a string most of the time.
+        raise CallFailed(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type "
+            'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+        ) from None
+    if not isinstance(review, dict):
+        raise CallFailed("couldn't get version/kind; json parse error: json: the answer is not an object")
+    kind, version = review.get("kind"), review.get("apiVersion")
+    if not kind:
+        raise CallFailed("Object 'Kind' is missing in the answer")
+    if kind != "AdmissionReview" or version not in [f"{GROUP}/{each}" for each in REVIEW_VERSIONS]:
+        scheme = go_quote(_SCHEME)
+        raise CallFailed(
+            f"no kind {go_quote(str(kind))} is registered for version {go_quote(str(version))} in scheme {scheme}"
+        )
+    heard = str(version).rpartition("/")[2]
+    if heard != asked_version:
+        why = f"converting ({heard}.AdmissionReview) to ({asked_version}.AdmissionReview): unknown conversion"
+        raise CallFailed(why)
+    return review
+
+
+def _response(review: Object) -> Object:
+    response = review.get("response")
+    if not isinstance(response, dict):
+        raise CallFailed("received invalid webhook response: webhook response was absent")
+    return response
+
+
+def _operations(patch: Any) -> list[Any]:
+    try:
+        decoded = base64.b64decode(patch, validate=True)
+    except (TypeError, binascii.Error, ValueError) as error:
+        raise CallFailed(f"received undecodable patch in webhook response: {error}") from None
+    try:
+        operations = go_json.loads(decoded)
+    except ValueError:
+        raise CallFailed(f"received undecodable patch in webhook response: {_complaint(decoded)}") from None
+    if not isinstance(operations, list) or not all(isinstance(each, dict) for each in operations):
+        raise CallFailed("received undecodable patch in webhook response: it is not a list of operations")
+    return operations
+
+
+def _complaint(text: bytes) -> str:
+    reading = go_json.complaint(text)
+    while True:
+        try:
+            next(reading)
+        except StopIteration as end:
+            return str(end.value)
+
+
+def denied(name: str, result: Any) -> StatusError:
+    """The refusal as the client sees it (`ToStatusErr`)."""
+    told = result if isinstance(result, dict) else {}
+    by = f"admission webhook {go_quote(name)} denied the request"
+    message, reason = told.get("message") or "", told.get("reason") or ""
+    text = f"{by}: {message or reason}" if message or reason else f"{by} without explanation"
+    code = told.get("code")
+    status = code if isinstance(code, int) and 400 <= code <= 599 else 400
+    details = told.get("details")
+    return status_failure(status, str(reason), text, details if isinstance(details, dict) and details else None)

@@ -1,0 +1,38 @@
+"""What a real Kubernetes 1.36.2 said of configurations of admission webhooks, and what is said here."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lastcall.api.defaults.kinds import set_defaults
+from lastcall.api.errors import invalid
+from lastcall.api.resources import MUTATINGWEBHOOKCONFIGURATIONS, VALIDATINGWEBHOOKCONFIGURATIONS
+from lastcall.api.validation import validate_create
+
+RECORDED = json.loads((Path(__file__).parent / "configurations.json").read_text())
+
+
+@pytest.mark.parametrize("recorded", RECORDED, ids=lambda each: each["case"])
+def test_configurations_of_webhooks_get_the_defaults_and_the_errors_of_a_real_server(recorded: dict[str, Any]) -> None:
+    obj = copy.deepcopy(recorded["object"])
+    mutating = obj["kind"] == "MutatingWebhookConfiguration"
+    resource = MUTATINGWEBHOOKCONFIGURATIONS if mutating else VALIDATINGWEBHOOKCONFIGURATIONS
+    set_defaults(resource, obj)
+    errors = validate_create(resource, obj)
+    if recorded["status"] < 400:
+        assert errors == []
+        webhooks = [{key: value for key, value in each.items() if value != []} for each in obj["webhooks"]]
+        assert (webhooks or None) == recorded["webhooks"], "an empty list is not written"
+    else:
+        assert invalid(resource, obj["metadata"]["name"], errors).message == recorded["message"]
+
+
+def test_conditions_that_would_not_be_evaluated_are_refused() -> None:
+    obj = copy.deepcopy(next(each["object"] for each in RECORDED if each["case"] == "Validating ok"))
+    obj["webhooks"][0]["matchConditions"] = [{"name": "a", "expression": "true"}]
+    (error,) = validate_create(VALIDATINGWEBHOOKCONFIGURATIONS, obj)
+    assert error.field == "webhooks[0].matchConditions"
+    assert "leave matchConditions out" in error.detail
