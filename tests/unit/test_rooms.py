@@ -52,8 +52,8 @@ TABLES = (
     "apiserver/admission/priority.py",
     "apiserver/admission/storage.py",
     "apiserver/admission/tolerations.py",
-    "apiserver/admission/webhooks/matching.py",
-    "apiserver/admission/webhooks/review.py",
+    "apiserver/proxying/webhooks/matching.py",
+    "apiserver/proxying/webhooks/review.py",
     "apiserver/auth/node_rules.py",
     "apiserver/auth/rbac.py",
     "apiserver/deletion.py",
@@ -426,6 +426,8 @@ PLURALS = frozenset(
 )
 
 KINDS_OF_THEIR_OWN = {
+    "apiserver/admission/chain.py": "what a resize of a Pod gets from LimitRanges",
+    "apiserver/admission/hooks.py": "webhooks see a Namespace's name as the namespace of the request",
     "apiserver/admission/limits.py": "LimitRanges have limits for Pods and for claims",
     "apiserver/admission/node_restriction.py": "the rules of what a node may write, kind by kind",
     "apiserver/admission/pod_security/decide.py": "is about Pods, and about what makes Pods",
@@ -434,12 +436,15 @@ KINDS_OF_THEIR_OWN = {
     "apiserver/auth/node_graph.py": "what belongs to a node, kind by kind",
     "apiserver/auth/reviews.py": "is about reviews",
     "apiserver/discovery.py": "Bindings have a verb only, and Namespaces are found in two places",
+    "apiserver/every_cluster/flow_control.py": "is about FlowSchemas and PriorityLevelConfigurations",
     "apiserver/http.py": "a Namespace's own path has a namespace in it",
     "apiserver/openapi/paths.py": "the parameters of the proxies of Pods and Services",
     "apiserver/records.py": "only Pods and their owners have a story",
     "apiserver/repeated_pods.py": "is about Pods",
     "apiserver/requestinfo.py": "a Namespace's own path has a namespace in it",
     "apiserver/subresources/actions.py": "a token is bound to a Pod, a Secret or a Node",
+    "apiserver/subresources/metrics.py": "is about Pods and Nodes",
+    "apiserver/subresources/metrics_server.py": "is about Pods and Nodes",
 }
 """Modules of the API server that ask for a single kind, and why. What one kind does otherwise on the way of each
 request is in its strategy (`apiserver/strategies/`), in its face, or in a table by kind."""

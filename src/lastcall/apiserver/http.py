@@ -36,6 +36,7 @@ from lastcall.apiserver.auth.impersonation import Impersonator, impersonation
 from lastcall.apiserver.auth.tokens import TokenIssuer
 from lastcall.apiserver.catalog import Catalog
 from lastcall.apiserver.discovery import verbs_of
+from lastcall.apiserver.faces.scale import SCALES
 from lastcall.apiserver.health import health
 from lastcall.apiserver.openapi.serving import openapi_response
 from lastcall.apiserver.operations import TOKEN_REQUESTS, Operations
@@ -43,7 +44,6 @@ from lastcall.apiserver.registry.generic import Answer
 from lastcall.apiserver.registry.listing import Page
 from lastcall.apiserver.registry.patching import patch_type
 from lastcall.apiserver.requestinfo import RequestInfo, is_true, request_info
-from lastcall.apiserver.scale import SCALES
 from lastcall.apiserver.streaming.location import SUBRESOURCES as STREAMS
 from lastcall.apiserver.streaming.proxy import proxy
 from lastcall.apiserver.subresources.eviction import EVICTIONS

@@ -39,6 +39,7 @@ from lastcall.apiserver.auth.authorizer import Authorizer
 from lastcall.apiserver.auth.reviews import ANSWERED_ANEW, Reviews
 from lastcall.apiserver.auth.tokens import DEFAULT_EXPIRATION, TokenIssuer
 from lastcall.apiserver.deletion import DeleteOptions
+from lastcall.apiserver.faces.scale import SCALES, scale_of, with_replicas
 from lastcall.apiserver.faces.table import face_of, stored_resource
 from lastcall.apiserver.fieldmanager.requests import Tracking, apply_scale, manager_of, scope_of, update_scale
 from lastcall.apiserver.registry.generic import OTHER_NAMESPACE, Answer, GenericStore, Track, Transform, check_names
@@ -49,7 +50,6 @@ from lastcall.apiserver.registry.watch import EventStream, open_watch
 from lastcall.apiserver.repeated_pods import Key as RepeatedKey
 from lastcall.apiserver.repeated_pods import RepeatedPods
 from lastcall.apiserver.requestinfo import RequestInfo
-from lastcall.apiserver.scale import SCALES, scale_of, with_replicas
 from lastcall.apiserver.streaming.location import connect_options, stream_location
 from lastcall.apiserver.subresources.actions import bind, open_log, request_token
 from lastcall.apiserver.subresources.eviction import evict

@@ -55,7 +55,8 @@ from lastcall.apiserver.auth.tokens import ServiceAccountVerifier, TokenIssuer
 from lastcall.apiserver.catalog import Catalog
 from lastcall.apiserver.definitions import Definitions, DefinitionStore
 from lastcall.apiserver.deletion import DeleteOptions
-from lastcall.apiserver.flow_control import CONSUMER, PRODUCER, FlowControl
+from lastcall.apiserver.every_cluster.flow_control import CONSUMER, PRODUCER, FlowControl
+from lastcall.apiserver.every_cluster.service_cidrs import ServiceAddresses
 from lastcall.apiserver.faces.table import FACES, stored_resource
 from lastcall.apiserver.inprocess import InProcessClient
 from lastcall.apiserver.operations import Operations
@@ -66,7 +67,6 @@ from lastcall.apiserver.records import WriteRecords
 from lastcall.apiserver.registry.generic import GenericStore, Shared
 from lastcall.apiserver.registry.listing import SLICE
 from lastcall.apiserver.registry.objects import ObjectCache
-from lastcall.apiserver.service_cidrs import ServiceAddresses
 from lastcall.apiserver.strategies.apiservice import APIServiceStrategy
 from lastcall.apiserver.strategies.base import Strategy
 from lastcall.apiserver.strategies.cluster_kinds import cluster_strategies
@@ -95,8 +95,8 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.apiserver.admission.webhooks.dispatch import Webhooks
     from lastcall.apiserver.proxying.upstream import Dial
+    from lastcall.apiserver.proxying.webhooks.dispatch import Webhooks
     from lastcall.apiserver.streaming.proxy import KubeletStreams
     from lastcall.apiserver.subresources.metrics_server import Ask, MetricsServer
 
@@ -301,10 +301,10 @@ class APIServer:
 
     def _webhooks(self) -> "Webhooks":
         # late: with the first configuration of a webhook
-        from lastcall.apiserver.admission.webhooks.caller import Caller
-        from lastcall.apiserver.admission.webhooks.dispatch import Webhooks
-        from lastcall.apiserver.admission.webhooks.objects import convert, prepared
         from lastcall.apiserver.proxying.upstream import dial
+        from lastcall.apiserver.proxying.webhooks.caller import Caller
+        from lastcall.apiserver.proxying.webhooks.dispatch import Webhooks
+        from lastcall.apiserver.proxying.webhooks.objects import convert, prepared
 
         caller = Caller(self._world, Reader(self._find, self._all), self._dial or dial)
         return Webhooks(self._world, caller, convert, prepared)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from lastcall.api.resources import CONFIGMAPS, ENDPOINTSLICES, NAMESPACES, NODES, PODS, SERVICEACCOUNTS, SERVICES
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
-from lastcall.controllers.certificates.first_request import NAME as CERTIFICATES
-from lastcall.controllers.certificates.first_request import FirstRequest
-from lastcall.controllers.clusterrole_aggregation import ClusterRoleAggregationController
+from lastcall.controllers.access.certificates.first_request import NAME as CERTIFICATES
+from lastcall.controllers.access.certificates.first_request import FirstRequest
+from lastcall.controllers.access.clusterrole_aggregation import ClusterRoleAggregationController
 from lastcall.controllers.cronjob.controller import CronJobController
 from lastcall.controllers.daemonset.controller import DaemonSetController
 from lastcall.controllers.deployment.controller import DeploymentController
@@ -45,7 +45,7 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.client.discovery import Discover
-    from lastcall.controllers.certificates.controller import Sign
+    from lastcall.controllers.access.certificates.controller import Sign
 
 
 class Controller(Protocol):

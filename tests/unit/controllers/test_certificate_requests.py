@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from lastcall.apiserver.auth.pki import ClusterCA
-from lastcall.controllers.certificates.decide import (
+from lastcall.controllers.access.certificates.decide import (
     CLIENT,
     KUBELET_CLIENT,
     KUBELET_SERVING,
@@ -20,7 +20,7 @@ from lastcall.controllers.certificates.decide import (
     lifetime,
     problem_of,
 )
-from lastcall.controllers.certificates.request import read_request
+from lastcall.controllers.access.certificates.request import read_request
 
 NODE = Requested("system:node:n1", ("system:nodes",), {})
 KUBELET = ("digital signature", "key encipherment", "client auth")

@@ -4,7 +4,7 @@ import pytest
 
 from lastcall.api.resources import CLUSTERROLES
 from lastcall.apiserver.auth.bootstrap_policy import default_policy
-from lastcall.controllers.clusterrole_aggregation import aggregated_rules
+from lastcall.controllers.access.clusterrole_aggregation import aggregated_rules
 
 PODS, NODES = ({"apiGroups": [""], "resources": [each], "verbs": ["get"]} for each in ("pods", "nodes"))
 

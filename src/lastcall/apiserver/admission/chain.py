@@ -43,6 +43,7 @@ from lastcall.api.resources import (
 from lastcall.api.scheduling import NO_SCHEDULE, NOT_READY, taints_of
 from lastcall.apiserver.admission.hooks import Hooks
 from lastcall.apiserver.admission.node_restriction import NodeRestriction
+from lastcall.apiserver.admission.pod_resize import check as check_resize
 from lastcall.apiserver.admission.pod_security import PREFIX
 from lastcall.apiserver.admission.priority import check_default, default_class, set_priority
 from lastcall.apiserver.admission.reader import Looks, Reader
@@ -245,10 +246,7 @@ class Admission:
         if old is None or not node or new["metadata"].get("generation") == old["metadata"].get("generation"):
             return
         if subresource == "resize" or (self._minor >= FIRST_DECLARED_FEATURES and subresource == ""):
-            # late: 0.4 ms of the start of `up`
-            from lastcall.apiserver.admission.pod_resize import check
-
-            check(new, old, await self.reader.get(NODES, "", node), subresource)
+            check_resize(new, old, await self.reader.get(NODES, "", node), subresource)
 
     async def _pod_security(
         self, context: RequestContext, resource: Resource, new: Object, old: Object | None, subresource: str

@@ -15,15 +15,16 @@ from lastcall.api.resources import (
 )
 from lastcall.apiserver.admission.reader import Reader
 from lastcall.apiserver.deletion import DeleteOptions
+from lastcall.apiserver.faces.scale import SCALES, scale_of, with_replicas
 from lastcall.apiserver.faces.table import face_of, stored_resource
-from lastcall.apiserver.scale import SCALES, scale_of, with_replicas
 from lastcall.apiserver.wire.context import RequestContext
 
 if TYPE_CHECKING:
-    from lastcall.apiserver.admission.webhooks.dispatch import Webhooks
-    from lastcall.apiserver.admission.webhooks.matching import Write
+    from lastcall.apiserver.proxying.webhooks.dispatch import Webhooks
+    from lastcall.apiserver.proxying.webhooks.matching import Write
 
 ADMISSION_GROUP = "admissionregistration.k8s.io"
+"""Nobody is asked about these kinds: nobody can lock everybody out of them."""
 Kind = tuple[str, str, str]
 """(group, version, kind)."""
 Again = Callable[[Object], Awaitable[None]]
@@ -116,7 +117,7 @@ class Hooks:
         self, context: RequestContext, resource: Resource, new: Object | None, old: Object | None, subresource: str
     ) -> "Write":
         # late: with the first configuration
-        from lastcall.apiserver.admission.webhooks.matching import Write
+        from lastcall.apiserver.proxying.webhooks.matching import Write
 
         named = resource
         if context.requested is not None and stored_resource(context.requested) == resource:
@@ -163,7 +164,7 @@ class Hooks:
         for configurations in (MUTATINGWEBHOOKCONFIGURATIONS, VALIDATINGWEBHOOKCONFIGURATIONS):
             if await self._any(reader, context, resource, configurations):
                 # late: with the first configuration
-                from lastcall.apiserver.admission.webhooks.matching import Write
+                from lastcall.apiserver.proxying.webhooks.matching import Write
 
                 group, version, kind_name = kind
                 api_version = f"{group}/{version}" if group else version

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from lastcall.api.errors import StatusError, bad_request, plain_failure, status_failure
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.resources import Resource
+from lastcall.apiserver.faces.scale import SCALES, scale_of
 from lastcall.apiserver.faces.table import in_version
 from lastcall.apiserver.fieldmanager.fields import path_text
 from lastcall.apiserver.fieldmanager.manager import Conflicts, Scope, applied, updated
@@ -19,7 +20,6 @@ from lastcall.apiserver.fieldmanager.reset_fields import reset_fields
 from lastcall.apiserver.fieldmanager.resource_types import KNOWN_TYPES, type_of
 from lastcall.apiserver.fieldmanager.scale import entries_of_parent, entries_of_scale
 from lastcall.apiserver.fieldmanager.validate import error_text, problems
-from lastcall.apiserver.scale import SCALES, scale_of
 from lastcall.apiserver.wire.context import RequestContext
 
 MAX_MANAGER_BYTES = 128

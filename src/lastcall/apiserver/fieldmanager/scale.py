@@ -4,9 +4,9 @@ Source: apimachinery pkg/util/managedfields/scalehandler.go.
 """
 
 from lastcall.api.resources import Resource
+from lastcall.apiserver.faces.scale import SCALES
 from lastcall.apiserver.fieldmanager.fields import FieldSet, difference, has, set_of
 from lastcall.apiserver.fieldmanager.managers import Entry, ordered
-from lastcall.apiserver.scale import SCALES
 
 REPLICAS = ("f:spec", "f:replicas")
 _ONLY_REPLICAS: FieldSet = set_of(REPLICAS)

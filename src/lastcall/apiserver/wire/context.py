@@ -32,7 +32,7 @@ class RequestContext:
     collection: bool = False
     """It is one of a collection: the request names no object."""
     asked: bool = False
-    """Webhooks were asked about the whole request: its writes are no requests of their own."""
+    """Webhooks were asked about the whole request: they are not asked about its writes."""
     looks: "Looks | None" = None
     """Notes what admission reads, where that is asked for."""
     warnings: list[str] = field(default_factory=list)

@@ -16,7 +16,6 @@ from lastcall.node.admission.critical_pods import (
 )
 from lastcall.node.admission.decide import AdmitHandler, Rejection, shortages
 from lastcall.node.interfaces import EventRecorder
-from lastcall.node.workers.manager import PodWorkers
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
 from lastcall.world import walls
@@ -24,6 +23,7 @@ from lastcall.world.tasks import Tasks
 
 if TYPE_CHECKING:
     from lastcall.api.types.pod import Pod
+    from lastcall.node.workers.manager import PodWorkers
     from lastcall.timeline.catalogue.records.controllers import DeletionDecided
 
 

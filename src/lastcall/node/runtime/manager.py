@@ -25,7 +25,6 @@ from lastcall.node.runtime.decide import PodActions, compute_pod_actions, hash_c
 from lastcall.node.runtime.notices import RuntimeNotices
 from lastcall.node.runtime.resize import ResizeError, ResizePlan, Resizer
 from lastcall.node.runtime.start_container import ContainerStarter, StartContainerError
-from lastcall.node.status.reason_cache import LastStartErrors
 from lastcall.node.stopping.kill_container import ContainerKiller
 from lastcall.node.stopping.kill_pod import PodKiller
 from lastcall.timeline import kinds
@@ -35,6 +34,7 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.api.types.container import Container
     from lastcall.api.types.pod import Pod
+    from lastcall.node.status.reason_cache import LastStartErrors
     from lastcall.timeline.catalogue.records.kubelet_start import AllContainersRestarting, SandboxCreated
 
 RULES = "pkg/kubelet/kuberuntime/kuberuntime_manager.go:SyncPod"

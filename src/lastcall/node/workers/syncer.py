@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from lastcall.api.meta import name_of, namespace_of, uid_of
 from lastcall.api.text.go_notation import go_list
 from lastcall.cri.api import ContainerState
-from lastcall.node.admission.resizes import Resizes
 from lastcall.node.interfaces import (
     EventRecorder,
     PodStatus,
@@ -35,6 +34,7 @@ from lastcall.world.tasks import meanwhile, unless
 if TYPE_CHECKING:
     from lastcall.api.types.pod import Pod
     from lastcall.api.types.pod_status import PodStatus as APIPodStatus
+    from lastcall.node.admission.resizes import Resizes
 
 
 class CRIViolation(Exception):

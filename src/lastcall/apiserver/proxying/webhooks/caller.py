@@ -17,10 +17,10 @@ from lastcall.api.field import go_quote
 from lastcall.api.meta import Object
 from lastcall.api.resources import ENDPOINTSLICES, SERVICES
 from lastcall.apiserver.admission.reader import Reader
-from lastcall.apiserver.admission.webhooks.matching import Webhook
-from lastcall.apiserver.admission.webhooks.review import CallFailed, body_of
 from lastcall.apiserver.proxying.aggregation.availability import endpoints_of, port_name
 from lastcall.apiserver.proxying.upstream import Dial, DialError, tls_words
+from lastcall.apiserver.proxying.webhooks.matching import Webhook
+from lastcall.apiserver.proxying.webhooks.review import CallFailed, body_of
 from lastcall.world.aiohttp_inside.client import aiohttp
 from lastcall.world.aiohttp_inside.connector import DialledConnector
 from lastcall.world.world import World

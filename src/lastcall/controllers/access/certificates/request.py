@@ -3,7 +3,7 @@
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from lastcall.controllers.certificates.decide import Requested
+from lastcall.controllers.access.certificates.decide import Requested
 
 
 def read_request(pem: bytes) -> Requested:

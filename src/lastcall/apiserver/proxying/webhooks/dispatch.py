@@ -3,7 +3,6 @@
 Sources: apiserver pkg/admission/plugin/webhook/{mutating/dispatcher.go, validating/dispatcher.go, generic/webhook.go}.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
@@ -20,11 +19,12 @@ from lastcall.api.resources import (
     Resource,
 )
 from lastcall.apiserver.admission.reader import Reader
-from lastcall.apiserver.admission.webhooks import matching
-from lastcall.apiserver.admission.webhooks.caller import Caller
-from lastcall.apiserver.admission.webhooks.matching import Webhook, Write
-from lastcall.apiserver.admission.webhooks.review import CallFailed, Verdict, read, request_for, version_of
+from lastcall.apiserver.proxying.webhooks import matching
+from lastcall.apiserver.proxying.webhooks.caller import Caller
+from lastcall.apiserver.proxying.webhooks.matching import Webhook, Write
+from lastcall.apiserver.proxying.webhooks.review import CallFailed, Verdict, read, request_for, version_of
 from lastcall.apiserver.wire.context import RequestContext
+from lastcall.world.tasks import gather
 from lastcall.world.world import World
 
 Convert = Callable[[Resource, Object, Resource], Object]
@@ -94,8 +94,8 @@ class Webhooks:
         if len(calls) == 1:
             await calls[0]
             return
-        for outcome in await asyncio.gather(*calls, return_exceptions=True):
-            if isinstance(outcome, BaseException):
+        for outcome in await gather(calls):
+            if isinstance(outcome, Exception):
                 raise outcome
 
     async def _wanted(self, reader: Reader, webhook: Webhook, write: Write) -> Resource | None:
@@ -150,7 +150,7 @@ class Webhooks:
         except json_patch.PatchError as error:
             raise internal(str(error)) from None
         if not isinstance(patched, dict):
-            raise internal("the patch of a webhook makes something of the object that is none")
+            raise internal("the patch of a webhook does not leave an object")
         if write.kind is not None:
             return patched
         try:

@@ -14,8 +14,8 @@ from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import Object, name_of, uid_of
 from lastcall.api.resources import CERTIFICATESIGNINGREQUESTS, SUBJECTACCESSREVIEWS
 from lastcall.client.api import Client
-from lastcall.controllers.certificates import decide
-from lastcall.controllers.certificates.request import read_request
+from lastcall.controllers.access.certificates import decide
+from lastcall.controllers.access.certificates.request import read_request
 from lastcall.controllers.informers import Informers
 from lastcall.controllers.worker import Retry, Worker
 from lastcall.world.clock import now, rfc3339_now

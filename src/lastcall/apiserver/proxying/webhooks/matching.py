@@ -12,8 +12,6 @@ from lastcall.api.meta import Object, labels_of, name_of
 from lastcall.api.resources import NAMESPACES, Resource
 from lastcall.api.selectors import selector_of_expressions
 
-ADMISSION_GROUP = "admissionregistration.k8s.io"
-
 
 @dataclass(slots=True)
 class Write:
@@ -38,7 +36,7 @@ class Write:
     """Other kinds by which clients may name the same objects."""
 
     def kind_of(self, resource: Resource) -> tuple[str, str, str]:
-        """(group, version, kind) of what is sent to who asked for `resource`."""
+        """(group, version, kind) of what a webhook gets that asked for `resource`."""
         return self.kind or (resource.group, resource.version, resource.kind)
 
 
@@ -58,11 +56,6 @@ def webhooks_of(configurations: Iterable[Object]) -> Iterator[Webhook]:
             name = spec.get("name") or ""
             number = numbers[name] = numbers.get(name, -1) + 1
             yield Webhook(f"{name_of(configuration)}/{name}/{number}", name, spec)
-
-
-def is_exempt(resource: Resource) -> bool:
-    """Nobody can lock himself out of the configurations."""
-    return resource.group == ADMISSION_GROUP
 
 
 def matched_kind(webhook: Webhook, write: Write) -> Resource | None:

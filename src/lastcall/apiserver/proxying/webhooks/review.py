@@ -17,8 +17,8 @@ from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 from lastcall.api.text import go_json
 from lastcall.api.validators.webhooks import REVIEW_VERSIONS
-from lastcall.apiserver.admission.webhooks.matching import Webhook, Write
 from lastcall.apiserver.auth.authentication import UserInfo
+from lastcall.apiserver.proxying.webhooks.matching import Webhook, Write
 
 GROUP = "admission.k8s.io"
 _SCHEME = "pkg/util/webhook/client.go:71"
@@ -159,7 +159,7 @@ def _decoded(body: bytes, asked_version: str) -> Object:
     try:
         review = json.loads(body)
     except ValueError:
-        # Go reads what is no JSON as YAML first, and that is a string most of the time.
+        # Go reads a text that is not JSON as YAML, and most of the time that is a string.
         raise CallFailed(
             "couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type "
             'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'

@@ -10,7 +10,7 @@ from lastcall.world import walls
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.controllers.certificates.controller import Sign
+    from lastcall.controllers.access.certificates.controller import Sign
 
 NAME = "certificatesigningrequest-signing-controller"
 
@@ -25,7 +25,7 @@ class FirstRequest:
         """Work until cancelled."""
         await self._needed.wait()
         # late: cryptography takes 60 ms and 12 MB
-        from lastcall.controllers.certificates.controller import CertificateController
+        from lastcall.controllers.access.certificates.controller import CertificateController
 
         controller = CertificateController(self._world, self._client, self._informers, self._sign)
         await walls.keep_running(NAME, controller.run, self._world.clock)

@@ -1,0 +1,1 @@
+"""What gives access: certificates and aggregated ClusterRoles."""
