@@ -195,9 +195,9 @@ def rules_for(resource: Resource) -> KindRules:
     found = RULES.get(key)
     if found is None and key in LATE:
         # late: most clusters have none of these kinds
-        from lastcall.api.validators.cluster.rules import RULES as FOUND
+        from lastcall.api.validators.cluster.rules import rules_of
 
-        found = FOUND[key]
+        found = rules_of(*key)
     return _METADATA_ONLY if found is None else found
 
 

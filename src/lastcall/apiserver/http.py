@@ -24,7 +24,6 @@ from lastcall.api.errors import (
 )
 from lastcall.api.meta import Object
 from lastcall.api.resources import BINDINGS, ENDPOINTS, METRICS, REVIEWS, Resource
-from lastcall.api.table.rows import table_for
 from lastcall.apiserver.answers import representation
 from lastcall.apiserver.answers.list_bodies import PIECE_BYTES, StoredList, is_stored_form, list_body, stored_list
 from lastcall.apiserver.auth.authentication import (
@@ -495,6 +494,9 @@ class HTTPFace:
             answer = await self._operations.metrics.all_of(resource, namespace, selection.matches)
         if media_type.as_ == "Table":
             rows = answer["items"] if info.verb == "list" else [answer]
+            # late: kubectl asks for Tables, most other clients do not
+            from lastcall.api.table.rows import table_for
+
             answer = table_for(resource, rows, self._operations.now())
         return self._bytes(request, orjson.dumps(answer), media_type)
 

@@ -8,6 +8,7 @@ import ipaddress
 from lastcall.api.field import FieldError, each, invalid, required
 from lastcall.api.meta import Object
 from lastcall.api.names import is_dns1123_subdomain, is_ip, is_path_segment_name
+from lastcall.api.validators.kind_rules import KindRules
 
 IMMUTABLE = "field is immutable"
 _ONE_OF_EACH = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
@@ -97,3 +98,10 @@ def update_service_cidr(new: Object, old: Object) -> list[FieldError]:
     cidrs, stored = ((obj.get("spec") or {}).get("cidrs") or [] for obj in (new, old))
     changed = (n for n, cidr in enumerate(cidrs) if n >= len(stored) or cidr != stored[n])
     return [invalid(f"spec.cidrs[{n}]", cidrs[n], IMMUTABLE) for n in changed]
+
+
+RULES = {
+    "ipaddresses": KindRules(is_address_name, create=validate_address, update=update_address),
+    "servicecidrs": KindRules(create=validate_service_cidr, update=update_service_cidr),
+}
+"""By plural."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from lastcall.api.field import FieldError, duplicate, each, forbidden, go_quote, invalid, not_supported, required
 from lastcall.api.meta import Object
 from lastcall.api.names import is_dns1123_label, is_dns1123_subdomain
+from lastcall.api.validators.kind_rules import KindRules
 
 LEGACY = "kubernetes.io/legacy-unknown"
 USAGES = (
@@ -182,3 +183,14 @@ def _update(new: Object, old: Object, *, certificate: bool = False, approval: bo
     elif has_one != had_one and had_one:
         errors.append(forbidden("status.certificate", "updates may not modify existing certificate content"))
     return errors
+
+
+RULES = {
+    "certificatesigningrequests": KindRules(
+        any_name,
+        create=validate,
+        update=update,
+        subresources=(("status", update_status), ("approval", update_approval)),
+    ),
+}
+"""By plural."""

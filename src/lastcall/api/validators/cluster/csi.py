@@ -10,6 +10,7 @@ from lastcall.api.meta import Object
 from lastcall.api.names import is_dns1123_subdomain, is_qualified_name
 from lastcall.api.quantity import parse_quantity
 from lastcall.api.validators.common import NON_NEGATIVE, label_selector, non_negative, one_of
+from lastcall.api.validators.kind_rules import KindRules
 
 IMMUTABLE = "field is immutable"
 LONGEST_NODE_ID = 256
@@ -203,3 +204,17 @@ def update_attributes_class(new: Object, old: Object) -> list[FieldError]:
         if (new.get(key) or None) != (old.get(key) or None):
             errors.append(forbidden(key, f"updates to {key} are forbidden."))
     return errors
+
+
+RULES = {
+    "csidrivers": KindRules(obj=validate_driver, then=update_driver),
+    "csinodes": KindRules(is_dns1123_subdomain, validate_node, then=update_node),
+    "csistoragecapacities": KindRules(obj=validate_capacity, then=update_capacity),
+    "volumeattachments": KindRules(
+        obj=validate_attachment,
+        then=update_attachment,
+        subresources=(("status", update_attachment_status),),
+    ),
+    "volumeattributesclasses": KindRules(obj=validate_attributes_class, update=update_attributes_class),
+}
+"""By plural."""

@@ -14,6 +14,7 @@ from lastcall.api.meta import Object
 from lastcall.api.names import is_dns1123_label, is_dns1123_subdomain, is_label_value, is_qualified_name
 from lastcall.api.quota.counting import is_extended
 from lastcall.api.validators.cluster.csi import driver_name
+from lastcall.api.validators.kind_rules import KindRules
 
 MOST = 32
 """Requests, constraints, configurations, selectors of a list."""
@@ -339,3 +340,16 @@ def update_slice(new: Object, old: Object) -> list[FieldError]:
         if spec.get(key) != stored.get(key):
             errors.append(invalid(f"spec.{key}", spec.get(key), IMMUTABLE))
     return errors
+
+
+RULES = {
+    "resourceclaims": KindRules(
+        create=validate_claim,
+        update=update_spec,
+        subresources=(("status", update_claim_status),),
+    ),
+    "resourceclaimtemplates": KindRules(create=validate_template, update=update_spec),
+    "deviceclasses": KindRules(obj=validate_class),
+    "resourceslices": KindRules(obj=validate_slice, update=update_slice),
+}
+"""By plural."""

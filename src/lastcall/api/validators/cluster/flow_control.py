@@ -10,6 +10,7 @@ from lastcall.api.field import FieldError, duplicate, each, forbidden, invalid, 
 from lastcall.api.meta import Object, name_of
 from lastcall.api.names import is_dns1123_label, is_dns1123_subdomain
 from lastcall.api.validators.cluster.flow_control_objects import FIXED_LEVELS, FIXED_SCHEMAS
+from lastcall.api.validators.kind_rules import KindRules
 
 HIGHEST_PRECEDENCE = 10000
 MOST_QUEUES = 10_000_000
@@ -273,3 +274,10 @@ def entropy_bits(deck: int, hand: int) -> int:
     for drawn in range(min(hand, 70)):
         product *= deck - drawn
     return (product - 1).bit_length()
+
+
+RULES = {
+    "flowschemas": KindRules(obj=validate_flow_schema, subresources=(("status", update_status),)),
+    "prioritylevelconfigurations": KindRules(obj=validate_priority_level, subresources=(("status", update_status),)),
+}
+"""By plural."""

@@ -68,6 +68,9 @@ class Webhooks:
                     continue
                 before = write.new
                 verdict = await self._ask(context, webhook, write, resource, mutating=True)
+                if verdict is not None and verdict.patch and before is None:
+                    why = "attempted to modify the object, which is not supported for this operation"
+                    raise internal(f"admission webhook {go_quote(webhook.name)} {why}")
                 if verdict is not None and verdict.patch and before is not None:
                     write.new = self._patched(write, resource, verdict.patch)
                     if write.new != before:
@@ -136,6 +139,8 @@ class Webhooks:
                 return None
             raise internal(f"failed calling webhook {go_quote(webhook.name)}: {error}") from None
         context.warnings += verdict.warnings
+        if verdict.refusal is not None:
+            raise verdict.refusal
         return verdict
 
     def _shown(self, write: Write, obj: Object, resource: Resource) -> Object:

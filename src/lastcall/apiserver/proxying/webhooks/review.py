@@ -2,12 +2,11 @@
 
 Sources: apiserver pkg/admission/plugin/webhook/request/admissionreview.go, errors/statuserror.go,
 client-go rest/request.go:transformResponse. The texts are those of a real 1.36.2
-(tests/unit/apiserver/admission/webhook_answers.json).
+(tests/unit/apiserver/proxying/webhooks/answers.json).
 """
 
 import base64
 import binascii
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +15,7 @@ from lastcall.api.field import go_quote
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 from lastcall.api.text import go_json
+from lastcall.api.text.json_bounds import OutOfBoundsError
 from lastcall.api.validators.webhooks import REVIEW_VERSIONS
 from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.proxying.webhooks.matching import Webhook, Write
@@ -34,6 +34,7 @@ class Verdict:
 
     patch: list[Any] | None = None
     warnings: list[str] = field(default_factory=list)
+    refusal: StatusError | None = None
 
 
 def version_of(webhook: Webhook) -> str:
@@ -119,11 +120,11 @@ def _refused(status: int, content_type: str, body: bytes) -> str:
     if content_type.startswith("text/"):
         told = body[:2048].decode(errors="replace").strip()
     try:
-        answer = json.loads(body)
-        if isinstance(answer, dict) and answer.get("kind") == "Status" and isinstance(answer.get("message"), str):
-            return str(answer["message"])
+        answer = go_json.loads(body)
     except ValueError:
-        pass
+        answer = None
+    if isinstance(answer, dict) and answer.get("kind") == "Status" and isinstance(answer.get("message"), str):
+        return str(answer["message"])
     if status in _REFUSALS:
         return _REFUSALS[status]
     if status >= 500:
@@ -132,7 +133,7 @@ def _refused(status: int, content_type: str, body: bytes) -> str:
 
 
 def read(webhook: Webhook, uid: str, asked_version: str, body: bytes, *, mutating: bool) -> Verdict:
-    """What the webhook says. Raises StatusError for a refusal, CallFailed for an answer that has no meaning."""
+    """What the webhook says. Raises CallFailed for an answer that has no meaning."""
     response = _response(_decoded(body, asked_version))
     if (response.get("uid") or "") != uid:
         heard = go_quote(str(response.get("uid") or ""))
@@ -149,15 +150,21 @@ def read(webhook: Webhook, uid: str, asked_version: str, body: bytes, *, mutatin
     elif type_ and not patch:
         why = "webhook returned response.patchType but not response.patch"
         raise CallFailed(f"received invalid webhook response: {why}")
+    verdict = Verdict(warnings=list(response.get("warnings") or ()))
     if response.get("allowed") is not True:
-        raise denied(webhook.name, response.get("status"))
-    warnings = [text for text in response.get("warnings") or () if isinstance(text, str)]
-    return Verdict(_operations(patch) if patch else None, warnings)
+        verdict.refusal = denied(webhook.name, response.get("status"))
+    elif patch:
+        verdict.patch = _operations(patch)
+        if verdict.patch and type_ not in (None, "JSONPatch"):
+            raise CallFailed(f"unsupported patch type {go_quote(type_)}")
+    return verdict
 
 
 def _decoded(body: bytes, asked_version: str) -> Object:
     try:
-        review = json.loads(body)
+        review = go_json.loads(body)
+    except OutOfBoundsError as error:
+        raise CallFailed(str(error)) from None
     except ValueError:
         # Go reads a text that is not JSON as YAML, and most of the time that is a string.
         raise CallFailed(
@@ -185,7 +192,32 @@ def _response(review: Object) -> Object:
     response = review.get("response")
     if not isinstance(response, dict):
         raise CallFailed("received invalid webhook response: webhook response was absent")
+    for key, type_, name in _FIELDS:
+        value = response.get(key)
+        if value is not None and not isinstance(value, type_):
+            where = f"Go struct field {_STRUCT}.{key} of type {name}"
+            raise CallFailed(f"json: cannot unmarshal {_word(value)} into {where}")
+        if isinstance(value, list) and not all(isinstance(each, str) for each in value):
+            raise CallFailed(f"json: cannot unmarshal a value into Go struct field {_STRUCT}.{key} of type string")
     return response
+
+
+_STRUCT = "AdmissionResponse.response"
+_FIELDS: tuple[tuple[str, type, str], ...] = (
+    ("uid", str, "types.UID"),
+    ("allowed", bool, "bool"),
+    ("status", dict, "v1.Status"),
+    ("patch", str, "[]uint8"),
+    ("patchType", str, "v1.PatchType"),
+    ("warnings", list, "[]string"),
+)
+
+
+def _word(value: Any) -> str:
+    """What Go calls a value of JSON."""
+    if isinstance(value, bool):
+        return "bool"
+    return {"str": "string", "dict": "object", "list": "array"}.get(type(value).__name__, "number")
 
 
 def _operations(patch: Any) -> list[Any]:
@@ -195,6 +227,8 @@ def _operations(patch: Any) -> list[Any]:
         raise CallFailed(f"received undecodable patch in webhook response: {error}") from None
     try:
         operations = go_json.loads(decoded)
+    except OutOfBoundsError as error:
+        raise CallFailed(f"received undecodable patch in webhook response: {error}") from None
     except ValueError:
         raise CallFailed(f"received undecodable patch in webhook response: {_complaint(decoded)}") from None
     if not isinstance(operations, list) or not all(isinstance(each, dict) for each in operations):

@@ -258,3 +258,43 @@ async def test_a_scale_is_shown_as_one_and_may_be_changed() -> None:
         assert (asked["subResource"], asked["kind"]["kind"]) == ("scale", "Scale")
         assert (asked["object"]["spec"], asked["oldObject"]["spec"]) == ({"replicas": 2}, {"replicas": 1})
         assert (await server.admin.get(DEPLOYMENTS, "d", "ns"))["spec"]["replicas"] == 3
+
+
+@pytest.mark.parametrize(
+    ("response", "told"),
+    [
+        ('{"uid": "UID", "allowed": "yes"}', "cannot unmarshal string"),
+        ('{"uid": "UID", "allowed": true, "warnings": 5}', "cannot unmarshal number"),
+        ('{"uid": "UID", "allowed": true, "warnings": "abc"}', "cannot unmarshal string"),
+        ('{"uid": "UID", "allowed": true, "warnings": [7]}', "cannot unmarshal"),
+        ('{"uid": "UID", "allowed": true, "patch": 1, "patchType": "JSONPatch"}', "cannot unmarshal number"),
+        (
+            '{"uid": "UID", "allowed": true, "patch": "W3t9XQ==", "patchType": "Foo"}',
+            "unsupported patch type",
+        ),
+        ('{"uid": "UID", "allowed": true, "patch": "WzFd", "patchType": "JSONPatch"}', "undecodable patch"),
+        ("[" * 200_000, "failed to call webhook"),
+        ("5", "webhook response was absent"),
+    ],
+)
+async def test_an_answer_of_a_hostile_webhook_is_a_failed_call(response: str, told: str) -> None:
+    def answer(request: Object) -> tuple[int, str]:
+        whole = '{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": ' + response + "}"
+        return 200, whole.replace("UID", request["uid"])
+
+    target = Target(answer)
+    async with hooked(target) as server:
+        await install(server, target.hook(), kind="Mutating")
+        with pytest.raises(StatusError) as refused:
+            await server.admin.create(CONFIGMAPS, config_map(), "ns")
+        assert refused.value.code == 500
+        assert told in refused.value.message
+
+
+async def test_a_deletion_cannot_be_changed() -> None:
+    target = Target(says(patch=[{"op": "remove", "path": "/data"}]))
+    async with hooked(target) as server:
+        await server.admin.create(CONFIGMAPS, config_map(), "ns")
+        await install(server, target.hook(), kind="Mutating")
+        with pytest.raises(StatusError, match="attempted to modify the object"):
+            await server.admin.delete(CONFIGMAPS, "c", "ns")
