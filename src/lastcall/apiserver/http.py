@@ -43,6 +43,8 @@ from lastcall.apiserver.registry.generic import Answer
 from lastcall.apiserver.registry.listing import Page
 from lastcall.apiserver.registry.patching import patch_type
 from lastcall.apiserver.requestinfo import RequestInfo, is_true, request_info
+from lastcall.apiserver.streaming import frames
+from lastcall.apiserver.streaming.frames import wants_websocket
 from lastcall.apiserver.streaming.location import SUBRESOURCES as STREAMS
 from lastcall.apiserver.streaming.proxy import proxy
 from lastcall.apiserver.subresources.eviction import EVICTIONS
@@ -447,6 +449,8 @@ class HTTPFace:
             return web.Response(status=204, headers=self._headers())
         # The first chunk tells whether the kubelet refuses; only then is the answer a 200.
         first = await anext(chunks, b"")
+        if wants_websocket(request):
+            return await frames.send(request, _from(first, chunks))
         response = web.StreamResponse(headers={"Content-Type": "text/plain", **self._headers()})
         response.enable_chunked_encoding()
         await response.prepare(request)
@@ -627,6 +631,13 @@ def _warnings(request: web.BaseRequest) -> list[str]:
     """What the answer's `Warning` headers will say, also that of a refused request."""
     warnings: list[str] = request.setdefault(WARNINGS, [])
     return warnings
+
+
+async def _from(first: bytes, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    if first:
+        yield first
+    async for chunk in chunks:
+        yield chunk
 
 
 async def _pump(response: web.StreamResponse, first: bytes, chunks: AsyncIterator[bytes]) -> None:

@@ -232,3 +232,32 @@ async def test_no_descriptor_and_no_task_is_left_after_many_streams() -> None:
         for number in range(30):
             await one(number)
         await it.runtime.until(lambda: descriptors() <= before + 4 and len(asyncio.all_tasks()) <= tasks + 4)
+
+
+class Logs:
+    """A kubelet with a log of two pieces for every container."""
+
+    async def container_logs(self, node: Object, namespace: str, pod: str, container: str, options: object):
+        yield b"one\n"
+        yield b"\xff two\n"
+
+
+@pytest.mark.parametrize(
+    ("protocols", "agreed", "messages"),
+    [
+        ((), None, [b"one\n", b"\xff two\n"]),
+        (("binary.k8s.io",), "binary.k8s.io", [b"one\n", b"\xff two\n"]),
+        (("base64.binary.k8s.io",), "base64.binary.k8s.io", ["b25lCg==", "/yB0d28K"]),
+    ],
+)
+async def test_a_log_comes_over_a_websocket_too(protocols, agreed, messages) -> None:
+    async with running_server(kubelet_logs=Logs()) as server, aiohttp.ClientSession() as session:
+        await prepare(server, 1)
+        headers = {"Authorization": f"Bearer {server.token}"}
+        path = f"{server.url}{PODS_PATH}/p/log?container=c"
+        async with session.ws_connect(path, protocols=protocols, headers=headers, ssl=server.trust) as socket:
+            assert socket.protocol == agreed
+            assert [message.data async for message in socket] == messages
+            assert socket.close_code == 1000
+        with pytest.raises(aiohttp.WSServerHandshakeError, match="404"):
+            await session.ws_connect(f"{server.url}{PODS_PATH}/nobody/log", headers=headers, ssl=server.trust)
