@@ -1,7 +1,9 @@
 """Every kind goes through protobuf: to it, and back to what it was."""
 
+import json
 import random
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from lastcall.api.resources import CUSTOMRESOURCEDEFINITIONS, SERVED, Resource
 from lastcall.api.schema.decoding import decode_fields
 from lastcall.api.schema.types import Field, Struct, struct_for, struct_of
 
+API = Path(__file__).parents[3] / "src" / "lastcall" / "api"
 TEXTS = {
     "quantity": "100m",
     "intstr": "5%",
@@ -97,3 +100,23 @@ def test_an_odd_schema_comes_back_as_it_was(schema: dict[str, Any]) -> None:
     for each in (back, obj):
         decode_fields(CUSTOMRESOURCEDEFINITIONS, each)
     assert back == obj and back["spec"]["versions"][0]["schema"] == {"openAPIV3Schema": schema}
+
+
+WRITTEN_OTHERWISE = {
+    "apiextensions.v1.JSONSchemaPropsOrArray",
+    "apiextensions.v1.JSONSchemaPropsOrBool",
+    "apiextensions.v1.JSONSchemaPropsOrStringArray",
+}
+"""Types whose JSON is that of one of their fields."""
+
+
+def test_what_protobuf_has_of_a_type_json_has_too() -> None:
+    schema = json.loads((API / "schema" / "schema.json").read_text())["types"]
+    lost = {}
+    for name, fields in json.loads((API / "protobuf" / "protobuf.json").read_text()).items():
+        known = schema.get(name, {}).get("f")
+        if known is not None and name not in WRITTEN_OTHERWISE:
+            # A field of an embedded struct has the struct's own name; its fields stand beside the others in JSON.
+            plain = [field[1] for field in fields if field[2] in ("string", "bool", "int32")]
+            lost[name] = [field for field in plain if field not in known]
+    assert {name: fields for name, fields in lost.items() if fields} == {}
