@@ -6,6 +6,8 @@
 
 import copy
 
+from cluster_seeds import BY_KIND, NAMES, STATUS_BY_KIND
+
 from lastcall.api.meta import Object
 from lastcall.api.resources import SERVED, Resource
 
@@ -476,7 +478,7 @@ OPTIONS: Object = {
 
 def name_of_seed(resource: Resource) -> str:
     """The name of the one object of this kind."""
-    return DEFINITION if resource.kind == "CustomResourceDefinition" else NAME
+    return DEFINITION if resource.kind == "CustomResourceDefinition" else NAMES.get(resource.kind, NAME)
 
 
 def _whole(resource: Resource, parts: Object) -> Object:
@@ -491,10 +493,10 @@ def _key(resource: Resource) -> str:
 
 
 SEEDS: dict[Resource, Object] = {
-    **{each: _whole(each, _BY_KIND[_key(each)]) for each in SERVED if each.plural != "bindings"},
+    **{each: _whole(each, (_BY_KIND | BY_KIND)[_key(each)]) for each in SERVED if each.plural != "bindings"},
     THINGS: _whole(THINGS, _THING),
 }
 STATUSES: dict[Resource, Object] = {
-    **{each: _STATUS_BY_KIND[_key(each)] for each in SERVED if "status" in each.subresources},
+    **{each: (_STATUS_BY_KIND | STATUS_BY_KIND)[_key(each)] for each in SERVED if "status" in each.subresources},
     THINGS: {"replicas": 1, "conditions": [_CONDITION]},
 }

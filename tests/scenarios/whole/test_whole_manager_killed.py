@@ -5,16 +5,22 @@ each of them reaches the API server, and after it has, and a new one starts that
 left are compared, and how often each was made: nothing twice, nothing forgotten.
 """
 
+import base64
 import json
 from collections import Counter
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from killed_manager import Kill, Outcome, Story, differences, kills, run_killed
 from virtual_cluster import VirtualCluster, pod_manifest, service
 from workloads import template, workload
 
 from lastcall.api.meta import Object, copy_object, name_of
 from lastcall.api.resources import (
+    CERTIFICATESIGNINGREQUESTS,
     CONFIGMAPS,
     DEPLOYMENTS,
     NAMESPACES,
@@ -462,6 +468,31 @@ async def quotas(cluster: VirtualCluster) -> None:
     }
 
 
+def _pkcs10() -> str:
+    """A node's request for a client certificate, as it stands in an object."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    names = ((NameOID.ORGANIZATION_NAME, "system:nodes"), (NameOID.COMMON_NAME, "system:node:n"))
+    subject = x509.Name([x509.NameAttribute(oid, name) for oid, name in names])
+    request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
+    return base64.b64encode(request.public_bytes(serialization.Encoding.PEM)).decode()
+
+
+PKCS10 = _pkcs10()
+
+
+async def certificates(cluster: VirtualCluster) -> None:
+    """Nobody has the authority's key here: a node's request is approved, and cleared away a day later."""
+    request = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest"}
+    signer = "kubernetes.io/kube-apiserver-client-kubelet"
+    spec = {"signerName": signer, "request": PKCS10, "usages": ["digital signature", "client auth"]}
+    for name in ("m", "n"):
+        await cluster.create({**request, "metadata": {"name": name}, "spec": spec})
+    await cluster.sleep(10)
+    for name in ("m", "n"):
+        found = await cluster.client.get(CERTIFICATESIGNINGREQUESTS, name)
+        assert [each["type"] for each in found["status"]["conditions"]] == ["Approved"]
+
+
 async def autoscalers(cluster: VirtualCluster) -> None:
     """Bounds need no metrics."""
     await cluster.create(workload("Deployment", replicas=4))
@@ -527,6 +558,7 @@ STORIES: dict[str, Story] = {
         },
     ),
     "resourcequota-controller": Story(quotas, DRAINS),
+    "certificatesigningrequest-signing-controller": Story(certificates, DRAINS),
     "horizontal-pod-autoscaler": Story(
         autoscalers,
         DRAINS,

@@ -194,7 +194,7 @@ def test_an_owner_that_asks_for_no_pod_is_no_pod(load):
         ("extensions/v1beta1", "Deployment", "has no kind Deployment: write `apiVersion: apps/v1`"),
         ("node.k8s.io/v1", "Overhead", "is not known"),
         ("apps/v1", "Pod", "'apps/v1' has no kind Pod: write `apiVersion: v1`"),
-        ("example.com/v1", "Gizmo", "'Gizmo' of 'example.com/v1' is not known; served are Binding, ClusterRole"),
+        ("example.com/v1", "Gizmo", "'Gizmo' of 'example.com/v1' is not known; served are APIService, Binding"),
     ],
 )
 def test_a_kind_that_is_not_served_gets_an_honest_text(load, api_version, kind, words):

@@ -10,7 +10,8 @@ from lastcall.api.resources import DEPLOYMENTS, HORIZONTALPODAUTOSCALERS, PODS, 
 from lastcall.client.api import ConnectionLost
 from lastcall.client.discovery import Discovered, discover
 
-RECORDED = (Path(__file__).parent / "recorded_discovery.json").read_text()
+RECORDED = (Path(__file__).parent / "recorded_discovery.json").read_text().replace("csistorage", "somestorage")
+"""With a kind that lastcall does not know."""
 CORE = {"kind": "APIVersions", "versions": ["v1"]}
 VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 PODS_OF_V1 = {
@@ -54,12 +55,12 @@ async def test_a_server_that_aggregates_is_asked_twice_and_a_stale_group_is_name
     assert asked == ["/api", "/apis"]
     kinds = found(discovered)
     assert kinds["deployments apps/v1"] == (True, True)
-    assert kinds["csistoragecapacities storage.k8s.io/v1"] == (True, False)
+    assert kinds["somestoragecapacities storage.k8s.io/v1"] == (True, False)
     assert kinds["horizontalpodautoscalers autoscaling/v2"] == (True, True)
     assert kinds["horizontalpodautoscalers autoscaling/v1"] == (False, True)
     ours = {each.resource for each in discovered.kinds}
     assert {DEPLOYMENTS, HORIZONTALPODAUTOSCALERS, STORAGECLASSES} <= ours
-    (capacity,) = (each for each in discovered.kinds if each.resource.plural == "csistoragecapacities")
+    (capacity,) = (each for each in discovered.kinds if each.resource.plural == "somestoragecapacities")
     assert (capacity.resource.kind, capacity.resource.namespaced) == ("CSIStorageCapacity", True)
     assert {"list", "watch", "delete"} <= capacity.verbs
     assert discovered.error == (

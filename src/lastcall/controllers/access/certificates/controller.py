@@ -6,20 +6,27 @@ authority's key: `Sign`.
 Source: pkg/controller/certificates/certificate_controller.go.
 """
 
+from __future__ import annotations
+
 import base64
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError, is_conflict, is_not_found
-from lastcall.api.meta import Object, name_of, uid_of
+from lastcall.api.meta import name_of, uid_of
 from lastcall.api.resources import CERTIFICATESIGNINGREQUESTS, SUBJECTACCESSREVIEWS
 from lastcall.client.api import Client
+from lastcall.client.informer import Informer
 from lastcall.controllers.access.certificates import decide
 from lastcall.controllers.access.certificates.request import read_request
 from lastcall.controllers.informers import Informers
 from lastcall.controllers.worker import Retry, Worker
 from lastcall.world.clock import now, rfc3339_now
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.api.types.certificates import CertificateSigningRequest, CertificateSigningRequestSpec
 
 COMPONENT = "certificatesigningrequest-signing-controller"
 
@@ -32,7 +39,7 @@ class CertificateController:
 
     def __init__(self, world: World, client: Client, informers: Informers, sign: Sign | None) -> None:
         self._world, self._client, self._sign = world, client, sign
-        self._requests = informers.get(CERTIFICATESIGNINGREQUESTS)
+        self._requests: Informer[CertificateSigningRequest] = informers.get(CERTIFICATESIGNINGREQUESTS)
         self._worker = Worker(world, COMPONENT, self._sync, client=client)
         self._requests.add_handler(self._changed, lambda _, request: self._changed(request))
 
@@ -40,7 +47,7 @@ class CertificateController:
         """Work until cancelled."""
         await self._worker.run([self._requests])
 
-    def _changed(self, request: Object) -> None:
+    def _changed(self, request: CertificateSigningRequest) -> None:
         self._worker.queue.add(name_of(request))
 
     async def _sync(self, key: str) -> None:
@@ -63,7 +70,7 @@ class CertificateController:
             if not is_not_found(error):
                 raise
 
-    async def _approve(self, request: Object) -> None:
+    async def _approve(self, request: CertificateSigningRequest) -> None:
         """(`sarApprover.handle`) Client certificates of nodes, where the one that asks has the right to."""
         spec = request["spec"]
         if spec.get("signerName") != decide.KUBELET_CLIENT:
@@ -80,7 +87,7 @@ class CertificateController:
                 await self._say(request, "approval", "Approved", "AutoApproved", text)
                 return
 
-    async def _may(self, spec: Object, subresource: str) -> bool:
+    async def _may(self, spec: CertificateSigningRequestSpec, subresource: str) -> bool:
         attributes = {
             "group": "certificates.k8s.io",
             "resource": "certificatesigningrequests",
@@ -93,7 +100,7 @@ class CertificateController:
         answer = await self._client.create(SUBJECTACCESSREVIEWS, review)
         return bool((answer.get("status") or {}).get("allowed"))
 
-    async def _issue(self, request: Object, sign: Sign) -> None:
+    async def _issue(self, request: CertificateSigningRequest, sign: Sign) -> None:
         """(`signer.handle`)"""
         spec = request["spec"]
         usages = spec.get("usages") or []
@@ -110,7 +117,9 @@ class CertificateController:
         status = {**(request.get("status") or {}), "certificate": base64.b64encode(certificate).decode("ascii")}
         await self._client.update(CERTIFICATESIGNINGREQUESTS, {**request, "status": status}, subresource="status")
 
-    async def _say(self, request: Object, subresource: str, kind: str, reason: str, message: str) -> None:
+    async def _say(
+        self, request: CertificateSigningRequest, subresource: str, kind: str, reason: str, message: str
+    ) -> None:
         moment = rfc3339_now(self._world.clock)
         condition = {
             "type": kind,
@@ -126,5 +135,5 @@ class CertificateController:
         await self._client.update(CERTIFICATESIGNINGREQUESTS, changed, subresource=subresource)
 
 
-def _pem(request: Object) -> bytes:
+def _pem(request: CertificateSigningRequest) -> bytes:
     return base64.b64decode(request["spec"]["request"])

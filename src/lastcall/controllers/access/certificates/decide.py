@@ -4,12 +4,17 @@ Sources: pkg/controller/certificates/{approver/sarapprove.go,signer/signer.go,cl
 pkg/apis/certificates/v1/helpers.go.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object
 from lastcall.api.text.times import parse_rfc3339
+
+if TYPE_CHECKING:
+    from lastcall.api.types.certificates import CertificateSigningRequest
 
 CLIENT = "kubernetes.io/kube-apiserver-client"
 KUBELET_CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
@@ -37,15 +42,15 @@ class Requested:
     names: Mapping[str, Sequence[str]]
 
 
-def has_condition(request: Object, kind: str) -> bool:
+def has_condition(request: CertificateSigningRequest, kind: str) -> bool:
     return any(each.get("type") == kind for each in (request.get("status") or {}).get("conditions") or ())
 
 
-def is_decided(request: Object) -> bool:
+def is_decided(request: CertificateSigningRequest) -> bool:
     return has_condition(request, "Approved") or has_condition(request, "Denied")
 
 
-def is_to_be_signed(request: Object) -> bool:
+def is_to_be_signed(request: CertificateSigningRequest) -> bool:
     """An approved request for one of the built-in signers that has no certificate, and did not fail."""
     status, spec = request.get("status") or {}, request.get("spec") or {}
     open_ = not status.get("certificate") and not has_condition(request, "Failed")
@@ -90,18 +95,18 @@ def _kubelet_problem(requested: Requested, usages: Sequence[str], use: str) -> s
     return ""
 
 
-def lifetime(request: Object) -> timedelta:
+def lifetime(request: CertificateSigningRequest) -> timedelta:
     """How long the certificate is good. (`duration`)"""
     seconds = (request.get("spec") or {}).get("expirationSeconds")
     return LONGEST if seconds is None else max(SHORTEST, min(LONGEST, timedelta(seconds=seconds)))
 
 
-def is_self_request(request: Object, requested: Requested) -> bool:
+def is_self_request(request: CertificateSigningRequest, requested: Requested) -> bool:
     """Whether a node asks for its own client certificate."""
     return bool(requested.common_name == (request.get("spec") or {}).get("username"))
 
 
-def gone_at(request: Object) -> datetime:
+def gone_at(request: CertificateSigningRequest) -> datetime:
     """When the cleaner deletes it: an hour after it was decided, issued or failed, a day after it came."""
     created = parse_rfc3339(request["metadata"]["creationTimestamp"])
     moments = [created + PENDING_FOR]
