@@ -3,6 +3,7 @@
 The property: bytes become a value, or exactly the error that the decoder declares, within bounded time and memory.
 """
 
+import copy
 import json
 import resource
 import time
@@ -223,7 +224,7 @@ def _changed(random: Random, value: Any) -> Any:
         return value
     if kind == 1:
         return [value] * random.choice((0, 2, 20))
-    return random.choice(_LEAVES)
+    return copy.deepcopy(random.choice(_LEAVES))  # it may be changed where it is put
 
 
 def texts(*values: Any) -> list[bytes]:
