@@ -1,5 +1,6 @@
 """Values by type: ordinary ones, the extreme ones of the type, and those of another type."""
 
+import copy
 import random
 from typing import Any
 
@@ -156,7 +157,8 @@ class Values:
 
     def anything(self) -> Any:
         """A value of any type, whatever is asked."""
-        return self.rng.choice(self.rng.choice((ANY, STRINGS, INTEGERS, FLOATS)))
+        # A copy: it may be changed where it is put.
+        return copy.deepcopy(self.rng.choice(self.rng.choice((ANY, STRINGS, INTEGERS, FLOATS))))
 
     def of(self, field: Field) -> Any:
         """A value of this scalar field's type, now and then an extreme one, now and then one of another type."""
