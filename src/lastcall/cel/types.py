@@ -1,0 +1,89 @@
+"""Types of CEL (cel-go common/types/types.go) and the declarations that the checker resolves calls with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """`kind` is the word of this module's constants below; `parameters` are those of list, map, optional_type, type
+    and opaque types; `name` is what a person reads for object and opaque types and for type parameters."""
+
+    kind: str
+    name: str = ""
+    parameters: tuple["Type", ...] = ()
+
+
+DYN = Type("dyn", "dyn")
+ERROR = Type("error", "!error!")
+NULL = Type("null", "null")
+BOOL = Type("bool", "bool")
+INT = Type("int", "int")
+UINT = Type("uint", "uint")
+DOUBLE = Type("double", "double")
+STRING = Type("string", "string")
+BYTES = Type("bytes", "bytes")
+TIMESTAMP = Type("timestamp", "timestamp")
+DURATION = Type("duration", "duration")
+ANY = Type("any", "any")
+
+
+def list_of(element: Type) -> Type:
+    return Type("list", "list", (element,))
+
+
+def map_of(key: Type, value: Type) -> Type:
+    return Type("map", "map", (key, value))
+
+
+def optional_of(inner: Type) -> Type:
+    return Type("opaque", "optional_type", (inner,))
+
+
+def type_of(inner: Type) -> Type:
+    return Type("type", "type", (inner,))
+
+
+def opaque(name: str, *parameters: Type) -> Type:
+    """A type that only functions know (`net.IP`, `kubernetes.Quantity`)."""
+    return Type("opaque", name, parameters)
+
+
+def parameter(name: str) -> Type:
+    """A type variable of a declaration (`T`)."""
+    return Type("parameter", name)
+
+
+def object_type(name: str) -> Type:
+    """A type with fields; a TypeProvider knows them."""
+    return Type("object", name)
+
+
+class TypeProvider(Protocol):
+    """Knows the fields of object types: of a CRD's schema, of a kind, of `request`."""
+
+    def has(self, name: str) -> bool: ...
+
+    def field(self, name: str, field: str) -> Type | None:
+        """The type of a field of the object type `name`; None: no such field."""
+
+    def fields(self, name: str) -> Mapping[str, Type]:
+        """All fields of an object type (a struct literal needs them)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """One signature of a function. `id` is cel-go's overload id: the interpreter and the cost tables find it by that."""
+
+    id: str
+    arguments: tuple[Type, ...]
+    result: Type
+    member: bool = False
+    """The first argument is the target (`a.f(b)`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    name: str
+    overloads: tuple[Overload, ...] = field(default=())
