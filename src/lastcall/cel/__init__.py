@@ -2,7 +2,7 @@
 
     environment = Environment(variables={"object": types.DYN}, libraries=KUBERNETES)
     program = environment.compile("object.spec.replicas <= 5")     # CompileError says why not, in cel-go's words
-    program.run({"object": pod}, limit=1_000_000)                   # Outcome(value, cost); EvaluationError, CostExceeded
+    program.run({"object": pod}, limit=1_000_000)                   # Outcome(value, cost)
 
 `ast` and `types` are what everything else agrees on. `parsing` and `checking` make and type a tree, `running` turns
 a checked tree into functions, `libraries` hold the declarations of functions (types, overloads) together with what

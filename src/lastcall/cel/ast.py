@@ -37,7 +37,7 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a function, an operator (`_+_`, `_[_]`, `_&&_`, `_?_:_`, `@in` …: cel-go common/operators) or a method."""
+    """A call of a function, an operator (`_+_`, `_[_]`, `_&&_`, `_?_:_`, `@in` …) or a method."""
 
     id: int
     function: str

@@ -74,7 +74,7 @@ class TypeProvider(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One signature of a function. `id` is cel-go's overload id: the interpreter and the cost tables find it by that."""
+    """One signature of a function. `id` is cel-go's overload id: interpreter and cost tables find it by that."""
 
     id: str
     arguments: tuple[Type, ...]

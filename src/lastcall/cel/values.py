@@ -17,4 +17,4 @@ class Uint(int):
     __slots__ = ()
 
 
-Scalar: TypeAlias = None | bool | int | Uint | float | str | bytes
+Scalar: TypeAlias = bool | int | Uint | float | str | bytes | None
