@@ -1,6 +1,6 @@
 """What an expression computes with. CEL's values are Python's where Python's are exact enough:
 
-    null None · bool bool · int int (checked to 64 bits by who computes) · uint Uint · double float · string str ·
+    null None · bool bool · int int (checked to 64 bits by what computes) · uint Uint · double float · string str ·
     bytes bytes · list Sequence · map Mapping (`running` says how 1, 1u, 1.0 and true stay apart as keys) ·
     timestamp Timestamp · duration Duration · type Type · optional Optional · opaque types: classes of the libraries.
 
