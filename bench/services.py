@@ -19,7 +19,7 @@ from bench.figures import HEADER, machine, row
 from lastcall.cri.sandbox.network import PodNetwork
 from lastcall.proxy.libnftables_sink import LibnftablesSink
 from lastcall.proxy.netlink_sink import NetlinkSink
-from lastcall.proxy.nft_objects import (
+from lastcall.nftables.objects import (
     AddChain,
     AddElements,
     AddRule,
@@ -29,7 +29,7 @@ from lastcall.proxy.nft_objects import (
     NftSet,
     Transaction,
 )
-from lastcall.proxy.nft_statements import service_verdict, verdict
+from lastcall.nftables.statements import service_verdict, verdict
 from lastcall.proxy.sink import RuleSink
 from lastcall.proxy.table import fragment_of, skeleton
 from lastcall.proxy.table_state import TableState

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lastcall.proxy.nft_objects import (
+from lastcall.nftables.objects import (
     AddChain,
     AddElements,
     AddRule,
@@ -16,7 +16,7 @@ from lastcall.proxy.nft_objects import (
     SetValue,
     Transaction,
 )
-from lastcall.proxy.nft_statements import text_of
+from lastcall.nftables.statements import text_of
 from lastcall.proxy.sink import RuleError
 from lastcall.world.world import World
 

@@ -106,7 +106,7 @@ class NoNetwork:
         self.attached[sandbox_id] = f"10.244.0.{len(self.attached) + 2}"
         return self.attached[sandbox_id]
 
-    async def adopt(self, sandbox_id: str, ip: str) -> None:
+    async def adopt(self, sandbox_id: str, ip: str, config: object = None) -> None:
         self.attached[sandbox_id] = ip
 
     async def detach(self, sandbox_id: str, ip: str) -> None:

@@ -86,7 +86,8 @@ async def _run(plan: Plan, node: NodePlan) -> None:
     put_up_walls(layout.name, recorder)
     runtime_recorder = recorder.for_actor("runtime")
     client = _client(plan, layout, credentials.kubelet_client[layout.name], "kubelet")
-    network = PodNetwork(layout.pod_cidr)
+    kept = (SERVICE_CIDR, LOAD_BALANCER_CIDR, f"{CONTROL_PLANE_IP}/32"), (layout.api_server, (layout.ip, KUBELET_PORT))
+    network = PodNetwork(layout.pod_cidr, kept)
     # In a namespace of its own the control plane's is one hop away, the Service's address there, too.
     own = [layout.ip, CLUSTER_DNS_IP]
     await network.prepare_node(own if layout.has_netns else [*own, CONTROL_PLANE_IP, KUBERNETES_SERVICE_IP])
@@ -106,6 +107,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
         durable=plan.options.state != "",
     )
     await runtime.adopt()
+    await network.adopted()
     capacity, allocatable = machine_capacity(Path(directory), plan.options.max_pods)
     node_config = NodeConfig(
         name=layout.name,

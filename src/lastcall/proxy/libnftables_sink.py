@@ -6,11 +6,11 @@ The same rules by another hand: what the netlink writer makes is tested against 
 import ctypes
 from collections.abc import Mapping
 
-from lastcall.proxy import conntrack
+from lastcall.nftables import conntrack
+from lastcall.nftables.objects import AddElements, Command, DeleteElements, Transaction
+from lastcall.nftables.statements import FAMILY
+from lastcall.nftables.text import text_of_transaction
 from lastcall.proxy.names import TABLE
-from lastcall.proxy.nft_objects import AddElements, Command, DeleteElements, Transaction
-from lastcall.proxy.nft_statements import FAMILY
-from lastcall.proxy.nft_text import text_of_transaction
 from lastcall.proxy.sink import RuleError
 
 LIBRARY = "libnftables.so.1"
@@ -38,7 +38,7 @@ class LibnftablesSink:
 
     async def apply(self, transaction: Transaction) -> None:
         for piece in pieces(transaction):
-            self.run(text_of_transaction(piece))
+            self.run(text_of_transaction(piece, TABLE))
 
     async def exists(self) -> bool:
         try:

@@ -5,16 +5,16 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from lastcall.proxy import conntrack, nft_encode
+from lastcall.nftables import conntrack
+from lastcall.nftables import encode as nft_encode
+from lastcall.nftables.objects import Transaction
 from lastcall.proxy.names import TABLE
-from lastcall.proxy.nft_objects import Transaction
 from lastcall.proxy.sink import RuleError
 from lastcall.world import netlink
 from lastcall.world.netlink import Message
 
 T = TypeVar("T")
 
-_NF_TABLES = 10
 _LARGEST = 64 << 20
 """Bytes; 5 000 Services are 3 MB."""
 
@@ -56,8 +56,8 @@ class NetlinkSink:
                 route.transact(self._routes)
             self._routes = []
         opened = self._opened()
-        for messages in in_batches(nft_encode.batch(transaction), self._largest):
-            opened.batch(_NF_TABLES, messages)
+        for messages in in_batches(nft_encode.batch(transaction, TABLE), self._largest):
+            opened.batch(nft_encode.NF_TABLES, messages)
 
     async def _run(self, work: Callable[[], T]) -> T:
         try:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from lastcall.proxy.conntrack import UDPFrontend
-from lastcall.proxy.nft_objects import (
+from lastcall.nftables.conntrack import UDPFrontend
+from lastcall.nftables.objects import (
     AddChain,
     AddElements,
     Chain,

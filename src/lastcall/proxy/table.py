@@ -14,9 +14,9 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from lastcall.proxy import nft_statements as nft
-from lastcall.proxy.nft_objects import Chain, Hook, NftSet, SetKey, SetValue
-from lastcall.proxy.nft_statements import Rule
+from lastcall.nftables import statements as nft
+from lastcall.nftables.objects import Chain, Hook, NftSet, SetKey, SetValue
+from lastcall.nftables.statements import Rule
 from lastcall.proxy.rules import Backend, Frontend, PortRules, Target
 
 ElementKey = tuple[str, SetKey]

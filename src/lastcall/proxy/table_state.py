@@ -7,7 +7,7 @@ that came first has it, and the other one when that is gone.
 
 from collections.abc import Hashable, Iterable, Mapping
 
-from lastcall.proxy.nft_objects import (
+from lastcall.nftables.objects import (
     AddChain,
     AddElements,
     AddRule,

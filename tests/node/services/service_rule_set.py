@@ -15,10 +15,11 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "support"))
 from network_scenario import enter_namespaces
 from services import endpoint, endpoint_slice, service
 
+from lastcall.nftables.text import text_of_transaction
 from lastcall.proxy.endpoints import endpoints_of
 from lastcall.proxy.libnftables_sink import LibnftablesSink
+from lastcall.proxy.names import TABLE
 from lastcall.proxy.netlink_sink import NetlinkSink
-from lastcall.proxy.nft_text import text_of_transaction
 from lastcall.proxy.rules import rules_of
 from lastcall.proxy.services import parse_service
 from lastcall.proxy.sink import RuleSink
@@ -90,10 +91,10 @@ async def main() -> dict[str, Any]:
         state = TableState(skeleton("10.244.0.0/16", "10.96.0.0/16"))
         state.change(whole())
         transaction = state.everything()
-        seen["text"] = text_of_transaction(transaction)
+        seen["text"] = text_of_transaction(transaction, TABLE)
         await sink.apply(transaction)
         step = state.change(changed())
-        seen["step text"] = text_of_transaction(step)
+        seen["step text"] = text_of_transaction(step, TABLE)
         listed = [listing.run("list ruleset")]
         await sink.apply(step)
         seen[name] = [*listed, listing.run("list ruleset")]

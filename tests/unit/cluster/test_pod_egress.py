@@ -10,9 +10,9 @@ from lastcall.cluster.egress import pods as pod_egress
 from lastcall.cluster.egress.outside import outside_address
 from lastcall.cluster.egress.pair import EgressClient, EgressServer, egress_pair
 from lastcall.cri.sandbox.images.way_out import DialError
-from lastcall.proxy.nft_encode import batch
-from lastcall.proxy.nft_objects import AddRule
-from lastcall.proxy.nft_statements import text_of
+from lastcall.nftables.encode import batch
+from lastcall.nftables.objects import AddRule
+from lastcall.nftables.statements import text_of
 
 REFUSED = [
     "127.0.0.1",

@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 from rule_kernel import Kernel
 from services import endpoint, endpoint_slice, service
 
+from lastcall.nftables.encode import batch
+from lastcall.nftables.objects import AddSet, DeleteSet
+from lastcall.nftables.text import text_of_transaction
 from lastcall.proxy.endpoints import endpoints_of
 from lastcall.proxy.libnftables_sink import pieces
+from lastcall.proxy.names import TABLE
 from lastcall.proxy.netlink_sink import in_batches
-from lastcall.proxy.nft_encode import batch
-from lastcall.proxy.nft_objects import AddSet, DeleteSet
-from lastcall.proxy.nft_text import text_of_transaction
 from lastcall.proxy.rules import PortRules, rules_of
 from lastcall.proxy.services import parse_service
 from lastcall.proxy.sink import RecordingSink
@@ -83,7 +84,7 @@ def test_a_changed_endpoint_touches_its_own_elements_only() -> None:
     state = new_state()
     state.change({n: fragment(service(f"s{n}", f"10.96.1.{n}"), "10.244.0.1", "10.244.0.3") for n in range(200)})
     changed = state.change({7: fragment(service("s7", "10.96.1.7"), "10.244.0.1", "10.244.0.4")})
-    assert text_of_transaction(changed).splitlines()[1:] == [
+    assert text_of_transaction(changed, TABLE).splitlines()[1:] == [
         "delete element ip lastcall-proxy endpoints-2 { 10.96.1.7 . tcp . 80 . 1 }",
         "add element ip lastcall-proxy endpoints-2 { 10.96.1.7 . tcp . 80 . 1 : 10.244.0.4 . 8080 }",
         "add element ip lastcall-proxy hairpin-endpoints { 10.244.0.4 . 10.244.0.4 }",
@@ -122,7 +123,7 @@ def _sets(state: TableState) -> list[str]:
 def test_a_long_transaction_is_cut_between_messages_and_keeps_its_order() -> None:
     state = new_state()
     state.change({n: fragment(service(f"s{n}", f"10.96.{n // 250}.{n % 250}"), "10.244.0.1") for n in range(2000)})
-    messages = batch(state.everything())
+    messages = batch(state.everything(), TABLE)
     pieces = in_batches(messages, 100_000)
     assert len(pieces) > 1
     assert [m for piece in pieces for m in piece] == messages

@@ -15,9 +15,9 @@ from lastcall.cluster.egress.pair import EgressClient
 from lastcall.cluster.layout import NodeLayout
 from lastcall.cluster.splice import reset, splice
 from lastcall.cri.sandbox.images.way_out import DialError
-from lastcall.proxy import nft_encode
-from lastcall.proxy import nft_statements as nft
-from lastcall.proxy.nft_objects import AddChain, AddRule, Chain, Hook, Transaction
+from lastcall.nftables import encode as nft_encode
+from lastcall.nftables import statements as nft
+from lastcall.nftables.objects import AddChain, AddRule, Chain, Hook, Transaction
 from lastcall.world import netlink, walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -26,7 +26,6 @@ TABLE = "lastcall-egress"
 _CHAIN = "pods-to-outside"
 _AFTER_SERVICES = -90
 """Behind the service proxy's dstnat (-100): external addresses of Services stay the Services'."""
-_NF_TABLES = 10
 _SO_ORIGINAL_DST = 80
 _SOCKADDR_IN = struct.Struct(">2xH4s8x")
 _REST_SECONDS = 0.5
@@ -63,7 +62,7 @@ class PodEgress:
             transaction = redirection(self._layout.pod_cidr, *listening.getsockname())
             try:
                 with netlink.NetlinkSocket(netlink.NETLINK_NETFILTER) as netfilter:
-                    netfilter.batch(_NF_TABLES, nft_encode.batch(transaction, TABLE))
+                    netfilter.batch(nft_encode.NF_TABLES, nft_encode.batch(transaction, TABLE))
             except OSError as error:
                 _logger.error("Pods cannot connect to addresses outside: nftables: %s", error.strerror or error)
                 return

@@ -20,6 +20,7 @@ would first have to be woken and then wait for the interpreter's lock.
 
 import asyncio
 import errno
+import logging
 import os
 import socket
 import threading
@@ -29,12 +30,19 @@ from contextlib import suppress
 from dataclasses import replace
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Any, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
-from lastcall.cri.api import PodSandboxConfig, RuntimeServiceError
+from lastcall.cri.api import PodSandboxConfig, PortMapping, RuntimeServiceError
 from lastcall.cri.sandbox.address_pool import AddressPool, AddressPoolError
+from lastcall.nftables.names import HOST_PORTS
 from lastcall.world import linux, netlink
 
+if TYPE_CHECKING:
+    from lastcall.cri.sandbox.host_ports import HostPorts
+
+log = logging.getLogger(__name__)
+
+KeptAddresses = tuple[tuple[str, ...], tuple[tuple[str, int], ...]]
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 
@@ -70,8 +78,11 @@ class PodNetwork:
     Implements `spec.Network`; the runtime writes the records.
     """
 
-    def __init__(self, pod_cidr: str = "10.244.0.0/24") -> None:
-        """Raises ValueError for a `pod_cidr` that is not an IPv4 network or is too small."""
+    def __init__(self, pod_cidr: str = "10.244.0.0/24", kept: KeptAddresses = ((), ())) -> None:
+        """`kept` is what no `hostPort` takes: networks, and (address, TCP port) of the node's daemons.
+
+        Raises ValueError for a `pod_cidr` that is not an IPv4 network or is too small.
+        """
         self._pool = AddressPool(pod_cidr)
         self._pod_cidr = pod_cidr
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pod-network")
@@ -83,6 +94,9 @@ class PodNetwork:
         self._node_netns = -1
         self._route: netlink.NetlinkSocket | None = None
         self._next_index = 0
+        self._kept = kept
+        self._host_ports: HostPorts | None = None
+        """From the first Pod on that asks for a port of the node."""
 
     async def prepare_node(self, addresses: list[str]) -> None:
         """Give this network namespace's `lo` its addresses (the first is the node's own) and let it forward.
@@ -97,18 +111,26 @@ class PodNetwork:
         A sandbox that has an address keeps it. Raises RuntimeServiceError; nothing stays behind then. After a
         cancelled call the sandbox may be attached: `detach` it like any other.
         """
-        return await self._run(self._attach, sandbox_id, netns_fd)
+        return await self._run(self._attach, sandbox_id, netns_fd, config.port_mappings if config is not None else ())
 
     async def detach(self, sandbox_id: str, ip: str = "") -> None:
         """Stop routing to the sandbox and free its address. Unknown, or detached already, is a success.
 
         `ip` matters only for a sandbox that an earlier node process attached. Raises RuntimeServiceError.
         """
-        await self._run(self._detach, sandbox_id, ip, in_line=True)
+        quick = self._host_ports is None or sandbox_id not in self._host_ports
+        await self._run(self._detach, sandbox_id, ip, in_line=quick)
 
-    async def adopt(self, sandbox_id: str, ip: str) -> None:
+    async def adopt(self, sandbox_id: str, ip: str, config: PodSandboxConfig | None = None) -> None:
         """Know again a sandbox that an earlier node process attached. Raises RuntimeServiceError for a foreign ip."""
-        await self._run(self._adopt, sandbox_id, ip)
+        await self._run(self._adopt, sandbox_id, ip, config.port_mappings if config is not None else ())
+
+    async def adopted(self) -> None:
+        """All that is known again has been told: ports of the node that lead elsewhere are closed.
+
+        Raises RuntimeServiceError.
+        """
+        await self._run(self._adopted)
 
     async def status(self) -> str:
         """It needs nothing that could be missing."""
@@ -165,7 +187,7 @@ class PodNetwork:
             self._next_index = max(_FIRST_INDEX, *(index for index, _ in socket.if_nameindex()))
         return self._route
 
-    def _attach(self, sandbox_id: str, netns_fd: int) -> str:
+    def _attach(self, sandbox_id: str, netns_fd: int, ports: tuple[PortMapping, ...]) -> str:
         known = self._attached.get(sandbox_id)
         if known is not None:
             return known
@@ -187,6 +209,8 @@ class PodNetwork:
                 ]
             )
             self._wait_for_link(node, index)
+            if ports:
+                self._open_ports(sandbox_id, ip, ports)
         except BaseException:
             self._pool.release(ip)
             if created:
@@ -230,13 +254,43 @@ class PodNetwork:
         known = self._attached.get(sandbox_id, ip)
         if not known or (sandbox_id not in self._attached and known in self._attached.values()):
             return  # never attached; or a late repetition, and the address has a new owner
+        if self._host_ports is not None:
+            self._host_ports.close(sandbox_id, [self._node_ip])
         self._socket().transact([netlink.delete_link_route(known)])
         if self._attached.pop(sandbox_id, None) is not None:
             self._pool.release(known)
 
-    def _adopt(self, sandbox_id: str, ip: str) -> None:
+    def _open_ports(self, sandbox_id: str, ip: str, ports: tuple[PortMapping, ...]) -> None:
+        try:
+            # So that 127.0.0.1 leads to the Pod. Where it cannot be written, the node's other addresses still do.
+            write_sysctl(f"net/ipv4/conf/{host_link_name(sandbox_id)}/route_localnet", "1")
+        except OSError as error:
+            log.warning("hostPort on 127.0.0.1: %s", error)
+        try:
+            self._ports_of_the_node().open(sandbox_id, ip, ports, [self._node_ip])
+        except OSError as error:
+            text = f'failed to setup network for sandbox "{sandbox_id}": hostPort: nftables: {error.strerror or error}'
+            raise RuntimeServiceError(text) from error
+
+    def _ports_of_the_node(self) -> "HostPorts":
+        if self._host_ports is None:
+            # late: rules are for the first Pod that asks for a port of the node
+            from lastcall.cri.sandbox.host_ports import HostPorts, Kept
+
+            self._host_ports = HostPorts(Kept(*self._kept))
+        return self._host_ports
+
+    def _adopt(self, sandbox_id: str, ip: str, ports: tuple[PortMapping, ...]) -> None:
         self._pool.reserve(ip)
         self._attached[sandbox_id] = ip
+        if ports:
+            self._ports_of_the_node().adopt(sandbox_id, ip, ports)
+
+    def _adopted(self) -> None:
+        with suppress(OSError):  # a kernel that cannot be asked has no rules
+            if self._host_ports is None and not netlink.has_nftables_table(HOST_PORTS):
+                return
+        self._ports_of_the_node().write()
 
     def _close(self) -> None:
         if self._route is not None:

@@ -122,7 +122,7 @@ class SandboxRuntime:
             sandbox.attached = addressed[sandbox.ip] is sandbox
             if sandbox.attached:
                 try:
-                    await self._network.adopt(sandbox.id, sandbox.ip)
+                    await self._network.adopt(sandbox.id, sandbox.ip, sandbox.config)
                 except RuntimeServiceError as error:
                     # The cluster was started again with another Pod network; nothing of the one before is left.
                     log.warning("sandbox %s is not in this Pod network: %s", sandbox.id, error)

@@ -55,7 +55,7 @@ class Network(Protocol):
         """Connect a network namespace (the fd stays the caller's); answers the Pod's IP. Raises RuntimeServiceError."""
         ...
 
-    async def adopt(self, sandbox_id: str, ip: str) -> None:
+    async def adopt(self, sandbox_id: str, ip: str, config: PodSandboxConfig | None = None) -> None:
         """Know again what an earlier node process attached. Raises RuntimeServiceError for an address that is not
         available."""
         ...

@@ -129,7 +129,7 @@ class CNINetwork:
         if attachment is not None:
             await self._delete_or_tell(attachment)
 
-    async def adopt(self, sandbox_id: str, ip: str) -> None:
+    async def adopt(self, sandbox_id: str, ip: str, config: PodSandboxConfig | None = None) -> None:
         """A sandbox that an earlier node process attached stays."""
         self._wanted[sandbox_id] = None
 

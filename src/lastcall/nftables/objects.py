@@ -1,12 +1,12 @@
 """What stands in the table: sets and maps with their elements, chains with their rules; and what changes them.
 
-Neutral: `nft_text` writes it for libnftables, `nft_encode` for the kernel.
+Neutral: `text` writes it for libnftables, `encode` for the kernel.
 """
 
 from dataclasses import dataclass, field
 from typing import Literal
 
-from lastcall.proxy.nft_statements import Rule
+from lastcall.nftables.statements import Rule
 
 Shape = Literal["addresses", "address pairs", "services", "service verdicts", "service slots", "sources"]
 """

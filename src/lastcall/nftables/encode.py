@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from socket import inet_aton
 
-from lastcall.proxy.names import TABLE
-from lastcall.proxy.nft_objects import (
+from lastcall.nftables.objects import (
     AddChain,
     AddElements,
     AddRule,
@@ -24,10 +23,12 @@ from lastcall.proxy.nft_objects import (
     SetValue,
     Transaction,
 )
-from lastcall.proxy.nft_statements import FAMILY_NUMBER, PROTOCOLS, verdict_data
+from lastcall.nftables.statements import FAMILY_NUMBER, PROTOCOLS, verdict_data
 from lastcall.world.netlink import Message, attribute
 
-_SUBSYSTEM = 10 << 8
+NF_TABLES = 10
+"""The number of the subsystem, for `NetlinkSocket.batch`."""
+_SUBSYSTEM = NF_TABLES << 8
 _NEWTABLE, _DELTABLE = 0, 2
 _NEWCHAIN, _DELCHAIN, _NEWRULE, _DELRULE = 3, 5, 6, 8
 _NEWSET, _DELSET, _NEWSETELEM, _DELSETELEM = 9, 11, 12, 14
@@ -62,7 +63,7 @@ _SLOTS_IN_WORDS = bytes.fromhex(
 """`typeof ip daddr . meta l4proto . th dport . numgen random mod 2 : ip daddr . th dport`, for `nft list` too."""
 
 
-def batch(transaction: Transaction, table: str = TABLE) -> list[Message]:
+def batch(transaction: Transaction, table: str) -> list[Message]:
     """The messages between the begin and the end of a batch."""
     messages = [_table("add", table, _NEWTABLE, _CREATE)]
     if transaction.replace:
@@ -70,6 +71,11 @@ def batch(transaction: Transaction, table: str = TABLE) -> list[Message]:
     for command in transaction.commands:
         messages.extend(_messages(command, table))
     return messages
+
+
+def removal(table: str) -> list[Message]:
+    """The messages that take a table away, which need not be there."""
+    return [_table("add", table, _NEWTABLE, _CREATE), _table("delete", table, _DELTABLE)]
 
 
 def _table(what: str, table: str, kind: int, flags: int = 0) -> Message:

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from lastcall.proxy.names import TABLE
-from lastcall.proxy.nft_objects import (
+from lastcall.nftables.objects import (
     AddChain,
     AddElements,
     AddRule,
@@ -17,7 +16,7 @@ from lastcall.proxy.nft_objects import (
     SetValue,
     Transaction,
 )
-from lastcall.proxy.nft_statements import FAMILY, text_of
+from lastcall.nftables.statements import FAMILY, text_of
 
 _SERVICE = "type ipv4_addr . inet_proto . inet_service"
 _SHAPES = {
@@ -31,16 +30,16 @@ _SHAPES = {
 _MAPS = ("service verdicts", "service slots")
 
 
-def text_of_transaction(transaction: Transaction) -> str:
+def text_of_transaction(transaction: Transaction, table: str) -> str:
     """One command a line."""
-    lines = [f"add table {FAMILY} {TABLE}"]
+    lines = [f"add table {FAMILY} {table}"]
     if transaction.replace:
-        lines += [f"delete table {FAMILY} {TABLE}", lines[0]]
-    return "\n".join([*lines, *(_line(command) for command in transaction.commands), ""])
+        lines += [f"delete table {FAMILY} {table}", lines[0]]
+    return "\n".join([*lines, *(_line(command, table) for command in transaction.commands), ""])
 
 
-def _line(command: Command) -> str:
-    where = f"{FAMILY} {TABLE}"
+def _line(command: Command, table: str) -> str:
+    where = f"{FAMILY} {table}"
     match command:
         case AddSet(set_):
             kind = "map" if set_.shape in _MAPS else "set"

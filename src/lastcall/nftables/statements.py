@@ -78,7 +78,7 @@ def verdict_data(verdict: str) -> bytes:
     return attribute(2, code + (attribute(2, chain.encode() + b"\0") if chain else b""))
 
 
-_META_MARK, _META_L4PROTO = 3, 16
+_META_MARK, _META_IIF, _META_L4PROTO = 3, 4, 16
 _NETWORK, _TRANSPORT = 1, 2
 _SERVICE_KEY_TEXT = "ip daddr . meta l4proto . th dport"
 _SERVICE_KEY = (
@@ -149,6 +149,23 @@ def saddr_not_local() -> Statement:
     """The source is not an address of this network namespace."""
     load = _expression("fib", _be32(1, _FIRST), _be32(2, 3), _be32(3, 1))
     return Statement("fib saddr type != local", load + _compare(True, struct.pack("=I", 2)))
+
+
+def daddr_local() -> Statement:
+    """The destination is an address of this network namespace."""
+    load = _expression("fib", _be32(1, _FIRST), _be32(2, 3), _be32(3, 2))
+    return Statement("fib daddr type local", load + _compare(False, struct.pack("=I", 2)))
+
+
+def not_from_loopback() -> Statement:
+    """The packet came in by another link than `lo`, which is the first one of every network namespace."""
+    return Statement('iif != "lo"', _meta_load(_FIRST, _META_IIF) + _compare(True, struct.pack("=I", 1)))
+
+
+def to_port(protocol: str, port: int) -> Statement:
+    only = _meta_load(_FIRST, _META_L4PROTO) + _compare(False, bytes([PROTOCOLS[protocol]]))
+    load = _payload(_FIRST, _TRANSPORT, 2, 2) + _compare(False, struct.pack(">H", port))
+    return Statement(f"{protocol.lower()} dport {port}", only + load)
 
 
 def mark_for_masquerade() -> Statement:

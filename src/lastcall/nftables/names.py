@@ -1,0 +1,3 @@
+"""Names of tables that are asked for before anything of theirs is imported."""
+
+HOST_PORTS = "lastcall-hostports"
