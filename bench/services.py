@@ -17,8 +17,6 @@ from typing import Any
 
 from bench.figures import HEADER, machine, row
 from lastcall.cri.sandbox.network import PodNetwork
-from lastcall.proxy.libnftables_sink import LibnftablesSink
-from lastcall.proxy.netlink_sink import NetlinkSink
 from lastcall.nftables.objects import (
     AddChain,
     AddElements,
@@ -30,6 +28,8 @@ from lastcall.nftables.objects import (
     Transaction,
 )
 from lastcall.nftables.statements import service_verdict, verdict
+from lastcall.proxy.libnftables_sink import LibnftablesSink
+from lastcall.proxy.netlink_sink import NetlinkSink
 from lastcall.proxy.sink import RuleSink
 from lastcall.proxy.table import fragment_of, skeleton
 from lastcall.proxy.table_state import TableState

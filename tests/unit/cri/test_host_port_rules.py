@@ -44,7 +44,7 @@ def test_nobody_outside_reaches_the_node_s_loopback() -> None:
     assert rules("guard", PodPorts("10.244.0.2", (PortMapping(80, 80),))) == ['iif != "lo" ip daddr 127.0.0.0/8 drop']
 
 
-@pytest.mark.parametrize("host_ip", ["", "0.0.0.0", "::", "172.18.0.2"])  # noqa: S104 - what a Pod asks for
+@pytest.mark.parametrize("host_ip", ["", "0.0.0.0", "::", "172.18.0.2"])
 def test_addresses_of_ipv4_and_all_addresses_are_served(host_ip: str) -> None:
     assert wanted([PortMapping(80, 80, "TCP", host_ip)])
 
