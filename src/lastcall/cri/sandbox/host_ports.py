@@ -38,7 +38,7 @@ class PodPorts:
 
 
 def wanted(mappings: Iterable[PortMapping]) -> tuple[PortMapping, ...]:
-    """Those that can lead to an IPv4 Pod: a hostIP of IPv6 or that is no address is not served."""
+    """Those that can lead to an IPv4 Pod: a hostIP of IPv6, or one that is not an address, is not served."""
     return tuple(each for each in mappings if each.host_port > 0 and _is_served(each.host_ip))
 
 
@@ -180,7 +180,7 @@ class HostPorts:
 
     @staticmethod
     def _end_flows(pod: PodPorts, answering: frozenset[str], node_addresses: list[str]) -> None:
-        """A UDP client that goes on sending stays in its flow: of nobody, or of the Pod that had the port before."""
+        """A UDP client that goes on sending stays in its flow, which no Pod answers, or the one that had the port before."""
         frontends = dict.fromkeys(udp_frontends(pod, [*node_addresses, "127.0.0.1"]), answering)
         with suppress(OSError):  # the flow ends by itself when its client rests
             conntrack.clean(frontends)
