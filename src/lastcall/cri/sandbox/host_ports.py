@@ -180,7 +180,7 @@ class HostPorts:
 
     @staticmethod
     def _end_flows(pod: PodPorts, answering: frozenset[str], node_addresses: list[str]) -> None:
-        """A UDP client that goes on sending stays in its flow, which no Pod answers, or the one that had the port before."""
+        """A UDP client that goes on sending stays in its flow, also when another Pod has the port."""
         frontends = dict.fromkeys(udp_frontends(pod, [*node_addresses, "127.0.0.1"]), answering)
         with suppress(OSError):  # the flow ends by itself when its client rests
             conntrack.clean(frontends)
