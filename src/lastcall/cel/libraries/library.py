@@ -33,8 +33,11 @@ from lastcall.cel.types import (
 Implementation: TypeAlias = Callable[..., object]
 """Computes a call from the values of its arguments (the target first); raises EvaluationError."""
 
-RuntimeCost: TypeAlias = Callable[[Sequence[object], object], int]
-"""What a call cost: of the arguments (the target first) and the result."""
+RuntimeCost: TypeAlias = Callable[[Sequence[object]], int]
+"""What a call costs: of the arguments (the target first). It is charged before the call."""
+
+ResultCost: TypeAlias = Callable[[object], int]
+"""What a call cost, of its result."""
 
 Estimate: TypeAlias = Callable[[Sequence[Operand]], tuple[Bounds, Bounds | None]]
 """What a call will cost, and how big its result will be (None: not known), before it runs."""
@@ -48,6 +51,10 @@ class Library:
     """By overload id."""
     costs: Mapping[str, RuntimeCost] = field(default_factory=dict)
     """By overload id; a call without a row costs 1."""
+    result_costs: Mapping[str, ResultCost] = field(default_factory=dict)
+    """By overload id, for calls whose cost is known by their result only."""
+    dispatched: frozenset[str] = frozenset()
+    """Functions with one implementation for all overloads (by the function's name, in `implementations`)."""
     estimates: Mapping[str, Estimate] = field(default_factory=dict)
     """By overload id; a call without a row costs 1 and its result has no known size."""
     types: Mapping[str, Type] = field(default_factory=dict)

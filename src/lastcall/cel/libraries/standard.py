@@ -1,6 +1,15 @@
 """The standard library: operators, conversions, sizes, strings, times (cel-go common/stdlib/standard.go)."""
 
-from lastcall.cel.libraries.library import Library, declared
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lastcall.api.custom.patterns import pattern
+from lastcall.cel.bounds import UNBOUNDED, Bounds, Operand
+from lastcall.cel.libraries import arithmetic, conversions, times
+from lastcall.cel.libraries.library import Estimate, Library, RuntimeCost, declared
+from lastcall.cel.libraries.measures import TRAVERSAL, find_cost, find_estimate, first_traversed, for_all, traversal
+from lastcall.cel.operations import contains, cost_size, equal, no_such_overload, size_of
 from lastcall.cel.types import (
     BOOL,
     BYTES,
@@ -17,6 +26,9 @@ from lastcall.cel.types import (
     map_of,
     type_of,
 )
+from lastcall.cel.values import EvaluationError
+
+TEXTS = ("string", "bytes")
 
 ROWS = """
 _?_:_                conditional                                (bool, A, A) -> A
@@ -199,4 +211,155 @@ TYPES: dict[str, Type] = {
     "uint": UINT,
 }
 
-LIBRARY = Library("standard", declared(ROWS), types=TYPES)
+
+def matches(text: Any, regex: Any) -> bool:
+    if not isinstance(text, str):
+        raise EvaluationError("no such overload: matches")
+    if not isinstance(regex, str):
+        raise no_such_overload()
+    found = pattern(regex)
+    if found.error:
+        raise EvaluationError(found.error)
+    return found.matches(text)
+
+
+def contained(element: object, container: object) -> bool:
+    return contains(container, element)
+
+
+def size(value: object) -> int:
+    found = size_of(value)
+    if found is None:
+        raise EvaluationError("no such overload: size")
+    return found
+
+
+def smaller(arguments: Sequence[object]) -> int:
+    """Both sides are read up to the end of the shorter one."""
+    return math.ceil(min(cost_size(arguments[0]), cost_size(arguments[1])) * TRAVERSAL)
+
+
+def both(arguments: Sequence[object]) -> int:
+    return math.ceil((cost_size(arguments[0]) + cost_size(arguments[1])) * TRAVERSAL)
+
+
+def search(arguments: Sequence[object]) -> int:
+    return traversal(arguments[0]) * traversal(arguments[1])
+
+
+def cost_of_equality(arguments: Sequence[object]) -> int:
+    return 1 if getattr(arguments[0], "cel_unit", False) else smaller(arguments)
+
+
+COSTS: dict[str, RuntimeCost] = {
+    **for_all(("starts_with_string", "ends_with_string", "string_to_bytes", "bytes_to_string"), first_traversed()),
+    **for_all(
+        (f"{order}_{kind}" for order in ("less", "less_equals", "greater", "greater_equals") for kind in TEXTS),
+        smaller,
+    ),
+    "in_list": lambda arguments: cost_size(arguments[1]),
+    "equals": cost_of_equality,
+    "not_equals": smaller,
+    "add_string": both,
+    "add_bytes": both,
+    "matches_string": find_cost,
+    "contains_string": search,
+}
+
+
+def read_estimate(at: int, sized: Callable[[Bounds], Bounds] | None = None) -> Estimate:
+    def estimate(operands: Sequence[Operand]) -> tuple[Bounds, Bounds | None]:
+        size = operands[at].size
+        return size.times(TRAVERSAL), sized(size) if sized else None
+
+    return estimate
+
+
+def smaller_estimate(operands: Sequence[Operand]) -> tuple[Bounds, Bounds | None]:
+    most = min(operands[0].size.max, operands[1].size.max)
+    return Bounds(1 if most else 0, most).times(TRAVERSAL), None
+
+
+def equality_estimate(operands: Sequence[Operand]) -> tuple[Bounds, Bounds | None]:
+    left, right = operands[0].type, operands[1].type
+    if left == right and left.name in UNITS:
+        return Bounds(1, 1), None
+    if left == right and left.name == "kubernetes.NamedFormat":
+        return Bounds(1, MAX_FORMAT).times(TRAVERSAL), None
+    if left == right and left.name == "kubernetes.URL":
+        known = operands[1].known_size
+        return Bounds(1, known.max if known else 1).times(TRAVERSAL), None
+    return smaller_estimate(operands)
+
+
+def text_sum_estimate(operands: Sequence[Operand]) -> tuple[Bounds, Bounds | None]:
+    size = operands[0].size + operands[1].size
+    return size.times(TRAVERSAL), size
+
+
+def list_sum_estimate(operands: Sequence[Operand]) -> tuple[Bounds, Bounds | None]:
+    return Bounds(1, 1), operands[0].size + operands[1].size
+
+
+def matches_estimate(operands: Sequence[Operand]) -> tuple[Bounds, Bounds | None]:
+    return find_estimate(operands)[0], None
+
+
+def search_estimate(operands: Sequence[Operand]) -> tuple[Bounds, Bounds | None]:
+    return operands[0].size.times(TRAVERSAL) * operands[1].size.times(TRAVERSAL), None
+
+
+UNITS = frozenset(
+    (
+        "net.IP",
+        "net.CIDR",
+        "kubernetes.Quantity",
+        "kubernetes.Semver",
+        *(
+            f"kubernetes.authorization.{name}"
+            for name in ("Authorizer", "PathCheck", "GroupCheck", "ResourceCheck", "Decision")
+        ),
+    )
+)
+"""Types whose equality costs 1."""
+MAX_FORMAT = 64
+ESTIMATES: dict[str, Estimate] = {
+    **dict.fromkeys(("starts_with_string", "ends_with_string"), read_estimate(1)),
+    "string_to_bytes": read_estimate(0, lambda size: Bounds(size.min, min(size.max * 4, UNBOUNDED))),
+    "bytes_to_string": read_estimate(0, lambda size: Bounds(size.min // 4, size.max)),
+    **{
+        f"{order}_{kind}": smaller_estimate
+        for order in ("less", "less_equals", "greater", "greater_equals")
+        for kind in TEXTS
+    },
+    "in_list": lambda operands: (operands[1].size, None),
+    "equals": equality_estimate,
+    "not_equals": smaller_estimate,
+    **dict.fromkeys(("add_string", "add_bytes"), text_sum_estimate),
+    "add_list": list_sum_estimate,
+    "matches_string": matches_estimate,
+    "contains_string": search_estimate,
+}
+"""`&&`, `||` and `?:` are the estimator's own business: they charge for what they evaluate only."""
+
+LIBRARY = Library(
+    "standard",
+    declared(ROWS),
+    implementations={
+        **arithmetic.IMPLEMENTATIONS,
+        **conversions.IMPLEMENTATIONS,
+        **times.IMPLEMENTATIONS,
+        "_==_": equal,
+        "_!=_": lambda left, right: not equal(left, right),
+        "@in": contained,
+        "size": size,
+        "contains_string": lambda text, part: part in text,
+        "starts_with_string": str.startswith,
+        "ends_with_string": str.endswith,
+        "matches": matches,
+    },
+    dispatched=frozenset((*arithmetic.IMPLEMENTATIONS, "_==_", "_!=_", "@in", "size", "type", "dyn", "matches")),
+    costs=COSTS,
+    estimates=ESTIMATES,
+    types=TYPES,
+)

@@ -1,0 +1,141 @@
+"""Conversions between types (cel-go common/types: ConvertToType)."""
+
+import math
+from collections.abc import Callable
+
+from lastcall.api.text.numbers import int_of
+from lastcall.cel.libraries.arithmetic import in_int, in_uint
+from lastcall.cel.operations import type_name
+from lastcall.cel.text import (
+    FALSE,
+    TRUE,
+    in_range,
+    read_duration,
+    read_float,
+    read_timestamp,
+    read_uint,
+    short_float,
+    written_duration,
+    written_timestamp,
+)
+from lastcall.cel.values import Duration, EvaluationError, Timestamp, TypeValue, Uint
+
+SECOND = 1_000_000_000
+
+
+def same(value: object) -> object:
+    return value
+
+
+def not_convertible(target: str) -> EvaluationError:
+    return EvaluationError(f"type conversion error from 'string' to '{target}'")
+
+
+def string_to_int(text: str) -> int:
+    value = int_of(text)
+    if value is None:
+        raise not_convertible("int")
+    return value
+
+
+def string_to_uint(text: str) -> Uint:
+    value = read_uint(text)
+    if value is None:
+        raise not_convertible("uint")
+    return Uint(value)
+
+
+def string_to_double(text: str) -> float:
+    value = read_float(text)
+    if value is None:
+        raise not_convertible("double")
+    return value
+
+
+def string_to_bool(text: str) -> bool:
+    if text in TRUE:
+        return True
+    if text in FALSE:
+        return False
+    raise not_convertible("bool")
+
+
+def string_to_duration(text: str) -> Duration:
+    value = read_duration(text)
+    if value is None:
+        raise not_convertible("google.protobuf.Duration")
+    return value
+
+
+def string_to_timestamp(text: str) -> Timestamp:
+    value = read_timestamp(text)
+    if value is None:
+        raise not_convertible("google.protobuf.Timestamp")
+    return valid(value)
+
+
+def valid(value: Timestamp) -> Timestamp:
+    if not in_range(value):
+        raise EvaluationError("timestamp overflow")
+    return value
+
+
+def double_to_int(value: float) -> int:
+    if math.isnan(value) or not -(2.0**63) < value < 2.0**63:
+        raise EvaluationError("integer overflow")
+    return int(value)
+
+
+def double_to_uint(value: float) -> Uint:
+    if math.isnan(value) or not 0 <= value < 2.0**64:
+        raise EvaluationError("unsigned integer overflow")
+    return Uint(value)
+
+
+def bytes_to_string(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
+
+
+def type_of(value: object) -> TypeValue:
+    return TypeValue(type_name(value))
+
+
+IMPLEMENTATIONS: dict[str, Callable[..., object]] = {
+    "type": type_of,
+    "dyn": same,
+    "bool_to_bool": same,
+    "string_to_bool": string_to_bool,
+    "bytes_to_bytes": same,
+    "string_to_bytes": lambda text: text.encode("utf-8", "replace"),
+    "double_to_double": same,
+    "int64_to_double": float,
+    "uint64_to_double": float,
+    "string_to_double": string_to_double,
+    "duration_to_duration": same,
+    "int64_to_duration": Duration,
+    "string_to_duration": string_to_duration,
+    "int64_to_int64": same,
+    "double_to_int64": double_to_int,
+    "duration_to_int64": lambda value: value.nanoseconds,
+    "string_to_int64": string_to_int,
+    "timestamp_to_int64": lambda value: value.nanoseconds // SECOND,
+    "uint64_to_int64": lambda value: in_int(int(value)),
+    "string_to_string": same,
+    "bool_to_string": lambda value: "true" if value else "false",
+    "bytes_to_string": bytes_to_string,
+    "double_to_string": short_float,
+    "duration_to_string": written_duration,
+    "int64_to_string": str,
+    "timestamp_to_string": written_timestamp,
+    "uint64_to_string": str,
+    "timestamp_to_timestamp": same,
+    "int64_to_timestamp": lambda value: valid(Timestamp(value * SECOND)),
+    "string_to_timestamp": string_to_timestamp,
+    "uint64_to_uint64": same,
+    "double_to_uint64": double_to_uint,
+    "int64_to_uint64": in_uint,
+    "string_to_uint64": string_to_uint,
+}

@@ -1,0 +1,239 @@
+"""Calls: arguments, the overload that their types choose, costs (cel-go interpreter/interpretable.go)."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lastcall.cel.libraries.library import Implementation, ResultCost, RuntimeCost
+from lastcall.cel.operations import elements, find, type_name
+from lastcall.cel.running.state import Run, State
+from lastcall.cel.types import Overload, Type
+from lastcall.cel.values import CostExceeded, EvaluationError
+
+RUNTIME_NAMES = {
+    "null": "null_type",
+    "timestamp": "google.protobuf.Timestamp",
+    "duration": "google.protobuf.Duration",
+}
+"""Kinds whose values have another name."""
+
+
+def and_(left: Run, right: Run) -> Run:
+    """`&&`: false on one side hides an error of the other."""
+
+    def run(state: State) -> bool:
+        failure = None
+        try:
+            value = left(state)
+            if value is False:
+                return False
+            if value is not True:
+                failure = EvaluationError("no such overload")
+        except EvaluationError as error:
+            failure = error
+        try:
+            value = right(state)
+        except EvaluationError as error:
+            raise (failure or error).with_traceback(None) from None
+        if value is False:
+            return False
+        if failure is not None:
+            raise failure.with_traceback(None)
+        if value is not True:
+            raise EvaluationError("no such overload")
+        return True
+
+    return run
+
+
+def or_(left: Run, right: Run) -> Run:
+    """`||`: true on one side hides an error of the other."""
+
+    def run(state: State) -> bool:
+        failure = None
+        try:
+            value = left(state)
+            if value is True:
+                return True
+            if value is not False:
+                failure = EvaluationError("no such overload")
+        except EvaluationError as error:
+            failure = error
+        try:
+            value = right(state)
+        except EvaluationError as error:
+            raise (failure or error).with_traceback(None) from None
+        if value is True:
+            return True
+        if failure is not None:
+            raise failure.with_traceback(None)
+        if value is not False:
+            raise EvaluationError("no such overload")
+        return False
+
+    return run
+
+
+def not_strictly_false(argument: Run) -> Run:
+    """True for all but false, also for an error."""
+
+    def run(state: State) -> bool:
+        state.cost += 1
+        try:
+            return argument(state) is not False
+        except EvaluationError:
+            return True
+
+    return run
+
+
+def call(arguments: Sequence[Run], do: Implementation, cost: RuntimeCost | None, result: ResultCost | None) -> Run:
+    """A call that evaluates all its arguments; without a cost of its own it costs 1."""
+    if result is not None:
+        return counted_by_result(arguments, do, result)
+    if cost is not None:
+        return counted(arguments, do, cost)
+    if len(arguments) == 1:
+        return unary(arguments[0], do)
+    if len(arguments) == 2:
+        return binary(arguments[0], arguments[1], do)
+    return counted(arguments, do, lambda values: 1)
+
+
+def unary(argument: Run, do: Implementation) -> Run:
+    def run(state: State) -> object:
+        state.cost += 1
+        return do(argument(state))
+
+    return run
+
+
+def binary(left: Run, right: Run, do: Implementation) -> Run:
+    def run(state: State) -> object:
+        state.cost += 1
+        try:
+            value = left(state)
+        except EvaluationError:
+            spent(right, state)
+            raise
+        return do(value, right(state))
+
+    return run
+
+
+def spent(run: Run, state: State) -> None:
+    """Evaluate for the cost alone: the other side has failed already."""
+    try:
+        run(state)
+    except EvaluationError:
+        return
+
+
+def evaluated(arguments: Sequence[Run], state: State, cost: RuntimeCost) -> list[Any]:
+    """The values of the arguments. Of two, the second is evaluated (and charged) even if the first fails."""
+    values: list[Any] = []
+    for at, argument in enumerate(arguments):
+        try:
+            values.append(argument(state))
+        except EvaluationError:
+            if len(arguments) > 2:
+                raise
+            sized: list[Any] = [*values, None]
+            if at == 0 and len(arguments) == 2:
+                try:
+                    sized.append(arguments[1](state))
+                except EvaluationError:
+                    sized.append(None)
+            state.charge(failed_cost(cost, sized))
+            raise
+    return values
+
+
+def failed_cost(cost: RuntimeCost, values: list[Any]) -> int:
+    """What a call costs when an argument is an error, which counts as a value of size 1."""
+    try:
+        return cost(values)
+    except (TypeError, AttributeError, ValueError):
+        return 1
+
+
+def counted(arguments: Sequence[Run], do: Implementation, cost: RuntimeCost) -> Run:
+    """A call whose cost its arguments tell: it is charged first, so that it cannot be too much work."""
+
+    def run(state: State) -> object:
+        values = evaluated(arguments, state, cost)
+        state.cost += cost(values)
+        if state.cost > state.limit:
+            raise CostExceeded
+        return do(*values)
+
+    return run
+
+
+def counted_by_result(arguments: Sequence[Run], do: Implementation, cost: ResultCost) -> Run:
+    def run(state: State) -> object:
+        values = evaluated(arguments, state, lambda _: 1)
+        try:
+            result = do(*values)
+        except EvaluationError:
+            state.charge(1)
+            raise
+        state.charge(cost(result))
+        return result
+
+    return run
+
+
+def fits(type_: Type, value: Any) -> bool:
+    """Whether a value may be an argument of a type; of a list or a map the first element tells.
+    (cel-go types.go:IsAssignableRuntimeType)"""
+    kind = type_.kind
+    if kind in ("dyn", "any", "parameter"):
+        return True
+    name = type_name(value)
+    if kind == "list":
+        return name == "list" and (not len(value) or fits(type_.parameters[0], next(elements(value))))
+    if kind == "map":
+        if name != "map":
+            return False
+        key = next(elements(value)) if len(value) else None
+        return not len(value) or (fits(type_.parameters[0], key) and fits(type_.parameters[1], find(value, key)))
+    return name == RUNTIME_NAMES.get(kind, type_.name or kind)
+
+
+def guarded(function: str, overload: Overload, do: Implementation) -> Implementation:
+    """The implementation of one overload, for arguments whose types only show now."""
+
+    def guarded_call(*values: object) -> object:
+        if all(map(fits, overload.arguments, values)):
+            return do(*values)
+        raise no_such_overload(function, values)
+
+    return guarded_call
+
+
+def no_such_overload(function: str, values: Sequence[object]) -> EvaluationError:
+    return EvaluationError(f"no such overload: {function}({', '.join(map(type_name, values))})")
+
+
+def dispatched(
+    function: str, candidates: Sequence[tuple[Overload, Implementation]]
+) -> tuple[Implementation, Callable[[Sequence[object]], str | None]]:
+    """The call of whichever overload fits, and which one that is."""
+
+    def chosen(values: Sequence[object]) -> tuple[Overload, Implementation] | None:
+        for overload, do in candidates:
+            if len(overload.arguments) == len(values) and all(map(fits, overload.arguments, values)):
+                return overload, do
+        return None
+
+    def run(*values: object) -> object:
+        found = chosen(values)
+        if found is None:
+            raise no_such_overload(function, values)
+        return found[1](*values)
+
+    def which(values: Sequence[object]) -> str | None:
+        found = chosen(values)
+        return found[0].id if found else None
+
+    return run, which
