@@ -11,7 +11,6 @@ from lastcall.api.validators import (
     access,
     batch,
     data,
-    definitions,
     events,
     metadata,
     networking,
@@ -68,6 +67,27 @@ def _api_service_status(new: Object, old: Object) -> list[FieldError]:
     from lastcall.api.validators import apiservices
 
     return apiservices.validate_api_service_status(new)
+
+
+def _definition(obj: Object) -> list[FieldError]:
+    # late: most clusters have none
+    from lastcall.api.validators.definitions import spec
+
+    return spec.validate_definition(obj)
+
+
+def _definition_update(new: Object, old: Object) -> list[FieldError]:
+    # late: most clusters have none
+    from lastcall.api.validators.definitions import spec
+
+    return spec.validate_definition_update(new, old)
+
+
+def _definition_status(new: Object, old: Object) -> list[FieldError]:
+    # late: most clusters have none
+    from lastcall.api.validators.definitions import spec
+
+    return spec.validate_definition_status(new)
 
 
 def _webhook_configuration(obj: Object) -> list[FieldError]:
@@ -150,7 +170,7 @@ RULES: dict[tuple[str, str], KindRules] = {
     ("", "persistentvolumes"): KindRules(obj=storage.validate_volume, update=storage.update_volume),
     ("", "persistentvolumeclaims"): KindRules(obj=storage.validate_claim, update=storage.update_claim),
     ("apiextensions.k8s.io", "customresourcedefinitions"): KindRules(
-        obj=definitions.validate_definition, update=definitions.validate_definition_update
+        create=_definition, update=_definition_update, subresources=(("status", _definition_status),)
     ),
     ("apiregistration.k8s.io", "apiservices"): KindRules(
         is_path_segment_name, _api_service, subresources=(("status", _api_service_status),)

@@ -9,7 +9,7 @@ Sources: apiextensions-apiserver pkg/controller/{status/naming_controller,establ
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from lastcall.api.custom.kinds import CLEANUP, CustomResource, custom_resources
+from lastcall.api.custom.kinds import CLEANUP, CustomResource, custom_resources, is_established
 from lastcall.api.errors import StatusError, forbidden
 from lastcall.api.meta import Object, copy_object, name_of, namespace_of
 from lastcall.api.resources import CUSTOMRESOURCEDEFINITIONS, SERVED, Resource
@@ -115,13 +115,13 @@ class Definitions:
             status["acceptedNames"] = accepted
             text = "no conflicts found"
             set_condition(definition, "NamesAccepted", "True", "NoConflicts", text, moment)
-            if not any(each["type"] == "Established" and each["status"] == "True" for each in status["conditions"]):
+            if not is_established(definition):
                 text = "the initial names have been accepted"
                 set_condition(definition, "Established", "True", "InitialNamesAccepted", text, moment)
             return
         reason, text = taken
         set_condition(definition, "NamesAccepted", "False", reason, text, moment)
-        if not any(each["type"] == "Established" and each["status"] == "True" for each in status["conditions"]):
+        if not is_established(definition):
             set_condition(definition, "Established", "False", "NotAccepted", "not all names are accepted", moment)
 
     def _taken(self, definition: Object) -> tuple[str, str] | None:
@@ -146,8 +146,7 @@ class Definitions:
     # -- what is served ----------------------------------------------------------------------------------------------
 
     def _serve(self, name: str, definition: Object) -> None:
-        conditions = (definition.get("status") or {}).get("conditions") or ()
-        if not any(each["type"] == "Established" and each["status"] == "True" for each in conditions):
+        if not is_established(definition):
             self._withdraw(name)
             return
         if name in self._declared and self._specs[name] == definition["spec"]:

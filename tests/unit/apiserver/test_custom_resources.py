@@ -275,10 +275,10 @@ def test_names_that_another_kind_has_are_not_accepted(virtual) -> None:
     [
         ({"group": "other.org"}, 'metadata.name: Invalid value: "widgets.example.com": must be spec.names.plural+"."'),
         ({"scope": "Galaxy"}, 'spec.scope: Unsupported value: "Galaxy": supported values: "Cluster", "Namespaced"'),
-        ({"versions": []}, "spec.versions: Required value"),
+        ({"versions": []}, "must have exactly one version marked as storage version"),
         ({"versions": [{"name": "v1", "served": True, "storage": False, "schema": {"openAPIV3Schema": SCHEMA}}]},
          "must have exactly one version marked as storage version"),
-        ({"versions": [{"name": "v1", "served": True, "storage": True}]}, "schemas are required"),
+        ({"versions": [{"name": "v1", "served": True, "storage": True}]}, "schema.openAPIV3Schema: Required value"),
         ({"versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {
             "type": "object", "properties": {"spec": {"properties": {}}}}}}]},
          "openAPIV3Schema.properties[spec].type: Required value: must not be empty for specified object fields"),

@@ -232,7 +232,13 @@ def _definition(definition: Object) -> None:
         names["singular"] = kind.lower()
     if kind and not names.get("listKind"):
         names["listKind"] = f"{kind}List"
-    spec.setdefault("conversion", {}).setdefault("strategy", "None")
+    conversion = spec.setdefault("conversion", {"strategy": "None"})
+    webhook = conversion.get("webhook")
+    if webhook is not None and webhook.get("clientConfig") is None and webhook.get("conversionReviewVersions") is None:
+        del conversion["webhook"]
+    service = ((conversion.get("webhook") or {}).get("clientConfig") or {}).get("service")
+    if service is not None and service.get("port") is None:
+        service["port"] = 443
 
 
 def _api_service(api_service: Object) -> None:

@@ -6,7 +6,7 @@ IntOrString.
 
 import binascii
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -14,7 +14,7 @@ from lastcall.api.field import go_quote
 from lastcall.api.meta import Object
 from lastcall.api.quantity import FORMAT_ERROR, QuantityError, canonical, canonical_in_list, parse_quantity
 from lastcall.api.resources import SERVED, Resource
-from lastcall.api.schema.types import Field, Struct, empty, known_types, struct_for, struct_of
+from lastcall.api.schema.types import Field, Struct, empty, known_types, struct, struct_for, struct_of
 from lastcall.api.text.times import TimeError, canonical_time
 
 MAX_PROBLEMS = 100
@@ -95,8 +95,36 @@ def _check_struct(struct: Struct, value: Object, path: str, names: str, problems
             _check(field, item, path + key, f"{names}{key}", struct, problems)
 
 
+_SCHEMA = "apiextensions.v1.JSONSchemaProps"
+SCHEMA_OR = {f"{_SCHEMA}Or{other}": other for other in ("Array", "Bool", "StringArray")}
+"""Types of which a value may be a schema, or something else (apiextensions/v1/marshal.go)."""
+
+
+def _schemas_in(value: Any) -> Iterable[Any]:
+    return (value,) if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
+def _check_schema_or(other: str, value: Any, names: str, owner: Struct) -> None:
+    """What is unknown in such a schema is dropped without a word."""
+    if other == "Bool" and not isinstance(value, bool | dict):
+        raise DecodeError("boolean or JSON schema expected")
+    if other == "StringArray" and not isinstance(value, dict):
+        return
+    for each in _schemas_in(value):
+        if each is not None:
+            _check(_schema_field(), each, "", names, owner, [])
+
+
+@cache
+def _schema_field() -> Field:
+    return struct("apiextensions.v1.CustomResourceValidation").fields["openAPIV3Schema"]
+
+
 def _check(field: Field, value: Any, path: str, names: str, owner: Struct, problems: list[str]) -> None:
     shape = field.shape
+    if field.ref in SCHEMA_OR:
+        _check_schema_or(SCHEMA_OR[field.ref], value, names, owner)
+        return
     if shape == "struct":
         if not isinstance(value, dict):
             raise _mismatch(value, owner, names, _go_type(field, names))
@@ -276,6 +304,11 @@ _ZEROS: dict[str, Any] = {"integer": 0, "number": 0, "boolean": False}
 
 def prune_value(field: Field, value: Any) -> None:
     """`prune`, for the value of one field that is not empty."""
+    if field.ref in SCHEMA_OR:
+        for each in _schemas_in(value):
+            if isinstance(each, dict):
+                prune_value(_schema_field(), each)
+        return
     if field.shape == "struct":
         _prune_struct(struct_of(field), value)
     elif field.shape == "list" and field.item is not None:

@@ -13,6 +13,7 @@ from lastcall.api.meta import Object, copy_object
 from lastcall.api.quantity import canonical, canonical_in_list
 from lastcall.api.resources import Resource
 from lastcall.api.schema.checks import (
+    SCHEMA_OR,
     TIMES,
     DecodeError,
     check_fields,
@@ -72,7 +73,7 @@ class _Member:
             self.ref = item.ref
             if self.how not in ("list of struct", "list of string", "map of string", "map of quantity"):
                 self.how = "other"
-        elif field.shape == "number":
+        elif field.shape == "number" or field.ref in SCHEMA_OR:
             self.how = "other"
 
 

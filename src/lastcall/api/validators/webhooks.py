@@ -140,10 +140,10 @@ def _client(client: Object, at: str) -> list[FieldError]:
     url, service = client.get("url"), client.get("service")
     if (url is None) == (service is None):
         return [required(at, "exactly one of url or service is required")]
-    return _url(url or "", f"{at}.url") if service is None else _service(service, f"{at}.service")
+    return url_errors(url or "", f"{at}.url") if service is None else service_errors(service, f"{at}.service")
 
 
-def _url(url: str, at: str) -> list[FieldError]:
+def url_errors(url: str, at: str) -> list[FieldError]:
     """(`ValidateWebhookURL`)"""
     try:
         parts = urlsplit(url)
@@ -166,7 +166,7 @@ def _url(url: str, at: str) -> list[FieldError]:
     return errors
 
 
-def _service(service: Object, at: str) -> list[FieldError]:
+def service_errors(service: Object, at: str) -> list[FieldError]:
     """(`ValidateWebhookService`)"""
     errors = [required(f"{at}.{key}") for key in ("name", "namespace") if not service.get(key)]
     port = service.get("port", 443)
@@ -174,14 +174,16 @@ def _service(service: Object, at: str) -> list[FieldError]:
         why = "port is not valid: must be between 1 and 65535, inclusive"
         errors.append(invalid(f"{at}.port", port, why))
     path = service.get("path")
-    if path is None or path == "/":
+    if not path or path == "/":
         return errors
+    if path == "//":
+        return [*errors, invalid(f"{at}.path", path, "segment[0] may not be empty")]
     if not path.startswith("/"):
         errors.append(invalid(f"{at}.path", path, "must start with a '/'"))
-    steps = path.removeprefix("/").removesuffix("/").split("/") if path.startswith("/") else ["", path]
-    for index, step in enumerate(steps):
+    for index, step in enumerate(path[1:].removesuffix("/").split("/")):
         if not step:
-            return [*errors, invalid(f"{at}.path", path, f"segment[{index}] may not be empty")]
+            errors.append(invalid(f"{at}.path", path, f"segment[{index}] may not be empty"))
+            continue
         for problem in is_dns1123_subdomain(step):
             errors.append(invalid(f"{at}.path", path, f"segment[{index}]: {problem}"))
     return errors

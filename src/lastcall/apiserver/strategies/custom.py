@@ -6,8 +6,9 @@ Source: apiextensions-apiserver pkg/registry/{customresourcedefinition,customres
 from datetime import datetime
 from typing import ClassVar
 
+from lastcall.api.custom.formats import unknown_formats
 from lastcall.api.custom.kinds import CLEANUP, CustomResource, has_rules
-from lastcall.api.custom.structural import schema_errors
+from lastcall.api.custom.structural import list_errors, schema_errors
 from lastcall.api.field import FieldError
 from lastcall.api.meta import Object, copy_object
 from lastcall.apiserver.deletion import RULE_DELETE, Decision, DeleteOptions, check_preconditions
@@ -27,24 +28,36 @@ def set_condition(definition: Object, type_: str, status: str, reason: str, mess
     definition["status"]["conditions"] = [new if each is old else each for each in conditions] + [new] * (old is None)
 
 
+def _format_warnings(new: Object, old: Object | None) -> list[str]:
+    known = set() if old is None else set(unknown_formats(old["spec"]))
+    return [f'unrecognized format "{each}"' for each in unknown_formats(new["spec"]) if each not in known]
+
+
 class CustomResourceDefinitionStrategy(Strategy):
     tracks_generation = True
     allow_unconditional_update = False
 
     def prepare_for_create(self, obj: Object) -> None:
-        stored = [each.get("name", "") for each in obj["spec"].get("versions") or () if each.get("storage")]
-        obj["status"] = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored}
+        stored = [each.get("name", "") for each in obj["spec"].get("versions") or () if each.get("storage")][:1]
+        obj["status"] = {
+            "conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored or None
+        }  # fmt: skip
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
         super().prepare_for_update(new, old, subresource)
         if subresource != "status":
             stored = list((old.get("status") or {}).get("storedVersions") or ())
-            more = [each["name"] for each in new["spec"].get("versions") or () if each.get("storage")]
+            more = [each["name"] for each in new["spec"].get("versions") or () if each.get("storage")][:1]
             new["status"] = {**(old.get("status") or {}), "storedVersions": list(dict.fromkeys([*stored, *more]))}
 
     def begin_create(self, obj: Object, context: RequestContext) -> Undo:
         if has_rules(obj["spec"]):
             context.warnings.append(NO_RULES)
+        context.warnings += _format_warnings(obj, None)
+        return nothing
+
+    def begin_update(self, new: Object, old: Object, context: RequestContext) -> Undo:
+        context.warnings += _format_warnings(new, old)
         return nothing
 
     def decide_delete(self, obj: Object, options: DeleteOptions, now: datetime) -> Decision:
@@ -80,4 +93,4 @@ class CustomResourceStrategy(Strategy):
         return {**one, "apiVersion": ""} != {**other, "apiVersion": ""}
 
     def validate(self, obj: Object) -> list[FieldError]:
-        return schema_errors(self._schema, obj)
+        return [*schema_errors(self._schema, obj), *list_errors(self._schema, obj)]

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import orjson
 
 from lastcall.api.custom.kinds import CustomResource
-from lastcall.api.custom.structural import prune_unknown, set_schema_defaults
+from lastcall.api.custom.structural import drop_nulls, prune_unknown, set_schema_defaults
 from lastcall.api.errors import StatusError, bad_request, cannot_be_handled
 from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.field import go_quote, invalid
@@ -294,6 +294,7 @@ def _decode_custom(resource: CustomResource, obj: Object) -> list[str]:
         problems = decode_fields(CONFIGMAPS, own)
         obj["metadata"] = own["metadata"]
     problems += [f"unknown field {go_quote(path)}" for path in prune_unknown(resource.schema, obj)]
+    drop_nulls(resource.schema, obj)
     set_schema_defaults(resource.schema, obj)
     return problems
 
