@@ -27,12 +27,12 @@ from lastcall.nftables.objects import (
     NftSet,
     Transaction,
 )
+from lastcall.nftables.state import TableState
 from lastcall.nftables.statements import service_verdict, verdict
 from lastcall.proxy.libnftables_sink import LibnftablesSink
 from lastcall.proxy.netlink_sink import NetlinkSink
 from lastcall.proxy.sink import RuleSink
-from lastcall.proxy.table import fragment_of, skeleton
-from lastcall.proxy.table_state import TableState
+from lastcall.proxy.table import fragment_of, service_chains, skeleton
 from lastcall.proxy.topology import Node
 from lastcall.proxy.view import View
 from lastcall.world import linux
@@ -65,7 +65,7 @@ class Proxy:
 
     def __init__(self, size: int, addresses: list[str]) -> None:
         self.view = View(Node("node-1", addresses=(NODE_IP,)))
-        self.state = TableState(skeleton("10.244.0.0/16", "10.96.0.0/16"))
+        self.state = TableState(skeleton("10.244.0.0/16", "10.96.0.0/16"), service_chains)
         for number in range(size):
             self.view.put_service(("default", f"s{number}"), service(number))
             self.put(number, addresses)
@@ -113,7 +113,7 @@ async def verdicts(times: int) -> None:
         sink = NetlinkSink()
         table = NftSet("by-chain", "service verdicts")
         chains = [Chain(f"pick-{n}", ((verdict("return"),),)) for n in (2, 3)]
-        base = TableState(skeleton("10.244.0.0/16", "10.96.0.0/16")).everything().commands
+        base = TableState(skeleton("10.244.0.0/16", "10.96.0.0/16"), service_chains).everything().commands
         keys = [(f"10.96.{n // 250}.{n % 250 + 2}", "TCP", 80) for n in range(size)]
         await sink.apply(
             Transaction(

@@ -31,6 +31,7 @@ from lastcall.cluster.options import (
     STATIC_PODS_DIR,
 )
 from lastcall.cluster.plan import NodePlan, Plan
+from lastcall.cluster.policy_gate import PolicyGate
 from lastcall.cluster.published.carrier import Carrier
 from lastcall.cluster.staying.credentials import KeyPair
 from lastcall.cri.api import AuthConfig, RuntimeServiceError
@@ -39,6 +40,7 @@ from lastcall.cri.sandbox.images.layout import ImageLayout
 from lastcall.cri.sandbox.network import PodNetwork
 from lastcall.cri.sandbox.runtime import SandboxRuntime
 from lastcall.cri.sandbox.seccomp.container import filters_can_be_had
+from lastcall.nftables.names import POLICIES
 from lastcall.node.assembly import Given
 from lastcall.node.eviction.host_stats import HostStats
 from lastcall.node.kubelet import Kubelet, KubeletConfig
@@ -50,7 +52,9 @@ from lastcall.node.shutdown.decide import ShutdownNotSupported
 from lastcall.node.static_pods.directory import HostManifestDirectory
 from lastcall.node.volumes.manager import HostVolumeManager
 from lastcall.node.volumes.pod_files import ClusterDNS
-from lastcall.proxy.first_service import first_service, left_rules
+from lastcall.proxy.first_service import first_service, stands
+from lastcall.proxy.names import TABLE as SERVICES_TABLE
+from lastcall.proxy.policies.first_policy import first_policy
 from lastcall.timeline.record_json import encode_record
 from lastcall.timeline.ring import RingRecorder
 from lastcall.world import walls
@@ -65,6 +69,8 @@ if TYPE_CHECKING:
 
 EVENTS_HELD_SECONDS = 0.01
 """A Pod's start and end go on first: each of its Events takes both processors for half a millisecond."""
+DNS_PORTS = (("dns", "UDP", 53), ("dns-tcp", "TCP", 53))
+"""Names and numbers of the ports of the cluster DNS server, as its Pods have them elsewhere."""
 LAST_WORDS_SECONDS = 1.0
 """For the last statuses and Events of a node that shuts down."""
 
@@ -95,13 +101,14 @@ async def _run(plan: Plan, node: NodePlan) -> None:
     cni = _cni_network(world, plan, layout)
     images = ImageStore(unpacked=f"{directory}/images", substitutes=HOST_SUBSTITUTES, pulls=_pulls(world, way_out))
     log_policy = parse_log_policy(plan.options.container_log_max_size, plan.options.container_log_max_files)
+    gate = PolicyGate(cni or network)
     runtime = SandboxRuntime(
         world=world,
         recorder=runtime_recorder,
         shim_socket=layout.shim_socket,
         state_dir=f"{directory}/containers",
         images=images,
-        network=cni or network,
+        network=gate,
         log_max_size=log_policy.max_size,
         records_dir=f"{DURABLE_DIR}/{layout.runtime_records}",
         durable=plan.options.state != "",
@@ -199,6 +206,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
         keep("node status", status.run)
         tasks.spawn(_settle(world), name="settle")
         keep("service proxy", partial(_proxy, world, plan, layout, client, recorder))
+        keep("network policies", partial(_network_policies, world, plan, layout, gate))
         keep("cluster DNS", partial(_dns, world, plan, layout, way_out))
         if plan.options.egress:
             # late: 13 ms of a node's start
@@ -243,7 +251,7 @@ async def _proxy(
     world: World, plan: Plan, layout: NodeLayout, kubelet_client: HTTPClient, recorder: RingRecorder
 ) -> None:
     """With a client of its own, as kube-proxy. It comes with the first Service, and costs nothing before."""
-    if not left_rules():
+    if not stands(SERVICES_TABLE):
         await first_service(world, kubelet_client)
     # late: 37 ms of a node's start
     from lastcall.proxy.health import HTTPHealthServers
@@ -269,6 +277,38 @@ async def _proxy(
         config=ProxyConfig(Node(layout.name, addresses=(layout.ip,)), CLUSTER_CIDR, SERVICE_CIDR, (CLUSTER_DNS_IP,)),
         health=HTTPHealthServers((layout.ip,)),
     ).run()
+
+
+async def _network_policies(world: World, plan: Plan, layout: NodeLayout, gate: PolicyGate) -> None:
+    """With a client of its own, as the daemon of a network plugin. It comes with the first NetworkPolicy."""
+    client = _client(plan, layout, plan.credentials.network_policies, "kube-network-policies")
+    # What an earlier process left is looked after at once, and a cluster that was there before may have some.
+    expected = bool(plan.options.state) or stands(POLICIES)
+    while True:
+        if not expected:
+            await first_policy(world, client)
+        expected = False
+        gate.expect()
+        # late: rules are for clusters with NetworkPolicies
+        from lastcall.proxy.netlink_sink import NetlinkSink
+        from lastcall.proxy.policies.agent import PolicyAgent, PolicyConfig
+        from lastcall.proxy.policies.policy import PolicyPod
+        from lastcall.proxy.policies.table import Alias
+
+        dns = PolicyPod("kube-system", "coredns", CLUSTER_DNS_IP, {"k8s-app": "kube-dns"}, DNS_PORTS)
+        api_server = Alias((KUBERNETES_SERVICE_IP, 443), (CONTROL_PLANE_IP, 6443))
+        agent = PolicyAgent(
+            world=world,
+            client=client,
+            sink=NetlinkSink(table=POLICIES),
+            config=PolicyConfig(layout.name, api_server, dns),
+            attached=gate.attached,
+        )
+        gate.enforce(agent.admit)
+        try:
+            await agent.run()
+        finally:
+            gate.enforce(None)
 
 
 async def _settle(world: World) -> None:

@@ -52,6 +52,7 @@ _SHAPES = {
     "service verdicts": (_SERVICE_TYPE, 12, _VERDICT_TYPE, 0),
     "service slots": (_SLOT_TYPE, 16, _BACKEND_TYPE, 8),
     "sources": (_ADDRESS, 4, 0, 0),
+    "address verdicts": (_ADDRESS, 4, _VERDICT_TYPE, 0),
 }
 """Type and size of the key, type and size of the data."""
 _SLOTS_IN_WORDS = bytes.fromhex(

@@ -1,3 +1,4 @@
 """Names of tables that are asked for before anything of theirs is imported."""
 
 HOST_PORTS = "lastcall-hostports"
+POLICIES = "lastcall-policies"

@@ -8,10 +8,12 @@ from typing import Literal
 
 from lastcall.nftables.statements import Rule
 
-Shape = Literal["addresses", "address pairs", "services", "service verdicts", "service slots", "sources"]
+Shape = Literal[
+    "addresses", "address pairs", "services", "service verdicts", "service slots", "sources", "address verdicts"
+]
 """
 addresses: ip. address pairs: ip . ip. services: ip . protocol . port, bare or with a verdict. service slots: the same
-and a number → ip . port. sources: ip, put there by packets, with a timeout.
+and a number → ip . port. sources: ip, put there by packets, with a timeout. address verdicts: ip → verdict.
 """
 
 SetKey = tuple[str | int, ...]

@@ -80,6 +80,7 @@ def verdict_data(verdict: str) -> bytes:
 
 _META_MARK, _META_IIF, _META_L4PROTO = 3, 4, 16
 _NETWORK, _TRANSPORT = 1, 2
+_AT_MOST, _AT_LEAST = 3, 5
 _SERVICE_KEY_TEXT = "ip daddr . meta l4proto . th dport"
 _SERVICE_KEY = (
     _payload(_FIRST, _NETWORK, _DESTINATION, 4)
@@ -102,6 +103,21 @@ def new_connection() -> Statement:
     state_new = struct.pack("=I", 8)
     load = _expression("ct", _be32(1, _FIRST), _be32(2, 0))
     return Statement("ct state new", load + _bitwise(state_new, bytes(4)) + _compare(True, bytes(4)))
+
+
+def known_connection() -> Statement:
+    """An answer, a later packet of a connection, or an error about one."""
+    known = struct.pack("=I", 2 | 4)
+    load = _expression("ct", _be32(1, _FIRST), _be32(2, 0))
+    return Statement("ct state established,related", load + _bitwise(known, bytes(4)) + _compare(True, bytes(4)))
+
+
+def saddr_verdict(name: str) -> Statement:
+    return Statement(f"ip saddr vmap @{name}", _payload(_FIRST, _NETWORK, _SOURCE, 4) + _lookup(name, 0))
+
+
+def daddr_verdict(name: str) -> Statement:
+    return Statement(f"ip daddr vmap @{name}", _payload(_FIRST, _NETWORK, _DESTINATION, 4) + _lookup(name, 0))
 
 
 def daddr_in(name: str) -> Statement:
@@ -129,8 +145,8 @@ def saddr_within(network: str, *, outside: bool = False) -> Statement:
     return _within("saddr", _SOURCE, network, outside)
 
 
-def daddr_within(network: str) -> Statement:
-    return _within("daddr", _DESTINATION, network, False)
+def daddr_within(network: str, *, outside: bool = False) -> Statement:
+    return _within("daddr", _DESTINATION, network, outside)
 
 
 def _within(field: str, offset: int, network: str, outside: bool) -> Statement:
@@ -162,10 +178,27 @@ def not_from_loopback() -> Statement:
     return Statement('iif != "lo"', _meta_load(_FIRST, _META_IIF) + _compare(True, struct.pack("=I", 1)))
 
 
+def of_protocol(protocol: str) -> Statement:
+    return Statement(f"meta l4proto {protocol.lower()}", _of_protocol(protocol))
+
+
 def to_port(protocol: str, port: int) -> Statement:
-    only = _meta_load(_FIRST, _META_L4PROTO) + _compare(False, bytes([PROTOCOLS[protocol]]))
     load = _payload(_FIRST, _TRANSPORT, 2, 2) + _compare(False, struct.pack(">H", port))
-    return Statement(f"{protocol.lower()} dport {port}", only + load)
+    return Statement(f"{protocol.lower()} dport {port}", _of_protocol(protocol) + load)
+
+
+def to_ports(protocol: str, first: int, last: int) -> Statement:
+    """Of a range, both ends included."""
+    edges = b"".join(
+        _expression("cmp", _be32(1, _FIRST), _be32(2, operation), attribute(3, attribute(1, struct.pack(">H", port))))
+        for operation, port in ((_AT_LEAST, first), (_AT_MOST, last))
+    )
+    code = _of_protocol(protocol) + _payload(_FIRST, _TRANSPORT, 2, 2) + edges
+    return Statement(f"{protocol.lower()} dport {first}-{last}", code)
+
+
+def _of_protocol(protocol: str) -> bytes:
+    return _meta_load(_FIRST, _META_L4PROTO) + _compare(False, bytes([PROTOCOLS[protocol]]))
 
 
 def mark_for_masquerade() -> Statement:

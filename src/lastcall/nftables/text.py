@@ -26,8 +26,9 @@ _SHAPES = {
     "service verdicts": f"{_SERVICE} : verdict;",
     "service slots": ("typeof ip daddr . meta l4proto . th dport . numgen random mod 2 : ip daddr . th dport;"),
     "sources": "type ipv4_addr; size 65535; flags dynamic,timeout; timeout {timeout}s;",
+    "address verdicts": "type ipv4_addr : verdict;",
 }
-_MAPS = ("service verdicts", "service slots")
+_MAPS = ("service verdicts", "service slots", "address verdicts")
 
 
 def text_of_transaction(transaction: Transaction, table: str) -> str:

@@ -10,7 +10,7 @@ from lastcall.api.meta import name_of, namespace_of
 from lastcall.api.resources import SERVICES
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
-from lastcall.proxy.names import API_SERVER, TABLE
+from lastcall.proxy.names import API_SERVER
 from lastcall.world.netlink import has_nftables_table
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -35,8 +35,8 @@ async def first_service(world: World, client: Client) -> None:
         tasks.cancel()
 
 
-def left_rules() -> bool:
+def stands(table: str) -> bool:
     """Whether an earlier process of this node left rules; they have to be looked after at once."""
     with suppress(OSError):  # a kernel that cannot be asked has none
-        return has_nftables_table(TABLE)
+        return has_nftables_table(table)
     return False

@@ -29,8 +29,9 @@ class NetlinkSink:
     rule sees their packets.
     """
 
-    def __init__(self, routes: Sequence[Message] = ()) -> None:
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="service-proxy")
+    def __init__(self, routes: Sequence[Message] = (), table: str = TABLE) -> None:
+        self._table = table
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix=table.removeprefix("lastcall-"))
         # What follows belongs to the worker thread.
         self._socket: netlink.NetlinkSocket | None = None
         self._largest = 0
@@ -40,7 +41,12 @@ class NetlinkSink:
         await self._run(lambda: self.apply_now(transaction))
 
     async def exists(self) -> bool:
-        return await self._run(lambda: netlink.has_nftables_table(TABLE))
+        return await self._run(lambda: netlink.has_nftables_table(self._table))
+
+    async def remove(self) -> None:
+        """Take the table away. Raises RuleError."""
+        messages = nft_encode.removal(self._table)
+        await self._run(lambda: self._opened().batch(nft_encode.NF_TABLES, messages))
 
     async def forget_udp_flows(self, frontends: Mapping[conntrack.UDPFrontend, frozenset[str]]) -> int:
         return await self._run(lambda: conntrack.clean(frontends))
@@ -56,7 +62,7 @@ class NetlinkSink:
                 route.transact(self._routes)
             self._routes = []
         opened = self._opened()
-        for messages in in_batches(nft_encode.batch(transaction, TABLE), self._largest):
+        for messages in in_batches(nft_encode.batch(transaction, self._table), self._largest):
             opened.batch(nft_encode.NF_TABLES, messages)
 
     async def _run(self, work: Callable[[], T]) -> T:

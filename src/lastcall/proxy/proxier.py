@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lastcall.api.resources import ENDPOINTSLICES, NODES, SERVICES
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
+from lastcall.nftables.state import Fragment, Owner, TableState
 from lastcall.proxy.conntrack import frontends_to_clean
 from lastcall.proxy.endpoints import service_of
 from lastcall.proxy.health import HealthServers
@@ -23,8 +24,7 @@ from lastcall.proxy.rules import PortRules
 from lastcall.proxy.services import ServiceKey
 from lastcall.proxy.sink import RuleError, RuleSink
 from lastcall.proxy.slice_records import SeenChange, SliceRecords
-from lastcall.proxy.table import Fragment, answered_here, backends_of, fragment_of, skeleton
-from lastcall.proxy.table_state import Owner, TableState
+from lastcall.proxy.table import answered_here, backends_of, fragment_of, service_chains, skeleton
 from lastcall.proxy.topology import Node
 from lastcall.proxy.view import ServiceView, View, key_of
 from lastcall.timeline.kinds import RULES_REFUSED
@@ -108,7 +108,7 @@ class Proxier:
         self._sink = sink
         self._health = health
         self._view = View(config.node)
-        self._state = TableState(skeleton(config.pod_cidr, config.service_cidr))
+        self._state = TableState(skeleton(config.pod_cidr, config.service_cidr), service_chains)
         self._state.change({("", "own addresses"): answered_here(config.own_addresses)})
         self._records = SliceRecords(world, recorder, config.node.name)
         self._services: Informer[APIService] = Informer(client, SERVICES, world=world)

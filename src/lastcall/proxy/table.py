@@ -15,17 +15,10 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from lastcall.nftables import statements as nft
-from lastcall.nftables.objects import Chain, Hook, NftSet, SetKey, SetValue
+from lastcall.nftables.objects import Chain, Hook, NftSet, SetKey
+from lastcall.nftables.state import Fragment
 from lastcall.nftables.statements import Rule
 from lastcall.proxy.rules import Backend, Frontend, PortRules, Target
-
-ElementKey = tuple[str, SetKey]
-"""(name of the set, key)."""
-Fragment = dict["NftSet | Chain | ElementKey", SetValue]
-"""What somebody wants to stand in the table: sets, chains (value None for both) and elements with their values.
-
-Chains are compared whole: two of one name must be equal.
-"""
 
 SERVICE_ADDRESSES = NftSet("service-addresses", "addresses")
 """All addresses that a rule may be about: other packets are not looked at further."""

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "support"))
 from network_scenario import enter_namespaces
 from services import endpoint, endpoint_slice, service
 
+from lastcall.nftables.state import Fragment, TableState
 from lastcall.nftables.text import text_of_transaction
 from lastcall.proxy.endpoints import endpoints_of
 from lastcall.proxy.libnftables_sink import LibnftablesSink
@@ -23,8 +24,7 @@ from lastcall.proxy.netlink_sink import NetlinkSink
 from lastcall.proxy.rules import rules_of
 from lastcall.proxy.services import parse_service
 from lastcall.proxy.sink import RuleSink
-from lastcall.proxy.table import Fragment, fragment_of, skeleton
-from lastcall.proxy.table_state import TableState
+from lastcall.proxy.table import fragment_of, service_chains, skeleton
 from lastcall.proxy.topology import Node
 
 NODE = Node("node-1", addresses=("172.18.0.2",))
@@ -88,7 +88,7 @@ async def main() -> dict[str, Any]:
     seen: dict[str, Any] = {"missing": await NetlinkSink().exists()}
     sinks: dict[str, RuleSink] = {"netlink": NetlinkSink(), "libnftables": listing}
     for name, sink in sinks.items():
-        state = TableState(skeleton("10.244.0.0/16", "10.96.0.0/16"))
+        state = TableState(skeleton("10.244.0.0/16", "10.96.0.0/16"), service_chains)
         state.change(whole())
         transaction = state.everything()
         seen["text"] = text_of_transaction(transaction, TABLE)

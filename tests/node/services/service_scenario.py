@@ -24,14 +24,14 @@ from network_scenario import enter_namespaces, in_netns, new_netns, sandbox
 from services import endpoint, endpoint_slice, service
 
 from lastcall.cri.sandbox.network import PodNetwork
+from lastcall.nftables.state import TableState
 from lastcall.proxy.conntrack import frontends_to_clean
 from lastcall.proxy.endpoints import endpoints_of
 from lastcall.proxy.health import HTTPHealthServers, ServiceHealth
 from lastcall.proxy.netlink_sink import NetlinkSink
 from lastcall.proxy.rules import PortRules, rules_of
 from lastcall.proxy.services import parse_service
-from lastcall.proxy.table import fragment_of, skeleton
-from lastcall.proxy.table_state import TableState
+from lastcall.proxy.table import fragment_of, service_chains, skeleton
 from lastcall.proxy.topology import Node
 from lastcall.traffic.conntrack import Connections
 from lastcall.world.netlink import new_local_network
@@ -132,7 +132,7 @@ class Rules:
 
     def __init__(self) -> None:
         self.sink = NetlinkSink([new_local_network(cidr, NODE_IP) for cidr in ("10.96.0.0/16", "172.18.255.0/24")])
-        self.state = TableState(skeleton("10.244.0.0/16", "10.96.0.0/16"))
+        self.state = TableState(skeleton("10.244.0.0/16", "10.96.0.0/16"), service_chains)
         self.rules: tuple[PortRules, ...] = ()
         self._first = True
 

@@ -61,7 +61,6 @@ def test_what_nobody_acts_on_is_named_object_by_object(tmp_path: Path) -> None:
     assert {(each.id, each.what) for each in found} == {
         ("autoscalerIgnored", "HorizontalPodAutoscaler web"),
         ("ingressIgnored", "Ingress shop"),
-        ("networkPolicyIgnored", "NetworkPolicy closed"),
         ("customResourceIgnored", "Lamp red"),
         ("pullSecretMissing", "regcred"),
     }

@@ -10,6 +10,7 @@ from services import endpoint, endpoint_slice, service
 
 from lastcall.nftables.encode import batch
 from lastcall.nftables.objects import AddSet, DeleteSet
+from lastcall.nftables.state import Fragment, TableState
 from lastcall.nftables.text import text_of_transaction
 from lastcall.proxy.endpoints import endpoints_of
 from lastcall.proxy.libnftables_sink import pieces
@@ -18,8 +19,7 @@ from lastcall.proxy.netlink_sink import in_batches
 from lastcall.proxy.rules import PortRules, rules_of
 from lastcall.proxy.services import parse_service
 from lastcall.proxy.sink import RecordingSink
-from lastcall.proxy.table import Fragment, fragment_of, skeleton
-from lastcall.proxy.table_state import TableState
+from lastcall.proxy.table import fragment_of, service_chains, skeleton
 from lastcall.proxy.topology import Node
 from lastcall.world.netlink import Message
 
@@ -35,7 +35,7 @@ def fragment(obj: dict[str, Any] | None, *addresses: str, node: Node = NODE) -> 
 
 
 def new_state() -> TableState:
-    return TableState(skeleton("10.244.0.0/16", "10.96.0.0/16"))
+    return TableState(skeleton("10.244.0.0/16", "10.96.0.0/16"), service_chains)
 
 
 addresses = st.lists(st.integers(1, 12).map(lambda n: f"10.244.0.{n}"), unique=True, max_size=12)

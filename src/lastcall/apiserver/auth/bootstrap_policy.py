@@ -119,6 +119,12 @@ COREDNS = (
     _rule("list watch", "discovery.k8s.io", "endpointslices"),
 )
 
+NETWORK_POLICIES = (
+    _rule("list watch", "", "namespaces pods"),
+    _rule("list watch", "networking.k8s.io", "networkpolicies"),
+)
+"""As the manifest of kube-network-policies has it."""
+
 _ROLES: tuple[tuple[str, Sequence[Object], str, str], ...] = (
     # name, rules, the roles that take them over, the label's role whose rules it takes over: what the controller
     # `clusterrole-aggregation` would make of it, so that it has nothing to do.
@@ -144,6 +150,7 @@ _ROLES: tuple[tuple[str, Sequence[Object], str, str], ...] = (
     ("system:node", NODE, "", ""),
     ("system:node-proxier", NODE_PROXIER, "", ""),
     ("system:coredns", COREDNS, "", ""),
+    ("kube-network-policies", NETWORK_POLICIES, "", ""),
     ("system:public-info-viewer", (_paths("/healthz /livez /readyz /version /version/"),), "", ""),
     ("system:service-account-issuer-discovery", (
         _paths("/.well-known/openid-configuration /.well-known/openid-configuration/ /openid/v1/jwks /openid/v1/jwks/"),
@@ -152,6 +159,7 @@ _ROLES: tuple[tuple[str, Sequence[Object], str, str], ...] = (
 
 KUBE_PROXY = "system:kube-proxy"
 COREDNS_NAMESPACE, COREDNS_NAME = "kube-system", "coredns"
+POLICIES_NAME = "kube-network-policies"
 
 
 def _groups(*names: str) -> list[Object]:
@@ -165,6 +173,7 @@ _BINDINGS: tuple[tuple[str, list[Object]], ...] = (
     ("system:node", []),
     ("system:node-proxier", [{"apiGroup": RBAC_GROUP, "kind": "User", "name": KUBE_PROXY}]),
     ("system:coredns", [{"kind": "ServiceAccount", "name": COREDNS_NAME, "namespace": COREDNS_NAMESPACE}]),
+    (POLICIES_NAME, [{"kind": "ServiceAccount", "name": POLICIES_NAME, "namespace": COREDNS_NAMESPACE}]),
     ("system:public-info-viewer", _groups(ALL_AUTHENTICATED, ALL_UNAUTHENTICATED)),
     ("system:service-account-issuer-discovery", _groups("system:serviceaccounts")),
 )

@@ -31,7 +31,6 @@ ENOUGH, UNEVEN = 20, 1.5
 _IGNORED = {
     "HorizontalPodAutoscaler": "autoscalerIgnored",
     "Ingress": "ingressIgnored",
-    "NetworkPolicy": "networkPolicyIgnored",
 }
 
 

@@ -65,6 +65,7 @@ class Credentials:
     kubelet_client: dict[str, KeyPair]
     kube_proxy: KeyPair
     coredns: KeyPair
+    network_policies: KeyPair
     front_proxy_ca_certificate: bytes
     """Of an authority of its own: who may say on whose behalf a request comes. Made anew at each start."""
     front_proxy: KeyPair
@@ -108,6 +109,11 @@ def issue_credentials(identity: Identity, nodes: Sequence[NodeLayout]) -> Creden
         # The ServiceAccount that CoreDNS has in a cluster of kubeadm, and its groups.
         coredns=client(
             "system:serviceaccount:kube-system:coredns", "system:serviceaccounts", "system:serviceaccounts:kube-system"
+        ),
+        network_policies=client(
+            "system:serviceaccount:kube-system:kube-network-policies",
+            "system:serviceaccounts",
+            "system:serviceaccounts:kube-system",
         ),
         front_proxy_ca_certificate=front_proxy_ca.certificate_pem,
         front_proxy=KeyPair(*front_proxy_ca.issue_client(FRONT_PROXY_CLIENT)),
@@ -181,6 +187,7 @@ def _encoded(credentials: Credentials) -> dict[str, Any]:
         "kubeletClient": {name: pair(one) for name, one in credentials.kubelet_client.items()},
         "kubeProxy": pair(credentials.kube_proxy),
         "coreDNS": pair(credentials.coredns),
+        "networkPolicies": pair(credentials.network_policies),
         "frontProxyCA": credentials.front_proxy_ca_certificate.decode(),
         "frontProxy": pair(credentials.front_proxy),
         "adminToken": credentials.admin_token,
@@ -201,6 +208,7 @@ def _decoded(answer: dict[str, Any]) -> Credentials:
         kubelet_client={name: pair(texts) for name, texts in answer["kubeletClient"].items()},
         kube_proxy=pair(answer["kubeProxy"]),
         coredns=pair(answer["coreDNS"]),
+        network_policies=pair(answer["networkPolicies"]),
         front_proxy_ca_certificate=answer["frontProxyCA"].encode(),
         front_proxy=pair(answer["frontProxy"]),
         admin_token=answer["adminToken"],

@@ -14,10 +14,6 @@ SIMULATION: Mapping[str, Cause] = {
         title="There is no ingress controller here.",
         texts={"": "$what is kept but no ingress controller acts on it: requests go to the Service itself"},
     ),
-    "networkPolicyIgnored": Cause(
-        title="NetworkPolicies are not enforced here.",
-        texts={"": "$what is kept but not enforced: every Pod reaches every other"},
-    ),
     "customResourceIgnored": Cause(
         title="No operator acts on custom resources here.",
         texts={"": "$what is kept but no operator acts on it"},

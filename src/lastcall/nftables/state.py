@@ -5,7 +5,7 @@ last one has gone. When two want different values under one key (two Services wi
 that came first has it, and the other one when that is gone.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 
 from lastcall.nftables.objects import (
     AddChain,
@@ -23,8 +23,14 @@ from lastcall.nftables.objects import (
     SetValue,
     Transaction,
 )
-from lastcall.proxy.table import ElementKey, Fragment, service_chains
 
+ElementKey = tuple[str, SetKey]
+"""(name of the set, key)."""
+Fragment = dict["NftSet | Chain | ElementKey", SetValue]
+"""What somebody wants to stand in the table: sets, chains (value None for both) and elements with their values.
+
+Chains are compared whole: two of one name must be equal.
+"""
 Owner = Hashable
 Key = NftSet | Chain | ElementKey
 
@@ -32,9 +38,15 @@ _ABSENT = object()
 
 
 class TableState:
-    """`change` answers the transaction and takes it as done; after one that failed use `everything`."""
+    """`change` answers the transaction and takes it as done; after one that failed use `everything`.
 
-    def __init__(self, skeleton: Fragment) -> None:
+    `chains_of` are the chains that follow from the sets there are, always as many.
+    """
+
+    def __init__(
+        self, skeleton: Fragment, chains_of: Callable[[Iterable[NftSet]], tuple[Chain, ...]] = lambda sets: ()
+    ) -> None:
+        self._chains_of = chains_of
         self._claims: dict[Key, dict[Owner, SetValue]] = {}
         self._owned: dict[Owner, Fragment] = {}
         self._chains: tuple[Chain, ...] = ()
@@ -42,7 +54,7 @@ class TableState:
         self._sets: dict[NftSet, None] = {}
         self._skeleton = skeleton
         self._claim((), skeleton)
-        self._chains = service_chains(self._sets)
+        self._chains = self._chains_of(self._sets)
 
     def change(self, fragments: Mapping[Owner, Fragment]) -> Transaction:
         """Every owner named now asks for what is given and nothing else; {} takes an owner away."""
@@ -56,10 +68,14 @@ class TableState:
             self._release(owner, fragment)
             self._claim(owner, fragment)
         changed = {key: (was, self._value(key)) for key, was in before.items()}
-        chains = service_chains(self._sets) if any(isinstance(key, NftSet) for key in changed) else self._chains
+        chains = self._chains_of(self._sets) if any(isinstance(key, NftSet) for key in changed) else self._chains
         rewritten = tuple(chain for chain, was in zip(chains, self._chains, strict=True) if chain != was)
         self._chains = chains
         return _transaction({k: v for k, v in changed.items() if v[0] is _ABSENT or v[0] != v[1]}, rewritten)
+
+    def owners(self) -> list[Owner]:
+        """Those that ask for something, but for the skeleton."""
+        return [owner for owner in self._owned if owner != ()]
 
     def everything(self) -> Transaction:
         """The transaction that replaces the table, whatever it holds, by what is wanted now. Sorted."""

@@ -1,0 +1,1 @@
+"""NetworkPolicies: which connections the Pods of a node may have."""

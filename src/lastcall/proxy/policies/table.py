@@ -1,0 +1,141 @@
+"""The shape of the table `lastcall-policies`: what always stands in it, and what the rules of one Pod add. Pure.
+
+One chain sees every packet that comes to the node from a Pod or a link, behind the service proxy's translation: the
+destination is the Pod that was chosen, the source the Pod that sends. What the node itself sends does not pass there,
+so it reaches its Pods always, probes among it. Answers pass, and connections that stand when a policy comes.
+
+An isolated Pod leads, by its address, to a chain for each direction that returns for what is allowed and drops the
+rest. Pods with equal rules share it; the Pods that a peer means are a set, so that one that comes changes an element.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from lastcall.nftables import statements as nft
+from lastcall.nftables.objects import Chain, Hook, NftSet
+from lastcall.nftables.state import Fragment
+from lastcall.nftables.statements import Rule
+from lastcall.proxy.policies.decide import Allowed, Labels, Named, PodRules, allows, endpoints, members
+from lastcall.proxy.policies.policy import Block, PodPeer, PolicyPod
+
+JUDGED = NftSet("judged-here", "addresses")
+"""Addresses that the node answers for others: the API server's, the cluster DNS server's."""
+ITSELF = NftSet("itself", "address pairs")
+INGRESS = NftSet("isolated-ingress", "address verdicts")
+EGRESS = NftSet("isolated-egress", "address verdicts")
+_AFTER_TRANSLATION = -92
+"""Translations run at -100, whatever the priority of their chains."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """`service` is another name of `endpoint`, both (address, TCP port): a connection to the first is judged as one to
+    the second, as it would be where the service proxy translates it. The API server answers on both itself."""
+
+    service: tuple[str, int]
+    endpoint: tuple[str, int]
+
+
+def skeleton(judged: Iterable[str]) -> Fragment:
+    """What stands in the table when no Pod is isolated."""
+    arriving: tuple[Rule, ...] = (
+        (nft.known_connection(), nft.verdict("return")),
+        (nft.daddr_in(JUDGED.name), nft.verdict("goto connections")),
+        (nft.daddr_local(), nft.verdict("return")),
+        (nft.verdict("goto connections"),),
+    )
+    connections: tuple[Rule, ...] = (
+        (nft.both_addresses_in(ITSELF.name), nft.verdict("return")),
+        (nft.saddr_verdict(EGRESS.name),),
+        (nft.daddr_verdict(INGRESS.name),),
+    )
+    fragment: Fragment = dict.fromkeys((JUDGED, ITSELF, INGRESS, EGRESS))
+    fragment[Chain("connections", connections)] = None
+    fragment[Chain("arriving", arriving, Hook("filter", "prerouting", _AFTER_TRANSLATION))] = None
+    fragment |= {(JUDGED.name, (address,)): None for address in judged}
+    return fragment
+
+
+def fragment_of(pod: PolicyPod, rules: PodRules, api_server: Alias) -> Fragment:
+    """What the rules of a Pod of this node put into the table, but for the sets of its peers."""
+    fragment: Fragment = {}
+    for isolated, allowed, is_ingress in ((INGRESS, rules.ingress, True), (EGRESS, rules.egress, False)):
+        if allowed is not None:
+            chain = _chain(allowed, api_server, is_ingress=is_ingress)
+            fragment[chain] = None
+            fragment[isolated.name, (pod.address,)] = f"jump {chain.name}"
+            fragment[ITSELF.name, (pod.address, pod.address)] = None
+    return fragment
+
+
+def _chain(allowed: tuple[Allowed, ...], api_server: Alias, *, is_ingress: bool) -> Chain:
+    """Named by its contents."""
+    rules: tuple[Rule, ...] = () if is_ingress else (_to_api_server(allowed, api_server),)
+    rules += tuple((*statements, nft.verdict("return")) for each in allowed for statements in _rules(each, is_ingress))
+    text = "\n".join(map(nft.text_of, rules))
+    return Chain(f"{'ingress' if is_ingress else 'egress'}-{_hash(text)}", (*rules, (nft.verdict("drop"),)))
+
+
+def _to_api_server(allowed: tuple[Allowed, ...], api_server: Alias) -> Rule:
+    address, port = api_server.service
+    verdict = nft.verdict(
+        "return" if allows(allowed, api_server.endpoint[0], "TCP", api_server.endpoint[1]) else "drop"
+    )
+    return nft.daddr_within(f"{address}/32"), nft.to_port("TCP", port), verdict
+
+
+def _rules(allowed: Allowed, is_ingress: bool) -> Iterator[Rule]:
+    peer, ports = allowed.peer, allowed.ports
+    if isinstance(ports, Named):
+        if isinstance(peer, PodPeer):
+            yield (nft.service_in(set_of(peer, ports).name),)
+        return
+    rule: list[nft.Statement] = []
+    if isinstance(peer, Block):
+        within = nft.saddr_within if is_ingress else nft.daddr_within
+        rule.append(within(peer.network))
+        rule += [within(each, outside=True) for each in peer.excepts]
+    elif peer is not None:
+        name = set_of(peer).name
+        rule.append(nft.saddr_in(name) if is_ingress else nft.daddr_in(name))
+    if ports is not None:
+        if not ports.first:
+            rule.append(nft.of_protocol(ports.protocol))
+        elif ports.first == ports.last:
+            rule.append(nft.to_port(ports.protocol, ports.first))
+        else:
+            rule.append(nft.to_ports(ports.protocol, ports.first, ports.last))
+    yield tuple(rule)
+
+
+def set_of(peer: PodPeer, named: Named | None = None) -> NftSet:
+    """The set of a peer's addresses, or of its endpoints with a port of that name."""
+    text = repr(peer)
+    if named is None:
+        return NftSet(f"pods-{_hash(text)}", "addresses")
+    return NftSet(f"ports-{_hash(text, named.protocol, named.name)}", "services")
+
+
+def sets_of(rules: Iterable[PodRules], pods: list[PolicyPod], namespaces: Mapping[str, Labels]) -> dict[str, Fragment]:
+    """The sets that the chains of these rules name, with what is in them; by the set's name."""
+    found: dict[str, Fragment] = {}
+    for each in rules:
+        for allowed in (*(each.ingress or ()), *(each.egress or ())):
+            if not isinstance(allowed.peer, PodPeer):
+                continue
+            named = allowed.ports if isinstance(allowed.ports, Named) else None
+            its = set_of(allowed.peer, named)
+            if its.name in found:
+                continue
+            fragment: Fragment = {its: None}
+            if named is None:
+                fragment |= {(its.name, (pod.address,)): None for pod in members(allowed.peer, pods, namespaces)}
+            else:
+                fragment |= {(its.name, key): None for key in endpoints(allowed.peer, named, pods, namespaces)}
+            found[its.name] = fragment
+    return found
+
+
+def _hash(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
