@@ -87,3 +87,24 @@ class Overload:
 class Function:
     name: str
     overloads: tuple[Overload, ...] = field(default=())
+
+
+_SHOWN = {"null": "null", "any": "any", "error": "!error!"}
+_DECLARED = {"null": "null_type", "timestamp": "google.protobuf.Timestamp", "duration": "google.protobuf.Duration"}
+
+
+def shown(type_: Type) -> str:
+    """A type as messages of the checker name it. (cel-go checker/format.go:FormatCELType)"""
+    return _text(type_, _SHOWN)
+
+
+def text(type_: Type) -> str:
+    """A type as Go prints it (`Type.String`): what an expression evaluates to."""
+    return _text(type_, _DECLARED)
+
+
+def _text(type_: Type, words: Mapping[str, str]) -> str:
+    name = words.get(type_.kind) or type_.name
+    if not type_.parameters:
+        return name
+    return f"{name}({', '.join(_text(each, words) for each in type_.parameters)})"
