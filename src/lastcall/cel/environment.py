@@ -1,17 +1,60 @@
 """What expressions of one place may name, and their programs."""
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
 
-from lastcall.cel.checking.checker import Checked, Declarations, check
+from lastcall.cel.checked import Checked
+from lastcall.cel.checking.checker import Declarations, check
+from lastcall.cel.errors import ProgramError
 from lastcall.cel.libraries.every import KUBERNETES
-from lastcall.cel.libraries.library import Library, merged
+from lastcall.cel.libraries.library import Library
 from lastcall.cel.parsing.parser import parse
-from lastcall.cel.types import Function, Type, TypeProvider
+from lastcall.cel.running.planning import Bindings, bindings_of, plan
+from lastcall.cel.running.program import Outcome, Plan
+from lastcall.cel.types import Type, TypeProvider
+from lastcall.cel.values import EvaluationError
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A compiled expression."""
+
+    checked: Checked
+    plan: Plan
+
+    @property
+    def result(self) -> Type:
+        """The type of what the expression evaluates to."""
+        return self.checked.types[self.checked.tree.root.id]
+
+    def run(self, variables: Mapping[str, object], *, limit: int) -> Outcome:
+        """The value and what it cost. Raises EvaluationError, and CostExceeded above `limit`."""
+        return self.plan.run(variables, limit=limit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What libraries declare and do."""
+
+    bindings: Bindings
+    types: Mapping[str, Type]
+
+
+_KNOWN: dict[int, _Known] = {}
+"""By the identity of a sequence of libraries: there are few, and they live as long as their modules."""
+
+
+def _known(libraries: Sequence[Library]) -> _Known:
+    found = _KNOWN.get(id(libraries))
+    if found is None:
+        named = {name: type_ for library in libraries for name, type_ in library.types.items()}
+        found = _KNOWN[id(libraries)] = _Known(bindings_of(libraries), named)
+    return found
 
 
 class Environment:
-    """`provider` knows the object types that variables have."""
+    """`provider` knows the object types that variables have. `libraries` is one of the sequences of
+    `lastcall.cel.libraries.every`."""
 
     def __init__(
         self,
@@ -19,10 +62,18 @@ class Environment:
         libraries: Sequence[Library] = KUBERNETES,
         provider: TypeProvider | None = None,
     ) -> None:
-        functions, named = _declared(tuple(id(each) for each in libraries), _Libraries(libraries))
-        self._declarations = Declarations(variables, functions, named, provider)
-        self._libraries = libraries
+        known = _known(libraries)
+        self._bindings = known.bindings
+        self._declarations = Declarations(variables, known.bindings.functions, known.types, provider)
 
     def check(self, text: str) -> Checked:
-        """Raises CompileError."""
+        """The tree of an expression with its types. Raises CompileError."""
         return check(parse(text), self._declarations)
+
+    def compile(self, text: str) -> Program:
+        """Raises CompileError, and ProgramError for what can never be evaluated: a pattern that is none."""
+        checked = self.check(text)
+        try:
+            return Program(checked, plan(checked, self._bindings))
+        except EvaluationError as error:
+            raise ProgramError(f"program instantiation failed: {error}") from None

@@ -25,6 +25,10 @@ class CompileError(Exception):
         super().__init__(shown(source, self.issues))
 
 
+class ProgramError(Exception):
+    """An expression that is well typed and can never be evaluated."""
+
+
 def shown(source: str, issues: Iterable[Issue]) -> str:
     """Each issue with its line and a mark below it, in the order of their places."""
     lines = source.split("\n")

@@ -21,6 +21,7 @@ from lastcall.cel.ast import (
     Struct,
     Tree,
 )
+from lastcall.cel.checked import Checked, Reference
 from lastcall.cel.checking.unification import (
     Bindings,
     all_assigned,
@@ -31,34 +32,12 @@ from lastcall.cel.checking.unification import (
     substitute,
     unwrapped,
 )
+from lastcall.cel.checking.validators import issues_of
 from lastcall.cel.errors import CompileError, Issue
 from lastcall.cel.types import Function, Overload, Type, TypeProvider, shown
 from lastcall.cel.values import Scalar, Uint
 
 TOO_DEEP = "expression recursion limit exceeded: 250"
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """What a name or a call refers to. `overloads` are the ids that may answer a call, in their order; `name` is the
-    resolved name of a variable or of a type, `type` says that it is a type's."""
-
-    overloads: tuple[str, ...] = ()
-    name: str = ""
-    type: Type | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """`types` and `references` are by the id of the node."""
-
-    tree: Tree
-    types: Mapping[int, Type]
-    references: Mapping[int, Reference]
-
-    @property
-    def result(self) -> Type:
-        return self.types[self.tree.root.id]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +65,10 @@ def check(tree: Tree, declarations: Declarations) -> Checked:
         raise CompileError(tree.source, [Issue(None, TOO_DEEP)]) from None
     if checker.issues:
         raise CompileError(tree.source, checker.issues)
-    return Checked(
-        Tree(tree.source, root, tree.offsets, tree.macros), checker.final_types(), checker.references
-    )
+    checked = Checked(Tree(tree.source, root, tree.offsets, tree.macros), checker.final_types(), checker.references)
+    if issues := issues_of(checked):
+        raise CompileError(tree.source, issues)
+    return checked
 
 
 class _Checker:
@@ -140,14 +120,11 @@ class _Checker:
             self._bindings = found
         return found is not None
 
-    def _join(self, node: Expression, before: Type | None, now: Type) -> Type:
-        """The type of elements so far and one more: all of them have one type."""
+    def _join(self, before: Type | None, now: Type) -> Type:
+        """The type of elements so far and one more. (That they have one type is asked by `validators`.)"""
         if before is None:
             return now
-        if self._fits(before, now):
-            return more_general(before, now)
-        self._mismatch(node, before, now)
-        return types.ERROR
+        return more_general(before, now) if self._fits(before, now) else types.DYN
 
     def _variable(self, name: str) -> Type | None:
         for scope in reversed(self._scopes):
@@ -160,9 +137,9 @@ class _Checker:
         name = name.removeprefix(".")
         variable = self._variable(name)
         if variable is not None:
-            return variable, Reference(name=name)
+            return variable, Reference(name)
         named = self._declared.type_named(name)
-        return None if named is None else (types.type_of(named), Reference(name=name, type=named))
+        return None if named is None else (types.type_of(named), Reference(name))
 
     @contextmanager
     def _scope(self, **names: Type) -> Iterator[None]:
@@ -264,11 +241,14 @@ class _Checker:
         self._types[field.id] = types.STRING
         result = self._field(node, operand, field.value, optional=True)
         self._types[node.id] = substitute(self._bindings, result, free_as_dyn=False)
-        self.references[node.id] = Reference(("select_optional_field",))
+        self.references[node.id] = Reference(overloads=("select_optional_field",))
         return Call(node.id, node.function, (operand, field))
 
     def _resolve(self, node: Call, function: Function, arguments: tuple[Expression, ...], *, member: bool) -> None:
         """Find the overloads that fit, and with them the type of the call."""
+        if function.name in ("_&&_", "_||_"):
+            self._both_bool(node, function, arguments)
+            return
         actual = [self._type(each) for each in arguments]
         fitting: list[str] = []
         result: Type | None = None
@@ -293,7 +273,17 @@ class _Checker:
             self._types[node.id] = types.ERROR
             return
         self._types[node.id] = result
-        self.references[node.id] = Reference(tuple(fitting))
+        self.references[node.id] = Reference(overloads=tuple(fitting))
+
+    def _both_bool(self, node: Call, function: Function, arguments: tuple[Expression, ...]) -> None:
+        """`&&` and `||` say of each operand that it is no bool."""
+        result = types.BOOL
+        for each in arguments:
+            if not self._fits(self._type(each), types.BOOL):
+                self._mismatch(each, types.BOOL, self._type(each))
+                result = types.ERROR
+        self._types[node.id] = result
+        self.references[node.id] = Reference(overloads=tuple(each.id for each in function.overloads))
 
     def _instantiated(self, overload: Overload) -> tuple[tuple[Type, ...], Type]:
         """The overload's types with parameters of their own for this call."""
@@ -316,7 +306,7 @@ class _Checker:
             one = self._type(each)
             if index in node.optional:
                 one = self._unwrapped(each, one)
-            element = self._join(each, element, one)
+            element = self._join(element, one)
         self._types[node.id] = types.list_of(element or self._new_parameter())
         return ListLiteral(node.id, tuple(elements), node.optional)
 
@@ -334,11 +324,11 @@ class _Checker:
             assert not isinstance(entry.key, str), "only structs have names as keys"
             made_key, made_value = self.check(entry.key), self.check(entry.value)
             entries.append(Entry(entry.id, made_key, made_value, entry.optional))
-            key = self._join(made_key, key, self._type(made_key))
+            key = self._join(key, self._type(made_key))
             one = self._type(made_value)
             if entry.optional:
                 one = self._unwrapped(made_value, one)
-            value = self._join(made_value, value, one)
+            value = self._join(value, one)
         self._types[node.id] = types.map_of(key or self._new_parameter(), value or self._new_parameter())
         return MapLiteral(node.id, tuple(entries))
 

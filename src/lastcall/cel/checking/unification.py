@@ -120,5 +120,3 @@ def _less_specific(one: Type, two: Type) -> bool:
             and all(_less_specific(*pair) for pair in zip(one.parameters, two.parameters, strict=True))
         )
     return one.kind == "type" or one == two
-
-

@@ -77,7 +77,7 @@ def _unknown_until(source: str, at: int) -> int:
         while end < len(source) and source[end] not in "\n\r":
             end += 1
         return end
-    return at + 1
+    return min(at + (2 if source[at] in "=&|" else 1), len(source))
 
 
 def _escaped(text: str) -> str:

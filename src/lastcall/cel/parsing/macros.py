@@ -191,7 +191,6 @@ METHODS: Mapping[tuple[str, int], Expand] = {
     ("exists", 3): _quantifier_of_two(_exists),
     ("exists_one", 2): _quantifier(_exists_one),
     ("exists_one", 3): _quantifier_of_two(_exists_one),
-    ("existsOne", 2): _quantifier(_exists_one),
     ("existsOne", 3): _quantifier_of_two(_exists_one),
     ("map", 2): _map,
     ("map", 3): _map,

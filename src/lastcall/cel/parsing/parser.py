@@ -31,10 +31,15 @@ _LEVELS: Sequence[tuple[str, ...]] = (
 )
 _PRECEDENCE = {operator: level for level, operators in enumerate(_LEVELS) for operator in operators}
 _FUNCTIONS = {"in": "@in"} | {each: f"_{each}_" for each in _PRECEDENCE if each != "in"}
+_STARTS = frozenset(
+    ("[", "{", "(", ".", "-", "!", "true", "false", "null", "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES",
+     "IDENTIFIER")
+)  # fmt: skip
 _LITERALS = {"NUM_INT", "NUM_UINT", "NUM_FLOAT", "STRING", "BYTES", "true", "false", "null"}
-_EXPECTED = (
-    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
-)
+_BEGINNINGS = "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
+_EXPECTED = f"{{'[', '{{', '(', '.', '-', '!', {_BEGINNINGS}"
+_EXPECTED_INDEX = f"{{'[', '{{', '(', '.', '-', '!', '?', {_BEGINNINGS}"
+_EXPECTED_ARGUMENT = f"{{'[', '{{', '(', ')', '.', '-', '!', {_BEGINNINGS}"
 
 
 class _Stop(Exception):
@@ -59,6 +64,8 @@ class _Parser:
         self._source, self._words, self._issues = source, words, issues
         self._at = 0
         self._depth = 0
+        self._expected = _EXPECTED
+        """What an expression may begin with here."""
         self.build = Builder()
 
     def whole(self) -> Expression | None:
@@ -90,7 +97,9 @@ class _Parser:
     def _need(self, kind: str, expected: str = "") -> Token:
         word = self._take(kind)
         if word is None:
-            self._unexpected(expected or f"'{kind}'")
+            if expected or (kind == ":" and self._word.kind not in _STARTS) or self._word.kind == ",":
+                self._unexpected(expected or f"'{kind}'")
+            self._syntax(self._word, f"missing '{kind}' at '{self._word.text}'")
             raise AssertionError("it stopped")
         return word
 
@@ -170,6 +179,7 @@ class _Parser:
                 self._at += 1
                 index_id = self.build.id(word.offset)
                 function = "_[?_]" if self._take("?") else "_[_]"
+                self._expected = _EXPECTED_INDEX if function == "_[_]" else _EXPECTED
                 node = Call(index_id, function, (node, self._expression()))
                 self._need("]")
             else:
@@ -208,6 +218,8 @@ class _Parser:
         if word.kind in ("IDENTIFIER", "ESC_IDENTIFIER"):
             self._at += 1
             return word
+        if word.kind in ("true", "false", "null"):
+            self._unexpected("IDENTIFIER")
         end = word.offset + (0 if word.kind == END else len(word.text))
         self._syntax(word, f"no viable alternative at input '{self._source[self._words[self._at - 1].offset : end]}'")
         raise AssertionError("it stopped")
@@ -216,6 +228,7 @@ class _Parser:
         """What stands between parentheses, after the first one."""
         if self._take(")"):
             return ()
+        self._expected = _EXPECTED_ARGUMENT
         made = [self._expression()]
         while self._take(","):
             made.append(self._expression())
@@ -224,6 +237,8 @@ class _Parser:
 
     def _primary(self) -> Expression:
         word = self._word
+        if word.kind in _STARTS:
+            self._expected = _EXPECTED
         if self._take("("):
             inner = self._expression()
             self._need(")")
@@ -238,7 +253,9 @@ class _Parser:
             return self._map(self.build.id(word.offset))
         if word.kind in _LITERALS or word.kind == "-":
             return self._literal()
-        self._unexpected(_EXPECTED)
+        follows = self._words[self._at + 1].kind if word.kind != END else END
+        extra = follows in _STARTS or (word.kind == END and self._words[self._at - 1].kind == "!")
+        self._unexpected(self._expected, "extraneous" if extra else "mismatched")
         raise AssertionError("it stopped")
 
     def _literal(self) -> Expression:
@@ -312,17 +329,25 @@ class _Parser:
     def _list(self, id_: int) -> Expression:
         elements: list[Expression] = []
         optional: set[int] = set()
+        if self._take(","):
+            self._need("]", "']'")
+            return ListLiteral(id_, ())
         while not self._take("]"):
             if self._take("?"):
                 optional.add(len(elements))
             elements.append(self._expression())
             if not self._take(","):
-                self._need("]")
+                self._need("]", "{']', ','}")
                 break
+            if self._word.kind == ",":
+                self._unexpected("']'")
         return ListLiteral(id_, tuple(elements), frozenset(optional))
 
     def _map(self, id_: int) -> Expression:
         entries: list[Entry] = []
+        if self._take(","):
+            self._need("}", "'}'")
+            return MapLiteral(id_, ())
         while not self._take("}"):
             optional = self._take("?") is not None
             key = self._expression()
@@ -330,7 +355,7 @@ class _Parser:
             entry_id = self.build.id(colon.offset)
             entries.append(Entry(entry_id, key, self._expression(), optional))
             if not self._take(","):
-                self._need("}")
+                self._need("}", "{'}', ','}")
                 break
         return MapLiteral(id_, tuple(entries))
 
@@ -345,7 +370,7 @@ class _Parser:
             entry_id = self.build.id(colon.offset)
             entries.append(Entry(entry_id, _unescaped(word), self._expression(), optional))
             if not self._take(","):
-                self._need("}")
+                self._need("}", "{'}', ','}")
                 break
         return Struct(id_, name, tuple(entries))
 
