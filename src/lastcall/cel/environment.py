@@ -71,7 +71,7 @@ class Environment:
         return check(parse(text), self._declarations)
 
     def compile(self, text: str) -> Program:
-        """Raises CompileError, and ProgramError for what can never be evaluated: a pattern that is none."""
+        """Raises CompileError, and ProgramError for what can never be evaluated: an invalid pattern."""
         checked = self.check(text)
         try:
             return Program(checked, plan(checked, self._bindings))

@@ -276,7 +276,7 @@ class _Checker:
         self.references[node.id] = Reference(overloads=tuple(fitting))
 
     def _both_bool(self, node: Call, function: Function, arguments: tuple[Expression, ...]) -> None:
-        """`&&` and `||` say of each operand that it is no bool."""
+        """`&&` and `||` say of each operand that it is not a bool."""
         result = types.BOOL
         for each in arguments:
             if not self._fits(self._type(each), types.BOOL):
