@@ -193,7 +193,8 @@ def _type_name(kind: tuple[str, str, str]) -> str:
 
 
 def _group_word(resource: Resource) -> str:
-    return resource.group.split(".")[0].capitalize() or "Core"
+    """`Core`, `RbacAuthorization` of rbac.authorization.k8s.io, `ExampleCom` of example.com."""
+    return "".join(each.capitalize() for each in resource.group.removesuffix(".k8s.io").split(".")) or "Core"
 
 
 def _operation_name(

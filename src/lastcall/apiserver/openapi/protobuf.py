@@ -5,6 +5,7 @@ Only the fields that our documents have are known here; a field of another name 
 Source: gnostic openapiv2/OpenAPIv2.proto (message and field numbers).
 """
 
+import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -52,8 +53,17 @@ def _map(value: dict[str, Any], encode: Encode, number: int = 1) -> bytes:
 
 
 def schema(value: dict[str, Any]) -> bytes:
-    """openapi.v2.Schema."""
-    return _message(value, _SCHEMA, 31)
+    """openapi.v2.Schema. A limit of 0 is as none, and is not written."""
+    numbers = []
+    for key, item in value.items():
+        if key in _DOUBLES and item:
+            numbers.append(varint(_DOUBLES[key] << 3 | 1) + struct.pack("<d", item))
+        elif key in _INTEGERS and item:
+            numbers.append(varint(_INTEGERS[key] << 3) + varint(item % 2**64))
+        elif key in _VALUES:
+            numbers.append(delimited(_VALUES[key], _any(item)))
+    rest = {key: item for key, item in value.items() if key not in {*_DOUBLES, *_INTEGERS, *_VALUES}}
+    return b"".join(numbers) + _message(rest, _SCHEMA, 31)
 
 
 def _properties(value: dict[str, Any]) -> bytes:
@@ -69,17 +79,35 @@ def _type(value: str) -> bytes:
     return delimited(1, value.encode())
 
 
+def _more(value: Any) -> bytes:
+    """additionalProperties: a schema (1) or a boolean (2)."""
+    return _wrapped(value) if isinstance(value, dict) else varint(2 << 3) + bytes([value])
+
+
+def _docs(value: dict[str, Any]) -> bytes:
+    return _message(value, {"description": (1, _string), "url": (2, _string)})
+
+
 _SCHEMA: dict[str, tuple[int, Encode | None]] = {
     "$ref": (1, _string),
     "format": (2, _string),
+    "title": (3, _string),
+    "description": (4, _string),
+    "exclusiveMaximum": (8, None),
+    "exclusiveMinimum": (10, None),
+    "pattern": (13, _string),
     "uniqueItems": (16, None),
     "required": (19, _string),
     "enum": (20, _any),
-    "additionalProperties": (21, _wrapped),
+    "additionalProperties": (21, _more),
     "type": (22, _type),
     "items": (23, _wrapped),
     "properties": (25, _properties),
+    "externalDocs": (29, _docs),
 }
+_VALUES = {"default": 5, "example": 30}
+_DOUBLES = {"multipleOf": 6, "maximum": 7, "minimum": 9}
+_INTEGERS = {"maxLength": 11, "minLength": 12, "maxItems": 14, "minItems": 15, "maxProperties": 17, "minProperties": 18}
 
 _BODY_PARAMETER: dict[str, tuple[int, Encode | None]] = {
     "name": (2, _string),
@@ -124,6 +152,7 @@ def _operation(value: dict[str, Any]) -> bytes:
 
 _OPERATION: dict[str, tuple[int, Encode | None]] = {
     "tags": (1, _string),
+    "description": (3, _string),
     "operationId": (5, _string),
     "produces": (6, _string),
     "consumes": (7, _string),
