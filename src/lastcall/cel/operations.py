@@ -35,6 +35,21 @@ NAMES: dict[type, str] = {
 }
 """The type's name of each class; other classes say it themselves."""
 
+GO_NAMES: dict[type, str] = {
+    type(None): "types.Null",
+    bool: "types.Bool",
+    int: "types.Int",
+    Uint: "types.Uint",
+    float: "types.Double",
+    str: "types.String",
+    bytes: "types.Bytes",
+    Timestamp: "types.Timestamp",
+    Duration: "types.Duration",
+    TypeValue: "*types.Type",
+    Optional: "*types.Optional",
+}
+"""What Go calls the classes of values that are not lists or maps: some messages show it."""
+
 NUMBERS = frozenset((int, Uint, float))
 PLAIN = frozenset((type(None), bool, int, Uint, str, bytes, float, Timestamp, Duration, TypeValue))
 """Classes whose values compare as Python compares them, within one class."""
@@ -58,6 +73,10 @@ def type_name(value: object) -> str:
         if name is None:
             name = "map" if isinstance(value, Mapping) else "list"
     return name
+
+
+def go_name(value: object) -> str:
+    return GO_NAMES.get(value.__class__) or type_name(value)
 
 
 def is_list(value: object) -> bool:

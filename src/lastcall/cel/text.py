@@ -17,6 +17,7 @@ EARLIEST, LATEST = -62135596800, 253402300799
 
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z", re.ASCII)
 _HEX = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+\Z", re.ASCII)
+_BESIDE_NO_DIGIT = re.compile(r"(?<![0-9a-fA-FxX])_|_(?![0-9a-fA-F])", re.ASCII)
 _SPECIAL = re.compile(r"[+-]?(?:inf|infinity)\Z|nan\Z", re.ASCII | re.IGNORECASE)
 _OFFSET = re.compile(r"([+-])([0-9]{2}):([0-9]{2})\Z", re.ASCII)
 _RFC3339 = re.compile(
@@ -34,6 +35,10 @@ def read_uint(text: str) -> int | None:
 
 def read_float(text: str) -> float | None:
     """strconv.ParseFloat: None for what is not a number, and for numbers beyond every double."""
+    if "_" in text:
+        if _BESIDE_NO_DIGIT.search(text):
+            return None
+        text = text.replace("_", "")
     if _SPECIAL.match(text):
         return float(text)
     if _DECIMAL.match(text):

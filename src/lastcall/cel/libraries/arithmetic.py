@@ -6,6 +6,7 @@ from typing import Any
 
 from lastcall.cel.operations import (
     LISTS,
+    MAX_CHARACTERS,
     MAX_ITEMS,
     PLAIN,
     compare,
@@ -37,7 +38,9 @@ def moment(nanoseconds: int, offset: int) -> Timestamp:
 
 
 def lacks(operator: str, value: object) -> EvaluationError:
-    """The error for a left side that has no such operator at all."""
+    """The error for a left side that has no such operator at all; strings and times have methods to look at first."""
+    if value.__class__ in (str, Duration, Timestamp):
+        return no_such_overload()
     return EvaluationError(f"no such overload: {operator}")
 
 
@@ -47,7 +50,11 @@ def add(left: Any, right: Any) -> object:
         if kind is int:
             total = left + right
             return total if INT_MIN <= total <= INT_MAX else in_int(total)
-        if kind is str or kind is bytes or kind is float:
+        if kind is float:
+            return left + right
+        if kind is str or kind is bytes:
+            if len(left) + len(right) > MAX_CHARACTERS:
+                raise CostExceeded
             return left + right
         if kind is Uint:
             return in_uint(int(left) + int(right))

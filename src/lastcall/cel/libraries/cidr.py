@@ -12,6 +12,7 @@ from lastcall.cel.libraries.ip import IP
 from lastcall.cel.libraries.ip import read as read_ip
 from lastcall.cel.libraries.library import Library, declared
 from lastcall.cel.libraries.measures import TRAVERSAL, always, first_traversed, for_all, one, read_once, traversal
+from lastcall.cel.operations import no_such_overload
 from lastcall.cel.types import opaque
 from lastcall.cel.values import EvaluationError
 
@@ -68,6 +69,14 @@ def contains_ip(cidr: CIDR, ip: IP) -> bool:
     return ip.address in cidr.block.network
 
 
+def contains_ip_text(cidr: CIDR, text: str) -> bool:
+    try:
+        ip = read_ip(text)
+    except EvaluationError:
+        raise no_such_overload() from None
+    return contains_ip(cidr, ip)
+
+
 def contains_cidr(cidr: CIDR, other: CIDR) -> bool:
     ours, theirs = cidr.block.network, other.block.network
     return ours.version == theirs.version and cidr.bits <= other.bits and theirs.network_address in ours
@@ -108,7 +117,7 @@ def cidr_estimate(parsed: bool) -> Callable[[Sequence[Operand]], tuple[Bounds, B
 
 IMPLEMENTATIONS: dict[str, Callable[..., object]] = {
     "string_to_cidr": read,
-    "cidr_contains_ip_string": lambda cidr, text: contains_ip(cidr, read_ip(text)),
+    "cidr_contains_ip_string": contains_ip_text,
     "cidr_contains_ip_ip": contains_ip,
     "cidr_contains_cidr_string": lambda cidr, text: contains_cidr(cidr, read(text)),
     "cidr_contains_cidr": contains_cidr,

@@ -183,13 +183,13 @@ def as_fixed(value: Any, precision: int) -> str:
 
 
 def as_scientific(value: Any, precision: int) -> str:
+    """Go takes what should be the precision for the width."""
     number = as_double(value, "scientific")
-    found = special(number)
-    if found:
-        return found
-    digits, _, power = f"{number:.{precision}e}".partition("e")
-    sign = "-" if power[0] == "-" else ""
-    return f"{digits}\u202f\u00d7\u202f10{(sign + power[1:]).translate(RAISED)}"
+    text = special(number)
+    if not text:
+        digits, _, power = f"{number:.{PRECISION}e}".partition("e")
+        text = f"{digits}\u00d710{power.removeprefix('+').translate(RAISED)}"
+    return text.rjust(precision)
 
 
 def as_binary(value: Any) -> str:

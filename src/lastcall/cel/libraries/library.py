@@ -55,6 +55,8 @@ class Library:
     """By overload id, for calls whose cost is known by their result only."""
     dispatched: frozenset[str] = frozenset()
     """Functions with one implementation for all overloads (by the function's name, in `implementations`)."""
+    unguarded: frozenset[str] = frozenset()
+    """Functions that look at the types of their arguments themselves."""
     estimates: Mapping[str, Estimate] = field(default_factory=dict)
     """By overload id; a call without a row costs 1 and its result has no known size."""
     types: Mapping[str, Type] = field(default_factory=dict)

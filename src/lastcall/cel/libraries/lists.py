@@ -7,7 +7,7 @@ from typing import Any
 from lastcall.cel.bounds import UNBOUNDED, Bounds, Operand
 from lastcall.cel.libraries.library import Estimate, Library, RuntimeCost, declared
 from lastcall.cel.libraries.measures import LIST, TRAVERSAL, for_all
-from lastcall.cel.operations import MAX_ITEMS, compare, cost_size, elements, equal, is_list, type_name
+from lastcall.cel.operations import MAX_ITEMS, compare, cost_size, elements, equal, is_list, is_map, type_name
 from lastcall.cel.values import CostExceeded, EvaluationError
 
 ROWS = """
@@ -48,7 +48,12 @@ def cut(items: Sequence[object], start: int, end: int) -> list[object]:
     return list(elements(items))[start:end]
 
 
-def flatten(items: Any, depth: int = 1) -> list[object]:
+def flatten(items: Any, depth: Any = None) -> list[object]:
+    if not is_list(items) or depth.__class__ not in (int, type(None)):
+        given = "" if depth is None else type_name(depth)
+        name = "map(dyn, dyn)" if is_map(items) else type_name(items)
+        raise EvaluationError(f"no such overload: {name}.flatten({given})")
+    depth = 1 if depth is None else depth
     if depth < 0:
         raise EvaluationError("level must be non-negative")
     flat: list[object] = []
@@ -113,7 +118,7 @@ def allocating(factor: float, size: int) -> int:
 
 
 def flatten_cost(arguments: Sequence[Any]) -> int:
-    depth = max(arguments[1], 0) if len(arguments) == 2 else 1
+    depth = max(arguments[1], 0) if len(arguments) == 2 and arguments[1].__class__ is int else 1
     return allocating(depth, cost_size(arguments[0]))
 
 
@@ -193,6 +198,7 @@ LIBRARY = Library(
     declared(ROWS),
     implementations=IMPLEMENTATIONS,
     dispatched=frozenset(("sort", "@sortByAssociatedKeys")),
+    unguarded=frozenset(("flatten",)),
     costs={
         "list_slice": slice_cost,
         **for_all(("list_flatten", "list_flatten_int"), flatten_cost),

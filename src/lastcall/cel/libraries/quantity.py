@@ -15,7 +15,7 @@ from lastcall.cel.values import EvaluationError
 ROWS = """
 quantity            string_to_quantity        (string) -> Quantity
 isQuantity          is_quantity_string        (string) -> bool
-sign                quantity_sign             Quantity.() -> int
+sign                quantity_sign             (Quantity) -> int
 isGreaterThan       quantity_is_greater_than  Quantity.(Quantity) -> bool
 isLessThan          quantity_is_less_than     Quantity.(Quantity) -> bool
 compareTo           quantity_compare_to       Quantity.(Quantity) -> int

@@ -14,6 +14,10 @@ findAll  string_find_all_string_int  string.(string, int) -> list(string)
 """
 
 
+CONTINUES = frozenset(bytes((code,)) for code in range(0x80, 0xC0))
+"""Bytes within a character: Go finds no empty match there, and none right behind another match."""
+
+
 def read(regex: str) -> Pattern:
     found = pattern(regex)
     if found.error:
@@ -32,7 +36,11 @@ def find_all(text: str, regex: str, count: int = -1) -> list[str]:
     if compiled is None or count == 0:
         return []
     found: list[str] = []
-    for match in compiled.finditer(text.encode("utf-8", "replace")):
+    data, end = text.encode("utf-8", "replace"), -1
+    for match in compiled.finditer(data):
+        start, before, end = match.start(), end, match.end()
+        if start == end and (start == before or data[start : start + 1] in CONTINUES):
+            continue
         found.append(match[0].decode("utf-8", "replace"))
         if len(found) == count:
             break

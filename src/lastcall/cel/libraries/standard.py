@@ -7,7 +7,7 @@ from typing import Any
 from lastcall.api.custom.patterns import pattern
 from lastcall.cel.bounds import UNBOUNDED, Bounds, Operand
 from lastcall.cel.libraries import arithmetic, conversions, times
-from lastcall.cel.libraries.library import Estimate, Library, RuntimeCost, declared
+from lastcall.cel.libraries.library import Estimate, Implementation, Library, RuntimeCost, declared
 from lastcall.cel.libraries.measures import TRAVERSAL, find_cost, find_estimate, first_traversed, for_all, traversal
 from lastcall.cel.operations import contains, cost_size, equal, no_such_overload, size_of
 from lastcall.cel.types import (
@@ -213,14 +213,21 @@ TYPES: dict[str, Type] = {
 
 
 def matches(text: Any, regex: Any) -> bool:
-    if not isinstance(text, str):
-        raise EvaluationError("no such overload: matches")
-    if not isinstance(regex, str):
+    if not isinstance(text, str) or not isinstance(regex, str):
         raise no_such_overload()
     found = pattern(regex)
     if found.error:
         raise EvaluationError(found.error)
     return found.matches(text)
+
+
+def of_texts(test: Callable[[str, str], bool]) -> Implementation:
+    def tested(text: object, part: object) -> bool:
+        if isinstance(text, str) and isinstance(part, str):
+            return test(text, part)
+        raise no_such_overload()
+
+    return tested
 
 
 def contained(element: object, container: object) -> bool:
@@ -230,7 +237,7 @@ def contained(element: object, container: object) -> bool:
 def size(value: object) -> int:
     found = size_of(value)
     if found is None:
-        raise EvaluationError("no such overload: size")
+        raise arithmetic.lacks("size", value)
     return found
 
 
@@ -353,12 +360,13 @@ LIBRARY = Library(
         "_!=_": lambda left, right: not equal(left, right),
         "@in": contained,
         "size": size,
-        "contains_string": lambda text, part: part in text,
-        "starts_with_string": str.startswith,
-        "ends_with_string": str.endswith,
+        "contains_string": of_texts(str.__contains__),
+        "starts_with_string": of_texts(str.startswith),
+        "ends_with_string": of_texts(str.endswith),
         "matches": matches,
     },
     dispatched=frozenset((*arithmetic.IMPLEMENTATIONS, "_==_", "_!=_", "@in", "size", "type", "dyn", "matches")),
+    unguarded=frozenset(("contains", "startsWith", "endsWith")),
     costs=COSTS,
     estimates=ESTIMATES,
     types=TYPES,

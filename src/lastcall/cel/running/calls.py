@@ -200,15 +200,21 @@ def fits(type_: Type, value: Any) -> bool:
     return name == RUNTIME_NAMES.get(kind, type_.name or kind)
 
 
-def guarded(function: str, overload: Overload, do: Implementation) -> Implementation:
-    """The implementation of one overload, for arguments whose types only show now."""
+def guarded(
+    function: str, overload: Overload, do: Implementation, cost: RuntimeCost | None
+) -> tuple[Implementation, RuntimeCost | None]:
+    """The implementation and the cost of one overload, for arguments whose types only show now."""
+    types = overload.arguments
 
     def guarded_call(*values: object) -> object:
-        if all(map(fits, overload.arguments, values)):
+        if all(map(fits, types, values)):
             return do(*values)
         raise no_such_overload(function, values)
 
-    return guarded_call
+    def guarded_cost(values: Sequence[object]) -> int:
+        return cost(values) if cost and all(map(fits, types, values)) else 1
+
+    return guarded_call, guarded_cost if cost else None
 
 
 def no_such_overload(function: str, values: Sequence[object]) -> EvaluationError:

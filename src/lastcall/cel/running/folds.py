@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from lastcall.cel.operations import MAX_ITEMS, elements, find, is_list, is_map, type_name
+from lastcall.cel.operations import MAX_ITEMS, elements, find, go_name, is_list, is_map
 from lastcall.cel.running.state import Run, State, Step, simple
 from lastcall.cel.values import NOTHING, CostExceeded, EvaluationError
 
@@ -31,7 +31,7 @@ def entries(value: Any) -> Iterator[tuple[object, object]]:
         return ((key, find(value, key)) for key in elements(value))
     if is_list(value):
         return enumerate(elements(value))
-    raise EvaluationError(f"unsupported comprehension range type: {type_name(value)}")
+    raise EvaluationError(f"unsupported comprehension range type: {go_name(value)}")
 
 
 def fold(parts: Fold) -> Step:
@@ -51,7 +51,7 @@ def fold(parts: Fold) -> Step:
         elif is_list(values) or is_map(values):
             pairs = ((value, None) for value in elements(values))
         else:
-            raise EvaluationError(f"got '{type_name(values)}', expected iterable type")
+            raise EvaluationError(f"got '{go_name(values)}', expected iterable type")
         for slots[first], other in pairs:
             if second is not None:
                 slots[second] = other

@@ -16,7 +16,7 @@ from lastcall.cel.libraries.library import Implementation, Library, ResultCost, 
 from lastcall.cel.libraries.measures import LIST, MAP, STRUCT
 from lastcall.cel.operations import shown
 from lastcall.cel.running import attributes, calls, folds
-from lastcall.cel.running.program import Plan
+from lastcall.cel.running.program import TOO_DEEP, Plan
 from lastcall.cel.running.state import Run, State, Step, constant, simple
 from lastcall.cel.types import Function, Overload
 from lastcall.cel.values import NONE, NOTHING, EvaluationError, Optional, Record, TypeValue, Uint
@@ -38,6 +38,7 @@ class Bindings:
     """The function and the declaration of each overload."""
     implementations: Mapping[str, Implementation]
     dispatched: frozenset[str]
+    unguarded: frozenset[str]
     costs: Mapping[str, RuntimeCost]
     result_costs: Mapping[str, ResultCost]
     ambiguous_costs: frozenset[str]
@@ -59,6 +60,7 @@ def bindings_of(libraries: Iterable[Library]) -> Bindings:
         {overload.id: (function.name, overload) for function in functions.values() for overload in function.overloads},
         implementations,
         frozenset().union(*(library.dispatched for library in libraries)),
+        frozenset().union(*(library.unguarded for library in libraries)),
         costs,
         result_costs,
         frozenset(
@@ -74,7 +76,10 @@ def bindings_of(libraries: Iterable[Library]) -> Bindings:
 def plan(checked: Checked, known: Bindings) -> Plan:
     """Raises EvaluationError for what can never be evaluated: a literal that does not convert, a bad pattern."""
     planner = Planner(checked, known)
-    step = planner.step(checked.tree.root)
+    try:
+        step = planner.step(checked.tree.root)
+    except RecursionError:
+        raise EvaluationError(TOO_DEEP) from None
     return Plan(step.run, planner.slots)
 
 
@@ -263,8 +268,8 @@ class Planner:
         elif len(overloads) == 1:
             do = self.known.implementations[overloads[0]]
             declared = self.known.overloads[overloads[0]][1]
-            if any(self.unsure(argument) for argument in arguments):
-                do = calls.guarded(name, declared, do)
+            if name not in self.known.unguarded and any(map(self.unsure, arguments)):
+                do, cost = calls.guarded(name, declared, do, cost)
         else:
             candidates = [
                 (overload, self.known.implementations[overload.id])

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from lastcall.cel.running.state import Run, State
 from lastcall.cel.values import CostExceeded, EvaluationError
 
+TOO_DEEP = "expression is nested too deep to be evaluated"
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -31,7 +33,7 @@ class Plan:
             error.cost = state.cost
             raise error.with_traceback(None) from None
         except RecursionError:
-            raise EvaluationError("expression is nested too deep to be evaluated") from None
+            raise EvaluationError(TOO_DEEP) from None
         if state.cost > limit:
             raise CostExceeded
         return Outcome(value, state.cost)
