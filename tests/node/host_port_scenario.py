@@ -90,6 +90,7 @@ def other_node() -> int:
                     netlink.new_address(701, OTHER_NODE),
                     netlink.new_link_route(NODE_IP, 701),
                     netlink.new_neighbour(NODE_IP, 701, bytes([2, 0, 0, 0, 0, 1])),
+                    netlink.new_gateway_route("10.244.0.0/24", NODE_IP, 701),
                 ]
             )
 

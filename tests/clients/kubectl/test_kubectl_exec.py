@@ -325,6 +325,29 @@ def test_run_on_a_terminal_is_a_session(kubectl: Kubectl) -> None:
 # -- debug ------------------------------------------------------------------------------------------------------------
 
 
+def test_debug_of_a_node_has_its_processes_its_network_and_its_files(kubectl: Kubectl) -> None:
+    if kubectl.which == DEBIAN:
+        return  # it lays no file system of the node into the Pod
+    said = kubectl("debug", "node/node-1", "--image=busybox:1.36", "--profile=sysadmin", "--", "sh", "-c", _LOOK_AROUND)
+    found = re.search(r"node-debugger-node-1-\w+", said)
+    assert found is not None, said
+    name = found[0]
+    try:
+        eventually(lambda: kubectl.get("pod", name)["status"]["phase"] == "Succeeded", "the look around")
+        seen = kubectl("logs", name)
+        assert "lastcall-init" in seen, "hostPID: the first process is the node's"
+        assert "172.18.0.2" in seen, "hostNetwork"
+        assert "root of the node" in seen
+    finally:
+        kubectl("delete", "pod", name, "--now")
+
+
+_LOOK_AROUND = (
+    "cat /proc/1/comm; cat /proc/net/fib_trie | grep -o 172.18.0.2 | head -1; "
+    "chroot /host sh -c 'test -d /proc/1 && test -d /lastcall && echo root of the node'"
+)
+
+
 def test_debug_is_a_shell_beside_the_processes_of_its_target_and_ends_with_the_pod(kubectl: Kubectl) -> None:
     if kubectl.which == DEBIAN:
         return  # its debug speaks of a kind that went with Kubernetes 1.22

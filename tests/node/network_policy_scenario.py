@@ -1,0 +1,114 @@
+"""NetworkPolicies between Pods in namespaces of their own; prints what was seen as JSON. Started by
+test_network_policies_on_the_kernel.py."""
+
+import asyncio
+import json
+import os
+import socket
+from typing import Any
+
+from host_port_scenario import OTHER_NODE, ask, ask_udp, other_node, serve
+from network_scenario import NODE_IP, SERVICE_IP, enter_namespaces, in_netns, new_netns
+
+from lastcall.cri.sandbox.network import PodNetwork
+from lastcall.nftables.names import POLICIES
+from lastcall.nftables.state import TableState
+from lastcall.proxy.netlink_sink import NetlinkSink
+from lastcall.proxy.policies.decide import rules_of
+from lastcall.proxy.policies.policy import PolicyPod, parse_policy
+from lastcall.proxy.policies.table import Alias, fragment_of, sets_of, skeleton
+
+API = Alias((SERVICE_IP, 443), ("172.18.0.1", 6443))
+NAMESPACES = {"default": {}, "other": {"team": "b"}}
+
+
+def policy(**spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "p", "namespace": "default"}, "spec": spec}
+
+
+class Enforced:
+    def __init__(self, pods: list[PolicyPod]) -> None:
+        self.pods = pods
+        self.sink = NetlinkSink(table=POLICIES)
+        self.state = TableState(skeleton(["10.96.0.10", SERVICE_IP]))
+        self.first = True
+
+    async def go_by(self, *policies: dict[str, Any]) -> None:
+        parsed = [parse_policy(each) for each in policies]
+        rules = {each.key: (each, rules_of(each, parsed)) for each in self.pods}
+        wanted: dict[Any, Any] = {owner: {} for owner in self.state.owners()}
+        wanted |= {key: fragment_of(pod, its, API) for key, (pod, its) in rules.items()}
+        sets = sets_of([its for _, its in rules.values()], self.pods, NAMESPACES)
+        wanted |= {("set", name): its for name, its in sets.items()}
+        change = self.state.change(wanted)
+        await self.sink.apply(self.state.everything() if self.first else change)
+        self.first = False
+
+
+async def main() -> dict[str, Any]:
+    network = PodNetwork("10.244.0.0/24")
+    await network.prepare_node([NODE_IP, SERVICE_IP])
+    spaces = {name: new_netns() for name in ("server", "good", "bad")}
+    pods = []
+    for number, (name, netns) in enumerate(spaces.items()):
+        address = await network.attach(f"{number}" * 64, netns, name)
+        namespace = "other" if name == "good" else "default"
+        pods.append(PolicyPod(namespace, name, address, {"app": name}, (("web", "TCP", 80),)))
+        for port in (80, 81):
+            serve(netns, name, port)
+        serve(netns, name, 53, udp=True)
+    serve(None, "api", 443, address=SERVICE_IP)
+    outside = other_node()
+    serve(outside, "outside", 80)
+    server, bad = pods[0].address, pods[2].address
+    enforced = Enforced(pods)
+    good_peer = {"namespaceSelector": {"matchLabels": {"team": "b"}}, "podSelector": {"matchLabels": {"app": "good"}}}
+    selected = {"podSelector": {"matchLabels": {"app": "server"}}}
+
+    def to_server(name: str, port: int = 80) -> str:
+        return in_netns(spaces[name], lambda: ask((server, port))).split(" ")[0]
+
+    def from_server(address: str, port: int = 80) -> str:
+        return in_netns(spaces["server"], lambda: ask((address, port))).split(" ")[0]
+
+    seen: dict[str, Any] = {"free": [to_server("bad"), from_server(bad)]}
+    await enforced.go_by()  # the kernel knows connections from here on, as with the first Service
+    standing = in_netns(spaces["bad"], lambda: socket.create_connection((server, 80), timeout=5))
+    await enforced.go_by(policy(**selected, ingress=[{"from": [good_peer], "ports": [{"port": "web"}]}]))
+    standing.sendall(b"still here\n")
+    seen["ingress"] = {
+        "good": to_server("good"),
+        "goodOtherPort": to_server("good", 81),
+        "bad": to_server("bad"),
+        "udp": in_netns(spaces["good"], lambda: ask_udp((server, 53))),
+        "node": ask((server, 81)).split(" ")[0],
+        "itself": to_server("server", 81),
+        "outside": in_netns(outside, lambda: ask((server, 80))),
+        "sends": from_server(bad),
+        "standing": standing.recv(64).decode().split(" ")[0],
+    }
+    block = {"ipBlock": {"cidr": "172.18.0.0/24", "except": [f"{OTHER_NODE}/32"]}}
+    await enforced.go_by(policy(**selected, policyTypes=["Egress"], egress=[{"to": [block]}]))
+    seen["egress"] = {
+        "excepted": from_server(OTHER_NODE),
+        "pod": from_server(bad),
+        "api": from_server(SERVICE_IP, 443),
+        "ownNode": from_server(NODE_IP),
+        "receives": to_server("bad"),
+    }
+    ports = [{"ports": [{"port": 80, "endPort": 81}]}]
+    await enforced.go_by(policy(podSelector={}, policyTypes=["Ingress", "Egress"], egress=ports))
+    seen["range"] = {"outside": from_server(OTHER_NODE), "api": from_server(SERVICE_IP, 443), "pod": from_server(bad)}
+    await enforced.go_by()
+    seen["none"] = to_server("bad")
+    await enforced.sink.remove()
+    seen["stands"] = await enforced.sink.exists()
+    await enforced.sink.close()
+    await network.close()
+    return seen
+
+
+if __name__ == "__main__":
+    enter_namespaces()
+    print(json.dumps({**asyncio.run(main()), "uid": os.getuid()}), flush=True)
+    os._exit(0)  # threads of servers wait for clients
