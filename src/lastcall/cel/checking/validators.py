@@ -11,7 +11,7 @@ from lastcall.cel.errors import Issue
 from lastcall.cel.libraries.formatting import clause
 from lastcall.cel.text import read_duration, read_timestamp
 from lastcall.cel.types import Type, shown
-from lastcall.cel.values import CostExceeded, Duration, EvaluationError, Timestamp, TypeValue, Uint
+from lastcall.cel.values import CostExceeded, Duration, EvaluationError, Record, Timestamp, TypeValue, Uint
 
 
 def issues_of(checked: Checked) -> list[Issue]:
@@ -141,18 +141,37 @@ def _wrong_format(checked: Checked, node: Call) -> Iterator[tuple[int, str]]:
         if at + 1 >= len(text.value):
             yield node.id, "unexpected end of string"
             return
-        wrong, at = _wrong_clause(text.value, at, checked.types[values[used].id])
-        if wrong:
-            yield (values[used] if "error during formatting" in wrong else node).id, wrong
-            return
+        value = values[used]
+        for part in _parts(value) if text.value[at + 1] == "s" else (value,):
+            wrong, end = _wrong_clause(text.value, at, checked.types[part.id])
+            if wrong:
+                yield (part if "error during formatting" in wrong else node).id, wrong
+                return
+        at = end
         used += 1
     if len(values) > used:
         yield node.id, f"too many arguments supplied to string.format (expected {used}, got {len(values)})"
 
 
+def _parts(node: Expression) -> Iterator[Expression]:
+    """A value and, in a literal, all that it holds."""
+    yield node
+    if isinstance(node, ListLiteral):
+        for element in node.elements:
+            yield from _parts(element)
+    if isinstance(node, MapLiteral):
+        for entry in node.entries:
+            assert not isinstance(entry.key, str)
+            yield from _parts(entry.key)
+            yield from _parts(entry.value)
+
+
 def _wrong_clause(text: str, at: int, type_: Type) -> tuple[str, int]:
     """What is wrong with a clause for a value of the type, and where the clause ends."""
-    examples = [_EXAMPLES[type_.kind]] if type_.kind in _EXAMPLES else [0, 0.0, ""]
+    if type_.kind in _EXAMPLES:
+        examples = ["", "NaN"] if type_.kind == "string" else [_EXAMPLES[type_.kind]]
+    else:
+        examples = [Record(type_.name, {})] if type_.kind in ("opaque", "object") else [0, 0.0, ""]
     wrong, end = "", at + 2
     for example in examples:
         try:

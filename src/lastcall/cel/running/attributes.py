@@ -5,7 +5,7 @@ A field or an element costs 1 when it is looked for; one that an optional `a.?b`
 
 from typing import Any
 
-from lastcall.cel.operations import LISTS, find, index_of_list, is_list, is_map, shown, type_name
+from lastcall.cel.operations import LISTS, find, go_name, index_of_list, is_list, is_map, shown
 from lastcall.cel.running.state import Run, State, Step, attribute, simple
 from lastcall.cel.values import NONE, NOTHING, EvaluationError, Optional, Record, Uint
 
@@ -95,7 +95,7 @@ def element(operand: Step, index: Step, *, optional: bool = False) -> Step:
             raise
         if key.__class__ not in KEYS:
             state.cost += 1
-            raise EvaluationError(f"invalid qualifier type: {type_name(key)}")
+            raise EvaluationError(f"invalid qualifier type: {go_name(key)}")
         if not optional:
             if value.__class__ is dict and key.__class__ is str:
                 state.cost += 1

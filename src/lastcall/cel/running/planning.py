@@ -14,7 +14,7 @@ from lastcall.cel.checked import Checked
 from lastcall.cel.libraries.comprehensions import insert_all_into, insert_into, key_of
 from lastcall.cel.libraries.library import Implementation, Library, ResultCost, RuntimeCost, merged
 from lastcall.cel.libraries.measures import LIST, MAP, STRUCT
-from lastcall.cel.operations import shown
+from lastcall.cel.operations import go_name, shown
 from lastcall.cel.running import attributes, calls, folds
 from lastcall.cel.running.program import TOO_DEEP, Plan
 from lastcall.cel.running.state import Run, State, Step, constant, simple
@@ -161,6 +161,8 @@ class Planner:
                 values.append(value)
             return values
 
+        if all(step.constant is not NOTHING for step in steps):
+            return constant(run_optional(State({}, 0, 0)))
         return simple(run_optional)
 
     def map_literal(self, node: ast.MapLiteral) -> Step:
@@ -237,6 +239,8 @@ class Planner:
         if function == "@not_strictly_false":
             return simple(calls.not_strictly_false(steps[0].run))
         if function in ("_[_]", "_[?_]", "_?._"):
+            if steps[1].constant is not NOTHING and steps[1].constant.__class__ not in MEMBERS:
+                raise EvaluationError(f"invalid qualifier type: {go_name(steps[1].constant)}")
             return attributes.element(steps[0], steps[1], optional=function != "_[_]")
         if function == "or" and set(overloads) <= {"optional_or_optional"}:
             return simple(or_else(steps[0].run, steps[1].run, unwrap=False))
