@@ -175,6 +175,22 @@ VALIDATINGWEBHOOKCONFIGURATIONS = Resource(
     *_ADMISSION, "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False,
     "validatingwebhookconfiguration", (), ("api-extensions",),
 )  # fmt: skip
+VALIDATINGADMISSIONPOLICIES = Resource(
+    *_ADMISSION, "validatingadmissionpolicies", "ValidatingAdmissionPolicy", False, "validatingadmissionpolicy", (),
+    ("api-extensions",), ("status",),
+)  # fmt: skip
+VALIDATINGADMISSIONPOLICYBINDINGS = Resource(
+    *_ADMISSION, "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", False,
+    "validatingadmissionpolicybinding", (), ("api-extensions",),
+)  # fmt: skip
+MUTATINGADMISSIONPOLICIES = Resource(
+    *_ADMISSION, "mutatingadmissionpolicies", "MutatingAdmissionPolicy", False, "mutatingadmissionpolicy", (),
+    ("api-extensions",),
+)  # fmt: skip
+MUTATINGADMISSIONPOLICYBINDINGS = Resource(
+    *_ADMISSION, "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", False,
+    "mutatingadmissionpolicybinding", (), ("api-extensions",),
+)  # fmt: skip
 CERTIFICATESIGNINGREQUESTS = Resource(
     "certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", False,
     "certificatesigningrequest", ("csr",), (), ("approval", "status"),
@@ -220,7 +236,8 @@ SERVED: tuple[Resource, ...] = (
     CERTIFICATESIGNINGREQUESTS, IPADDRESSES, SERVICECIDRS, CSIDRIVERS, CSINODES, CSISTORAGECAPACITIES,
     VOLUMEATTACHMENTS, VOLUMEATTRIBUTESCLASSES, DEVICECLASSES, RESOURCECLAIMS, RESOURCECLAIMTEMPLATES, RESOURCESLICES,
     FLOWSCHEMAS, PRIORITYLEVELCONFIGURATIONS,
-    MUTATINGWEBHOOKCONFIGURATIONS, VALIDATINGWEBHOOKCONFIGURATIONS,
+    MUTATINGADMISSIONPOLICIES, MUTATINGADMISSIONPOLICYBINDINGS, MUTATINGWEBHOOKCONFIGURATIONS,
+    VALIDATINGADMISSIONPOLICIES, VALIDATINGADMISSIONPOLICYBINDINGS, VALIDATINGWEBHOOKCONFIGURATIONS,
     APISERVICES,
 )  # fmt: skip
 """Everything the API server serves."""

@@ -22,6 +22,7 @@ from lastcall.api.validators import (
     storage,
     workloads,
 )
+from lastcall.api.validators.expressions import ANY_EXPRESSIONS, Expressions
 from lastcall.api.validators.kind_rules import KindRules, no_change
 
 # Most clusters have neither quotas nor limit ranges: their rules are imported with the first.
@@ -88,13 +89,6 @@ def _definition_status(new: Object, old: Object) -> list[FieldError]:
     from lastcall.api.validators.definitions import spec
 
     return spec.validate_definition_status(new)
-
-
-def _webhook_configuration(obj: Object) -> list[FieldError]:
-    # late: most clusters have none
-    from lastcall.api.validators import webhooks
-
-    return webhooks.validate_configuration(obj)
 
 
 RULES: dict[tuple[str, str], KindRules] = {
@@ -175,8 +169,6 @@ RULES: dict[tuple[str, str], KindRules] = {
     ("apiregistration.k8s.io", "apiservices"): KindRules(
         is_path_segment_name, _api_service, subresources=(("status", _api_service_status),)
     ),
-    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): KindRules(obj=_webhook_configuration),
-    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): KindRules(obj=_webhook_configuration),
     ("rbac.authorization.k8s.io", "roles"): KindRules(is_path_segment_name, access.validate_role),
     ("rbac.authorization.k8s.io", "clusterroles"): KindRules(is_path_segment_name, access.validate_cluster_role),
     ("rbac.authorization.k8s.io", "rolebindings"): KindRules(
@@ -190,6 +182,13 @@ RULES: dict[tuple[str, str], KindRules] = {
 
 LATE = frozenset(
     {
+        *(
+            ("admissionregistration.k8s.io", plural)
+            for plural in (
+                "mutatingwebhookconfigurations", "validatingwebhookconfigurations", "validatingadmissionpolicies",
+                "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+            )
+        ),
         ("certificates.k8s.io", "certificatesigningrequests"),
         *(("networking.k8s.io", plural) for plural in ("ipaddresses", "servicecidrs")),
         *(
@@ -227,10 +226,11 @@ def _meta(resource: Resource, obj: Object, rules: KindRules) -> list[FieldError]
     )
 
 
-def validate_create(resource: Resource, obj: Object) -> list[FieldError]:
+def validate_create(resource: Resource, obj: Object, expressions: Expressions = ANY_EXPRESSIONS) -> list[FieldError]:
     """Problems in the order of Kubernetes; empty when the object may be created. (`rest.BeforeCreate`)"""
     rules = rules_for(resource)
-    errors = _meta(resource, obj, rules) + (rules.create or rules.obj)(obj)
+    errors = _meta(resource, obj, rules)
+    errors += rules.check(obj, expressions) if rules.create is None else rules.create(obj)
     if errors:
         return errors
     name = (obj.get("metadata") or {}).get("name") or ""
@@ -238,7 +238,12 @@ def validate_create(resource: Resource, obj: Object) -> list[FieldError]:
 
 
 def validate_update(
-    resource: Resource, new: Object, old: Object, subresource: str = "", found: list[FieldError] | None = None
+    resource: Resource,
+    new: Object,
+    old: Object,
+    subresource: str = "",
+    found: list[FieldError] | None = None,
+    expressions: Expressions = ANY_EXPRESSIONS,
 ) -> list[FieldError]:
     """What the kind's own update rules find. (the strategy's `ValidateUpdate`)
 
@@ -258,7 +263,7 @@ def validate_update(
     errors += rules.update(new, old)
     if rules.meta:
         errors += _meta(resource, new, rules)
-    problems = rules.obj(new)
+    problems = rules.check(new, expressions)
     return errors + (problems * 2 if rules.repeated else problems) + rules.then(new, old)
 
 

@@ -41,6 +41,7 @@ from lastcall.api.resources import (
 )
 from lastcall.api.text.times import parse_rfc3339
 from lastcall.apiserver.admission.chain import Admission
+from lastcall.apiserver.admission.machinery import Machinery
 from lastcall.apiserver.admission.node_restriction import NodeRestriction
 from lastcall.apiserver.admission.priority import SYSTEM_CLASSES
 from lastcall.apiserver.admission.reader import Reader
@@ -96,7 +97,6 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.apiserver.proxying.upstream import Dial
-    from lastcall.apiserver.proxying.webhooks.dispatch import Webhooks
     from lastcall.apiserver.streaming.proxy import KubeletStreams
     from lastcall.apiserver.subresources.metrics_server import Ask, MetricsServer
 
@@ -200,8 +200,7 @@ class APIServer:
         strategies = (*strategies, APIServiceStrategy(self._routes, world.clock))
         self._kinds = {strategy.resource: GenericStore(shared, strategy) for strategy in strategies}
         admission.kinds = self._kinds
-        admission.hooks.make = self._webhooks
-        admission.hooks.equivalents = self._equivalents
+        admission.hooks.machinery = Machinery(world, reader, authorizer, self._kind_for, self._equivalents, dial)
         store_of_definitions = DefinitionStore(shared, CustomResourceDefinitionStrategy(CUSTOMRESOURCEDEFINITIONS))
         self._kinds[CUSTOMRESOURCEDEFINITIONS] = store_of_definitions
         self._definitions = Definitions(
@@ -299,15 +298,10 @@ class APIServer:
             except StatusError as error:
                 _log.warning("what every cluster has cannot be created: %s", error)
 
-    def _webhooks(self) -> "Webhooks":
-        # late: with the first configuration of a webhook
-        from lastcall.apiserver.proxying.upstream import dial
-        from lastcall.apiserver.proxying.webhooks.caller import Caller
-        from lastcall.apiserver.proxying.webhooks.dispatch import Webhooks
-        from lastcall.apiserver.proxying.webhooks.objects import convert, prepared
-
-        caller = Caller(self._world, Reader(self._find, self._all), self._dial or dial)
-        return Webhooks(self._world, caller, convert, prepared)
+    def _kind_for(self, group: str, version: str, kind: str) -> Resource | None:
+        """The kind of that name, if it is served."""
+        every = (*SERVED, *FACES, *self._definitions.served)
+        return next((each for each in every if (each.group, each.version, each.kind) == (group, version, kind)), None)
 
     def _equivalents(self, resource: Resource) -> list[Resource]:
         """Other kinds by which the same objects may be named."""

@@ -94,3 +94,26 @@ def _webhook(webhook: Object) -> None:
         rule.setdefault("scope", "*")
     if (service := (webhook.get("clientConfig") or {}).get("service")) is not None:
         service.setdefault("port", 443)
+
+
+def admission_policy(policy: Object) -> None:
+    """Of both kinds of policies (`SetDefaults_ValidatingAdmissionPolicySpec`, `SetDefaults_MatchResources`)."""
+    spec = policy.setdefault("spec", {})
+    spec.setdefault("failurePolicy", "Fail")
+    _match_resources(spec.get("matchConstraints"))
+
+
+def admission_policy_binding(binding: Object) -> None:
+    _match_resources((binding.get("spec") or {}).get("matchResources"))
+
+
+def _match_resources(wanted: Object | None) -> None:
+    if wanted is None:
+        return
+    wanted.setdefault("matchPolicy", "Equivalent")
+    for selector in ("namespaceSelector", "objectSelector"):
+        if wanted.get(selector) is None:
+            wanted[selector] = {}
+    for rules in ("resourceRules", "excludeResourceRules"):
+        for rule in wanted.get(rules) or ():
+            rule.setdefault("scope", "*")

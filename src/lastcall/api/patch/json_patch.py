@@ -24,6 +24,12 @@ class PatchError(ValueError):
     """The patch cannot be applied to this document."""
 
 
+class TestFailed(PatchError):
+    """The document is not as an operation `test` wants it."""
+
+    __test__ = False
+
+
 def apply(doc: Any, operations: list[Any]) -> Any:
     """What `operations` make of `doc`, which stays as it is (the answer shares with it what has not changed).
 
@@ -131,7 +137,7 @@ class _Applying:
         found = self._get(path)
         # To Python 1, 1.0 and True are equal.
         if found is not value and (found != value or _dumps(found) != _dumps(value)):
-            raise PatchError("the test failed")
+            raise TestFailed("the test failed")
 
     def _copy(self, value: Any) -> Any:
         """Raises PatchError when it is too much."""

@@ -137,7 +137,61 @@ def webhook_configuration(obj: Object, now: datetime) -> list[Any]:
     return [name_of(obj), len(obj.get("webhooks") or ()), age(obj, now)]
 
 
+def mutating_policy(obj: Object, now: datetime) -> list[Any]:
+    return _policy(obj, "mutations", now)
+
+
+def validating_policy(obj: Object, now: datetime) -> list[Any]:
+    return _policy(obj, "validations", now)
+
+
+def _policy(obj: Object, key: str, now: datetime) -> list[Any]:
+    kind = _spec(obj).get("paramKind")
+    shown = UNSET if kind is None else f"{kind.get('apiVersion')}/{kind.get('kind')}"
+    return [name_of(obj), len(_spec(obj).get(key) or ()), shown, age(obj, now)]
+
+
+def admission_policy_binding(obj: Object, now: datetime) -> list[Any]:
+    ref = _spec(obj).get("paramRef")
+    shown = UNSET
+    if ref is not None and ref.get("name"):
+        shown = f"{ref.get('namespace') or '*'}/{ref['name']}"
+    elif ref is not None:
+        shown = _go_selector(ref.get("selector") or {})
+    return [name_of(obj), _spec(obj).get("policyName"), shown, age(obj, now)]
+
+
+def _go_selector(selector: Object) -> str:
+    """A LabelSelector as Go prints it."""
+    labels = "".join(f"{key}: {value}," for key, value in sorted((selector.get("matchLabels") or {}).items()))
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{each.get('key') or ''},Operator:{each.get('operator') or ''},"
+        f"Values:[{' '.join(each.get('values') or ())}],}},"
+        for each in selector.get("matchExpressions") or ()
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )
+
+
 ROWS = {
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"): (
+        ("Name", "Mutations", "ParamKind", "Age"),
+        mutating_policy,
+    ),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"): (
+        ("Name", "PolicyName", "ParamRef", "Age"),
+        admission_policy_binding,
+    ),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"): (
+        ("Name", "Validations", "ParamKind", "Age"),
+        validating_policy,
+    ),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"): (
+        ("Name", "PolicyName", "ParamRef", "Age"),
+        admission_policy_binding,
+    ),
     ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): (
         ("Name", "Webhooks", "Age"),
         webhook_configuration,

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from lastcall.api.field import FieldError
 from lastcall.api.meta import Object
 from lastcall.api.names import Check, is_dns1123_subdomain
+from lastcall.api.validators.expressions import Expressions
 
 Rule = Callable[[Object], list[FieldError]]
+ExpressionRule = Callable[[Object, Expressions], list[FieldError]]
 UpdateRule = Callable[[Object, Object], list[FieldError]]
 
 
@@ -36,3 +38,8 @@ class KindRules:
     then: UpdateRule = no_change
     repeated: bool = False
     meta: bool = True
+    expressions: ExpressionRule | None = None
+    """Instead of `obj`, for a kind with expressions."""
+
+    def check(self, obj: Object, expressions: Expressions) -> list[FieldError]:
+        return self.obj(obj) if self.expressions is None else self.expressions(obj, expressions)

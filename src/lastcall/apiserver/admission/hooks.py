@@ -1,15 +1,19 @@
-"""Where a write meets admission webhooks. While there is no configuration that is all there is of them.
+"""Where a write meets admission policies and webhooks. While there is none, that is all there is of them.
 
-A write is shown to webhooks as the client named its kind, a Scale as a Scale.
+A write is shown to both as the client named its kind, a Scale as a Scale. Policies come first.
+
+Source: apiserver pkg/admission/plugin/webhook/mutating/plugin.go, pkg/admission/{chain.go, reinvocation.go}.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Protocol
 
 from lastcall.api.meta import Object
 from lastcall.api.resources import (
+    MUTATINGADMISSIONPOLICYBINDINGS,
     MUTATINGWEBHOOKCONFIGURATIONS,
     NAMESPACES,
+    VALIDATINGADMISSIONPOLICYBINDINGS,
     VALIDATINGWEBHOOKCONFIGURATIONS,
     Resource,
 )
@@ -20,7 +24,7 @@ from lastcall.apiserver.faces.table import face_of, stored_resource
 from lastcall.apiserver.wire.context import RequestContext
 
 if TYPE_CHECKING:
-    from lastcall.apiserver.proxying.webhooks.dispatch import Webhooks
+    from lastcall.apiserver.admission.machinery import Machinery
     from lastcall.apiserver.proxying.webhooks.matching import Write
 
 ADMISSION_GROUP = "admissionregistration.k8s.io"
@@ -28,19 +32,24 @@ ADMISSION_GROUP = "admissionregistration.k8s.io"
 Kind = tuple[str, str, str]
 """(group, version, kind)."""
 Again = Callable[[Object], Awaitable[None]]
+MakeWrite = Callable[[], "Write"]
+
+
+class Round(Protocol):
+    """Those of one sort that may change a write."""
+
+    async def go(self, *, again: bool) -> bool:
+        """Whether they changed it. Raises StatusError."""
 
 
 class Hooks:
-    """`make` gives the machinery, `equivalents` other kinds by which the same objects may be named; the server sets
-    both."""
+    """`machinery` is set by the server; without it nobody is asked."""
 
     def __init__(self) -> None:
-        self.make: Callable[[], Webhooks] | None = None
-        self.equivalents: Callable[[Resource], Sequence[Resource]] = lambda resource: ()
-        self._made: Webhooks | None = None
+        self.machinery: Machinery | None = None
 
     async def _any(self, reader: Reader, context: RequestContext, resource: Resource, configurations: Resource) -> bool:
-        if resource.group == ADMISSION_GROUP or self.make is None or context.asked:
+        if resource.group == ADMISSION_GROUP or self.machinery is None or context.asked:
             return False
         if not await reader.list(configurations):
             return False
@@ -48,11 +57,50 @@ class Hooks:
             context.looks.settled = False  # each of them is asked about
         return True
 
-    def _webhooks(self) -> "Webhooks":
-        if self._made is None:
-            assert self.make is not None
-            self._made = self.make()
-        return self._made
+    @property
+    def _made(self) -> "Machinery":
+        assert self.machinery is not None, "asked only where there is something"
+        return self.machinery
+
+    async def _changes(self, reader: Reader, context: RequestContext, resource: Resource) -> tuple[bool, bool]:
+        """Whether there are (policies, webhooks) that change objects."""
+        return (
+            await self._any(reader, context, resource, MUTATINGADMISSIONPOLICYBINDINGS),
+            await self._any(reader, context, resource, MUTATINGWEBHOOKCONFIGURATIONS),
+        )
+
+    async def _mutate(
+        self,
+        reader: Reader,
+        context: RequestContext,
+        write: "Write",
+        there: tuple[bool, bool],
+        again: Again | None = None,
+    ) -> None:
+        """Changes `write.new`. When one changed it, `again` (the rest of admission) sees it anew, and so do, once,
+        those before it that asked for that. Raises StatusError."""
+        policies, webhooks = there
+        rounds: list[Round] = []
+        if policies:
+            rounds.append(self._made.policies().mutation(reader, context, write))
+        if webhooks:
+            rounds.append(self._made.webhooks().mutation(reader, context, write))
+        changed = False
+        for each in rounds:
+            changed |= await each.go(again=False)
+        if not changed:
+            return
+        if again is not None and write.new is not None:
+            await again(write.new)
+        for each in rounds:
+            await each.go(again=True)
+
+    async def _validate(self, reader: Reader, context: RequestContext, resource: Resource, make: MakeWrite) -> None:
+        """Raises StatusError."""
+        if await self._any(reader, context, resource, VALIDATINGADMISSIONPOLICYBINDINGS):
+            await self._made.policies().validate(reader, context, make())
+        if await self._any(reader, context, resource, VALIDATINGWEBHOOKCONFIGURATIONS):
+            await self._made.webhooks().validate(reader, context, make())
 
     # -- objects that are stored ---------------------------------------------------------------------------------------
 
@@ -66,9 +114,10 @@ class Hooks:
         subresource: str = "",
         again: Again | None = None,
     ) -> Object:
-        """`new` as webhooks make it, both as they are stored; `again` sees an object that was changed. Raises
-        StatusError."""
-        if not await self._any(reader, context, resource, MUTATINGWEBHOOKCONFIGURATIONS):
+        """`new` as policies and webhooks make it, both as they are stored; `again` sees an object that was changed.
+        Raises StatusError."""
+        there = await self._changes(reader, context, resource)
+        if not any(there):
             return new
         write = self._write(context, resource, new, old, subresource)
         before = write.new
@@ -78,7 +127,8 @@ class Hooks:
             if again is not None and face is None:
                 await again(shown)
 
-        after = await self._webhooks().mutate(reader, context, write, look_again)
+        await self._mutate(reader, context, write, there, look_again)
+        after = write.new
         if after is None or after is before:
             return new
         if subresource == "scale":
@@ -95,23 +145,23 @@ class Hooks:
         subresource: str = "",
     ) -> None:
         """Raises StatusError."""
-        if await self._any(reader, context, resource, VALIDATINGWEBHOOKCONFIGURATIONS):
-            write = self._write(context, resource, new, old, subresource)
-            await self._webhooks().validate(reader, context, write)
+        await self._validate(reader, context, resource, lambda: self._write(context, resource, new, old, subresource))
 
     async def delete(
         self, reader: Reader, context: RequestContext, resource: Resource, old: Object, options: DeleteOptions
     ) -> None:
         """Raises StatusError."""
-        for configurations in (MUTATINGWEBHOOKCONFIGURATIONS, VALIDATINGWEBHOOKCONFIGURATIONS):
-            if await self._any(reader, context, resource, configurations):
-                write = self._write(context, resource, None, old, "")
-                write.options, write.dry_run = delete_options(options), options.dry_run or context.dry_run
-                write.name = "" if context.collection else write.name
-                if configurations == MUTATINGWEBHOOKCONFIGURATIONS:
-                    await self._webhooks().mutate(reader, context, write)
-                else:
-                    await self._webhooks().validate(reader, context, write)
+
+        def make() -> "Write":
+            write = self._write(context, resource, None, old, "")
+            write.options, write.dry_run = delete_options(options), options.dry_run or context.dry_run
+            write.name = "" if context.collection else write.name
+            return write
+
+        there = await self._changes(reader, context, resource)
+        if any(there):
+            await self._mutate(reader, context, make(), there)
+        await self._validate(reader, context, resource, make)
 
     def _write(
         self, context: RequestContext, resource: Resource, new: Object | None, old: Object | None, subresource: str
@@ -143,7 +193,7 @@ class Hooks:
             write_options(context, operation),
             kind,
             context.dry_run,
-            self.equivalents(named) if kind is None else (),
+            self._made.equivalents(named) if kind is None else (),
         )
 
     # -- what is posted and not stored, and connections ----------------------------------------------------------------
@@ -160,25 +210,26 @@ class Hooks:
         subresource: str,
         operation: str = "CREATE",
     ) -> Object:
-        """`obj`, which is of `kind`, as webhooks make it. Raises StatusError."""
-        for configurations in (MUTATINGWEBHOOKCONFIGURATIONS, VALIDATINGWEBHOOKCONFIGURATIONS):
-            if await self._any(reader, context, resource, configurations):
-                # late: with the first configuration
-                from lastcall.apiserver.proxying.webhooks.matching import Write
+        """`obj`, which is of `kind`, as policies and webhooks make it. Raises StatusError."""
 
-                group, version, kind_name = kind
-                api_version = f"{group}/{version}" if group else version
-                options = write_options(context, operation) if operation == "CREATE" else None
-                shown = {**obj, "kind": kind_name, "apiVersion": api_version}
-                if operation == "CREATE" and namespace:
-                    shown["metadata"] = {**(obj.get("metadata") or {}), "namespace": namespace}
-                write = Write(
-                    operation, resource, subresource, namespace, name, shown, None, options, kind, context.dry_run
-                )
-                if configurations == MUTATINGWEBHOOKCONFIGURATIONS:
-                    obj = await self._webhooks().mutate(reader, context, write) or obj
-                else:
-                    await self._webhooks().validate(reader, context, write)
+        def make() -> "Write":
+            # late: with the first configuration
+            from lastcall.apiserver.proxying.webhooks.matching import Write
+
+            group, version, kind_name = kind
+            api_version = f"{group}/{version}" if group else version
+            options = write_options(context, operation) if operation == "CREATE" else None
+            shown = {**obj, "kind": kind_name, "apiVersion": api_version}
+            if operation == "CREATE" and namespace:
+                shown["metadata"] = {**(obj.get("metadata") or {}), "namespace": namespace}
+            return Write(operation, resource, subresource, namespace, name, shown, None, options, kind, context.dry_run)
+
+        there = await self._changes(reader, context, resource)
+        if any(there):
+            write = make()
+            await self._mutate(reader, context, write, there)
+            obj = write.new or obj
+        await self._validate(reader, context, resource, make)
         context.asked = True
         return obj
 

@@ -35,6 +35,7 @@ from lastcall.api.pods.warnings import warnings_on_create, warnings_on_update
 from lastcall.api.resources import Resource
 from lastcall.api.text.numbers import NumberError, parse_uint
 from lastcall.api.validation import metadata_update_errors, validate_create, validate_update
+from lastcall.api.validators.expressions import ANY_EXPRESSIONS, Expressions
 from lastcall.apiserver.admission.chain import Admission, Release
 from lastcall.apiserver.auth.authentication import node_of
 from lastcall.apiserver.deletion import Decision, DeleteOptions
@@ -81,6 +82,7 @@ class Shared:
     admission: Admission
     records: WriteRecords
     gates: FeatureGates = field(default_factory=FeatureGates)
+    expressions: Expressions = ANY_EXPRESSIONS
 
 
 class GenericStore:
@@ -195,7 +197,7 @@ class GenericStore:
         self._raise_invalid(
             obj,
             [
-                *validate_create(self.resource, obj),
+                *validate_create(self.resource, obj, self.shared.expressions),
                 *disabled_values(self.resource, obj, None, self.shared.gates),
                 *self.strategy.validate(obj),
             ],
@@ -345,7 +347,7 @@ class GenericStore:
             return new  # whatever else is wrong with it: nothing of that is written, and so it can go
         # Kubernetes checks metadata twice, and lists what it finds twice in the causes.
         found = metadata_update_errors(new, old)
-        errors = [*found, *validate_update(self.resource, new, old, subresource, found)]
+        errors = [*found, *validate_update(self.resource, new, old, subresource, found, self.shared.expressions)]
         self._raise_invalid(new, errors + disabled + self.strategy.validate(new))
         if self.strategy.tracks_generation and subresource != "status" and self.strategy.spec_changed(new, old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1

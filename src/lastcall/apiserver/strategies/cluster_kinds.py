@@ -141,4 +141,8 @@ def cluster_strategies(clock: Clock) -> tuple[Strategy, ...]:
         FlowControlStrategy(kinds.PRIORITYLEVELCONFIGURATIONS),
         WebhookConfigurationStrategy(kinds.MUTATINGWEBHOOKCONFIGURATIONS),
         WebhookConfigurationStrategy(kinds.VALIDATINGWEBHOOKCONFIGURATIONS),
+        FlowControlStrategy(kinds.VALIDATINGADMISSIONPOLICIES),
+        GenerationStrategy(kinds.VALIDATINGADMISSIONPOLICYBINDINGS),
+        GenerationStrategy(kinds.MUTATINGADMISSIONPOLICIES),
+        GenerationStrategy(kinds.MUTATINGADMISSIONPOLICYBINDINGS),
     )

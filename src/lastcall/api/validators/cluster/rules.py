@@ -40,7 +40,15 @@ def _flow_control() -> Mapping[str, KindRules]:
     return flow_control.RULES
 
 
+def _admission() -> Mapping[str, KindRules]:
+    # late: with the first object of the group
+    from lastcall.api.validators.cluster import policies
+
+    return policies.RULES
+
+
 _GROUPS: Mapping[str, Callable[[], Mapping[str, KindRules]]] = {
+    "admissionregistration.k8s.io": _admission,
     "certificates.k8s.io": _certificates,
     "networking.k8s.io": _addresses,
     "storage.k8s.io": _csi,

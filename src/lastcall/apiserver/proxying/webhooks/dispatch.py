@@ -31,6 +31,10 @@ Convert = Callable[[Resource, Object, Resource], Object]
 """(resource, its object, other resource) → the object as the other resource shows it."""
 
 
+Conditions = Callable[[RequestContext, Webhook, Write, Resource], Awaitable[bool]]
+"""Whether a webhook that sees the write as one of the kind is to be asked. Raises StatusError."""
+
+
 class Prepare(Protocol):
     """What a patched object is with its defaults. Raises StatusError for one that is not of the resource."""
 
@@ -38,62 +42,25 @@ class Prepare(Protocol):
 
 
 class Webhooks:
-    """`call` is asked for each webhook; `convert` and `prepare` know the kinds."""
+    """`caller` is asked for each webhook; `convert` and `prepare` know the kinds, `conditions` says whether a webhook's
+    matchConditions are met."""
 
-    def __init__(self, world: World, caller: Caller, convert: Convert, prepare: Prepare) -> None:
+    def __init__(
+        self, world: World, caller: Caller, convert: Convert, prepare: Prepare, conditions: Conditions
+    ) -> None:
         self._world, self._caller, self._convert, self._prepare = world, caller, convert, prepare
+        self._conditions = conditions
 
-    async def mutate(
-        self,
-        reader: Reader,
-        context: RequestContext,
-        write: Write,
-        again: Callable[[Object], Awaitable[None]] | None = None,
-    ) -> Object | None:
-        """What webhooks make of `write.new`. Raises StatusError.
-
-        When one changed it, `again` (the rest of admission) sees it anew, and so do, once, those before it whose
-        reinvocationPolicy is IfNeeded.
-        """
-        configurations = await reader.list(MUTATINGWEBHOOKCONFIGURATIONS)
-        first = write.new
-        asked: list[str] = []
-        anew: set[str] = set()
-        for reinvocation in (False, True):
-            for webhook in matching.webhooks_of(configurations):
-                if reinvocation and webhook.id not in anew:
-                    continue
-                resource = await self._wanted(reader, webhook, write)
-                if resource is None:
-                    continue
-                before = write.new
-                verdict = await self._ask(context, webhook, write, resource, mutating=True)
-                if verdict is not None and verdict.patch and before is None:
-                    why = "attempted to modify the object, which is not supported for this operation"
-                    raise internal(f"admission webhook {go_quote(webhook.name)} {why}")
-                if verdict is not None and verdict.patch and before is not None:
-                    write.new = self._patched(write, resource, verdict.patch)
-                    if write.new != before:
-                        anew.update(asked)
-                        asked.clear()
-                if webhook.spec.get("reinvocationPolicy") == "IfNeeded":
-                    asked.append(webhook.id)
-            if reinvocation or write.new == first:
-                break
-            if again is not None and write.new is not None:
-                seen = orjson.dumps(write.new)
-                await again(write.new)
-                if orjson.dumps(write.new) != seen:
-                    anew.update(asked)
-        return write.new
+    def mutation(self, reader: Reader, context: RequestContext, write: Write) -> "WebhookRound":
+        return WebhookRound(self, reader, context, write)
 
     async def validate(self, reader: Reader, context: RequestContext, write: Write) -> None:
         """Raises StatusError: that of the first webhook, in their order, that refuses."""
         calls = []
         for webhook in matching.webhooks_of(await reader.list(VALIDATINGWEBHOOKCONFIGURATIONS)):
-            resource = await self._wanted(reader, webhook, write)
+            resource = await self.wanted(reader, context, webhook, write)
             if resource is not None:
-                calls.append(self._ask(context, webhook, write, resource, mutating=False))
+                calls.append(self.ask(context, webhook, write, resource, mutating=False))
         if len(calls) == 1:
             await calls[0]
             return
@@ -101,8 +68,14 @@ class Webhooks:
             if isinstance(outcome, Exception):
                 raise outcome
 
-    async def _wanted(self, reader: Reader, webhook: Webhook, write: Write) -> Resource | None:
+    async def wanted(self, reader: Reader, context: RequestContext, webhook: Webhook, write: Write) -> Resource | None:
         """As which kind the webhook is to be asked; None when it is not. Raises StatusError."""
+        resource = await self._matched(reader, webhook, write)
+        if resource is None or not webhook.spec.get("matchConditions"):
+            return resource
+        return resource if await self._conditions(context, webhook, write, resource) else None
+
+    async def _matched(self, reader: Reader, webhook: Webhook, write: Write) -> Resource | None:
         if not matching.wants_objects(webhook, write):
             return None
         resource = matching.matched_kind(webhook, write)
@@ -117,7 +90,7 @@ class Webhooks:
             labels = dict(labels_of(found))
         return resource if matching.wants_namespace(webhook, labels) else None
 
-    async def _ask(
+    async def ask(
         self, context: RequestContext, webhook: Webhook, write: Write, resource: Resource, *, mutating: bool
     ) -> Verdict | None:
         """None when the webhook could not be asked and that is to be ignored. Raises StatusError."""
@@ -146,7 +119,7 @@ class Webhooks:
     def _shown(self, write: Write, obj: Object, resource: Resource) -> Object:
         return obj if write.kind is not None else self._convert(write.resource, obj, resource)
 
-    def _patched(self, write: Write, resource: Resource, patch: Sequence[Object]) -> Object:
+    def patched(self, write: Write, resource: Resource, patch: Sequence[Object]) -> Object:
         """Raises the 500 StatusError for a patch that cannot be applied, or makes something else of the object."""
         assert write.new is not None
         shown = self._shown(write, write.new, resource)
@@ -164,3 +137,44 @@ class Webhooks:
             if error.code != 400:
                 raise
             raise internal(error.message.rpartition(" cannot be handled as a ")[2].partition(": ")[2]) from None
+
+
+class WebhookRound:
+    """MutatingWebhookConfigurations of one write. (mutating/{dispatcher.go, reinvocationcontext.go})"""
+
+    def __init__(self, webhooks: Webhooks, reader: Reader, context: RequestContext, write: Write) -> None:
+        self._webhooks, self._reader, self._context, self._write = webhooks, reader, context, write
+        self._asked: list[str] = []
+        self._anew: set[str] = set()
+        self._left: Object | None = None
+
+    async def go(self, *, again: bool) -> bool:
+        """Whether an object was changed, which is `write.new` then. `again`: only those see it that asked for that
+        (reinvocationPolicy) and have not seen what others changed since. Raises StatusError."""
+        write = self._write
+        if again and write.new != self._left:
+            self._changed()
+        first = write.new
+        for webhook in matching.webhooks_of(await self._reader.list(MUTATINGWEBHOOKCONFIGURATIONS)):
+            if again and webhook.id not in self._anew:
+                continue
+            resource = await self._webhooks.wanted(self._reader, self._context, webhook, write)
+            if resource is None:
+                continue
+            before = write.new
+            verdict = await self._webhooks.ask(self._context, webhook, write, resource, mutating=True)
+            if verdict is not None and verdict.patch and before is None:
+                why = "attempted to modify the object, which is not supported for this operation"
+                raise internal(f"admission webhook {go_quote(webhook.name)} {why}")
+            if verdict is not None and verdict.patch and before is not None:
+                write.new = self._webhooks.patched(write, resource, verdict.patch)
+                if write.new != before:
+                    self._changed()
+            if webhook.spec.get("reinvocationPolicy") == "IfNeeded":
+                self._asked.append(webhook.id)
+        self._left = write.new
+        return write.new != first
+
+    def _changed(self) -> None:
+        self._anew.update(self._asked)
+        self._asked.clear()

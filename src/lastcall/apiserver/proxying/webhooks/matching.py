@@ -61,17 +61,18 @@ def webhooks_of(configurations: Iterable[Object]) -> Iterator[Webhook]:
 def matched_kind(webhook: Webhook, write: Write) -> Resource | None:
     """As which kind a webhook wants to see the write, by its rules; None when no rule is about it."""
     rules = webhook.spec.get("rules") or ()
-    if any(_is_about(rule, write, write.resource) for rule in rules):
+    if any(is_about(rule, write, write.resource) for rule in rules):
         return write.resource
     if webhook.spec.get("matchPolicy") == "Exact":
         return None
     for other in write.equivalents:
-        if any(_is_about(rule, write, other) for rule in rules):
+        if any(is_about(rule, write, other) for rule in rules):
             return other
     return None
 
 
-def _is_about(rule: Object, write: Write, resource: Resource) -> bool:
+def is_about(rule: Object, write: Write, resource: Resource) -> bool:
+    """Whether a rule with its operations is about the write, taken as one of `resource`."""
     return (
         _has(rule.get("operations"), write.operation)
         and _has(rule.get("apiGroups"), resource.group)

@@ -16,7 +16,7 @@ from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 from lastcall.api.text import go_json
 from lastcall.api.text.json_bounds import OutOfBoundsError
-from lastcall.api.validators.webhooks import REVIEW_VERSIONS
+from lastcall.api.validators.cluster.webhooks import REVIEW_VERSIONS
 from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.proxying.webhooks.matching import Webhook, Write
 
@@ -50,22 +50,28 @@ def request_for(
 ) -> Object:
     """The AdmissionReview. `resource`, `new` and `old` are as the webhook wants to see them. Raises CallFailed."""
     version = version_of(webhook)
-    request: Object = {"uid": uid, "kind": _kind(write.kind_of(resource)), "resource": _resource(resource)}
+    facts = facts_of_request(write, resource, user)
+    last = {key: facts.pop(key) for key in ("dryRun", "options")}
+    request = {"uid": uid, **facts, "object": new, "oldObject": old, **last}
+    return {"kind": "AdmissionReview", "apiVersion": f"{GROUP}/{version}", "request": request}
+
+
+def facts_of_request(write: Write, resource: Resource, user: UserInfo) -> Object:
+    """What webhooks and expressions are told of a request besides its objects. `resource` is as which kind they want
+    to see the write. (plugin/cel/condition.go:CreateAdmissionRequest)"""
+    request: Object = {"kind": _kind(write.kind_of(resource)), "resource": _resource(resource)}
     if write.subresource:
         request["subResource"] = write.subresource
     request |= {"requestKind": _kind(write.kind_of(write.resource)), "requestResource": _resource(write.resource)}
     if write.subresource:
         request["requestSubResource"] = write.subresource
     request |= {key: value for key, value in (("name", write.name), ("namespace", write.namespace)) if value}
-    request |= {
+    return request | {
         "operation": write.operation,
         "userInfo": _user(user),
-        "object": new,
-        "oldObject": old,
         "dryRun": write.dry_run,
         "options": write.options,
     }
-    return {"kind": "AdmissionReview", "apiVersion": f"{GROUP}/{version}", "request": request}
 
 
 def _kind(kind: tuple[str, str, str]) -> Object:

@@ -30,9 +30,3 @@ def test_configurations_of_webhooks_get_the_defaults_and_the_errors_of_a_real_se
         assert invalid(resource, obj["metadata"]["name"], errors).message == recorded["message"]
 
 
-def test_conditions_that_would_not_be_evaluated_are_refused() -> None:
-    obj = copy.deepcopy(next(each["object"] for each in RECORDED if each["case"] == "Validating ok"))
-    obj["webhooks"][0]["matchConditions"] = [{"name": "a", "expression": "true"}]
-    (error,) = validate_create(VALIDATINGWEBHOOKCONFIGURATIONS, obj)
-    assert error.field == "webhooks[0].matchConditions"
-    assert "leave matchConditions out" in error.detail

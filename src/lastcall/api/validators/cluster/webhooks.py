@@ -7,28 +7,30 @@ are those of a real 1.36.2 (tests/unit/apiserver/proxying/webhooks/configuration
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from lastcall.api.field import FieldError, duplicate, each, forbidden, invalid, not_supported, required
+from lastcall.api.field import FieldError, duplicate, each, invalid, not_supported, required, too_many
 from lastcall.api.meta import Object
 from lastcall.api.names import is_dns1035_label, is_dns1123_subdomain, is_qualified_name
 from lastcall.api.validators.common import label_selector
+from lastcall.api.validators.expressions import Expressions, Scope
 
 REVIEW_VERSIONS = ("v1", "v1beta1")
 """Of AdmissionReview, the ones that the API server knows."""
 LONGEST_TIMEOUT = 30
 """Seconds."""
+MOST_CONDITIONS = 64
 _SIDE_EFFECTS = ("None", "NoneOnDryRun")
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SCOPES = ("*", "Cluster", "Namespaced")
 _URL_FORM = "desired format: https://host[/path]"
 
 
-def validate_configuration(obj: Object) -> list[FieldError]:
+def validate_configuration(obj: Object, expressions: Expressions) -> list[FieldError]:
     """`ValidateValidatingWebhookConfiguration`, `ValidateMutatingWebhookConfiguration`."""
     errors: list[FieldError] = []
     names: set[str] = set()
     for index, webhook in enumerate(obj.get("webhooks") or ()):
         at = f"webhooks[{index}]"
-        errors += _webhook(webhook, at)
+        errors += _webhook(webhook, at, expressions)
         name = webhook.get("name") or ""
         if name in names:
             errors.append(duplicate(f"{at}.name", name))
@@ -36,13 +38,13 @@ def validate_configuration(obj: Object) -> list[FieldError]:
     return errors
 
 
-def _webhook(webhook: Object, at: str) -> list[FieldError]:
+def _webhook(webhook: Object, at: str, expressions: Expressions) -> list[FieldError]:
     errors = _name(webhook.get("name") or "", f"{at}.name")
     errors += _review_versions(webhook.get("admissionReviewVersions") or [], f"{at}.admissionReviewVersions")
     for index, rule in enumerate(webhook.get("rules") or ()):
-        errors += _rule(rule, f"{at}.rules[{index}]")
-    errors += _one_of(webhook, "failurePolicy", at, ("Fail", "Ignore"))
-    errors += _one_of(webhook, "matchPolicy", at, ("Equivalent", "Exact"))
+        errors += rule_errors(rule, f"{at}.rules[{index}]")
+    errors += one_of(webhook, "failurePolicy", at, ("Fail", "Ignore"))
+    errors += one_of(webhook, "matchPolicy", at, ("Equivalent", "Exact"))
     effects = webhook.get("sideEffects")
     if effects is None:
         errors.append(required(f"{at}.sideEffects", f"must specify one of {', '.join(_SIDE_EFFECTS)}"))
@@ -55,12 +57,13 @@ def _webhook(webhook: Object, at: str) -> list[FieldError]:
     for selector in ("namespaceSelector", "objectSelector"):
         errors += label_selector(webhook.get(selector), f"{at}.{selector}")
     errors += _client(webhook.get("clientConfig") or {}, f"{at}.clientConfig")
-    errors += _one_of(webhook, "reinvocationPolicy", at, ("IfNeeded", "Never"))
-    return errors + _conditions(webhook.get("matchConditions") or (), f"{at}.matchConditions")
+    errors += one_of(webhook, "reinvocationPolicy", at, ("IfNeeded", "Never"))
+    conditions = webhook.get("matchConditions") or ()
+    return errors + condition_errors(conditions, f"{at}.matchConditions", expressions.scope(params=False))
 
 
-def _one_of(webhook: Object, key: str, at: str, supported: Sequence[str]) -> list[FieldError]:
-    value = webhook.get(key)
+def one_of(obj: Object, key: str, at: str, supported: Sequence[str]) -> list[FieldError]:
+    value = obj.get(key)
     return [] if value is None or value in supported else [not_supported(f"{at}.{key}", value, supported)]
 
 
@@ -89,7 +92,8 @@ def _review_versions(versions: list[str], at: str) -> list[FieldError]:
     return errors
 
 
-def _rule(rule: Object, at: str) -> list[FieldError]:
+def rule_errors(rule: Object, at: str) -> list[FieldError]:
+    """A rule with its operations, of a webhook or of a policy. (`validateRuleWithOperations`)"""
     errors: list[FieldError] = []
     operations = rule.get("operations") or []
     if not operations:
@@ -111,7 +115,7 @@ def _rule(rule: Object, at: str) -> list[FieldError]:
         errors.append(invalid(f"{at}.apiVersions", versions, "if '*' is present, must not specify other API versions"))
     errors += [required(f"{at}.apiVersions[{index}]") for index, each_ in enumerate(versions) if not each_]
     errors += _resources(rule.get("resources") or [], f"{at}.resources")
-    return errors + _one_of(rule, "scope", at, _SCOPES)
+    return errors + one_of(rule, "scope", at, _SCOPES)
 
 
 def _resources(resources: list[str], at: str) -> list[FieldError]:
@@ -189,13 +193,19 @@ def service_errors(service: Object, at: str) -> list[FieldError]:
     return errors
 
 
-def _conditions(conditions: Sequence[Object], at: str) -> list[FieldError]:
+def condition_errors(conditions: Sequence[Object], at: str, scope: Scope) -> list[FieldError]:
+    """(`validateMatchConditions`)"""
     errors: list[FieldError] = []
     names: set[str] = set()
+    if len(conditions) > MOST_CONDITIONS:
+        errors.append(too_many(at, len(conditions), MOST_CONDITIONS))
     for index, condition in enumerate(conditions):
         where, name = f"{at}[{index}]", condition.get("name") or ""
-        if not condition.get("expression"):
+        text = (condition.get("expression") or "").strip()
+        if not text:
             errors.append(required(f"{where}.expression"))
+        elif problem := scope.problem(text, ("bool",)):
+            errors.append(invalid(f"{where}.expression", text, problem))
         if not name:
             errors.append(required(f"{where}.name"))
             continue
@@ -203,7 +213,4 @@ def _conditions(conditions: Sequence[Object], at: str) -> list[FieldError]:
         if name in names:
             errors.append(duplicate(f"{where}.name", name))
         names.add(name)
-    if conditions and not errors:
-        # A condition that nobody evaluates would let through, or refuse, what its author did not mean.
-        errors.append(forbidden(at, "lastcall does not evaluate CEL expressions yet: leave matchConditions out"))
     return errors

@@ -1,0 +1,58 @@
+"""How a validator asks about expressions in CEL: the API server knows the language, these rules do not.
+
+Source: pkg/apis/admissionregistration/validation/validation.go (what it asks of plugin/cel).
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class Scope(Protocol):
+    """What expressions of one object may name. Each variable that was told may be named by those after it."""
+
+    def variable(self, name: str, text: str) -> str:
+        """What is wrong with the expression of a variable; "" for nothing. What follows may name the variable."""
+
+    def problem(
+        self,
+        text: str,
+        returns: Sequence[str],
+        *,
+        authorizer: bool = True,
+        variables: bool = False,
+        patch: bool = False,
+    ) -> str:
+        """What is wrong with an expression whose result is to be one of the types `returns`; "" for nothing."""
+
+
+class Expressions(Protocol):
+    """Compiles expressions of admission."""
+
+    def scope(self, *, params: bool) -> Scope:
+        """`params`: whether expressions may name `params`."""
+
+
+class _AnyScope:
+    def variable(self, name: str, text: str) -> str:
+        return ""
+
+    def problem(
+        self,
+        text: str,
+        returns: Sequence[str],
+        *,
+        authorizer: bool = True,
+        variables: bool = False,
+        patch: bool = False,
+    ) -> str:
+        return ""
+
+
+class AnyExpressions:
+    """Says nothing about any expression: for who has no compiler at hand."""
+
+    def scope(self, *, params: bool) -> Scope:
+        return _AnyScope()
+
+
+ANY_EXPRESSIONS = AnyExpressions()

@@ -1,0 +1,69 @@
+"""What admission policies and webhooks need, made with the first of each: a cluster without any imports nothing."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from lastcall.api.resources import Resource
+from lastcall.apiserver.admission.reader import Reader
+from lastcall.apiserver.auth.authorizer import Authorizer
+from lastcall.apiserver.wire.context import RequestContext
+from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.apiserver.policies.conditions import Conditions
+    from lastcall.apiserver.policies.dispatch import Policies
+    from lastcall.apiserver.proxying.upstream import Dial
+    from lastcall.apiserver.proxying.webhooks.dispatch import Webhooks
+    from lastcall.apiserver.proxying.webhooks.matching import Webhook, Write
+
+
+class Machinery:
+    """`kind_for` finds a kind by group, version and name; `equivalents` gives other kinds by which the same objects may
+    be named; `dial` connects to webhooks, where that is not done in the ordinary way."""
+
+    def __init__(
+        self,
+        world: World,
+        reader: Reader,
+        authorizer: Authorizer,
+        kind_for: Callable[[str, str, str], Resource | None],
+        equivalents: Callable[[Resource], Sequence[Resource]],
+        dial: "Dial | None",
+    ) -> None:
+        self._world, self._reader, self._authorizer, self._dial = world, reader, authorizer, dial
+        self._kind_for, self.equivalents = kind_for, equivalents
+        self._webhooks: Webhooks | None = None
+        self._policies: Policies | None = None
+        self._conditions: Conditions | None = None
+
+    def webhooks(self) -> "Webhooks":
+        if self._webhooks is None:
+            # late: with the first configuration of a webhook
+            from lastcall.apiserver.proxying.upstream import dial
+            from lastcall.apiserver.proxying.webhooks.caller import Caller
+            from lastcall.apiserver.proxying.webhooks.dispatch import Webhooks
+            from lastcall.apiserver.proxying.webhooks.objects import convert, prepared
+
+            caller = Caller(self._world, self._reader, self._dial or dial)
+            self._webhooks = Webhooks(self._world, caller, convert, prepared, self._met)
+        return self._webhooks
+
+    def policies(self) -> "Policies":
+        if self._policies is None:
+            # late: with the first binding of a policy
+            from lastcall.apiserver.policies.deciding import Decider
+            from lastcall.apiserver.policies.dispatch import Policies
+            from lastcall.apiserver.proxying.webhooks.objects import convert, prepared
+
+            self._policies = Policies(Decider(self._authorizer), self._kind_for, convert, prepared)
+        return self._policies
+
+    async def _met(self, context: RequestContext, webhook: "Webhook", write: "Write", resource: Resource) -> bool:
+        if self._conditions is None:
+            # late: with the first condition of a webhook
+            from lastcall.apiserver.policies.conditions import Conditions
+            from lastcall.apiserver.policies.deciding import Decider
+            from lastcall.apiserver.proxying.webhooks.objects import convert
+
+            self._conditions = Conditions(Decider(self._authorizer), convert)
+        return await self._conditions.met(context, webhook, write, resource)

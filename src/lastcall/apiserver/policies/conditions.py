@@ -1,0 +1,54 @@
+"""The `matchConditions` of a webhook.
+
+Source: apiserver pkg/admission/plugin/webhook/generic/webhook.go:ShouldCallHook.
+"""
+
+from lastcall.api.errors import forbidden
+from lastcall.api.meta import Object
+from lastcall.api.resources import Resource
+from lastcall.apiserver.policies.authorization import Asked, user_authorizer, write_authorizer
+from lastcall.apiserver.policies.deciding import Decider
+from lastcall.apiserver.policies.evaluation import CONDITIONS_BUDGET, Evaluation, Input, Matched, conditions_met
+from lastcall.apiserver.policies.language import Compiled, condition_programs
+from lastcall.apiserver.proxying.webhooks.dispatch import Convert
+from lastcall.apiserver.proxying.webhooks.matching import Webhook, Write
+from lastcall.apiserver.proxying.webhooks.review import facts_of_request
+from lastcall.apiserver.wire.context import RequestContext
+
+REMEMBERED = 256
+"""Of how many lists of conditions the programs are kept."""
+
+
+class Conditions:
+    def __init__(self, decider: Decider, convert: Convert) -> None:
+        self._decider, self._convert = decider, convert
+        self._programs: dict[tuple[str, ...], list[Compiled]] = {}
+
+    async def met(self, context: RequestContext, webhook: Webhook, write: Write, resource: Resource) -> bool:
+        """Whether the webhook, which sees the write as one of `resource`, is to be asked. Raises the 403 StatusError
+        when that cannot be said and its failurePolicy is Fail."""
+        conditions = webhook.spec.get("matchConditions") or ()
+        programs = self._compiled(tuple(each.get("expression") or "" for each in conditions))
+
+        def shown(obj: Object | None) -> Object | None:
+            return obj if obj is None or write.kind is not None else self._convert(write.resource, obj, resource)
+
+        def decide(asked: Asked, limit: int) -> Matched:
+            request = facts_of_request(write, resource, context.user)
+            of_user, of_write = user_authorizer(context.user, asked), write_authorizer(context.user, write, asked)
+            inputs = Input(shown(write.new), shown(write.old), request, None, None, of_user, of_write)
+            evaluation = Evaluation(inputs, {}, CONDITIONS_BUDGET, limit)
+            return conditions_met(evaluation, programs, webhook.spec.get("failurePolicy"))
+
+        matched = await self._decider.decided(decide)
+        if matched.error:
+            raise forbidden(write.resource, write.name, matched.error)
+        return matched.yes
+
+    def _compiled(self, texts: tuple[str, ...]) -> list[Compiled]:
+        found = self._programs.get(texts)
+        if found is None:
+            if len(self._programs) >= REMEMBERED:
+                self._programs.clear()
+            found = self._programs[texts] = condition_programs(texts)
+        return found

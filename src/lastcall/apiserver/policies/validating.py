@@ -1,0 +1,88 @@
+"""What ValidatingAdmissionPolicies say of a write. Pure.
+
+Source: apiserver pkg/admission/plugin/policy/validating/{validator.go, dispatcher.go}.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from lastcall.api.meta import Object
+from lastcall.apiserver.policies.evaluation import (
+    BUDGET,
+    CALL_LIMIT,
+    CONDITIONS_BUDGET,
+    Evaluation,
+    Input,
+    OutOfBudget,
+    Result,
+    conditions_met,
+)
+from lastcall.apiserver.policies.language import Compiled, ValidatingPrograms
+
+LONGEST_MESSAGE = 5 * 1024
+"""Bytes of what a messageExpression may make."""
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    message: str
+    reason: str = "Invalid"
+
+
+@dataclass(slots=True)
+class Verdict:
+    """`denials` are subject to the binding's actions; `refusals`, errors of audit annotations, are not."""
+
+    denials: list[Denial] = field(default_factory=list)
+    refusals: list[Denial] = field(default_factory=list)
+
+
+def verdict(
+    programs: ValidatingPrograms, inputs: Input, failure_policy: str | None, limit: int = CALL_LIMIT
+) -> Verdict:
+    """Of one policy with one binding and one parameter object."""
+    fails = failure_policy != "Ignore"
+
+    def failed(message: str) -> Verdict:
+        return Verdict([Denial(message)] if fails else [])
+
+    conditions = Evaluation(inputs, programs.variables, CONDITIONS_BUDGET, limit)
+    matched = conditions_met(conditions, programs.conditions, failure_policy)
+    if matched.error:
+        return failed(matched.error)
+    if not matched.yes:
+        return Verdict()
+    try:
+        evaluation = Evaluation(inputs, programs.variables, BUDGET, limit)
+        results = [evaluation.run(each) for each in programs.validations]
+        messages, why = _messages(evaluation, programs.messages)
+        audits = Evaluation(inputs, programs.variables, BUDGET, limit)
+        annotations = [(key, audits.run(each)) for key, each in programs.annotations]
+    except OutOfBudget as error:
+        return failed(str(error))
+    found = Verdict()
+    for validation, result, message in zip(programs.specs, results, messages, strict=True):
+        if result.error or why:
+            if fails:
+                found.denials.append(Denial(result.error or f"failed messageExpression: {why}"))
+        elif result.value is not True:
+            found.denials.append(Denial(_message(validation, message), validation.get("reason") or "Invalid"))
+    if fails:
+        found.refusals = [Denial(result.error) for _, result in annotations if result.error]
+    return found
+
+
+def _messages(evaluation: Evaluation, expressions: Sequence[Compiled | None]) -> tuple[list[Result | None], str]:
+    """The results, and why there are none: the validations have spent the budget."""
+    try:
+        return [None if each is None else evaluation.run(each) for each in expressions], ""
+    except OutOfBudget as error:
+        return [None] * len(expressions), str(error)
+
+
+def _message(validation: Object, made: Result | None) -> str:
+    text = made.value.strip() if made is not None and isinstance(made.value, str) else ""
+    if len(text.encode()) > LONGEST_MESSAGE or "\n" in text:
+        text = ""
+    said = (validation.get("message") or "").strip()
+    return text or said or f"failed expression: {(validation.get('expression') or '').strip()}"
