@@ -41,7 +41,7 @@ from lastcall.api.resources import (
 )
 from lastcall.api.text.times import parse_rfc3339
 from lastcall.apiserver.admission.chain import Admission
-from lastcall.apiserver.admission.machinery import Machinery
+from lastcall.apiserver.admission.machinery import LateExpressions, Machinery
 from lastcall.apiserver.admission.node_restriction import NodeRestriction
 from lastcall.apiserver.admission.priority import SYSTEM_CLASSES
 from lastcall.apiserver.admission.reader import Reader
@@ -181,7 +181,7 @@ class APIServer:
         reader = Reader(self._find, self._all)
         nodes = NodeRestriction(reader, authorizer.allows)
         admission = Admission(world, reader, EscalationCheck(authorizer), nodes, gates.minor)
-        shared = Shared(world, store, ObjectCache(), admission, WriteRecords(recorder), gates)
+        shared = Shared(world, store, ObjectCache(), admission, WriteRecords(recorder), gates, LateExpressions())
         strategies: tuple[Strategy, ...] = (
             NamespaceStrategy(NAMESPACES),
             NodeStrategy(NODES),

@@ -6,6 +6,11 @@ Source: pkg/apis/admissionregistration/validation/validation.go (what it asks of
 from collections.abc import Sequence
 from typing import Protocol
 
+from lastcall.api.field import INTERNAL, OMITTED, FieldError, invalid
+
+INSTANTIATION = "program instantiation failed: "
+"""How a problem begins that only shows when the program is made."""
+
 
 class Scope(Protocol):
     """What expressions of one object may name. Each variable that was told may be named by those after it."""
@@ -30,6 +35,13 @@ class Expressions(Protocol):
 
     def scope(self, *, params: bool) -> Scope:
         """`params`: whether expressions may name `params`."""
+
+
+def expression_error(at: str, text: str, problem: str) -> FieldError:
+    """(`convertCELErrorToValidationError`)"""
+    if problem.startswith(INSTANTIATION):
+        return FieldError(INTERNAL, at, OMITTED, problem)
+    return invalid(at, text, problem)
 
 
 class _AnyScope:

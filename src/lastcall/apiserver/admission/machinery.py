@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from lastcall.api.resources import Resource
+from lastcall.api.validators.expressions import Scope
 from lastcall.apiserver.admission.reader import Reader
 from lastcall.apiserver.auth.authorizer import Authorizer
 from lastcall.apiserver.wire.context import RequestContext
@@ -15,6 +16,16 @@ if TYPE_CHECKING:
     from lastcall.apiserver.proxying.upstream import Dial
     from lastcall.apiserver.proxying.webhooks.dispatch import Webhooks
     from lastcall.apiserver.proxying.webhooks.matching import Webhook, Write
+
+
+class LateExpressions:
+    """Says what is wrong with expressions of admission. (`Expressions`)"""
+
+    def scope(self, *, params: bool) -> Scope:
+        # late: with the first policy, or the first condition of a webhook
+        from lastcall.apiserver.policies.language import PolicyScope
+
+        return PolicyScope(params=params)
 
 
 class Machinery:

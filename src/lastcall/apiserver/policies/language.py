@@ -214,13 +214,6 @@ _SIMPLE = (
 )  # fmt: skip
 
 
-class Language:
-    """Tells a validator what is wrong with expressions. (`lastcall.api.validators.expressions.Expressions`)"""
-
-    def scope(self, *, params: bool) -> PolicyScope:
-        return PolicyScope(params=params)
-
-
 # -- programs ----------------------------------------------------------------------------------------------------------
 
 

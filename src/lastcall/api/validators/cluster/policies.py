@@ -12,7 +12,7 @@ from lastcall.api.meta import Object, name_of
 from lastcall.api.names import is_dns1035_label, is_dns1123_subdomain, is_path_segment_name, is_qualified_name
 from lastcall.api.validators.cluster.webhooks import condition_errors, one_of, rule_errors, validate_configuration
 from lastcall.api.validators.common import label_selector
-from lastcall.api.validators.expressions import Expressions, Scope
+from lastcall.api.validators.expressions import Expressions, Scope, expression_error
 from lastcall.api.validators.kind_rules import KindRules
 
 MOST_AUDIT_ANNOTATIONS = 20
@@ -148,7 +148,7 @@ def _variable(variable: Object, at: str, scope: Scope) -> list[FieldError]:
     if not text.strip():
         errors.append(required(f"{at}.expression", "expression is not specified"))
     elif problem := scope.variable(name, text):
-        errors.append(invalid(f"{at}.expression", text, problem))
+        errors.append(expression_error(f"{at}.expression", text, problem))
     return errors
 
 
@@ -158,12 +158,12 @@ def _validation(validation: Object, at: str, scope: Scope, *, composed: bool) ->
     if not text.strip():
         errors.append(required(f"{at}.expression", "expression is not specified"))
     elif problem := scope.problem(text, ("bool",), variables=composed):
-        errors.append(invalid(f"{at}.expression", text, problem))
+        errors.append(expression_error(f"{at}.expression", text, problem))
     text = validation.get("messageExpression") or ""
     if text and not text.strip():
         errors.append(invalid(f"{at}.messageExpression", text, "must be non-empty if specified"))
     elif text and (problem := scope.problem(text, ("string",), authorizer=False, variables=composed)):
-        errors.append(invalid(f"{at}.messageExpression", text, problem))
+        errors.append(expression_error(f"{at}.messageExpression", text, problem))
     message = validation.get("message") or ""
     if message and not message.strip():
         errors.append(invalid(f"{at}.message", message, "must be non-empty if specified"))
@@ -196,7 +196,7 @@ def _audit_annotations(annotations: Sequence[Object], name: str, scope: Scope, *
             why = f"must not exceed {LONGEST_AUDIT_EXPRESSION} bytes in length"
             errors.append(required(f"{where}.valueExpression", why))
         elif problem := scope.problem(told, ("string", "null_type"), variables=composed):
-            errors.append(invalid(f"{where}.valueExpression", text, problem))
+            errors.append(expression_error(f"{where}.valueExpression", text, problem))
         if key in keys:
             errors.append(duplicate(f"{where}.key", key))
         keys.add(key)
@@ -219,7 +219,7 @@ def _mutation(mutation: Object, at: str, scope: Scope, *, composed: bool) -> lis
         if not text.strip():
             errors.append(required(f"{at}.{key}.expression"))
         elif problem := scope.problem(text, (result,), variables=composed, patch=True):
-            errors.append(invalid(f"{at}.{key}.expression", text, problem))
+            errors.append(expression_error(f"{at}.{key}.expression", text, problem))
     for other, _ in _PATCHES.values():
         if other != key and mutation.get(other) is not None:
             why = f"must not be specified when patchType is {type_}"

@@ -11,7 +11,7 @@ from lastcall.api.field import FieldError, duplicate, each, invalid, not_support
 from lastcall.api.meta import Object
 from lastcall.api.names import is_dns1035_label, is_dns1123_subdomain, is_qualified_name
 from lastcall.api.validators.common import label_selector
-from lastcall.api.validators.expressions import Expressions, Scope
+from lastcall.api.validators.expressions import Expressions, Scope, expression_error
 
 REVIEW_VERSIONS = ("v1", "v1beta1")
 """Of AdmissionReview, the ones that the API server knows."""
@@ -58,8 +58,9 @@ def _webhook(webhook: Object, at: str, expressions: Expressions) -> list[FieldEr
         errors += label_selector(webhook.get(selector), f"{at}.{selector}")
     errors += _client(webhook.get("clientConfig") or {}, f"{at}.clientConfig")
     errors += one_of(webhook, "reinvocationPolicy", at, ("IfNeeded", "Never"))
-    conditions = webhook.get("matchConditions") or ()
-    return errors + condition_errors(conditions, f"{at}.matchConditions", expressions.scope(params=False))
+    if conditions := webhook.get("matchConditions"):
+        errors += condition_errors(conditions, f"{at}.matchConditions", expressions.scope(params=False))
+    return errors
 
 
 def one_of(obj: Object, key: str, at: str, supported: Sequence[str]) -> list[FieldError]:
@@ -205,7 +206,7 @@ def condition_errors(conditions: Sequence[Object], at: str, scope: Scope) -> lis
         if not text:
             errors.append(required(f"{where}.expression"))
         elif problem := scope.problem(text, ("bool",)):
-            errors.append(invalid(f"{where}.expression", text, problem))
+            errors.append(expression_error(f"{where}.expression", text, problem))
         if not name:
             errors.append(required(f"{where}.name"))
             continue

@@ -11,8 +11,8 @@ from lastcall.api.custom.kinds import is_established
 from lastcall.api.field import FieldError, forbidden, invalid, not_supported, required
 from lastcall.api.meta import Object
 from lastcall.api.names import is_dns1035_label, is_dns1123_subdomain
+from lastcall.api.validators.cluster.webhooks import service_errors, url_errors
 from lastcall.api.validators.definitions.versions import version_errors
-from lastcall.api.validators.webhooks import service_errors, url_errors
 
 _APPROVED = "api-approved.kubernetes.io"
 _PROTECTED = ("k8s.io", "kubernetes.io")

@@ -11,6 +11,7 @@ from lastcall.api.defaults.kinds import set_defaults
 from lastcall.api.errors import invalid
 from lastcall.api.resources import SERVED, Resource
 from lastcall.api.validation import validate_create
+from lastcall.apiserver.admission.machinery import LateExpressions
 
 RECORDED = json.loads((Path(__file__).parent / "policies.json").read_text())
 KINDS: dict[str, Resource] = {each.kind: each for each in SERVED}
@@ -23,9 +24,9 @@ def test_policies_get_the_defaults_and_the_errors_of_a_real_server(recorded: dic
     if obj["metadata"].get("generateName"):
         obj["metadata"]["name"] = obj["metadata"]["generateName"] + "abcde"
     set_defaults(resource, obj)
-    errors = validate_create(resource, obj)
+    errors = validate_create(resource, obj, LateExpressions())
     if recorded["status"] < 400:
         assert errors == []
         assert (obj.get("spec") or obj.get("webhooks")) == recorded["spec"]
     else:
-        assert invalid(resource, obj["metadata"]["name"], errors).message == recorded["message"]
+        assert invalid(resource, obj["metadata"].get("name", ""), errors).message == recorded["message"]

@@ -28,5 +28,3 @@ def test_configurations_of_webhooks_get_the_defaults_and_the_errors_of_a_real_se
         assert (webhooks or None) == recorded["webhooks"], "an empty list is not written"
     else:
         assert invalid(resource, obj["metadata"]["name"], errors).message == recorded["message"]
-
-
