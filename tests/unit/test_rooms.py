@@ -442,7 +442,7 @@ KINDS_OF_THEIR_OWN = {
     "apiserver/http.py": "a Namespace's own path has a namespace in it",
     "apiserver/openapi/paths.py": "the parameters of the proxies of Pods and Services",
     "apiserver/records.py": "only Pods and their owners have a story",
-    "apiserver/repeated_pods.py": "is about Pods",
+    "apiserver/registry/repeated_pods.py": "is about Pods",
     "apiserver/requestinfo.py": "a Namespace's own path has a namespace in it",
     "apiserver/subresources/actions.py": "a token is bound to a Pod, a Secret or a Node",
     "apiserver/subresources/metrics.py": "is about Pods and Nodes",

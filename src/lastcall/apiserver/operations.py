@@ -45,10 +45,10 @@ from lastcall.apiserver.fieldmanager.requests import Tracking, apply_scale, mana
 from lastcall.apiserver.registry.generic import OTHER_NAMESPACE, Answer, GenericStore, Track, Transform, check_names
 from lastcall.apiserver.registry.listing import SLICE, Page, list_page, wait_for_revision
 from lastcall.apiserver.registry.patching import patched, patcher
+from lastcall.apiserver.registry.repeated_pods import Key as RepeatedKey
+from lastcall.apiserver.registry.repeated_pods import RepeatedPods
 from lastcall.apiserver.registry.selection import Selection, parse_selection
 from lastcall.apiserver.registry.watch import EventStream, open_watch
-from lastcall.apiserver.repeated_pods import Key as RepeatedKey
-from lastcall.apiserver.repeated_pods import RepeatedPods
 from lastcall.apiserver.requestinfo import RequestInfo
 from lastcall.apiserver.streaming.location import connect_options, stream_location
 from lastcall.apiserver.subresources.actions import bind, open_log, request_token

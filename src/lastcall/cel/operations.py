@@ -212,6 +212,7 @@ def index_of_list(index: object) -> int:
 
 def shown(value: object) -> str:
     """A value in an error's words (Go's `%v`)."""
-    from lastcall.cel.text import plain  # late: text needs this module's types
+    # late: text needs this module's types
+    from lastcall.cel.text import plain
 
     return plain(value)

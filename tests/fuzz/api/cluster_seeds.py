@@ -20,6 +20,7 @@ def _certificate_request() -> str:
     return base64.b64encode(request.public_bytes(serialization.Encoding.PEM)).decode()
 
 
+_POLICY_RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
 _CONDITION = {
     "type": "Ready",
     "status": "True",
@@ -81,6 +82,24 @@ BY_KIND: dict[str, Object] = {
     # Without webhooks: one that is asked about everything would have the answers of all other inputs.
     "admissionregistration.k8s.io/v1/MutatingWebhookConfiguration": {"webhooks": []},
     "admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration": {"webhooks": []},
+    "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy": {
+        "spec": {
+            "matchConstraints": {"resourceRules": [_POLICY_RULE]},
+            "variables": [{"name": "a", "expression": "size(object.metadata.name)"}],
+            "validations": [{"expression": "variables.a < 300", "messageExpression": "'too long'"}],
+        }
+    },
+    "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicyBinding": {
+        "spec": {"policyName": "none", "validationActions": ["Deny"]}
+    },
+    "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy": {
+        "spec": {
+            "matchConstraints": {"resourceRules": [_POLICY_RULE]},
+            "reinvocationPolicy": "Never",
+            "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"}}],
+        }
+    },
+    "admissionregistration.k8s.io/v1/MutatingAdmissionPolicyBinding": {"spec": {"policyName": "none"}},
     "apiregistration.k8s.io/v1/APIService": {
         "spec": {
             "group": "a.example.com",
@@ -94,6 +113,7 @@ BY_KIND: dict[str, Object] = {
 }
 
 STATUS_BY_KIND: dict[str, Object] = {
+    "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy": {"observedGeneration": 1, "typeChecking": {}},
     "certificates.k8s.io/v1/CertificateSigningRequest": {"conditions": [{**_CONDITION, "type": "Failed"}]},
     "networking.k8s.io/v1/ServiceCIDR": {"conditions": [_CONDITION]},
     "storage.k8s.io/v1/VolumeAttachment": {"attached": True, "attachmentMetadata": {"a": "b"}},

@@ -30,6 +30,10 @@ class TestFailed(PatchError):
     __test__ = False
 
 
+class _Nowhere(Exception):
+    """A path leads through what holds nothing."""
+
+
 def apply(doc: Any, operations: list[Any]) -> Any:
     """What `operations` make of `doc`, which stays as it is (the answer shares with it what has not changed).
 
@@ -56,6 +60,14 @@ class _Applying:
         op, path = operation.get("op"), operation.get("path")
         if not isinstance(path, str):
             raise PatchError("a path is missing")
+        try:
+            self._step(op, path, operation)
+        except _Nowhere:
+            raise PatchError(
+                f"{op} operation does not apply: doc is missing path: {orjson.dumps(path).decode()}: missing value"
+            ) from None
+
+    def _step(self, op: Any, path: str, operation: Any) -> None:
         if op == "remove":
             self._remove(path)
         elif op == "add":
@@ -75,7 +87,7 @@ class _Applying:
                 value = self._copy(value)
             self._add(path, value)
         else:
-            raise PatchError("no such operation")
+            raise PatchError(f"Unexpected kind: {op}")
 
     def _mine(self, value: Any) -> Any:
         """`value` as a list or object that may be changed."""
@@ -98,7 +110,7 @@ class _Applying:
             key: Any = name if isinstance(at, dict) else _index(at, name)
             child = at.get(key) if isinstance(at, dict) else at[key]
             if not isinstance(child, dict | list):
-                raise PatchError("the path leads through what holds nothing")
+                raise _Nowhere
             if change and child is not (own := self._mine(child)):
                 at[key] = child = own
             at = child
@@ -112,7 +124,8 @@ class _Applying:
         parent, name = self._parent(path, change=True)
         if isinstance(parent, dict):
             if name not in parent:
-                raise PatchError("there is no such member")
+                why = f"Unable to remove nonexistent key: {name}: missing value"
+                raise PatchError(f"error in remove for path: '{path}': {why}")
             del parent[name]
         else:
             del parent[_index(parent, name)]

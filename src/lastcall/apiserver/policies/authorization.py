@@ -69,7 +69,7 @@ class _Of:
 
     def service_account(self, namespace: str, name: str) -> "_Of":
         user = f"system:serviceaccount:{namespace}:{name}"
-        groups = (SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{namespace}", "system:authenticated")
+        groups = (SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{namespace}")
         return _Of(UserInfo(user, groups=groups), self._asked)
 
 

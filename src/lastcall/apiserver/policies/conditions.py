@@ -8,7 +8,13 @@ from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 from lastcall.apiserver.policies.authorization import Asked, user_authorizer, write_authorizer
 from lastcall.apiserver.policies.deciding import Decider
-from lastcall.apiserver.policies.evaluation import CONDITIONS_BUDGET, Evaluation, Input, Matched, conditions_met
+from lastcall.apiserver.policies.evaluation import (
+    CONDITIONS_BUDGET,
+    Evaluation,
+    Input,
+    Matched,
+    conditions_met,
+)
 from lastcall.apiserver.policies.language import Compiled, condition_programs
 from lastcall.apiserver.proxying.webhooks.dispatch import Convert
 from lastcall.apiserver.proxying.webhooks.matching import Webhook, Write

@@ -254,8 +254,9 @@ class PolicyRound:
         if not matched.yes or (again and key not in self._anew):
             return []
         errors: list[tuple[str, str]] = []
+        specs = policy["spec"].get("mutations") or ()
         before = write.new
-        for mutation in programs.mutations:
+        for mutation, spec in zip(programs.mutations, specs, strict=True):
             if write.new is None:
                 break
 
@@ -270,18 +271,18 @@ class PolicyRound:
             except NotMutated as error:
                 errors += [(f"{told}: {error}", "Invalid")] * (failure_policy != "Ignore")
                 continue
-            write.new = self._stored(made, invocation.resource)
+            write.new = self._stored(made, invocation.resource, strict=spec.get("patchType") == "JSONPatch")
         if write.new != before:
             self._changed()
         if policy["spec"].get("reinvocationPolicy") == "IfNeeded":
             self._asked.append(key)
         return errors
 
-    def _stored(self, made: Object, resource: Resource) -> Object:
+    def _stored(self, made: Object, resource: Resource, *, strict: bool) -> Object:
         write, policies = self._write, self._policies
         if write.kind is not None:
             return made
-        return policies.convert(resource, policies.prepare(resource, copy_object(made)), write.resource)
+        return policies.convert(resource, policies.prepare(resource, copy_object(made), strict=strict), write.resource)
 
     def _changed(self) -> None:
         self._anew.update(self._asked)

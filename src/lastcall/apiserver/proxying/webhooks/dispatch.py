@@ -8,7 +8,7 @@ from typing import Protocol
 
 import orjson
 
-from lastcall.api.errors import StatusError, bad_request, internal
+from lastcall.api.errors import bad_request, internal
 from lastcall.api.field import go_quote
 from lastcall.api.meta import Object, labels_of
 from lastcall.api.patch import json_patch
@@ -36,9 +36,10 @@ Conditions = Callable[[RequestContext, Webhook, Write, Resource], Awaitable[bool
 
 
 class Prepare(Protocol):
-    """What a patched object is with its defaults. Raises StatusError for one that is not of the resource."""
+    """What a patched object is with its defaults. Raises StatusError for one that is not of the resource; `strict`: or
+    has fields that nobody knows."""
 
-    def __call__(self, resource: Resource, obj: Object) -> Object: ...
+    def __call__(self, resource: Resource, obj: Object, *, strict: bool = False) -> Object: ...
 
 
 class Webhooks:
@@ -131,12 +132,7 @@ class Webhooks:
             raise internal("the patch of a webhook does not leave an object")
         if write.kind is not None:
             return patched
-        try:
-            return self._convert(resource, self._prepare(resource, patched), write.resource)
-        except StatusError as error:
-            if error.code != 400:
-                raise
-            raise internal(error.message.rpartition(" cannot be handled as a ")[2].partition(": ")[2]) from None
+        return self._convert(resource, self._prepare(resource, patched), write.resource)
 
 
 class WebhookRound:

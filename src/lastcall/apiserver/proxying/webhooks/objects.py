@@ -1,6 +1,7 @@
 """Objects as webhooks see them, and what they are afterwards."""
 
 from lastcall.api.defaults.kinds import set_defaults
+from lastcall.api.errors import StatusError, internal
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 from lastcall.apiserver.auth.authentication import UserInfo
@@ -21,9 +22,19 @@ def convert(resource: Resource, obj: Object, other: Resource) -> Object:
     return {**shown, "kind": other.kind, "apiVersion": other.api_version}
 
 
-def prepared(resource: Resource, obj: Object) -> Object:
-    """A patched object without unknown fields and with its defaults. Raises StatusError."""
-    obj = prepare(RequestContext(_NOBODY, field_validation="Ignore"), resource, obj, shared=True)
+def prepared(resource: Resource, obj: Object, *, strict: bool = False) -> Object:
+    """A patched object with its defaults and without unknown fields, which are errors where that is `strict`.
+
+    Raises the 500 StatusError for what is not an object of the resource.
+    """
+    context = RequestContext(_NOBODY, field_validation="Strict" if strict else "Ignore")
+    try:
+        obj = prepare(context, resource, obj, shared=True)
+    except StatusError as error:
+        if error.code != 400:
+            raise
+        found = error.message.rpartition(" cannot be handled as a ")[2].partition(": ")[2]
+        raise internal(found or error.message) from None
     face = face_of(resource)
     if face is None:
         set_defaults(resource, obj)
