@@ -61,7 +61,7 @@ class _AnyScope:
 
 
 class AnyExpressions:
-    """Says nothing about any expression: for who has no compiler at hand."""
+    """Says nothing about any expression: the caller has no compiler at hand."""
 
     def scope(self, *, params: bool) -> Scope:
         return _AnyScope()
