@@ -54,7 +54,6 @@ from lastcall.apiserver.auth.node_graph import NodeGraph
 from lastcall.apiserver.auth.reviews import Reviews
 from lastcall.apiserver.auth.tokens import ServiceAccountVerifier, TokenIssuer
 from lastcall.apiserver.catalog import Catalog
-from lastcall.apiserver.definitions import Definitions, DefinitionStore
 from lastcall.apiserver.deletion import DeleteOptions
 from lastcall.apiserver.every_cluster.flow_control import CONSUMER, PRODUCER, FlowControl
 from lastcall.apiserver.every_cluster.service_cidrs import ServiceAddresses
@@ -65,6 +64,7 @@ from lastcall.apiserver.proxying.aggregation.aggregation import Aggregation
 from lastcall.apiserver.proxying.aggregation.front_proxy import AUTHENTICATION_CONFIG, FrontProxy, authentication_config
 from lastcall.apiserver.proxying.aggregation.registration import Registration
 from lastcall.apiserver.records import WriteRecords
+from lastcall.apiserver.registry.definitions import Definitions, DefinitionStore
 from lastcall.apiserver.registry.generic import GenericStore, Shared
 from lastcall.apiserver.registry.listing import SLICE
 from lastcall.apiserver.registry.objects import ObjectCache

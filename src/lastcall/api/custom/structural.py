@@ -1,7 +1,5 @@
 """Objects of a structural schema: what is unknown, what defaults, what is wrong. Pure.
 
-Rules in CEL (x-kubernetes-validations) are not evaluated.
-
 Sources: apiextensions-apiserver pkg/apiserver/schema/{pruning,defaulting,listtype}, pkg/apiserver/validation;
 kube-openapi pkg/validation/validate (the texts).
 """
@@ -12,6 +10,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from lastcall.api.custom.correlation import Correlated
 from lastcall.api.custom.patterns import pattern
 from lastcall.api.custom.values import FORMATS, number_errors, type_of
 from lastcall.api.field import (
@@ -130,9 +129,20 @@ def _copy(value: Any) -> Any:
 # -- validation --------------------------------------------------------------------------------------------------------
 
 
-def schema_errors(schema: Object, obj: Object) -> list[FieldError]:
-    """What is wrong with an object. Its kind, version and metadata are checked elsewhere."""
-    found = list(_errors(schema, {key: value for key, value in obj.items() if key not in _OWN}, ""))
+def schema_errors(schema: Object, obj: Object, old: Object | None = None, *, only: str = "") -> list[FieldError]:
+    """What is wrong with an object, and was not so in the `old` one; with `only` in that field.
+
+    Its kind, version and metadata are checked elsewhere. (`ratchetingValueValidator`)
+    """
+    new, was = (each and {key: value for key, value in each.items() if key not in _OWN} for each in (obj, old))
+    mode = _Mode(before=None if was is None else Correlated(new, was, schema))
+    if only:
+        inner = (schema.get("properties") or {}).get(only)
+        if not isinstance(inner, dict) or only not in obj:
+            return []
+        found = list(_errors(inner, obj[only], only, mode.key(only)))
+    else:
+        found = list(_errors(schema, new, "", mode))
     return [each if each.field else replace(each, field="<nil>") for each in found]
 
 
@@ -188,12 +198,22 @@ def _repeated(items: list[Any]) -> Iterable[int]:
 class _Mode(NamedTuple):
     either: bool = True
     """Whether x-kubernetes-int-or-string is heeded."""
+    before: Correlated | None = None
+    """The value beside the one that it takes the place of."""
+
+    def key(self, name: str) -> "_Mode":
+        return self if self.before is None else _Mode(self.either, self.before.key(name))
+
+    def item(self, at: int) -> "_Mode":
+        return self if self.before is None else _Mode(self.either, self.before.index(at))
 
 
-_OBJECT, _DEFAULT = _Mode(), _Mode(either=False)
+_DEFAULT = _Mode(either=False)
 
 
-def _errors(schema: Object, value: Any, path: str, mode: _Mode = _OBJECT) -> Iterable[FieldError]:
+def _errors(schema: Object, value: Any, path: str, mode: _Mode) -> Iterable[FieldError]:
+    if mode.before is not None and mode.before.unchanged():
+        return
     either = mode.either and schema.get(INT_OR_STRING)
     if value is None:
         if not schema.get("nullable") and (schema.get("type") or either):
@@ -250,7 +270,7 @@ def _list(schema: Object, value: list[Any], path: str, mode: _Mode) -> Iterable[
         yield invalid(path, len(value), f"{path} in body should have at least {least} items")
     if isinstance(items, dict):
         for index, item in enumerate(value):
-            yield from _errors(items, item, f"{path}[{index}]", mode)
+            yield from _errors(items, item, f"{path}[{index}]", mode.item(index))
 
 
 def _object(schema: Object, value: Object, path: str, mode: _Mode) -> Iterable[FieldError]:
@@ -265,12 +285,13 @@ def _object(schema: Object, value: Object, path: str, mode: _Mode) -> Iterable[F
     declared, more = schema.get("properties") or {}, schema.get("additionalProperties")
     for name, item in value.items():
         if name in declared:
-            yield from _errors(declared[name], item, _join(path, name), mode)
+            yield from _errors(declared[name], item, _join(path, name), mode.key(name))
         elif isinstance(more, dict):
-            yield from _errors(more, item, _join(path, name), mode)
+            yield from _errors(more, item, _join(path, name), mode.key(name))
 
 
 def _combined(schema: Object, value: Any, path: str, mode: _Mode) -> Iterable[FieldError]:
+    mode = mode._replace(before=None)
     for each in schema.get("allOf") or ():
         yield from _errors(each, value, path, mode)
     shown = value if not isinstance(value, dict | list) else type_of(value)

@@ -6,7 +6,7 @@ compare-and-swap that is tried again when somebody else was faster, so nothing i
 Source: apiserver pkg/registry/generic/registry/store.go.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -194,14 +194,14 @@ class GenericStore:
             again=lambda changed: admission.create(context, self.resource, changed, namespace),
         )
         self._prepare_for_create(obj)
-        self._raise_invalid(
-            obj,
-            [
-                *validate_create(self.resource, obj, self.shared.expressions),
-                *disabled_values(self.resource, obj, None, self.shared.gates),
-                *self.strategy.validate(obj),
-            ],
-        )
+        errors = [
+            *validate_create(self.resource, obj, self.shared.expressions),
+            *disabled_values(self.resource, obj, None, self.shared.gates),
+            *self.strategy.validate(obj),
+        ]
+        if self.strategy.evaluates:
+            errors += await self._evaluated(context, obj, None, errors)
+        self._raise_invalid(obj, errors)
         if not context.in_process:
             context.warnings += warnings_on_create(self.resource, obj)
         await admission.validate(context, self.resource, obj, None)
@@ -296,7 +296,7 @@ class GenericStore:
             admission = self.shared.admission
             new = await admission.fill(self.resource, new, old, subresource)
             new = await admission.hooks.mutate(admission.reader, context, self.resource, new, old, subresource)
-            new = self._updated(new, old, name, subresource)
+            new = await self._updated(context, new, old, name, subresource)
             if not (context.in_process or subresource):
                 context.warnings += warnings_on_update(self.resource, new, old)
             release = None
@@ -317,7 +317,14 @@ class GenericStore:
                     await release()
                 raise
 
-    def _updated(self, new: Object, old: Object, name: str, subresource: str) -> Object:
+    async def _evaluated(
+        self, context: RequestContext, new: Object, old: Object | None, errors: list[FieldError]
+    ) -> Sequence[FieldError]:
+        found, warnings = await self.strategy.evaluate(new, old, errors, self.shared.world.clock)
+        context.warnings += warnings
+        return found
+
+    async def _updated(self, context: RequestContext, new: Object, old: Object, name: str, subresource: str) -> Object:
         """`new` made ready to be stored in place of `old`, or a StatusError."""
         asked = new["metadata"].get("resourceVersion") or "0"
         try:
@@ -348,7 +355,10 @@ class GenericStore:
         # Kubernetes checks metadata twice, and lists what it finds twice in the causes.
         found = metadata_update_errors(new, old)
         errors = [*found, *validate_update(self.resource, new, old, subresource, found, self.shared.expressions)]
-        self._raise_invalid(new, errors + disabled + self.strategy.validate(new))
+        errors += disabled + self.strategy.validate(new, old, subresource)
+        if self.strategy.evaluates:
+            errors += await self._evaluated(context, new, old, errors)
+        self._raise_invalid(new, errors)
         if self.strategy.tracks_generation and subresource != "status" and self.strategy.spec_changed(new, old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         return new

@@ -3,7 +3,7 @@
 Source: apiserver pkg/registry/rest/{create,update,delete}.go (the strategy interfaces).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import ClassVar
 
@@ -21,8 +21,11 @@ from lastcall.apiserver.deletion import (
     should_delete_during_update,
 )
 from lastcall.apiserver.wire.context import RequestContext
+from lastcall.world.clock import Clock
 
 Undo = Callable[[], None]
+Evaluated = tuple[Sequence[FieldError], Sequence[str]]
+"""Errors and warnings."""
 
 
 def nothing() -> None:
@@ -39,6 +42,8 @@ class Strategy:
     """Whether the server counts `metadata.generation` (starts at 1, +1 for each change of the spec)."""
     garbage_collection: ClassVar[GarbageCollectionPolicy] = GarbageCollectionPolicy.DELETE_DEPENDENTS
     allow_delete_collection: ClassVar[bool] = True
+    evaluates: bool = False
+    """Whether the kind has rules that are expressions."""
     defaults_in_spec: ClassVar[bool] = False
     """Whether all defaults of the kind are in its spec: an object with the spec that is stored has them."""
     trigger_field: ClassVar[str] = ""
@@ -84,9 +89,13 @@ class Strategy:
             else:
                 new.pop(key, None)
 
-    def validate(self, obj: Object) -> list[FieldError]:
+    def validate(self, obj: Object, old: Object | None = None, subresource: str = "") -> list[FieldError]:
         """What is wrong with an object by rules of other kinds than those of Kubernetes itself."""
         return []
+
+    async def evaluate(self, new: Object, old: Object | None, found: list[FieldError], clock: Clock) -> Evaluated:
+        """What expressions find wrong with an object of a kind that has some, where `found` is wrong without them."""
+        return (), ()
 
     def spec_changed(self, new: Object, old: Object) -> bool:
         """Whether the generation counts this update."""

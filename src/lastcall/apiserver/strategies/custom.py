@@ -4,19 +4,33 @@ Source: apiextensions-apiserver pkg/registry/{customresourcedefinition,customres
 """
 
 from datetime import datetime
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from lastcall.api.custom.formats import unknown_formats
 from lastcall.api.custom.kinds import CLEANUP, CustomResource, has_rules
 from lastcall.api.custom.structural import list_errors, schema_errors
-from lastcall.api.field import FieldError
+from lastcall.api.field import (
+    NOT_SUPPORTED,
+    REQUIRED,
+    TOO_LONG,
+    TOO_MANY,
+    TYPE_INVALID,
+    FieldError,
+    invalid,
+)
 from lastcall.api.meta import Object, copy_object
+from lastcall.api.validators.definitions.embedded import embedded_errors, has_embedded
 from lastcall.apiserver.deletion import RULE_DELETE, Decision, DeleteOptions, check_preconditions
-from lastcall.apiserver.strategies.base import Strategy, Undo, nothing
+from lastcall.apiserver.strategies.base import Evaluated, Strategy, Undo, nothing
 from lastcall.apiserver.wire.context import RequestContext
-from lastcall.world.clock import rfc3339
+from lastcall.world.clock import Clock, rfc3339
 
-NO_RULES = "x-kubernetes-validations are kept, but not evaluated"
+if TYPE_CHECKING:
+    from lastcall.apiserver.expressions.rules import Rules
+
+_BLOCKING = (NOT_SUPPORTED, REQUIRED, TOO_LONG, TOO_MANY, TYPE_INVALID)
+"""With one of these wrong no rule is evaluated."""
+_NOT_CHECKED = "some validation rules were not checked because the object was invalid; correct the existing errors to "
 
 
 def set_condition(definition: Object, type_: str, status: str, reason: str, message: str, moment: str) -> None:
@@ -51,14 +65,22 @@ class CustomResourceDefinitionStrategy(Strategy):
             new["status"] = {**(old.get("status") or {}), "storedVersions": list(dict.fromkeys([*stored, *more]))}
 
     def begin_create(self, obj: Object, context: RequestContext) -> Undo:
-        if has_rules(obj["spec"]):
-            context.warnings.append(NO_RULES)
         context.warnings += _format_warnings(obj, None)
         return nothing
 
     def begin_update(self, new: Object, old: Object, context: RequestContext) -> Undo:
         context.warnings += _format_warnings(new, old)
         return nothing
+
+    def validate(self, obj: Object, old: Object | None = None, subresource: str = "") -> list[FieldError]:
+        if subresource or not has_rules(obj.get("spec")):
+            return []
+        if old is not None and old.get("spec") == obj.get("spec"):
+            return []
+        # late: few clusters have rules
+        from lastcall.apiserver.expressions.checks import rule_errors
+
+        return rule_errors(obj)
 
     def decide_delete(self, obj: Object, options: DeleteOptions, now: datetime) -> Decision:
         """The first DELETE marks: objects go before their definition does (etcd.go:Delete)."""
@@ -81,6 +103,9 @@ class CustomResourceStrategy(Strategy):
     def __init__(self, resource: CustomResource) -> None:
         super().__init__(resource)
         self._schema = resource.schema
+        self._has_embedded = has_embedded(resource.schema)
+        self.evaluates = has_rules(resource.schema)
+        self._rules: Rules | None = None
 
     def prepare_for_create(self, obj: Object) -> None:
         if "status" in self.resource.subresources:
@@ -92,5 +117,24 @@ class CustomResourceStrategy(Strategy):
         one, other = ({key: value for key, value in obj.items() if key not in ignored} for obj in (new, old))
         return {**one, "apiVersion": ""} != {**other, "apiVersion": ""}
 
-    def validate(self, obj: Object) -> list[FieldError]:
-        return [*schema_errors(self._schema, obj), *list_errors(self._schema, obj)]
+    def validate(self, obj: Object, old: Object | None = None, subresource: str = "") -> list[FieldError]:
+        errors = schema_errors(self._schema, obj, old, only="status" if subresource == "status" else "")
+        if self._has_embedded and subresource != "status":
+            errors += embedded_errors(self._schema, obj)
+        if old is None or not list_errors(self._schema, old):
+            errors += list_errors(self._schema, obj)
+        return errors
+
+    async def evaluate(self, new: Object, old: Object | None, found: list[FieldError], clock: Clock) -> Evaluated:
+        if any(each.type in _BLOCKING for each in found):
+            return [invalid("<nil>", None, f"{_NOT_CHECKED}complete validation")], ()
+        # late: few clusters have rules
+        from lastcall.apiserver.expressions.rules import Evaluation, rules_of
+
+        if self._rules is None:
+            self._rules = rules_of(self._schema)
+        evaluation = Evaluation()
+        if self._rules is not None:
+            for _ in evaluation.of(self._rules, new, old):
+                await clock.sleep(0)
+        return evaluation.errors, evaluation.warnings

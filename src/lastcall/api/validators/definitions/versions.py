@@ -69,6 +69,16 @@ def version_errors(versions: list[Object] | None) -> Iterable[FieldError]:
         yield from _parts(common, "spec", "validation", why, status=status)
 
 
+def schemas_of(versions: list[Object]) -> list[tuple[str, Object]]:
+    """(path, schema), one for all versions that say the same."""
+    if _shared(versions, "schema"):
+        given = [("spec.validation", each.get("schema")) for each in versions[:1]]
+    else:
+        given = [(f"spec.versions[{index}].schema", each.get("schema")) for index, each in enumerate(versions)]
+    found = [(f"{path}.openAPIV3Schema", (schema or {}).get("openAPIV3Schema")) for path, schema in given]
+    return [(path, schema) for path, schema in found if isinstance(schema, dict)]
+
+
 def _shared(versions: list[Object], key: str) -> bool:
     return all(_meant(each.get(key)) == _meant(versions[0].get(key)) for each in versions)
 

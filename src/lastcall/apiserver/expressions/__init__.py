@@ -1,0 +1,1 @@
+"""Expressions in objects: the rules of declared kinds (x-kubernetes-validations)."""
