@@ -37,7 +37,6 @@ def scaled(value: int, factor: float) -> int:
     return UNBOUNDED if product >= UNBOUNDED or math.isinf(product) else math.ceil(product)
 
 
-ONE = Bounds(1, 1)
 UNKNOWN = Bounds(0, UNBOUNDED)
 
 

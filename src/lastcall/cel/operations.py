@@ -197,22 +197,3 @@ def contains(container: Any, element: object) -> bool:
             return element in container
         return any(equal(element, other) for other in container)
     raise no_such_overload()
-
-
-def index_of_list(index: object) -> int:
-    """The index that a number stands for. Raises EvaluationError for every other value."""
-    if index.__class__ is int or index.__class__ is Uint:
-        return index
-    if isinstance(index, float):
-        if index.is_integer() and abs(index) < 2.0**63:
-            return int(index)
-        raise EvaluationError(f"unsupported index value {shown(index)} in list")
-    raise EvaluationError(f"unsupported index type '{type_name(index)}' in list")
-
-
-def shown(value: object) -> str:
-    """A value in an error's words (Go's `%v`)."""
-    # late: text needs this module's types
-    from lastcall.cel.text import plain
-
-    return plain(value)

@@ -163,7 +163,7 @@ def calendar_day(days: int) -> str:
         return f"{0 if days < 0 else 10000:04d}-{'12-31' if days < 0 else '01-01'}"
 
 
-def plain(value: object) -> str:
+def shown(value: object) -> str:
     """A value in Go's `%v`, for messages."""
     if value is None:
         return "0"
@@ -182,9 +182,9 @@ def plain(value: object) -> str:
     if isinstance(value, TypeValue):
         return value.name
     if isinstance(value, Optional):
-        return "optional.none()" if value.value is NOTHING else f"optional({plain(value.value)})"
+        return "optional.none()" if value.value is NOTHING else f"optional({shown(value.value)})"
     if is_map(value):
-        return "{" + ", ".join(f"{plain(key)}: {plain(find(value, key))}" for key in keys_of(value)) + "}"
+        return "{" + ", ".join(f"{shown(key)}: {shown(find(value, key))}" for key in keys_of(value)) + "}"
     if is_list(value):
-        return "[" + ", ".join(plain(item) for item in value) + "]"  # type: ignore[attr-defined]
+        return "[" + ", ".join(shown(item) for item in value) + "]"  # type: ignore[attr-defined]
     return str(value)

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from lastcall.cel.libraries.library import Library, declared
-from lastcall.cel.operations import find, keys_of, shown
+from lastcall.cel.operations import find, keys_of
+from lastcall.cel.text import shown
 from lastcall.cel.values import NOTHING, BoolKey, EvaluationError
 
 ROWS = """

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from lastcall.cel.libraries.library import Library, declared
-from lastcall.cel.operations import elements, is_list, is_map, shown
+from lastcall.cel.operations import elements, is_list, is_map
+from lastcall.cel.text import shown
 from lastcall.cel.types import DYN, optional_of
 from lastcall.cel.values import NONE, NOTHING, Duration, EvaluationError, Optional, Timestamp, Uint
 

@@ -7,7 +7,8 @@ from lastcall.cel.bounds import UNBOUNDED, Bounds, Operand
 from lastcall.cel.libraries.formatting import formatted
 from lastcall.cel.libraries.library import Library, declared
 from lastcall.cel.libraries.measures import TRAVERSAL, deep_traversal, first_traversed, for_all, read_once
-from lastcall.cel.operations import MAX_CHARACTERS, cost_size, elements, shown
+from lastcall.cel.operations import MAX_CHARACTERS, cost_size, elements
+from lastcall.cel.text import shown
 from lastcall.cel.values import CostExceeded, EvaluationError
 
 ROWS = """

@@ -5,8 +5,9 @@ A field or an element costs 1 when it is looked for; one that an optional `a.?b`
 
 from typing import Any
 
-from lastcall.cel.operations import LISTS, find, go_name, index_of_list, is_list, is_map, shown
+from lastcall.cel.operations import LISTS, find, go_name, is_list, is_map, type_name
 from lastcall.cel.running.state import Run, State, Step, attribute, simple
+from lastcall.cel.text import shown
 from lastcall.cel.values import NONE, NOTHING, EvaluationError, Optional, Record, Uint
 
 KEYS = frozenset((str, int, Uint, float, bool))
@@ -144,6 +145,17 @@ def looked_up(value: Any, key: object) -> object:
     if isinstance(value, Record):
         return value.fields.get(key, NOTHING)  # type: ignore[call-overload]
     return find(value, key) if is_map(value) else NOTHING
+
+
+def index_of_list(index: object) -> int:
+    """The index that a number stands for. Raises EvaluationError for every other value."""
+    if index.__class__ is int or index.__class__ is Uint:
+        return index
+    if isinstance(index, float):
+        if index.is_integer() and abs(index) < 2.0**63:
+            return int(index)
+        raise EvaluationError(f"unsupported index value {shown(index)} in list")
+    raise EvaluationError(f"unsupported index type '{type_name(index)}' in list")
 
 
 def presence(operand: Step, name: str) -> Step:

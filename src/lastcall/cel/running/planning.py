@@ -14,10 +14,11 @@ from lastcall.cel.checked import Checked
 from lastcall.cel.libraries.comprehensions import insert_all_into, insert_into, key_of
 from lastcall.cel.libraries.library import Implementation, Library, ResultCost, RuntimeCost, merged
 from lastcall.cel.libraries.measures import LIST, MAP, STRUCT
-from lastcall.cel.operations import go_name, shown
+from lastcall.cel.operations import go_name
 from lastcall.cel.running import attributes, calls, folds
 from lastcall.cel.running.program import TOO_DEEP, Plan
 from lastcall.cel.running.state import Run, State, Step, constant, simple
+from lastcall.cel.text import shown
 from lastcall.cel.types import Function, Overload
 from lastcall.cel.values import NONE, NOTHING, EvaluationError, Optional, Record, TypeValue, Uint
 
