@@ -40,7 +40,7 @@ from lastcall.apiserver.auth.reviews import ANSWERED_ANEW, Reviews
 from lastcall.apiserver.auth.tokens import DEFAULT_EXPIRATION, TokenIssuer
 from lastcall.apiserver.deletion import DeleteOptions
 from lastcall.apiserver.faces.scale import SCALES, scale_of, with_replicas
-from lastcall.apiserver.faces.table import face_of, stored_resource
+from lastcall.apiserver.faces.table import check_convertible, face_of, stored_resource
 from lastcall.apiserver.fieldmanager.requests import Tracking, apply_scale, manager_of, scope_of, update_scale
 from lastcall.apiserver.registry.generic import OTHER_NAMESPACE, Answer, GenericStore, Track, Transform, check_names
 from lastcall.apiserver.registry.listing import SLICE, Page, list_page, wait_for_revision
@@ -138,6 +138,8 @@ class Operations:
 
     def kind(self, resource: Resource) -> GenericStore:
         """The store behind a resource. Raises the 405 StatusError of a kind that is not stored (Binding)."""
+        if isinstance(resource, CustomResource) and resource.stored is not None:
+            check_convertible(resource, resource.stored.api_version)
         store = self.kinds.get(stored_resource(resource))
         if store is None and isinstance(resource, CustomResource) and self.catalog is not None:
             # Its definition has changed since the request came.

@@ -5,6 +5,7 @@ Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go.
 
 from dataclasses import dataclass, field
 
+from lastcall.api.custom.structural import has_defaults
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 
@@ -16,8 +17,8 @@ CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 class CustomResource(Resource):
     """One version of a declared kind. Two are the same only if they are the same object: a definition may change.
 
-    `stored` is the version in which objects are stored, None when it is this one. Versions differ in nothing but
-    apiVersion (conversion None).
+    `stored` is the version in which objects are stored, None when it is this one. With conversion None versions differ
+    in nothing but apiVersion.
     """
 
     schema: Object = field(default_factory=dict)
@@ -31,6 +32,10 @@ class CustomResource(Resource):
     warning: str = ""
     """What a request for a deprecated version is told."""
     stored: "CustomResource | None" = None
+    has_defaults: bool = False
+    """Whether objects that were stored before may lack a default."""
+    needs_webhook: bool = False
+    """Whether only a conversion webhook can make it of another version."""
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -89,6 +94,8 @@ def custom_resources(definition: Object) -> list[CustomResource]:
             tuple(each["jsonPath"] for each in version.get("selectableFields") or ()),
             _warning(definition, version),
             stored,
+            has_defaults(version.get("schema")),
+            (spec.get("conversion") or {}).get("strategy") == "Webhook",
         )
         stored = stored or made
         found.append(made)

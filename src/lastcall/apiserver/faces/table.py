@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from lastcall.api.custom.kinds import CustomResource
+from lastcall.api.custom.structural import set_schema_defaults
+from lastcall.api.errors import internal
 from lastcall.api.field import FieldError
-from lastcall.api.meta import Object
+from lastcall.api.meta import Object, copy_object
 from lastcall.api.resources import (
     EVENTS,
     EVENTS_V1,
@@ -39,14 +41,35 @@ def face_of(resource: Resource) -> Face | None:
     """None for a kind that is shown as it is stored."""
     if isinstance(resource, CustomResource):
         stored = resource.stored or resource
-        return Face(stored, lambda obj: _at(resource, obj), lambda obj: _at(stored, obj))
+        return Face(stored, lambda obj: _as_read(resource, obj), lambda obj: _at(stored, obj))
     return FACES.get(resource)
 
 
+def check_convertible(resource: Resource, api_version: str) -> None:
+    """Raises the 500 StatusError of a kind that only a webhook could convert from `api_version`."""
+    if isinstance(resource, CustomResource) and resource.needs_webhook:
+        raise internal(
+            f"conversion webhook for {api_version}, Kind={resource.kind} failed: conversion webhooks are not called "
+            "here, ask for the version in which objects are stored"
+        )
+
+
+def _as_read(resource: CustomResource, obj: Object) -> Object:
+    """With the defaults that the version has now; the object itself where it lacks none."""
+    obj = _at(resource, obj)
+    if not resource.has_defaults:
+        return obj
+    filled = {**obj, **copy_object({key: value for key, value in obj.items() if key != "metadata"})}
+    set_schema_defaults(resource.schema, filled)
+    return obj if filled == obj else filled
+
+
 def _at(resource: Resource, obj: Object) -> Object:
-    """An object of a declared kind in a version: only its apiVersion is another one."""
+    """An object of a declared kind in a version: only its apiVersion is another one. Raises the 500 StatusError of a
+    kind whose versions differ in more."""
     if obj.get("apiVersion") == resource.api_version:
         return obj
+    check_convertible(resource, obj.get("apiVersion") or "")
     return {**obj, "apiVersion": resource.api_version}
 
 

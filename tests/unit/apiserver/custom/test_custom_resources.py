@@ -332,3 +332,42 @@ def test_a_definition_of_a_name_like_pods_does_not_touch_pods(virtual) -> None:
         assert "w" not in [each["metadata"]["name"] for each in (await api.admin.list(NAMESPACES)).items]
 
     virtual(scenario)
+
+
+def test_an_object_that_is_read_has_the_defaults_of_today(virtual) -> None:
+    async def scenario(api) -> None:
+        free = {"type": "object", "properties": {"colour": {"type": "string"}, "size": {"type": "integer"}}}
+        made = await api.admin.create(CRDS, definition(schema={"type": "object", "properties": {"spec": free}}))
+        await api.admin.create(WIDGETS, widget(), "default")
+        assert (await api.admin.get(WIDGETS, "w", "default"))["spec"] == {"colour": "red"}
+        now = await api.admin.get(CRDS, made["metadata"]["name"])
+        changed = definition()
+        changed["metadata"]["resourceVersion"] = now["metadata"]["resourceVersion"]
+        await api.admin.update(CRDS, changed)
+        assert (await api.admin.get(WIDGETS, "w", "default"))["spec"] == {"colour": "red", "size": 3}
+        (listed,) = (await api.admin.list(WIDGETS, "default")).items
+        assert listed["spec"]["size"] == 3
+        patched = await api.admin.patch(WIDGETS, "w", {"spec": {"port": 1}}, "default")
+        assert patched["spec"] == {"colour": "red", "size": 3, "port": 1}
+
+    virtual(scenario)
+
+
+def test_what_only_a_webhook_could_convert_is_an_error_and_not_a_wrong_object(virtual) -> None:
+    async def scenario(api) -> None:
+        two = definition(versions=("v1", "v2"))
+        client = {"clientConfig": {"url": "https://example.com/convert"}, "conversionReviewVersions": ["v1"]}
+        two["spec"]["conversion"] = {"strategy": "Webhook", "webhook": client}
+        await api.admin.create(CRDS, two)
+        await api.admin.create(WIDGETS, widget(), "default")
+        assert (await api.admin.get(WIDGETS, "w", "default"))["apiVersion"] == "example.com/v1"
+        for call in (
+            api.admin.get(NEWER, "w", "default"),
+            api.admin.list(NEWER, "default"),
+            api.admin.create(NEWER, widget("x", "example.com/v2"), "default"),
+        ):
+            error = await refused(call)
+            assert error.code == 500
+            assert "Kind=Widget failed: conversion webhooks are not called here" in error.message
+
+    virtual(scenario)
