@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from lastcall.cel.bounds import Bounds
 from lastcall.cel.checked import Checked
 from lastcall.cel.checking.checker import Declarations, check
+from lastcall.cel.checking.estimate import Sizes, estimate
 from lastcall.cel.errors import ProgramError
 from lastcall.cel.libraries.every import KUBERNETES
-from lastcall.cel.libraries.library import Library
+from lastcall.cel.libraries.library import Estimate, Library
 from lastcall.cel.parsing.parser import parse
 from lastcall.cel.running.planning import Bindings, bindings_of, plan
 from lastcall.cel.running.program import Outcome, Plan
@@ -21,11 +23,16 @@ class Program:
 
     checked: Checked
     plan: Plan
+    estimates: Mapping[str, Estimate]
 
     @property
     def result(self) -> Type:
         """The type of what the expression evaluates to."""
         return self.checked.types[self.checked.tree.root.id]
+
+    def estimate(self, sizes: Sizes) -> Bounds:
+        """The least and the most that it costs, by the sizes of what it may name."""
+        return estimate(self.checked, self.estimates, sizes)
 
     def run(self, variables: Mapping[str, object], *, limit: int) -> Outcome:
         """The value and what it cost. Raises EvaluationError, and CostExceeded above `limit`."""
@@ -38,6 +45,7 @@ class _Known:
 
     bindings: Bindings
     types: Mapping[str, Type]
+    estimates: Mapping[str, Estimate]
 
 
 _KNOWN: dict[int, _Known] = {}
@@ -48,7 +56,8 @@ def _known(libraries: Sequence[Library]) -> _Known:
     found = _KNOWN.get(id(libraries))
     if found is None:
         named = {name: type_ for library in libraries for name, type_ in library.types.items()}
-        found = _KNOWN[id(libraries)] = _Known(bindings_of(libraries), named)
+        estimates = {id_: each for library in libraries for id_, each in library.estimates.items()}
+        found = _KNOWN[id(libraries)] = _Known(bindings_of(libraries), named, estimates)
     return found
 
 
@@ -63,7 +72,7 @@ class Environment:
         provider: TypeProvider | None = None,
     ) -> None:
         known = _known(libraries)
-        self._bindings = known.bindings
+        self._bindings, self._estimates = known.bindings, known.estimates
         self._declarations = Declarations(variables, known.bindings.functions, known.types, provider)
 
     def check(self, text: str) -> Checked:
@@ -74,6 +83,6 @@ class Environment:
         """Raises CompileError, and ProgramError for what can never be evaluated: an invalid pattern."""
         checked = self.check(text)
         try:
-            return Program(checked, plan(checked, self._bindings))
+            return Program(checked, plan(checked, self._bindings), self._estimates)
         except EvaluationError as error:
             raise ProgramError(f"program instantiation failed: {error}") from None
