@@ -1,4 +1,4 @@
-"""What expressions will cost, by cel-go's own numbers (checker/cost_test.go of v0.26, Apache-2.0), with `has` for nothing,
+"""What expressions will cost, by cel-go's own numbers (checker/cost_test.go of v0.26, Apache-2.0), and `has` costs nothing,
 as Kubernetes has it."""
 
 import json
