@@ -1,5 +1,7 @@
-"""What expressions will cost, by cel-go's own numbers (checker/cost_test.go of v0.26, Apache-2.0), and `has` costs nothing,
-as Kubernetes has it."""
+"""What expressions will cost, by cel-go's own numbers (checker/cost_test.go of v0.26, Apache-2.0).
+
+`has` costs nothing, as in Kubernetes.
+"""
 
 import json
 from pathlib import Path
