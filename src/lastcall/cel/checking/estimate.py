@@ -1,6 +1,6 @@
 """What an expression will cost before it runs (cel-go checker/cost.go).
 
-Sizes of variables come from who knows them: of a definition's fields, from its schema.
+Sizes of variables come from the caller: those of a definition's fields, from its schema.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
