@@ -19,7 +19,7 @@ from lastcall.cel.ast import (
     Select,
     Struct,
 )
-from lastcall.cel.bounds import ONE, UNBOUNDED, UNKNOWN, Bounds
+from lastcall.cel.bounds import UNBOUNDED, UNKNOWN, Bounds
 from lastcall.cel.checked import Checked
 from lastcall.cel.libraries.library import Estimate
 from lastcall.cel.libraries.measures import LIST, MAP, STRUCT
@@ -31,7 +31,7 @@ Sizes: TypeAlias = Callable[[Path, Type], Bounds | None]
 """How big a value may be that is found by a path from a variable (`@items`, `@values`, `@keys`, `@indices` stand for
 the parts of lists and maps); None where nothing is known. The path is empty for what no variable has."""
 
-_NOTHING = Bounds(0, 0)
+_NOTHING, _ONE = Bounds(0, 0), Bounds(1, 1)
 _NONE_YET = Bounds(UNBOUNDED, 0)
 _SCALARS = frozenset(("bool", "double", "duration", "int", "timestamp", "uint"))
 
@@ -129,7 +129,7 @@ class _Estimator:
             self._known[node.id] = found
             return found
         if _is_scalar(self._type(node)):
-            return ONE
+            return _ONE
         local = self._local(node)
         return None if local is None else local.size
 
@@ -161,14 +161,14 @@ class _Estimator:
     def _name(self, node: Name) -> Bounds:
         local = self._local(node)
         self._paths[node.id] = (node.name,) if local is None else local.path
-        return ONE
+        return _ONE
 
     def _select(self, node: Select) -> Bounds:
         cost = self.cost(node.operand)
         if node.test:
             return cost
         if self._type(node.operand).kind in ("map", "object", "parameter"):
-            cost += ONE
+            cost += _ONE
         self._paths[node.id] = (*self._path(node.operand), node.field)
         return cost
 
@@ -176,7 +176,7 @@ class _Estimator:
         if node.function == "dyn":
             cost = self.cost(node.arguments[0])
             self._copy_sizes(node, node.arguments[0])
-            return ONE + cost
+            return _ONE + cost
         costs = [self.cost(each) for each in node.arguments]
         reference = self._checked.references.get(node.id)
         if reference is None or not reference.overloads:
@@ -213,7 +213,7 @@ class _Estimator:
         every = sum(costs, _NOTHING)
         estimated = self._estimates.get(overload)
         if estimated is None:
-            return ONE + every, None
+            return _ONE + every, None
         operands = ([node.target] if node.target is not None else []) + list(node.arguments)
         cost, size = estimated([self._operand(each) for each in operands])
         return cost + every, size
@@ -236,7 +236,7 @@ class _Estimator:
         for element in node.elements:
             cost += self.cost(element)
             item |= self._size_or_unknown(element)
-        self._entries[node.id] = _Entries("list", ONE, item)
+        self._entries[node.id] = _Entries("list", _ONE, item)
         return cost
 
     def _map(self, node: MapLiteral) -> Bounds:
