@@ -3,6 +3,7 @@
 Source: apiextensions-apiserver pkg/apiserver/schema/cel/{compilation,validation}.go.
 """
 
+import asyncio
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from lastcall.cel.environment import Environment, Program
 from lastcall.cel.errors import CompileError, ProgramError
 from lastcall.cel.types import BOOL, STRING, optional_of
 from lastcall.cel.values import NONE, CostExceeded, EvaluationError, Optional
+from lastcall.world.clock import Clock
 
 RULES = "x-kubernetes-validations"
 PER_CALL = 1_000_000
@@ -24,8 +26,8 @@ PER_CALL = 1_000_000
 BUDGET = 10_000_000
 """What all rules of an object may cost."""
 LONGEST_MESSAGE = 5 << 10
-SLICE = 20_000
-"""Others get their turn after rules that cost so much."""
+QUICK = 20_000
+"""What may be spent at once where requests are answered (some milliseconds)."""
 OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 
@@ -160,13 +162,20 @@ class OutOfBudgetError(Exception):
     """No further rules are run."""
 
 
+class TooDearError(Exception):
+    """An expression costs more than may be spent here."""
+
+
 @dataclass(slots=True)
 class Evaluation:
-    """What the rules said: errors, and warnings of what was as wrong before."""
+    """What the rules said: errors, and warnings of what was as wrong before. With a `most` below PER_CALL an expression
+    that costs more raises TooDearError."""
 
+    most: int = PER_CALL
     budget: int = BUDGET
     errors: list[FieldError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    _paused_at: int = BUDGET
 
     def of(self, rules: Rules, new: Object, old: Object | None) -> Generator[None, None, None]:
         """Fill in; stops from time to time so that others get their turn."""
@@ -179,10 +188,10 @@ class Evaluation:
     def _value(self, rules: Rules, new: Any, old: Any, path: str, ratchet: _Ratchet) -> Generator[None, None, None]:
         if new is None:
             return
-        before = self.budget
         if rules.own:
             self._own(rules, new, old, path, ratchet)
-        if before - self.budget > SLICE:
+        if self._paused_at - self.budget > QUICK:
+            self._paused_at = self.budget
             yield
         if isinstance(new, list) and rules.items is not None:
             known = OldItems(rules.schema, old)
@@ -218,8 +227,10 @@ class Evaluation:
         """None where the rule could not be evaluated, which is an error of its own."""
         assert rule.program is not None
         try:
-            outcome = rule.program.run(variables, limit=PER_CALL)
+            outcome = rule.program.run(variables, limit=self.most)
         except CostExceeded as error:
+            if self.most < PER_CALL:
+                raise TooDearError from None
             self._spend(PER_CALL, path, kind)
             words = f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule:"
             self._stop(invalid(path, kind, f"{words} {rule.words}"))
@@ -261,8 +272,10 @@ class Evaluation:
         assert rule.message is not None
         text = rule.given["messageExpression"]
         try:
-            outcome = rule.message.run(variables, limit=PER_CALL)
+            outcome = rule.message.run(variables, limit=self.most)
         except CostExceeded:
+            if self.most < PER_CALL:
+                raise TooDearError from None
             words = "no further validation rules will be run due to call cost exceeds limit for messageExpression:"
             add(invalid(path, kind, f'{words} "{text}"'))
             raise OutOfBudgetError from None
@@ -316,3 +329,15 @@ def _with_reason(reason: str | None, path: str, value: Any, detail: str) -> Fiel
     if reason == "FieldValueRequired":
         return required(path, detail)
     return duplicate(path, value) if reason == "FieldValueDuplicate" else invalid(path, value, detail)
+
+
+async def evaluated(rules: Rules, new: Object, old: Object | None, clock: Clock) -> Evaluation:
+    """What the rules of a kind say of an object. What is dear is evaluated in a thread; others go on meanwhile."""
+    evaluation = Evaluation(most=QUICK)
+    try:
+        for _ in evaluation.of(rules, new, old):
+            await clock.sleep(0)
+    except TooDearError:
+        evaluation = Evaluation()
+        await asyncio.to_thread(list, evaluation.of(rules, new, old))
+    return evaluation

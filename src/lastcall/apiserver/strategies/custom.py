@@ -80,7 +80,7 @@ class CustomResourceDefinitionStrategy(Strategy):
         # late: few clusters have rules
         from lastcall.apiserver.expressions.checks import rule_errors
 
-        return rule_errors(obj)
+        return rule_errors(obj, old)
 
     def decide_delete(self, obj: Object, options: DeleteOptions, now: datetime) -> Decision:
         """The first DELETE marks: objects go before their definition does (etcd.go:Delete)."""
@@ -129,12 +129,11 @@ class CustomResourceStrategy(Strategy):
         if any(each.type in _BLOCKING for each in found):
             return [invalid("<nil>", None, f"{_NOT_CHECKED}complete validation")], ()
         # late: few clusters have rules
-        from lastcall.apiserver.expressions.rules import Evaluation, rules_of
+        from lastcall.apiserver.expressions.rules import evaluated, rules_of
 
         if self._rules is None:
             self._rules = rules_of(self._schema)
-        evaluation = Evaluation()
-        if self._rules is not None:
-            for _ in evaluation.of(self._rules, new, old):
-                await clock.sleep(0)
+        if self._rules is None:
+            return (), ()
+        evaluation = await evaluated(self._rules, new, old, clock)
         return evaluation.errors, evaluation.warnings

@@ -1,5 +1,6 @@
 """Rules of declared kinds (x-kubernetes-validations), and what Kubernetes 1.36.2 said of them and by them."""
 
+import asyncio
 import copy
 import json
 import re
@@ -8,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from lastcall.apiserver.expressions.checks import rule_errors
-from lastcall.apiserver.expressions.rules import Evaluation, rules_of
+from lastcall.apiserver.expressions.rules import QUICK, Evaluation, TooDearError, evaluated, rules_of
+from lastcall.world.world import World
 
 RECORDED = json.loads(Path(__file__).with_name("data").joinpath("rules.json").read_text())
 RULES = "x-kubernetes-validations"
@@ -17,7 +19,9 @@ SCHEMA = EVALUATED["schema"]
 
 
 def definition(rules: dict) -> dict:
-    """`rules` by their place in the spec's schema, or at the root."""
+    """`rules` by their place in the spec's schema, or at the root; or a whole schema."""
+    if "whole" in rules:
+        return {"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": rules["whole"]}}]}}
     spec = copy.deepcopy(RECORDED["spec"])
     schema = {"type": "object", "properties": {"spec": spec}}
     for place, given in rules.items():
@@ -67,5 +71,16 @@ def test_others_get_their_turn_between_rules_that_cost_much() -> None:
     inner = {"type": "object", "properties": {"l": {"type": "array", "items": {"type": "string"}}}, RULES: [rule]}
     rules = rules_of({"type": "object", "properties": {"a": inner, "b": inner}})
     assert rules is not None
-    many = {"l": ["a"] * 120}
+    many = {"l": ["a"] * 120}  # each costs more than may be spent at once
     assert len(list(Evaluation().of(rules, {"a": many, "b": many}, None))) == 2
+
+
+def test_what_is_dear_is_evaluated_in_a_thread() -> None:
+    given = [{"rule": "self.all(x, self.all(y, x != 'b' || y != 'b'))"}, {"rule": "self.size() < 3"}]
+    inner = {"type": "array", "items": {"type": "string"}, RULES: given}
+    rules = rules_of({"type": "object", "properties": {"l": inner}})
+    assert rules is not None
+    evaluation = asyncio.run(evaluated(rules, {"l": ["a"] * 120}, None, World().clock))
+    assert [each.detail for each in evaluation.errors] == ["failed rule: self.size() < 3"]
+    with pytest.raises(TooDearError):
+        list(Evaluation(most=QUICK).of(rules, {"l": ["a"] * 120}, None))
