@@ -5,6 +5,7 @@ from functools import cmp_to_key
 from typing import Any
 
 from lastcall.cel.bounds import UNBOUNDED, Bounds, Operand
+from lastcall.cel.libraries.arithmetic import lacks
 from lastcall.cel.libraries.library import Estimate, Library, RuntimeCost, declared
 from lastcall.cel.libraries.measures import LIST, TRAVERSAL, for_all
 from lastcall.cel.operations import MAX_ITEMS, compare, cost_size, elements, equal, is_list, is_map, type_name
@@ -73,10 +74,14 @@ def flat_items(items: Any, depth: int) -> Iterator[object]:
 
 
 def sort(items: Any) -> object:
+    if not is_list(items):
+        raise lacks("sort", items)
     return sort_by(items, items)
 
 
 def sort_by(items: Any, keys: Any) -> object:
+    if not is_list(items) or not is_list(keys):
+        raise lacks("@sortByAssociatedKeys", items)
     if len(items) != len(keys):
         raise EvaluationError(
             "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, "
