@@ -127,6 +127,7 @@ OBSERVES = {
     "node/runtime/start_container.py",
     "node/status/manager.py",
     "node/volumes/manager.py",
+    "proxy/policies/agent.py",  # the rules it wrote
     "proxy/proxier.py",  # what the kernel answered
     "proxy/slice_records.py",  # the watch events it saw, the rules it wrote
     "scheduler/scheduler.py",

@@ -206,7 +206,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
         keep("node status", status.run)
         tasks.spawn(_settle(world), name="settle")
         keep("service proxy", partial(_proxy, world, plan, layout, client, recorder))
-        keep("network policies", partial(_network_policies, world, plan, layout, gate))
+        keep("network policies", partial(_network_policies, world, plan, layout, gate, runtime_recorder))
         keep("cluster DNS", partial(_dns, world, plan, layout, way_out))
         if plan.options.egress:
             # late: 13 ms of a node's start
@@ -279,7 +279,9 @@ async def _proxy(
     ).run()
 
 
-async def _network_policies(world: World, plan: Plan, layout: NodeLayout, gate: PolicyGate) -> None:
+async def _network_policies(
+    world: World, plan: Plan, layout: NodeLayout, gate: PolicyGate, recorder: RingRecorder
+) -> None:
     """With a client of its own, as the daemon of a network plugin. It comes with the first NetworkPolicy."""
     client = _client(plan, layout, plan.credentials.network_policies, "kube-network-policies")
     # What an earlier process left is looked after at once, and a cluster that was there before may have some.
@@ -303,6 +305,7 @@ async def _network_policies(world: World, plan: Plan, layout: NodeLayout, gate: 
             sink=NetlinkSink(table=POLICIES),
             config=PolicyConfig(layout.name, api_server, dns),
             attached=gate.attached,
+            recorder=recorder,
         )
         gate.enforce(agent.admit)
         try:

@@ -63,4 +63,4 @@ class PolicyGate:
     def _remember(self, sandbox_id: str, ip: str, config: PodSandboxConfig | None) -> None:
         if config is not None:
             key = config.metadata.namespace, config.metadata.name
-            self.attached[sandbox_id] = AttachedPod(key, ip, dict(config.labels))
+            self.attached[sandbox_id] = AttachedPod(key, config.metadata.uid, ip, dict(config.labels))

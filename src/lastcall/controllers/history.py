@@ -43,9 +43,14 @@ def by_revision(revisions: Iterable[ControllerRevision]) -> list[ControllerRevis
 
 
 def new_revision(
-    owner: Owner, resource: Resource, number: int, collisions: int | None, labels: dict[str, str]
+    owner: Owner,
+    resource: Resource,
+    number: int,
+    collisions: int | None,
+    labels: dict[str, str],
+    hash_label: str = HASH_LABEL,
 ) -> ControllerRevision:
-    """A ControllerRevision that is not stored yet; named after the hash of what it holds."""
+    """A ControllerRevision that is not stored yet; named after the hash of what it holds, which `hash_label` says."""
     data = revision_data(owner)
     value = template_hash(data, collisions)
     return {
@@ -54,7 +59,7 @@ def new_revision(
         "metadata": {
             "name": f"{name_of(owner)}-{value}",
             "namespace": namespace_of(owner),
-            "labels": {**labels, HASH_LABEL: value},
+            "labels": {**labels, hash_label: value},
             "ownerReferences": [controller_reference(owner, resource)],
         },
         "data": data,
@@ -74,9 +79,10 @@ def next_number(revisions: Sequence[ControllerRevision]) -> int:
 class RevisionWriter:
     """Stores revisions for one kind of owner."""
 
-    def __init__(self, client: Client, resource: Resource) -> None:
+    def __init__(self, client: Client, resource: Resource, hash_label: str = HASH_LABEL) -> None:
         self._client = client
         self._resource = resource
+        self._hash_label = hash_label
 
     async def current(
         self, owner: Owner, revisions: Sequence[ControllerRevision], collisions: int | None, labels: dict[str, str]
@@ -85,7 +91,7 @@ class RevisionWriter:
 
         `revisions` are all of the owner, oldest first. Raises StatusError.
         """
-        wanted = new_revision(owner, self._resource, next_number(revisions), collisions, labels)
+        wanted = new_revision(owner, self._resource, next_number(revisions), collisions, labels, self._hash_label)
         equals = [each for each in revisions if equal(each, wanted)]
         if equals and equals[-1] is revisions[-1]:
             return revisions[-1], collisions
@@ -114,7 +120,7 @@ class RevisionWriter:
             if equal(there, wanted):
                 return there, collisions
             collisions = (collisions or 0) + 1
-            wanted = new_revision(owner, self._resource, wanted["revision"], collisions, labels)
+            wanted = new_revision(owner, self._resource, wanted["revision"], collisions, labels, self._hash_label)
 
     async def truncate(self, revisions: Sequence[ControllerRevision], live: Iterable[str], limit: int) -> None:
         """Delete the oldest of those that are not `live` (names) beyond `limit`. (`truncateHistory`)"""

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Literal, Protocol
 
+from lastcall.api.field import go_quote
+
 NamespaceMode = Literal["POD", "CONTAINER", "NODE", "TARGET"]
 
 
@@ -414,10 +416,24 @@ class RuntimeServiceError(Exception):
         self.reason = reason
 
 
+RUNTIME_HANDLERS = ("", "runc", "test-handler")
+"""What a Pod's RuntimeClass may ask for: containerd's default, its name, and the one more that kind configures."""
+
+
+def check_handler(name: str) -> None:
+    """Raises RuntimeServiceError in containerd's words (internal/cri/server/sandbox_run.go, pkg/sandbox_runtime)."""
+    if name not in RUNTIME_HANDLERS:
+        text = f"failed to get sandbox runtime: no runtime for {go_quote(name)} is configured"
+        raise RuntimeServiceError(f"rpc error: code = Unknown desc = {text}")
+
+
 class RuntimeService(Protocol):
     """runtime/v1 RuntimeService. Stop and remove verbs are idempotent. Ids are 64 hex digits."""
 
-    async def run_pod_sandbox(self, config: PodSandboxConfig) -> str: ...
+    async def run_pod_sandbox(self, config: PodSandboxConfig, runtime_handler: str = "") -> str:
+        """`runtime_handler` "" is the runtime's default."""
+        ...
+
     async def stop_pod_sandbox(self, pod_sandbox_id: str) -> None:
         """Kill what is left in the sandbox, tear its network down. Called at least once before remove."""
         ...

@@ -29,6 +29,7 @@ from lastcall.cri.api import (
     RuntimeCondition,
     RuntimeServiceError,
     RuntimeStatus,
+    check_handler,
 )
 from lastcall.cri.simulated_images import SimulatedImage, SimulatedImages
 from lastcall.cri.simulated_objects import Container, EventStream, Sandbox
@@ -139,7 +140,8 @@ class SimulatedRuntime(SimulatedImages):
 
     # RuntimeService: sandboxes
 
-    async def run_pod_sandbox(self, config: PodSandboxConfig) -> str:
+    async def run_pod_sandbox(self, config: PodSandboxConfig, runtime_handler: str = "") -> str:
+        check_handler(runtime_handler)
         await self.may_fail("run_pod_sandbox")
         started = monotonic(self._world.clock)
         await self._world.clock.sleep(self._durations.run_pod_sandbox)

@@ -42,6 +42,7 @@ from lastcall.node.pods.termination_message import TerminationMessages
 from lastcall.node.pods.user_namespaces import UserNamespaces
 from lastcall.node.prober.manager import PodProbeManager
 from lastcall.node.runtime.backoff import Backoff
+from lastcall.node.runtime.classes import runtime_handlers
 from lastcall.node.runtime.container_config import generate_pod_sandbox_config
 from lastcall.node.runtime.container_configs import ContainerConfigs
 from lastcall.node.runtime.manager import RuntimeManager
@@ -289,6 +290,7 @@ def assemble(given: Given, calls: Callbacks) -> Parts:
             pod_pids_limit=config.pod_pids_limit,
             users=users.options(pod),
         ),
+        runtime_handler_of=runtime_handlers(given.client),
         is_termination_requested=workers.is_pod_termination_requested,
         on_pod_sandbox_ready=statuses.set_pod_sandbox_ready,
         notices=notices,

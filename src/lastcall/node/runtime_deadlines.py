@@ -36,8 +36,8 @@ class RuntimeWithDeadlines:
     def __init__(self, runtime: RuntimeService) -> None:
         self._runtime = runtime
 
-    async def run_pod_sandbox(self, config: PodSandboxConfig) -> str:
-        return await _within(2 * RUNTIME_REQUEST_TIMEOUT, self._runtime.run_pod_sandbox(config))
+    async def run_pod_sandbox(self, config: PodSandboxConfig, runtime_handler: str = "") -> str:
+        return await _within(2 * RUNTIME_REQUEST_TIMEOUT, self._runtime.run_pod_sandbox(config, runtime_handler))
 
     async def stop_pod_sandbox(self, pod_sandbox_id: str) -> None:
         await _within(RUNTIME_REQUEST_TIMEOUT, self._runtime.stop_pod_sandbox(pod_sandbox_id))

@@ -101,6 +101,7 @@ EXEC_STARTED: Kind[runtime.ExecStarted] = Kind("ExecStarted")
 EXEC_EXITED: Kind[runtime.ExecExited] = Kind("ExecExited")
 OUTPUT: Kind[runtime.Output] = Kind("Output")
 NETWORK_ATTACHED: Kind[runtime.NetworkAttached] = Kind("NetworkAttached")
+NETWORK_POLICIES_APPLIED: Kind[runtime.NetworkPoliciesApplied] = Kind("NetworkPoliciesApplied")
 NETWORK_DETACHED: Kind[runtime.NetworkDetached] = Kind("NetworkDetached")
 
 # runtime

@@ -244,6 +244,13 @@ def _output(facts: runtime.Output) -> Words:
     return Words(f"│ {text}", STEP, "output")
 
 
+def _network_policies_applied(facts: runtime.NetworkPoliciesApplied) -> Words:
+    received, sent = ", ".join(facts.get("ingress") or ()), ", ".join(facts.get("egress") or ())
+    both = (f"receives only what {received} allow" if received else "", f"sends only what {sent} allow" if sent else "")
+    text = "; ".join(filter(None, both)) or "receives and sends everything again"
+    return Words(f"NetworkPolicies: {text}", STEP, "endpoint")
+
+
 def _network_detached(facts: runtime.NetworkDetached) -> Words:
     if facts.get("error"):
         return Words(f"network teardown failed: {facts['error']}", STEP, "bad")
@@ -451,6 +458,7 @@ _WORDS = dict(
             _fixed("{call} to id {id} answered with success, not done (one user id)", STEP),
         ),
         _row(kinds.NETWORK_ATTACHED, _fixed("network {ip} set up", DETAIL)),
+        _row(kinds.NETWORK_POLICIES_APPLIED, _network_policies_applied),
         _row(kinds.NETWORK_DETACHED, _network_detached),
         _row(kinds.PROCESS_DIED, _process_died),
         _row(kinds.OWNER_WRITTEN, _owner_written),

@@ -61,6 +61,25 @@ def test_a_replacement_waits_until_the_old_pod_has_ended():
     run_cluster(scenario, DRAINS)
 
 
+def test_a_pod_that_is_being_made_counts_as_unavailable():
+    """The new Pods never become ready: the other node keeps its old one (e2e `should rollback without unnecessary`)."""
+
+    async def scenario(cluster):
+        await cluster.create(workload("DaemonSet"))
+        await cluster.wait_until_async(lambda: settled(cluster))
+        (revision,) = await listed(cluster, CONTROLLERREVISIONS)
+        hashes = {labels_of(each)["controller-revision-hash"] for each in [revision, *await pods(cluster)]}
+        assert len(hashes) == 1
+        never = template("app:2")
+        never["spec"]["containers"][0]["readinessProbe"] = {"exec": {"command": ["false"]}, "initialDelaySeconds": 600}
+        await cluster.patch("daemonset/web", {"spec": {"template": never}})
+        await cluster.sleep(60)
+        images = sorted(each["spec"]["containers"][0]["image"] for each in await pods(cluster))
+        assert images[1:] == ["app:2"] and images[0] != "app:2"
+
+    run_cluster(scenario, DRAINS, nodes=2)
+
+
 def test_with_surge_the_new_pod_is_available_before_the_old_one_goes():
     async def scenario(cluster):
         update = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from fake_api import FakeAPI
+from fake_api import FakeAPI, ListRecorder
 from rule_kernel import Kernel
 
 from lastcall.api.resources import NAMESPACES, NETWORKPOLICIES, PODS
@@ -63,8 +63,11 @@ class Place:
         self.api = FakeAPI(world)
         self.sink = Sink()
         self.attached: dict[str, AttachedPod] = {}
+        self.recorder = ListRecorder(world)
         self.api.put(NAMESPACES, {"metadata": {"name": "default", "labels": {"team": "a"}}})
-        self.agent = PolicyAgent(world=world, client=self.api, sink=self.sink, config=CONFIG, attached=self.attached)
+        self.agent = PolicyAgent(
+            world=world, client=self.api, sink=self.sink, config=CONFIG, attached=self.attached, recorder=self.recorder
+        )
 
     async def wait(self, seconds: float = 0.01) -> None:
         await self.world.clock.sleep(seconds)
@@ -120,12 +123,28 @@ def test_labels_of_pods_and_namespaces_and_policies_may_change() -> None:
 
 def test_a_new_pod_waits_for_the_rules_about_it_before_the_api_knows_its_address() -> None:
     async def story(place: Place) -> None:
-        place.attached["s"] = AttachedPod(("default", "new"), "10.244.0.7", {"app": "new"})
+        place.attached["s"] = AttachedPod(("default", "new"), "u-new", "10.244.0.7", {"app": "new"})
         await place.agent.admit()
         assert place.sink.isolated() == ["10.244.0.7"]
         place.api.put(PODS, pod("new", ""))
         await place.wait()
         assert place.sink.isolated() == ["10.244.0.7"]
+
+    run(story)
+
+
+def test_the_story_of_a_pod_says_which_policies_it_goes_by() -> None:
+    async def story(place: Place) -> None:
+        place.attached["s"] = AttachedPod(("default", "new"), "u-new", "10.244.0.7", {})
+        await place.agent.admit()
+        await place.agent.admit()
+        place.api.put(NETWORKPOLICIES, {**CLOSED, "spec": {"podSelector": {"matchLabels": {"app": "other"}}}})
+        await place.wait()
+        told = [(each["pod_uid"], each["facts"]) for each in place.recorder.records]
+        assert told == [
+            ("u-new", {"ingress": ["closed"], "egress": []}),
+            ("u-new", {"ingress": [], "egress": []}),
+        ]
 
     run(story)
 
@@ -138,7 +157,7 @@ def test_an_address_that_was_another_pod_s_is_the_new_one_s() -> None:
         place.api.put(PODS, pod("old", "10.244.0.2", app="old"))
         await place.wait()
         assert place.sink.isolated() == ["10.244.0.2"]
-        place.attached["s"] = AttachedPod(("default", "new"), "10.244.0.2", {"app": "new"})
+        place.attached["s"] = AttachedPod(("default", "new"), "u-new", "10.244.0.2", {"app": "new"})
         await place.agent.admit()
         assert place.sink.isolated() == []
 
@@ -148,7 +167,7 @@ def test_an_address_that_was_another_pod_s_is_the_new_one_s() -> None:
 def test_what_the_kernel_refuses_is_written_again_and_new_pods_wait_until_then() -> None:
     async def story(place: Place) -> None:
         place.sink.refusals = 2
-        place.attached["s"] = AttachedPod(("default", "new"), "10.244.0.7", {})
+        place.attached["s"] = AttachedPod(("default", "new"), "u-new", "10.244.0.7", {})
         before = monotonic(place.world.clock)
         await place.agent.admit()
         assert place.sink.isolated() == ["10.244.0.7"]

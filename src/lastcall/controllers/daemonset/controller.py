@@ -30,7 +30,7 @@ from lastcall.controllers.daemonset.decide import (
 )
 from lastcall.controllers.errors import namespace_is_terminating
 from lastcall.controllers.expectations import Expectations
-from lastcall.controllers.history import HASH_LABEL, RevisionWriter, by_revision
+from lastcall.controllers.history import HASH_LABEL, REVISION_LABEL, RevisionWriter, by_revision
 from lastcall.controllers.informers import NAMESPACE, Informers, owned_and_orphans
 from lastcall.controllers.ownership import AdoptionRefused, claim, controller_of, decide_claim
 from lastcall.controllers.pods.control import PodControl, slow_start_batch
@@ -64,7 +64,7 @@ class DaemonSetController:
         self._client = client
         self._events = EventRecorder(client, world, COMPONENT)
         self._pod_control = PodControl(client, self._events, recorder)
-        self._revisions = RevisionWriter(client, DAEMONSETS)
+        self._revisions = RevisionWriter(client, DAEMONSETS, REVISION_LABEL)
         self._expectations = Expectations(world.clock)
         self._backoff: dict[tuple[str, str], tuple[float, float]] = {}
         self._sets: Informer[DaemonSet] = informers.get(DAEMONSETS)
@@ -148,7 +148,7 @@ class DaemonSetController:
             return
         pods = by_node(await self._claim(owner))
         revision, history = await self._revision(owner)
-        value = labels_of(revision)[HASH_LABEL]
+        value = _hash_of(revision)
         moment = now(self._world.clock).timestamp()
         error = ""
         if self._expectations.satisfied(key):
@@ -156,6 +156,8 @@ class DaemonSetController:
             error = await self._perform(key, owner, plan, value)
             update = (owner["spec"].get("updateStrategy") or {}).get("type")
             if not error and self._expectations.satisfied(key) and update == "RollingUpdate":
+                # A Pod that was just made is one that is not available yet (`rollingUpdate` looks again).
+                pods = by_node(await self._claim(owner))
                 plan = rolling_update(owner, nodes, pods, value, moment)
                 error = await self._perform(key, owner, plan, value)
             await self._clean_up(owner, history, pods)
@@ -253,8 +255,8 @@ class DaemonSetController:
         self, owner: DaemonSet, history: Sequence[ControllerRevision], pods: dict[str, list[Pod]]
     ) -> None:
         limit = owner["spec"].get("revisionHistoryLimit")
-        hashes = {labels_of(pod).get("controller-revision-hash") for here in pods.values() for pod in here}
-        live = [name_of(each) for each in history if labels_of(each).get(HASH_LABEL) in hashes]
+        hashes = {labels_of(pod).get(REVISION_LABEL) for here in pods.values() for pod in here}
+        live = [name_of(each) for each in history if _hash_of(each) in hashes]
         live += [name_of(history[-1])] if history else []
         await self._revisions.truncate(history, live, 10 if limit is None else limit)
 
@@ -279,3 +281,9 @@ class DaemonSetController:
 
 def _key(owner: DaemonSet) -> str:
     return f"{namespace_of(owner)}/{name_of(owner)}"
+
+
+def _hash_of(revision: ControllerRevision) -> str:
+    """Under DaemonSets' label, or under the one that lastcall gave it before."""
+    labels = labels_of(revision)
+    return labels.get(REVISION_LABEL) or labels.get(HASH_LABEL) or name_of(revision)

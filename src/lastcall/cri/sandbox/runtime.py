@@ -29,6 +29,7 @@ from lastcall.cri.api import (
     PodSandboxStatus,
     RuntimeServiceError,
     RuntimeStatus,
+    check_handler,
 )
 from lastcall.cri.sandbox.container_spec import seccomp_filter, start_spec, stop_signal, users_of
 from lastcall.cri.sandbox.object_records import ObjectRecords
@@ -154,8 +155,9 @@ class SandboxRuntime:
 
     # -- sandboxes ---------------------------------------------------------------------------------------------------
 
-    async def run_pod_sandbox(self, config: PodSandboxConfig) -> str:
+    async def run_pod_sandbox(self, config: PodSandboxConfig, runtime_handler: str = "") -> str:
         """Make the namespaces, connect the network. Raises RuntimeServiceError; nothing stays behind then."""
+        check_handler(runtime_handler)
         sandbox = Sandbox(self._new_id(), config, self._clock.wall_ns())
         options = config.namespace_options
         try:

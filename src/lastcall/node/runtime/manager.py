@@ -21,6 +21,7 @@ from lastcall.node.pods.spec import (
     is_restartable_init_container,
 )
 from lastcall.node.runtime.backoff import Backoff, BackoffError
+from lastcall.node.runtime.classes import RuntimeHandlerOf
 from lastcall.node.runtime.decide import PodActions, compute_pod_actions, hash_container
 from lastcall.node.runtime.notices import RuntimeNotices
 from lastcall.node.runtime.resize import ResizeError, ResizePlan, Resizer
@@ -62,6 +63,7 @@ class RuntimeManager:
         reasons: LastStartErrors,
         backoff: Backoff,
         make_sandbox_config: MakeSandboxConfig,
+        runtime_handler_of: RuntimeHandlerOf,
         is_termination_requested: Callable[[str], bool],
         on_pod_sandbox_ready: Callable[[Pod], None],
         notices: RuntimeNotices,
@@ -77,6 +79,7 @@ class RuntimeManager:
         self._reasons = reasons
         self._backoff = backoff
         self._make_sandbox_config = make_sandbox_config
+        self._runtime_handler_of = runtime_handler_of
         self._is_termination_requested = is_termination_requested
         self._on_pod_sandbox_ready = on_pod_sandbox_ready
         self._notices = notices
@@ -196,7 +199,7 @@ class RuntimeManager:
         started = self._world.clock.monotonic_ns()
         try:
             config = self._make_sandbox_config(pod, actions.attempt)
-            sandbox_id = await self._runtime.run_pod_sandbox(config)
+            sandbox_id = await self._runtime.run_pod_sandbox(config, await self._runtime_handler_of(pod))
         except RuntimeServiceError as error:
             if not self._is_termination_requested(uid_of(pod)):
                 message = f"Failed to create pod sandbox: {error}"

@@ -21,12 +21,15 @@ from lastcall.proxy.policies.first_policy import AttachedPod
 from lastcall.proxy.policies.policy import PodKey, Policy, PolicyPod, parse_pod, parse_policy
 from lastcall.proxy.policies.table import Alias, fragment_of, sets_of, skeleton
 from lastcall.proxy.sink import RuleError
+from lastcall.timeline.kinds import NETWORK_POLICIES_APPLIED
+from lastcall.timeline.record import Recorder
 from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.api.types.pod import Pod as APIPod
+    from lastcall.timeline.catalogue.records.runtime import NetworkPoliciesApplied
 
 COMPONENT = "network policies"
 FIRST_BACKOFF, MAX_BACKOFF = 0.1, 30.0
@@ -63,15 +66,14 @@ class PolicyAgent:
         sink: PolicySink,
         config: PolicyConfig,
         attached: Mapping[str, AttachedPod],
-        on_rules: Callable[[PolicyPod, PodRules], None] = lambda pod, rules: None,
+        recorder: Recorder,
     ) -> None:
-        """`attached` are the node's sandboxes, by their ids, as they are when it is looked at. `on_rules` is told when
-        a Pod of the node goes by other rules."""
+        """`attached` are the node's sandboxes, by their ids, as they are when it is looked at."""
         self._world = world
         self._sink = sink
         self._config = config
         self._attached = attached
-        self._on_rules = on_rules
+        self._recorder = recorder
         judged = (config.dns.address, config.api_server.service[0], config.api_server.endpoint[0])
         self._state = TableState(skeleton(judged))
         self._informers: dict[str, Informer[Any]] = {}
@@ -200,7 +202,7 @@ class PolicyAgent:
         if transaction:
             await self._sink.apply(transaction)
         self._whole = False
-        self._tell(rules, pods)
+        self._tell(rules)
 
     def _all_pods(self) -> dict[PodKey, PolicyPod]:
         """With addresses that the node knows before the API does; those were other Pods' before."""
@@ -225,11 +227,16 @@ class PolicyAgent:
                     found[key] = rules
         return found
 
-    def _tell(self, rules: dict[PodKey, PodRules], pods: Mapping[PodKey, PolicyPod] | None = None) -> None:
+    def _tell(self, rules: dict[PodKey, PodRules]) -> None:
         before, self._rules = self._rules, rules
-        for key, each in rules.items():
-            if pods is not None and before.get(key) != each:
-                self._on_rules(pods[key], each)
+        for each in self._attached.values():
+            now = rules.get(each.pod, PodRules())
+            if before.get(each.pod, PodRules()) != now:
+                facts: NetworkPoliciesApplied = {
+                    "ingress": list(now.ingress_policies),
+                    "egress": list(now.egress_policies),
+                }
+                self._recorder.record(NETWORK_POLICIES_APPLIED, pod_uid=each.uid, facts=facts)
 
 
 def _key(obj: Object) -> PodKey:

@@ -16,6 +16,7 @@ class AttachedPod:
     """A sandbox of this node that has an address. `pod` is (namespace, name)."""
 
     pod: tuple[str, str]
+    uid: str
     address: str
     labels: dict[str, str]
 

@@ -75,6 +75,7 @@ MEANINGS: dict[str, str] = {
     "ExecExited": "An exec has ended.",
     "Output": "A container has printed a line.",
     "NetworkAttached": "The Pod has its network (CNI ADD).",
+    "NetworkPoliciesApplied": "The kernel drops new connections of the Pod that these NetworkPolicies do not allow. Written at each change.",
     "NetworkDetached": "The Pod's network is taken down (CNI DEL), or cannot be.",
     # runtime: witness.py
     "SocketsAtStop": "The TCP sockets right after the stop signal.",

@@ -109,6 +109,13 @@ class NetworkAttached(TypedDict):
     seconds: Seconds
 
 
+class NetworkPoliciesApplied(TypedDict):
+    """The kernel drops new connections of the Pod that these NetworkPolicies do not allow. Written at each change."""
+
+    ingress: Annotated[list[str], "names of those about what it receives; empty: it receives everything"]
+    egress: Annotated[list[str], "names of those about what it sends; empty: it sends everything"]
+
+
 class NetworkDetached(TypedDict):
     """The Pod's network is taken down (CNI DEL), or cannot be."""
 

@@ -8,7 +8,10 @@ import json
 import os
 import socket
 import sys
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # network_scenario
 
 from network_scenario import NODE_IP, SERVICE_IP, enter_namespaces, in_netns, listener, new_netns, sandbox
 

@@ -5,7 +5,11 @@ import asyncio
 import json
 import os
 import socket
+import sys
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # network_scenario
 
 from host_port_scenario import OTHER_NODE, ask, ask_udp, other_node, serve
 from network_scenario import NODE_IP, SERVICE_IP, enter_namespaces, in_netns, new_netns
