@@ -176,6 +176,7 @@ class Definitions:
         """Delete every object, then let the definition go. (finalizer/crd_finalizer.go)"""
         made = self._declared.get(name)
         if made:
+            await self._write(name, self._begin_deletion, "status")
             kind = self._kinds[made[0]]
             entries, _, _ = await self._shared.store.list(kind.prefix)
             for entry in entries:
@@ -188,6 +189,10 @@ class Definitions:
                             raise
         await self._let_go_when_empty(name)
 
+    def _begin_deletion(self, definition: Object) -> None:
+        moment, text = rfc3339(now(self._shared.world.clock)), "CustomResource deletion is in progress"
+        set_condition(definition, "Terminating", "True", "InstanceDeletionInProgress", text, moment)
+
     async def _let_go_when_empty(self, name: str) -> None:
         made = self._declared.get(name)
         if made and (await self._shared.store.list(self._kinds[made[0]].prefix))[0]:
@@ -197,8 +202,10 @@ class Definitions:
         def done(definition: Object) -> None:
             meta = definition["metadata"]
             meta["finalizers"] = [each for each in meta.get("finalizers") or () if each != CLEANUP]
-            text = "removed all instances"
-            set_condition(definition, "Terminating", "False", "InstanceDeletionCompleted", text, moment)
+            reason, text = "InstanceDeletionCompleted", "removed all instances"
+            if not is_established(definition):
+                reason, text = "NeverEstablished", "resource was never established"
+            set_condition(definition, "Terminating", "False", reason, text, moment)
 
         left = await self._write(name, done, "")
         if left is None or not left["metadata"].get("finalizers"):

@@ -91,8 +91,8 @@ class CustomResourceDefinitionStrategy(Strategy):
         meta = marked["metadata"]
         meta["deletionTimestamp"] = rfc3339(now)
         meta["finalizers"] = [*(meta.get("finalizers") or ()), CLEANUP]
-        text = "CustomResource deletion is in progress"
-        set_condition(marked, "Terminating", "True", "InstanceDeletionInProgress", text, rfc3339(now))
+        text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+        set_condition(marked, "Terminating", "True", "InstanceDeletionPending", text, rfc3339(now))
         return Decision("mark", marked, RULE_DELETE)
 
 

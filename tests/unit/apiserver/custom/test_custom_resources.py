@@ -371,3 +371,21 @@ def test_what_only_a_webhook_could_convert_is_an_error_and_not_a_wrong_object(vi
             assert "Kind=Widget failed: conversion webhooks are not called here" in error.message
 
     virtual(scenario)
+
+
+def test_a_definition_says_how_far_its_deletion_is(virtual) -> None:
+    async def scenario(api) -> None:
+        def reason(definition: dict) -> str:
+            return next(each["reason"] for each in definition["status"]["conditions"] if each["type"] == "Terminating")
+
+        await api.admin.create(CRDS, definition())
+        held = widget()
+        held["metadata"]["finalizers"] = ["example.com/hold"]
+        await api.admin.create(WIDGETS, held, "default")
+        await api.admin.delete(CRDS, "widgets.example.com")
+        now = await api.admin.get(CRDS, "widgets.example.com")
+        assert reason(now) == "InstanceDeletionInProgress"
+        await api.admin.patch(WIDGETS, "w", {"metadata": {"finalizers": None}}, "default")
+        assert (await refused(api.admin.get(CRDS, "widgets.example.com"))).code == 404
+
+    virtual(scenario)
