@@ -59,7 +59,11 @@ _SUBRESOURCES = {
     ("namespaces", "finalize"): _Subresource(("update",)),
     ("serviceaccounts", "token"): _Subresource(("create",), ("authentication.k8s.io", "v1", "TokenRequest")),
 }
-_HASHED_AS = {("apiextensions.k8s.io", "customresourcedefinitions"): "v1beta1"}
+_HASHED_AS = {
+    ("apiextensions.k8s.io", "customresourcedefinitions"): "v1beta1",
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"): "v1beta1",
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"): "v1beta1",
+}
 """The version that says how a kind is stored, where that is another than the one served."""
 _SCALE = _Subresource(STATUS_VERBS, ("autoscaling", "v1", "Scale"))
 """Of every kind that has one, declared ones too."""

@@ -285,7 +285,7 @@ class HTTPFace:
     async def _get(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
     ) -> web.StreamResponse:
-        if info.subresource not in ("", "status", "scale", "ephemeralcontainers", "resize"):
+        if info.subresource not in ("", "status", "scale", "ephemeralcontainers", "resize", "approval"):
             raise method_not_allowed()
         media_type = self._media_type(request, list_=False)
         if info.subresource == "scale":

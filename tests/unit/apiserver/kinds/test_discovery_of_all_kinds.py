@@ -2,10 +2,13 @@
 
 import orjson
 import pytest
+from api_server import running_server
 
+from lastcall.api.errors import StatusError
 from lastcall.api.resources import SERVED
 from lastcall.apiserver.discovery import Discovery
 
+CONNECTIONS = ("attach", "exec", "portforward", "proxy", "log")
 GROUPS = [
     "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "autoscaling", "batch",
     "certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "storage.k8s.io",
@@ -17,7 +20,11 @@ HASHES = {
     "/apis/apiextensions.k8s.io/v1": {"customresourcedefinitions": "jfWCUB31mvA="},
     "/apis/networking.k8s.io/v1": {"ipaddresses": "3f/plJFChNE=", "servicecidrs": "gNLvruQhW2g="},
     "/apis/admissionregistration.k8s.io/v1": {
+        "mutatingadmissionpolicies": "LYmCf+UMVdg=",
+        "mutatingadmissionpolicybindings": "90V5FRZZ3Zg=",
         "mutatingwebhookconfigurations": "Sqi0GUgDaX0=",
+        "validatingadmissionpolicies": "6OxvlMmQ6is=",
+        "validatingadmissionpolicybindings": "v9715VZqakg=",
         "validatingwebhookconfigurations": "B0wHjQmsGNk=",
     },
     "/apis/storage.k8s.io/v1": {
@@ -53,3 +60,20 @@ def test_subresources_of_a_certificate_signing_request_can_be_read_and_written(d
     assert list(entries) == [f"certificatesigningrequests{tail}" for tail in ("", "/approval", "/status")]
     assert entries["certificatesigningrequests"]["shortNames"] == ["csr"]
     assert entries["certificatesigningrequests/approval"]["verbs"] == ["get", "patch", "update"]
+
+
+async def test_every_subresource_that_is_listed_to_be_read_can_be_read(documents) -> None:
+    async with running_server() as server:
+        client = server.http()
+        try:
+            for path, document in documents.items():
+                for entry in document.get("resources") or ():
+                    plural, slash, subresource = entry["name"].partition("/")
+                    if not slash or "get" not in entry["verbs"] or subresource in CONNECTIONS:
+                        continue
+                    namespace = "/namespaces/default" if entry["namespaced"] else ""
+                    with pytest.raises(StatusError) as refused:
+                        await client.request("GET", f"{path}{namespace}/{plural}/nope/{subresource}")
+                    assert refused.value.code == 404, entry["name"]
+        finally:
+            await client.close()
