@@ -100,6 +100,15 @@ def _no_backends() -> "Backends":
     raise internal("this API server passes no requests on")
 
 
+WITHOUT_ROWS = frozenset(("binding", "ephemeralcontainers", "eviction", "finalize", "token"))
+"""Subresources of which there is no Table."""
+
+
+def has_rows(resource: Resource, subresource: str) -> bool:
+    """Whether there is a Table of what is answered."""
+    return resource != BINDINGS and resource not in REVIEWS and subresource not in WITHOUT_ROWS
+
+
 class HTTPFace:
     """`handle` answers one request; give it to `aiohttp.web.Server`. `routes` say what `backends` answer."""
 
@@ -287,7 +296,7 @@ class HTTPFace:
     ) -> web.StreamResponse:
         if info.subresource not in ("", "status", "scale", "ephemeralcontainers", "resize", "approval"):
             raise method_not_allowed()
-        media_type = self._media_type(request, list_=False)
+        media_type = self._media_type(request, list_=False, rows=has_rows(resource, info.subresource))
         if info.subresource == "scale":
             scale = await self._operations.get_scale(resource, info.namespace, info.name)
             return self._answer(request, SCALES, scale, media_type)
@@ -366,7 +375,7 @@ class HTTPFace:
         takes_name = info.subresource in ("binding", "eviction", "token")
         if bool(info.name) is not takes_name or (resource.namespaced and not info.namespace):
             raise method_not_allowed()
-        media_type = self._media_type(request, list_=False)
+        media_type = self._media_type(request, list_=False, rows=has_rows(resource, info.subresource))
         context = self._context(request, user, "CreateOptions")
         obj = await self._object(request, _body_kind(resource, info), context)
         answer = await self._operations.create(
@@ -383,7 +392,7 @@ class HTTPFace:
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
     ) -> web.StreamResponse:
         self._needs_name(info)
-        media_type = self._media_type(request, list_=False)
+        media_type = self._media_type(request, list_=False, rows=has_rows(resource, info.subresource))
         context = self._context(request, user, "UpdateOptions")
         obj = await self._object(request, _body_kind(resource, info), context)
         namespace = info.namespace if resource.namespaced else ""
@@ -398,7 +407,7 @@ class HTTPFace:
     ) -> web.StreamResponse:
         self._needs_name(info)
         content_type = patch_type(request.headers.get("Content-Type", ""))
-        media_type = self._media_type(request, list_=False)
+        media_type = self._media_type(request, list_=False, rows=has_rows(resource, info.subresource))
         apply = content_type == APPLY_PATCH
         context = self._context(request, user, "PatchOptions", apply=apply)
         patch = await decode_patch(await self._body(request), content_type, self._turns, context)
@@ -528,8 +537,8 @@ class HTTPFace:
             warnings=_warnings(request),
         )
 
-    def _media_type(self, request: web.BaseRequest, *, list_: bool) -> MediaType:
-        return self._pretty(request, negotiate(request.headers.get("Accept", ""), list_=list_))
+    def _media_type(self, request: web.BaseRequest, *, list_: bool, rows: bool = True) -> MediaType:
+        return self._pretty(request, negotiate(request.headers.get("Accept", ""), list_=list_, rows=rows))
 
     @staticmethod
     def _pretty(request: web.BaseRequest, media_type: MediaType) -> MediaType:

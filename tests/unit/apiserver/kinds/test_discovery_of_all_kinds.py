@@ -77,3 +77,22 @@ async def test_every_subresource_that_is_listed_to_be_read_can_be_read(documents
                     assert refused.value.code == 404, entry["name"]
         finally:
             await client.close()
+
+
+async def test_there_is_no_table_of_a_review_or_of_what_is_posted_to_subresources() -> None:
+    table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    async with running_server() as server:
+        client = server.http()
+        try:
+            for path in (
+                "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+                "/apis/authentication.k8s.io/v1/tokenreviews",
+                "/api/v1/namespaces/default/bindings",
+                "/api/v1/namespaces/default/pods/nope/eviction",
+                "/api/v1/namespaces/default/serviceaccounts/nope/token",
+            ):
+                with pytest.raises(StatusError, match="only the following media types are accepted") as refused:
+                    await client.request("POST", path, body={}, accept=table)
+                assert refused.value.code == 406, path
+        finally:
+            await client.close()
