@@ -26,8 +26,18 @@ HASH_LABEL = "controller.kubernetes.io/hash"
 
 
 def revision_data(owner: Owner) -> Object:
-    """What a revision holds: a strategic merge patch that puts the template back. (`getPatch`)"""
-    return {"spec": {"template": {**copy_object(owner["spec"]["template"]), "$patch": "replace"}}}
+    """What a revision holds: a strategic merge patch that puts the template back, keys in order as Go writes them.
+
+    Clients compare it byte by byte (`daemon.Match`). (`getPatch`)
+    """
+    return {"spec": {"template": _in_order({**owner["spec"]["template"], "$patch": "replace"})}}
+
+
+def _in_order(value: object) -> object:
+    """A copy."""
+    if isinstance(value, dict):
+        return {key: _in_order(value[key]) for key in sorted(value)}
+    return [_in_order(each) for each in value] if isinstance(value, list) else value
 
 
 def with_revision(owner: StatefulSet, revision: ControllerRevision) -> StatefulSet:

@@ -70,6 +70,8 @@ def test_a_pod_that_is_being_made_counts_as_unavailable():
         (revision,) = await listed(cluster, CONTROLLERREVISIONS)
         hashes = {labels_of(each)["controller-revision-hash"] for each in [revision, *await pods(cluster)]}
         assert len(hashes) == 1
+        held = revision["data"]["spec"]["template"]
+        assert next(iter(held)) == "$patch" and list(held["spec"]) == sorted(held["spec"]), "compared byte by byte"
         never = template("app:2")
         never["spec"]["containers"][0]["readinessProbe"] = {"exec": {"command": ["false"]}, "initialDelaySeconds": 600}
         await cluster.patch("daemonset/web", {"spec": {"template": never}})
