@@ -2,7 +2,7 @@
 PYTHON ?= $(shell tools/find-python 3.11)
 VENV := .venv
 
-.PHONY: differential demo test check bench fuzz pains dist sbom machines wheels first-test clean
+.PHONY: differential conformance demo test check bench fuzz pains dist sbom machines wheels first-test clean
 
 demo: $(VENV)/.installed            ## the main job, as an ordinary user: watch two real Pods end
 	$(VENV)/bin/lastcall demo all || [ $$? -eq 3 ]   # 3: one of the two Pods is killed, as it should be
@@ -32,6 +32,9 @@ pains: $(VENV)/.installed-dev       ## every pain of tests/pains on the kernel: 
 
 differential: $(VENV)/.installed-dev ## the same requests to a real API server ($$KUBERNETES_HOME) and ours: COUNT=20000 SEED=1 ONLY=v1
 	PYTHONPATH=src:tools $(VENV)/bin/python -m differential --count $(or $(COUNT),20000) --seed $(or $(SEED),1) --only "$(ONLY)"
+
+conformance: $(VENV)/.installed-dev  ## Kubernetes's own suite on two nodes (root, ../shared/kubernetes; 50 minutes): docs/conformance.md (FOCUS=regex: some)
+	$(VENV)/bin/python tools/conformance.py --focus "$(FOCUS)"
 
 dist: $(VENV)/.installed-dev        ## wheel and sdist in dist/, built twice and compared
 	$(VENV)/bin/python tools/release.py

@@ -90,3 +90,8 @@ def test_what_is_nested_too_deep_is_refused(text: str) -> None:
 def test_an_expression_that_is_too_long_is_refused() -> None:
     with pytest.raises(CompileError, match="code point size exceeds limit: size: 100001, limit 100000"):
         parse("1" * 100_001)
+
+
+def test_macros_that_double_what_they_are_applied_to_are_stopped() -> None:
+    with pytest.raises(CompileError, match="more than 200000 parts"):
+        parse("a" + ".optMap(x, x)" * 40)

@@ -59,7 +59,6 @@ def test_what_nobody_acts_on_is_named_object_by_object(tmp_path: Path) -> None:
     (tmp_path / "all.yaml").write_text(MANIFESTS)
     found = list(of_manifests(load_manifests([str(tmp_path / "all.yaml")])))
     assert {(each.id, each.what) for each in found} == {
-        ("autoscalerIgnored", "HorizontalPodAutoscaler web"),
         ("ingressIgnored", "Ingress shop"),
         ("customResourceIgnored", "Lamp red"),
         ("pullSecretMissing", "regcred"),

@@ -209,10 +209,10 @@ def text_of(*results: Result) -> str:
 
 
 def test_people_see_latencies_the_drained_node_and_what_was_not_simulated() -> None:
-    note = Note("autoscalerIgnored", "HorizontalPodAutoscaler web", "HorizontalPodAutoscaler web is kept")
+    note = Note("ingressIgnored", "Ingress web", "Ingress web is kept")
     told = text_of(replace(found(2), notes=(note,), disrupt="drain", node="node-1", nodes=2))
     assert "drain of node-1 (of 2 nodes) under load" in told
-    assert "not simulated: HorizontalPodAutoscaler web is kept" in told
+    assert "not simulated: Ingress web is kept" in told
     lines = [line.split() for line in told.splitlines()]
     assert ["fresh", "before", "20", *["10", "ms"] * 4] in lines
     assert ["during", "98", *["10", "ms"] * 4] in lines

@@ -8,6 +8,14 @@ ACCUMULATOR = "@result"
 OLD_ACCUMULATOR = "__result__"
 
 
+MOST_NODES = 200_000
+"""Of one expression: each `optMap` writes what it is applied to twice, and so chains of it grow fast."""
+
+
+class TooManyNodes(Exception):
+    """The expression would become too big."""
+
+
 class Builder:
     """Makes nodes. `here` is where nodes are that a macro makes: the place of the macro's call."""
 
@@ -18,6 +26,8 @@ class Builder:
 
     def id(self, offset: int) -> int:
         made = len(self.offsets) + 1
+        if made > MOST_NODES:
+            raise TooManyNodes
         self.offsets[made] = offset
         return made
 

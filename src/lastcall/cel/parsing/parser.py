@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from lastcall.cel.ast import Call, Constant, Entry, Expression, ListLiteral, MapLiteral, Name, Select, Struct, Tree
 from lastcall.cel.errors import CompileError, Issue
 from lastcall.cel.parsing import literals
-from lastcall.cel.parsing.builder import Builder
+from lastcall.cel.parsing.builder import MOST_NODES, Builder, TooManyNodes
 from lastcall.cel.parsing.lexer import END, Token, tokens
 from lastcall.cel.parsing.macros import METHODS, NotExpanded, presence
 from lastcall.cel.values import Scalar
@@ -78,6 +78,11 @@ class _Parser:
             return None
         except RecursionError:
             self._issues.append(Issue(None, _TOO_DEEP))
+            return None
+        except TooManyNodes:
+            self._issues.append(
+                Issue(None, f"expression has more than {MOST_NODES} parts once its macros are expanded")
+            )
             return None
 
     # -- words ---------------------------------------------------------------------------------------------------------

@@ -29,7 +29,6 @@ ENOUGH, UNEVEN = 20, 1.5
 """Requests, and times its even share that one Pod got, from which on an uneven balance is told."""
 
 _IGNORED = {
-    "HorizontalPodAutoscaler": "autoscalerIgnored",
     "Ingress": "ingressIgnored",
 }
 

@@ -6,10 +6,6 @@ from collections.abc import Mapping
 from lastcall.timeline.catalogue.cause import Cause
 
 SIMULATION: Mapping[str, Cause] = {
-    "autoscalerIgnored": Cause(
-        title="HorizontalPodAutoscalers do not scale anything here.",
-        texts={"": "$what is kept but does not scale anything: replicas stay as they are"},
-    ),
     "ingressIgnored": Cause(
         title="There is no ingress controller here.",
         texts={"": "$what is kept but no ingress controller acts on it: requests go to the Service itself"},
