@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
+from lastcall.api.custom.kinds import versions_stored_first
 from lastcall.api.defaults.kinds import set_defaults
 from lastcall.api.features.disabled_fields import drop_disabled_fields
 from lastcall.api.features.gates import FeatureGates
 from lastcall.api.meta import Object, copy_object
-from lastcall.api.resources import JOBS, Resource
+from lastcall.api.resources import CUSTOMRESOURCEDEFINITIONS, JOBS, Resource
 from lastcall.api.schema.checks import DecodeError, check_fields, prune
 from lastcall.api.validation import validate_create
 
@@ -106,6 +107,8 @@ def as_created(obj: Object, resource: Resource) -> Object:
     drop_disabled_fields(resource, created, None, FeatureGates())
     if resource == JOBS:
         _add_job_labels(created)
+    if resource == CUSTOMRESOURCEDEFINITIONS:
+        created["status"] = {"storedVersions": versions_stored_first(created)}
     return created
 
 

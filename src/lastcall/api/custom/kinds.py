@@ -109,3 +109,9 @@ def _warning(definition: Object, version: Object) -> str:
     return (
         version.get("deprecationWarning") or f"{spec['group']}/{version['name']} {spec['names']['kind']} is deprecated"
     )
+
+
+def versions_stored_first(definition: Object) -> list[str]:
+    """What a new definition's `status.storedVersions` says. (customresourcedefinition/strategy.go:PrepareForCreate)"""
+    versions = (definition.get("spec") or {}).get("versions") or ()
+    return [each.get("name") or "" for each in versions if each.get("storage")][:1]

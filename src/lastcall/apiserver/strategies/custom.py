@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar
 
 from lastcall.api.custom.formats import unknown_formats
-from lastcall.api.custom.kinds import CLEANUP, CustomResource, has_rules
+from lastcall.api.custom.kinds import CLEANUP, CustomResource, has_rules, versions_stored_first
 from lastcall.api.custom.structural import list_errors, schema_errors
 from lastcall.api.field import (
     NOT_SUPPORTED,
@@ -52,16 +52,16 @@ class CustomResourceDefinitionStrategy(Strategy):
     allow_unconditional_update = False
 
     def prepare_for_create(self, obj: Object) -> None:
-        stored = [each.get("name", "") for each in obj["spec"].get("versions") or () if each.get("storage")][:1]
+        stored = versions_stored_first(obj) or None
         obj["status"] = {
-            "conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored or None
+            "conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored
         }  # fmt: skip
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
         super().prepare_for_update(new, old, subresource)
         if subresource != "status":
             stored = list((old.get("status") or {}).get("storedVersions") or ())
-            more = [each["name"] for each in new["spec"].get("versions") or () if each.get("storage")][:1]
+            more = versions_stored_first(new)
             new["status"] = {**(old.get("status") or {}), "storedVersions": list(dict.fromkeys([*stored, *more]))}
 
     def begin_create(self, obj: Object, context: RequestContext) -> Undo:
