@@ -12,7 +12,8 @@ from lastcall.client.api import Client
 from lastcall.cri.simulated_program import Program
 from lastcall.timeline import kinds
 
-PROGRAMS = {"app": Program(drain_seconds=3), "slow": Program(on_term="ignore"), "once": Program(exits_after=2.0)}
+# The drain is longer than the longest pause after a watch broke: what happens in it is seen whatever breaks.
+PROGRAMS = {"app": Program(drain_seconds=8), "slow": Program(on_term="ignore"), "once": Program(exits_after=2.0)}
 
 
 async def story(cluster: VirtualCluster) -> None:
