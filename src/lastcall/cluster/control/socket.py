@@ -72,6 +72,8 @@ RECORDS = 1
 """The fields of a record, and the kinds and their facts."""
 
 LINE_BYTES = 4 << 20
+ENDING_SECONDS = 1.0
+"""How long a front that has closed its socket may take to end."""
 ANSWER_SECONDS = 5.0
 """Within this front says its first line; it is never busy for longer, but it may be stopped."""
 CLAIM_SECONDS = 10.0
@@ -269,7 +271,13 @@ class ControlClient:
     def _stop_once(self, deadline: float) -> None:
         """Ask front to stop, and wait for its end at most until `deadline`."""
         left = max(0.1, deadline - monotonic())
-        with self.connect(min(left, ANSWER_SECONDS)) as connection:
+        with self.connect(min(left, ANSWER_SECONDS)) as connection, ExitStack() as stack:
+            pidfd = None
+            front = peer(connection.socket)[0]
+            with suppress(OSError):  # ended since
+                if front != os.getpid():
+                    pidfd = os.pidfd_open(front)
+                    stack.callback(os.close, pidfd)
             connection.socket.settimeout(left)
             try:
                 for _ in connection.ask(Stop()):
@@ -278,6 +286,10 @@ class ControlClient:
                     pass
             except OSError:
                 return
+            if pidfd is not None:
+                # The kernel closes the files of a process some moments before the process has ended. A front that is a
+                # part of somebody's program goes on.
+                select.select([pidfd], [], [], ENDING_SECONDS)
 
     def _kill(self) -> None:
         """SIGKILL to front, and wait until the kernel has ended its tree: init is the last one.
