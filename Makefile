@@ -31,9 +31,9 @@ pains: $(VENV)/.installed-dev       ## every pain of tests/pains on the kernel: 
 	$(VENV)/bin/python tests/pains $(if $(ONLY),--only $(ONLY)) $(if $(JSON),--json $(JSON))
 
 differential: $(VENV)/.installed-dev ## the same requests to a real API server ($$KUBERNETES_HOME) and ours: COUNT=20000 SEED=1 ONLY=v1
-	PYTHONPATH=src:tools $(VENV)/bin/python -m differential --count $(or $(COUNT),20000) --seed $(or $(SEED),1) --only "$(ONLY)"
+	PYTHONPATH=src:tools:tests/support $(VENV)/bin/python -m differential --count $(or $(COUNT),20000) --seed $(or $(SEED),1) --only "$(ONLY)"
 
-conformance: $(VENV)/.installed-dev  ## Kubernetes's own suite on two nodes (root, ../shared/kubernetes; 50 minutes): docs/conformance.md (FOCUS=regex: some)
+conformance: $(VENV)/.installed-dev  ## Kubernetes's own suite on two nodes (root, ../shared/kubernetes; 40 minutes): docs/conformance.md (FOCUS=regex: some)
 	$(VENV)/bin/python tools/conformance.py --focus "$(FOCUS)"
 
 dist: $(VENV)/.installed-dev        ## wheel and sdist in dist/, built twice and compared

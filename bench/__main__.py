@@ -48,6 +48,7 @@ OTHERS = {
     "ends": "how fast Pods end, one by one and 200 at once, step by step, with the CPU of each (1 min)",
     "api": "the API server over TLS: requests per second, LIST, watchers (8 min; --quick: 1 min)",
     "store": "the SQLite store by itself, and its restart with 10 000 Pods (30 s)",
+    "engines": "the store on memory, SQLite and etcd; two API servers on one etcd, in turns (2 min; --rounds 5)",
     "virtual-cluster": "100 000 Pods on 1 000 nodes in virtual time (5 min)",
     "lint": "`lastcall lint`, and what its pass adds to `run` and `rollout` (30 s; --runs 20)",
     "healthy": "that no role is started again on a machine that is far too busy (--minutes 30 --burners 15)",

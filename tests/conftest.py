@@ -1,8 +1,9 @@
 """Who runs what, and in which order.
 
-Tests take turns: with LASTCALL_SPLIT_TESTS (tools/test sets it) a file of the real kernel runs on one Python only.
-What depends on the version of Python (unit, scenarios but the longest) runs on both, and so do a few of the kernel's.
-Without the variable all of it runs.
+Tests take turns: with LASTCALL_SPLIT_TESTS (tools/test sets it) a file of the real kernel runs on one Python only, and
+so does a file of `PURE`: rules and tables, and whole lives in virtual time, which say the same on each. What depends on
+the version of Python (the rest of unit) runs on both, and so do a few of the kernel's. Without the variable all of it
+runs.
 
 Tests run side by side (`pytest -n`): a file at a time, so that what it set up is set up once, the long ones first. The
 tests of a file in `ALONE` depend on nothing of each other and are dealt out one by one.
@@ -18,7 +19,9 @@ ONLY_ON = {
     "browser/test_rollout_in_a_browser.py": "3.11",
     "browser/test_story_in_a_browser.py": "3.13",
     "clients/test_claims_on_the_kernel.py": "3.13",
+    "clients/api/test_conformance_part.py": "3.11",
     "clients/shown/test_example_apps.py": "3.13",
+    "clients/shown/test_monitoring.py": "3.13",
     "clients/test_images_from_registries.py": "3.11",
     "clients/kubectl/test_kubectl_exec.py": "3.13",
     "clients/kubectl/test_kubectl_limits_of_namespaces.py": "3.13",
@@ -28,7 +31,7 @@ ONLY_ON = {
     "clients/test_published_ports.py": "3.13",
     "clients/test_recorded_pulls_and_taints.py": "3.11",
     "clients/test_no_false_alarms.py": "3.13",
-    "clients/test_rollout.py": "3.11",
+    "clients/rollout/test_rollout.py": "3.11",
     "clients/test_several_nodes.py": "3.13",
     "clients/test_up_and_down.py": "3.11",
     "clients/states/test_up_with_state.py": "3.13",
@@ -57,9 +60,14 @@ ON_BOTH = (
     "clients/test_recorded_lifecycles.py",  # another half on each
     "node/containers/test_containers_lifecycle.py",
     "node/test_demo_pods_end.py",
+    "scenarios/test_demos.py",
+    "scenarios/test_determinism.py",
 )
-SHARED_OUT = ("clients", "crash", "node")
+SHARED_OUT = ("clients", "crash", "engines", "node")
 """Directories whose other files run on the one or the other in turn."""
+PURE = ("scenarios", "unit/api", "unit/apiserver", "unit/cel", "unit/controllers", "unit/lint", "unit/scheduler")
+"""As these; on a Python that is neither of the two all of them run."""
+PYTHONS = ("3.11", "3.13")
 
 ALONE = (
     "pains/test_pains.py",
@@ -70,6 +78,7 @@ ALONE = (
 """Long files whose tests have no fixture in common."""
 
 LONG_FIRST = (
+    "clients/api/test_conformance_part.py",
     "clients/test_recorded_lifecycles.py",
     "clients/test_recorded_pulls_and_taints.py",
     "clients/shown/test_example_apps.py",
@@ -83,7 +92,7 @@ LONG_FIRST = (
     "crash/test_interrupts.py",
     "crash/test_node_killed_while_pulling.py",
     "clients/test_up_and_down.py",
-    "clients/test_rollout.py",
+    "clients/rollout/test_rollout.py",
     "clients/states/test_up_with_state.py",
     "clients/test_run_bad_input.py",
     "clients/kubectl/test_kubectl_workloads.py",
@@ -108,9 +117,10 @@ THIS = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 def _turns() -> dict[str, str]:
     """File below tests/ → the Python that runs it; no entry for those that run on both."""
-    names = sorted(str(path.relative_to(HERE)) for each in SHARED_OUT for path in (HERE / each).rglob("test_*.py"))
+    shared_out = (*SHARED_OUT, *PURE) if THIS in PYTHONS else SHARED_OUT
+    names = sorted(str(path.relative_to(HERE)) for each in shared_out for path in (HERE / each).rglob("test_*.py"))
     rest = [name for name in names if name not in ONLY_ON and name not in ON_BOTH]
-    return {name: ("3.11", "3.13")[index % 2] for index, name in enumerate(rest)} | ONLY_ON
+    return {name: PYTHONS[index % 2] for index, name in enumerate(rest)} | ONLY_ON
 
 
 def _file(item: pytest.Item) -> str:

@@ -9,6 +9,7 @@ only: for each field its kind (pointer, list, map, struct, plain value) and whet
 - `o` on a field: a plain value without a pointer, or a list or map, that is not encoded when it is zero or empty
 - `n` on a type: lists and maps without omitempty, and times without a pointer: null when there is nothing in them
 - `a` on a type: plain values without omitempty and structs that are not pointers: written although nobody set them
+- `g` on a field, or on the items of its list: the type of its own that Go names in messages (`v1.PullPolicy`)
 """
 
 import json
@@ -17,8 +18,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 TARGET = Path(__file__).parents[1] / "src" / "lastcall" / "api" / "schema" / "schema.json"
+MESSAGES = Path(__file__).parents[1] / "src" / "lastcall" / "api" / "protobuf" / "protobuf.json"
+"""Its lists of fields are put into the order of the Go types."""
+
 TAG = "v0.36.2"
 PLAIN = frozenset({"string", "bool", "int", "int32", "int64", "uint8", "float64"})
 ROOTS = {  # path in the repository → what its types' short names begin with
@@ -53,13 +58,16 @@ class Types:
     def __init__(self) -> None:
         self.structs: dict[str, dict[str, tuple[str, bool, bool]]] = {}
         self._inline: dict[str, str] = {}
+        self._order: dict[str, list[str]] = {}
         self._named: dict[str, str] = {}
 
     def read(self, prefix: str, text: str) -> None:
         for name, body in _STRUCT.findall(text):
             fields = {}
+            order = self._order.setdefault(f"{prefix}.{name}", [])
             for _, type_, tag in _FIELD.findall(body):
                 key, *options = tag.split(",")
+                order.append(key or type_.rpartition(".")[2])
                 if not key and type_.endswith("Common"):  # TypeMeta is the same in all
                     self._inline[f"{prefix}.{name}"] = f"{prefix}.{type_}"
                 if key and key != "-":
@@ -73,6 +81,20 @@ class Types:
         """Of a struct and of the one inside it: field → (type, whether it has omitempty or omitzero, omitzero)."""
         own = self.structs.get(name)
         return own if own is None or name not in self._inline else {**self.structs[self._inline[name]], **own}
+
+    def place(self, name: str, field: list[Any]) -> int:
+        """Where a field of a message, or the struct that it embeds, stands in the Go type."""
+        order = self._order.get(name) or []
+        shown = field[2].rpartition(".")[2] if field[3:] and field[3] & 2 else field[1]
+        return order.index(shown) if shown in order else -1
+
+    def own_name(self, prefix: str, type_: str) -> str:
+        """`v1.PullPolicy` for a type of its own that is not a struct, else ""."""
+        package, _, name = type_.rpartition(".")
+        full = f"{prefix}.{name}" if not package else f"{'core.v1' if package in ('v1', 'core') else 'meta.v1'}.{name}"
+        if type_ == "types.UID":
+            return type_
+        return f"v1.{name}" if full in self._named else ""
 
     def kind(self, prefix: str, type_: str) -> str:
         """pointer, list, map, time, plain or struct."""
@@ -110,6 +132,11 @@ def main(repositories: list[str], tag: str) -> None:
         for key, field in facts["f"].items():
             field.pop("o", None)
             type_, omitted, zero = struct.get(key, ("", False, False))
+            for facts_of, given in ((field, type_), (field.get("i"), type_.removeprefix("[]"))):
+                if facts_of is not None:
+                    facts_of.pop("g", None)
+                    if (own := types.own_name(prefix, given.removeprefix("*"))) and not facts_of.get("r"):
+                        facts_of["g"] = own
             kind = types.kind(prefix, type_) if type_ else ""
             if kind in ("plain", "list", "map") and omitted:
                 field["o"] = 1
@@ -122,6 +149,10 @@ def main(repositories: list[str], tag: str) -> None:
             if names:
                 facts[key] = names
     TARGET.write_text(json.dumps(schema, separators=(",", ":"), sort_keys=True) + "\n")
+    messages = json.loads(MESSAGES.read_text())
+    for name, fields in messages.items():
+        fields.sort(key=lambda field: (types.place(name, field), field[0]))
+    MESSAGES.write_text(json.dumps(messages, separators=(",", ":"), sort_keys=True) + "\n")
     sys.stdout.write(f"{len(types.structs)} structs; not found: {unknown}\n")
 
 

@@ -58,6 +58,7 @@ FILES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "batch": ("Controllers of Pods that end: Job, CronJob.", ("batch.v1.Job", "batch.v1.CronJob")),
     "certificates": ("Requests for certificates.", ("certificates.v1.CertificateSigningRequest",)),
+    "admission": ("Policies of admission.", ("admissionregistration.v1.ValidatingAdmissionPolicy",)),
     "policy": ("What limits evictions.", ("policy.v1.PodDisruptionBudget", "policy.v1.Eviction")),
     "cluster": (
         "Namespaces, configuration, events.",

@@ -75,6 +75,7 @@ def make_health_image(root: Path) -> None:
     store = ImageStore(root / "lastcall" / "images", unpacked=root / "unpacked")
     config = ImageConfig(entrypoint=("/health",), stop_signal="SIGUSR1")
     build_image(store, "health:1", {"/health": (str(program), 0o755)}, config)
+    build_image(store, "held:1", {"/etc/words": (b"held\n", 0o644)})
 
 
 @pytest.fixture(scope="module")
@@ -290,6 +291,33 @@ def test_parts_of_a_volume_are_mounted_by_path_and_expression(kubectl: Kubectl) 
     found = said(kubectl, "volumes")
     assert (found["one"], found["expr"]) == ("first", "second")
     assert "Read-only file system" in found["ro"]
+
+
+@pytest.mark.rule("node-semantics 9.3/image-volumes")
+def test_an_image_is_a_volume_that_is_read_only_as_a_whole_and_by_a_path_in_it(kubectl: Kubectl) -> None:
+    script = (
+        "echo file=$(cat /whole/etc/words); echo upper=$(cat /part/words); echo one=$(cat /words);"
+        " touch /whole/x || echo whole=read-only; touch /part/x || echo part=read-only; ls -ln /whole/etc/words"
+    )
+    mounts = [
+        {"name": "held", "mountPath": "/whole"},
+        {"name": "held", "mountPath": "/part", "subPath": "etc"},
+        {"name": "held", "mountPath": "/words", "subPath": "etc/words"},
+    ]
+    volumes = [{"name": "held", "image": {"reference": "held:1", "pullPolicy": "IfNotPresent"}}]
+    for name, more in (("held", {}), ("held-users", {"hostUsers": False})):
+        create(kubectl, once(name, script, {"volumes": volumes, **more}, volumeMounts=mounts))
+        assert said(kubectl, name) == {
+            "file": "held", "upper": "held", "one": "held", "whole": "read-only", "part": "read-only"
+        }  # fmt: skip
+    assert 'Pulled: Container image "held:1" already present on machine and can be accessed by the pod' in events(
+        kubectl, "held"
+    )
+    missing = [{"name": "held", "image": {"reference": "nowhere:1", "pullPolicy": "Never"}}]
+    create(kubectl, once("held-not", script, {"volumes": missing}, volumeMounts=mounts))
+    waiting = "jsonpath={.status.containerStatuses[0].state.waiting.reason}=ErrImageNeverPull"
+    kubectl("wait", f"--for={waiting}", "--timeout=60s", "pod/held-not", timeout=70)
+    kubectl("delete", "pod", "held-not", "--wait=false")
 
 
 def test_users_groups_and_the_group_of_volumes(kubectl: Kubectl) -> None:

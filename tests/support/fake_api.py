@@ -159,8 +159,9 @@ class FakeAPI:
         content_type: str = "",
         subresource: str = "",
         dry_run: bool = False,
+        field_manager: str = "",
     ) -> Object:
-        assert not dry_run, "not known here"
+        assert not dry_run and not field_manager, "not known here"
         await self._called("patch", resource, name)
         old = self._existing(resource, name, namespace)
         version = patch.get("metadata", {}).get("resourceVersion")

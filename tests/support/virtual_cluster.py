@@ -237,6 +237,7 @@ class VirtualCluster:
             recorder_for=self.recorder.for_actor,
             root_ca_pem=b"CA",
             volume_directories=self.directories,
+            openapi=self.server.openapi_document,
         )
         self._manager = self._tasks.spawn(controllers, name="controllers")
 

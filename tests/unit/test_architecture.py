@@ -68,6 +68,7 @@ THROUGH_THE_WALL = {
     "cri/sandbox/cgroups/files.py": {"time.sleep"},  # a killed process is waited for, after the event loops
     "cri/sandbox/shim/__main__.py": {"time.monotonic_ns", "time.time_ns"},
     "cri/sandbox/shim/containers.py": {"time.time_ns", "time.sleep"},
+    "cri/sandbox/shim/dispositions.py": {"time.sleep"},  # a shell that begins a child is looked at again
     "cri/sandbox/shim/execs.py": {"time.monotonic_ns"},
     "cri/sandbox/shim/logs.py": {"time.monotonic", "time.time_ns"},
     "cri/sandbox/shim/loop.py": {"time.monotonic_ns"},
@@ -97,6 +98,7 @@ STARTS_PROCESSES = {
 PROCESS_CALLS = ("os.fork", "os.forkpty", "os.exec", "os.spawn", "os.posix_spawn", "os.system", "os.popen")
 
 OBSERVES = {
+    "agent/container.py",  # processes of a Pod, as the kernel of their node shows them
     "apiserver/records.py",  # its own writes
     "cli/waiting/follow.py",  # watch events a client saw
     "cli/run/session.py",  # the DELETE it sent

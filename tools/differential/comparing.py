@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
+
 from differential.normalising import HEADERS, normalised, text
 from differential.request import Request
 from differential.servers import Answer
@@ -34,6 +36,23 @@ def _short(value: Any) -> str:
     return re.sub(r"\"[^\"]*\"|\d+", "_", told)[:160]
 
 
+class _TextOfTimes(yaml.CSafeLoader):
+    """Leaves times as they are written."""
+
+
+_TextOfTimes.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _without_zeros(value: Any) -> Any:
+    """Protobuf has numbers and booleans that are zero, where JSON leaves some of them out."""
+    if isinstance(value, dict):
+        return {key: _without_zeros(each) for key, each in value.items() if each not in (0, None)}
+    return [_without_zeros(each) for each in value] if isinstance(value, list) else value
+
+
 def document_of(answer: Answer) -> Any:
     """What the body says; a protobuf body decoded, anything else that is not JSON as text."""
     kind = answer.headers.get("content-type", "")
@@ -42,6 +61,11 @@ def document_of(answer: Answer) -> Any:
             return decode_envelope(answer.body)
         except Exception as error:  # the difference is then that it cannot be read
             return f"not protobuf: {error!r}"
+    if kind.startswith("application/yaml"):
+        try:
+            return yaml.load(answer.body, Loader=_TextOfTimes)
+        except yaml.YAMLError as error:
+            return f"not YAML: {error!r}"
     document = answer.document
     return answer.body.decode("utf-8", "replace") if document is None else document
 
@@ -60,6 +84,8 @@ def differences(
         if pair[0] != pair[1]:
             yield Difference(request, f"header {name}", *pair)
     pair_of_bodies = [normalised(document_of(each)) for each in (real, ours)]
+    if any(each.headers.get("content-type", "").startswith(PROTOBUF) for each in (real, ours)):
+        pair_of_bodies = [_without_zeros(each) for each in pair_of_bodies]
     for path, left, right in unequal("", *pair_of_bodies):
         found = Difference(request, path or "body", left, right)
         yield found

@@ -16,6 +16,9 @@ SHARES = {
     "create": 20, "update": 13, "patch": 20, "delete": 11, "deletecollection": 7, "subresource": 12, "get": 7, "list": 6,
     "odd": 4,
 }  # fmt: skip
+ITS_OWN = {"customresourcecleanup.apiextensions.k8s.io"}
+"""Finalizers that the servers take away themselves."""
+
 REACHES_OTHERS = frozenset({
     "LimitRange", "ResourceQuota", "PriorityClass", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration",
     "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy", "APIService",
@@ -260,7 +263,7 @@ class Generator:
             return
         document = real.document
         meta = document.get("metadata") if isinstance(document, dict) else None
-        if isinstance(meta, dict) and meta.get("finalizers") and "deletionTimestamp" in meta:
+        if isinstance(meta, dict) and {*(meta.get("finalizers") or ())} - ITS_OWN and "deletionTimestamp" in meta:
             patch = {"Content-Type": PATCHES["merge"]}
             self._next.append(
                 Request(
@@ -269,6 +272,10 @@ class Generator:
             )
         if real.status != 202 and not (isinstance(meta, dict) and "deletionTimestamp" in meta):
             self._drop(request.path, our_server)
+
+    def gone(self, path: str, our_server: Server) -> None:
+        """An object that has gone by itself is not asked for any more."""
+        self._drop(path, our_server)
 
     def _drop(self, path: str, our_server: Server) -> None:
         self._live.pop(path, None)

@@ -9,8 +9,12 @@ from typing import Any
 UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 TIME = re.compile(r"\b20[2-9]\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?: \+0000 UTC|Z)?(?: m=\+[0-9.]+)?")
 SERVICE_ADDRESS = re.compile(r"\b10\.(?:125|96)\.\d+\.\d+\b|\bfd00[0-9a-f:]+\b")
+FURTHER_RANGE = "10.200."
+"""Of the ServiceCIDR in the seeds: the real server may take a Service's address from it."""
 GENERATED = re.compile(r"\b(gen-|kube-api-access-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
-QUOTED_VERSION = re.compile(r"(\\?\"resourceVersion\\?\":\\?\")\d+")
+QUOTED_VERSION = re.compile(
+    r"(\\?\"resourceVersion\\?\":\\?\"|the ResourceVersion in record \(|Too large resource version: 99999999, current: )\d+"
+)
 RESOURCE_VERSION = frozenset({"resourceVersion"})
 TOKENS = frozenset({"token", "continue"})
 FIXED_TIME = "2024-01-01"
@@ -39,6 +43,8 @@ def normalised(value: Any, key: str = "") -> Any:
             return "<resourceVersion>" if value not in ("", "0") else value
         case str() if key in TOKENS and value:
             return "<token>"
+        case str() if key in ("clusterIP", "clusterIPs") and value.startswith(FURTHER_RANGE):
+            return "<ip>"
         case str():
             return text(value)
         case int() if key in ("nodePort", "healthCheckNodePort") and 30000 <= value <= 32767:

@@ -3,31 +3,22 @@
 import base64
 import http.client
 import json
-import os
-import shutil
-import socket
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
 import yaml
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from engines.api_server import real_api_server
 
 from differential.request import JSON, Request, settled
-from lastcall.apiserver.auth.pki import ClusterCA
 
-HOME = Path(os.environ.get("KUBERNETES_HOME", Path.home() / ".cache" / "kubernetes-1.36.2"))
 AGENT = "differential/1"
-START_SECONDS = 90
-SERVICE_RANGE = "10.125.0.0/16"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +101,6 @@ class Server:
         self.close()
 
 
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
 @contextmanager
 def _process(argv: list[str], log: Path, **more: Any) -> Iterator["subprocess.Popen[bytes]"]:
     with log.open("wb") as out:
@@ -134,66 +119,8 @@ def _process(argv: list[str], log: Path, **more: Any) -> Iterator["subprocess.Po
 @contextmanager
 def real_server(scratch: Path, more: tuple[str, ...] = ()) -> Iterator[Server]:
     """A new etcd and kube-apiserver; `more` are flags of the latter. Raises LookupError when it does not start."""
-    binaries = HOME / "bin"
-    if not (binaries / "kube-apiserver").exists():
-        raise LookupError(f"no kube-apiserver in {binaries}: install it there, or set KUBERNETES_HOME")
-    ca = ClusterCA.create()
-    pki = scratch / "pki"
-    pki.mkdir(mode=0o700)
-
-    def write(name: str, content: bytes) -> str:
-        path = pki / name
-        path.write_bytes(content)
-        path.chmod(0o600)
-        return str(path)
-
-    ca_file = write("ca.crt", ca.certificate_pem)
-    certificate, key = (
-        write(f"server.{i}", each) for i, each in enumerate(ca.issue_server(["127.0.0.1", "localhost"]))
-    )
-    admin = [
-        write(f"admin.{i}", each) for i, each in enumerate(ca.issue_client("kubernetes-admin", ["system:masters"]))
-    ]
-    signing = write("sa.key", ca.new_key_pem())
-    public = serialization.load_pem_private_key(Path(signing).read_bytes(), None).public_key()
-    verifying = write("sa.pub", public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
-    etcd, peer, port = _free_port(), _free_port(), _free_port()
-    with ExitStack() as stack:
-        stack.callback(shutil.rmtree, scratch / "etcd", ignore_errors=True)
-        argv = [
-            str(binaries / "etcd"), "--data-dir", str(scratch / "etcd"), "--unsafe-no-fsync", "--log-level", "error",
-            f"--listen-client-urls=http://127.0.0.1:{etcd}", f"--advertise-client-urls=http://127.0.0.1:{etcd}",
-            f"--listen-peer-urls=http://127.0.0.1:{peer}", f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}",
-            f"--initial-cluster=default=http://127.0.0.1:{peer}",
-        ]  # fmt: skip
-        stack.enter_context(_process(argv, scratch / "etcd.log"))
-        argv = [
-            str(binaries / "kube-apiserver"), f"--etcd-servers=http://127.0.0.1:{etcd}", "--bind-address=127.0.0.1",
-            f"--secure-port={port}", "--advertise-address=192.0.2.1", "--endpoint-reconciler-type=none",
-            f"--service-cluster-ip-range={SERVICE_RANGE}", "--authorization-mode=Node,RBAC",
-            "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true", f"--client-ca-file={ca_file}",
-            f"--tls-cert-file={certificate}", f"--tls-private-key-file={key}", f"--cert-dir={scratch}",
-            "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-            f"--service-account-key-file={verifying}", f"--service-account-signing-key-file={signing}", *more,
-        ]  # fmt: skip
-        process = stack.enter_context(_process(argv, scratch / "kube-apiserver.log"))
-        trust = ssl.create_default_context(cadata=ca.certificate_pem.decode())
-        trust.load_cert_chain(*admin)
-        server = stack.enter_context(Server(f"https://127.0.0.1:{port}", trust))
-        _wait_ready(server, process, scratch / "kube-apiserver.log")
+    with real_api_server(scratch, more) as real, Server(real.url, real.admin_tls()) as server:
         yield server
-
-
-def _wait_ready(server: Server, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    until = time.monotonic() + START_SECONDS
-    while time.monotonic() < until and process.poll() is None:
-        try:
-            if server.ask(Request("GET", "/readyz", "", "get")).status == 200:
-                return
-        except OSError:
-            server.close()
-        time.sleep(0.3)
-    raise LookupError(f"kube-apiserver is not ready:\n{log.read_text()[-2000:]}")
 
 
 @contextmanager

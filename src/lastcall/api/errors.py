@@ -149,6 +149,15 @@ def method_not_allowed() -> StatusError:
     return status_failure(405, "MethodNotAllowed", message, {})
 
 
+def not_watched(resource: Resource) -> StatusError:
+    """(registry without a watch: NewMethodNotSupported)"""
+    message = f"watch is not supported on resources of kind {go_quote(resource.group_resource)}"
+    details = {"kind": resource.plural}
+    return status_failure(
+        405, "MethodNotAllowed", message, {"group": resource.group, **details} if resource.group else details
+    )
+
+
 def unsupported_media_type(message: str = "415: Unsupported Media Type") -> StatusError:
     """The default text is the one for a PATCH whose content type is not a patch type."""
     return status_failure(415, "UnsupportedMediaType", message, {})

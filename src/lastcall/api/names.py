@@ -38,6 +38,10 @@ def max_length(length: int) -> str:
     return f"must be no more than {length} characters"
 
 
+def _most_bytes(length: int) -> str:
+    return f"must be no more than {length} bytes"
+
+
 def between(low: int, high: int) -> str:
     return f"must be between {low} and {high}, inclusive"
 
@@ -108,12 +112,13 @@ def is_qualified_name(value: str) -> list[str]:
         if not parts[0]:
             problems.append("prefix part must be non-empty")
         else:
-            problems += [f"prefix part {problem}" for problem in is_dns1123_subdomain(parts[0])]
+            told = {max_length(DNS1123_SUBDOMAIN_MAX): _most_bytes(DNS1123_SUBDOMAIN_MAX)}
+            problems += [f"prefix part {told.get(problem, problem)}" for problem in is_dns1123_subdomain(parts[0])]
     name = parts[-1]
     if not name:
         problems.append("name part must be non-empty")
-    elif len(name) > DNS1123_LABEL_MAX:
-        problems.append(f"name part {max_length(DNS1123_LABEL_MAX)}")
+    elif len(name.encode()) > DNS1123_LABEL_MAX:
+        problems.append(f"name part {_most_bytes(DNS1123_LABEL_MAX)}")
     if not re.fullmatch(_QUALIFIED, name):
         shape = regex_text(_QUALIFIED_TEXT, _QUALIFIED, "MyName", "my.name", "123-abc")
         problems.append(f"name part {shape}")
@@ -121,7 +126,7 @@ def is_qualified_name(value: str) -> list[str]:
 
 
 def is_label_value(value: str) -> list[str]:
-    problems = [max_length(DNS1123_LABEL_MAX)] if len(value) > DNS1123_LABEL_MAX else []
+    problems = [_most_bytes(DNS1123_LABEL_MAX)] if len(value.encode()) > DNS1123_LABEL_MAX else []
     if not re.fullmatch(_LABEL_VALUE, value):
         text = (
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must "
@@ -176,11 +181,35 @@ def is_port_name(value: str) -> list[str]:
     return problems
 
 
+def is_wildcard(value: str) -> list[str]:
+    """(`IsWildcardDNS1123Subdomain`)"""
+    pattern = rf"\*\.{_SUBDOMAIN}"
+    problems = [max_length(DNS1123_SUBDOMAIN_MAX)] if len(value) > DNS1123_SUBDOMAIN_MAX else []
+    if not re.fullmatch(pattern, value):
+        text = (
+            "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist "
+            "of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character"
+        )
+        problems.append(regex_text(text, pattern, "*.example.com"))
+    return problems
+
+
 def is_ip(value: str) -> list[str]:
     try:
         ipaddress.ip_address(value)
     except ValueError:
         return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
+    return []
+
+
+def is_strict_ip(value: str) -> list[str]:
+    """An address as new fields take it. (`IsValidIP`)"""
+    if re.fullmatch(r"\d{1,3}(\.\d{1,3}){3}", value) and re.search(r"(?:^|\.)0\d", value):
+        return ["must not have leading 0s"]
+    if problems := is_ip(value):
+        return problems
+    if ":" in value and ipaddress.IPv6Address(value).ipv4_mapped is not None:
+        return ["must not be an IPv4-mapped IPv6 address"]
     return []
 
 

@@ -248,6 +248,9 @@ FACES: tuple[Resource, ...] = (EVENTS_V1, HORIZONTALPODAUTOSCALERS_V1)
 NODE_METRICS = Resource("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", False)
 POD_METRICS = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics", True)
 METRICS: tuple[Resource, ...] = (NODE_METRICS, POD_METRICS)
+COMPONENTSTATUSES = Resource("", "v1", "componentstatuses", "ComponentStatus", False, "componentstatus", ("cs",))
+COMPUTED: tuple[Resource, ...] = (*METRICS, COMPONENTSTATUSES)
+"""Made when they are asked for and stored nowhere: they can be read, not watched."""
 """What nodes and Pods use: nothing is stored. Another server may answer it (`kubectl apply` of metrics-server)."""
 
 SELFSUBJECTREVIEWS = Resource(

@@ -58,7 +58,7 @@ class ClusterIPAllocator:
         self._network = IPv4Network(cidr)
         first, last = int(self._network.network_address) + 1, int(self._network.broadcast_address) - 1
         self._allocator = Allocator(first, last, random)
-        self._upper_band = first + _static_band(self._network.num_addresses)
+        self._upper_band = first + static_band(self._network.num_addresses)
 
     def take(self, address: str) -> None:
         """Raises AllocationError."""
@@ -87,7 +87,7 @@ class ClusterIPAllocator:
         self._allocator.give_back(int(IPv4Address(address)))
 
 
-def _static_band(size: int) -> int:
+def static_band(size: int) -> int:
     """How many of the lowest addresses are not handed out. (ipallocator.go:calculateRangeOffset)"""
     return 0 if size <= 16 else min(256, max(16, size // 16))
 

@@ -27,7 +27,7 @@ class Catalog:
     ) -> None:
         self._routes = routes or Routes()
         self._clock, self._resources = clock, tuple(resources)
-        self._version, self._address, self._declared = kubernetes_version, address, declared
+        self.version, self._address, self._declared = kubernetes_version, address, declared
         self._by_path = {(each.group, each.version, each.plural): each for each in resources}
         self._made: tuple[Discovery, OpenAPI] | None = None
         self._custom: dict[tuple[str, str, str], CustomResource] = {}
@@ -57,7 +57,7 @@ class Catalog:
                 if not remote or (each.group, each.version) not in remote
             ]
             openapi = OpenAPI(
-                self._clock, [each for each in everything if each not in METRICS], f"v{VERSIONS[self._version]}"
+                self._clock, [each for each in everything if each not in METRICS], f"v{VERSIONS[self.version]}"
             )
-            self._made = Discovery(everything, self._version, self._address, tuple(remote.values())), openapi
+            self._made = Discovery(everything, self.version, self._address, tuple(remote.values())), openapi
         return self._made

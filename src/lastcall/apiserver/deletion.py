@@ -17,7 +17,7 @@ from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
-from lastcall.api.errors import conflict
+from lastcall.api.errors import StatusError, conflict
 from lastcall.api.meta import AnyObject, Object, copy_object, with_own_metadata
 from lastcall.api.text.times import later, parse_rfc3339
 from lastcall.world.clock import rfc3339
@@ -283,19 +283,25 @@ def check_preconditions(rules: DeleteRules, obj: AnyObject, options: DeleteOptio
     """Raises 409 Conflict; the message names the Kind where other conflicts name the resource."""
     meta: ObjectMeta = obj["metadata"]
     uid, version = meta.get("uid", ""), meta.get("resourceVersion", "")
-    shown = f"{rules.kind}.{rules.group}" if rules.group else rules.kind
     if options.uid is not None and options.uid != uid:
         why = (
             f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid}). "
             "The object might have been deleted and then recreated"
         )
-        raise conflict(shown, meta.get("name", ""), why)
+        raise _precondition_failed(rules, meta.get("name", ""), why)
     if options.resource_version is not None and options.resource_version != version:
         why = (
             f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
             f"ResourceVersion in record ({version}). The object might have been modified"
         )
-        raise conflict(shown, meta.get("name", ""), why)
+        raise _precondition_failed(rules, meta.get("name", ""), why)
+
+
+def _precondition_failed(rules: DeleteRules, name: str, why: str) -> StatusError:
+    error = conflict(f"{rules.kind}.{rules.group}" if rules.group else rules.kind, name, why)
+    details = {"name": name, "group": rules.group, "kind": rules.kind}
+    error.status["details"] = {key: value for key, value in details.items() if value}
+    return error
 
 
 def finalizers_of(obj: AnyObject) -> list[str]:

@@ -15,7 +15,7 @@ import orjson
 from lastcall.api.apiservices.local import in_order, priority_of
 from lastcall.api.apiservices.routes import Remote
 from lastcall.api.meta import Object
-from lastcall.api.resources import BINDINGS, METRICS, REVIEWS, Resource
+from lastcall.api.resources import BINDINGS, COMPUTED, REVIEWS, Resource
 from lastcall.apiserver.faces.table import stored_resource
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -73,7 +73,7 @@ def verbs_of(resource: Resource) -> tuple[str, ...]:
     """What can be done with the resource itself, in discovery's (alphabetical) order."""
     if resource == BINDINGS or resource in REVIEWS:
         return ("create",)
-    if resource in METRICS:
+    if resource in COMPUTED:
         return ("get", "list")
     if resource.plural == "namespaces":
         return tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
@@ -206,7 +206,7 @@ def _resource_entry(resource: Resource) -> Object:
         entry["shortNames"] = resource.short_names
     if resource.categories:
         entry["categories"] = resource.categories
-    if "get" in verbs_of(resource) and resource not in METRICS:
+    if "get" in verbs_of(resource) and resource not in COMPUTED:
         entry["storageVersionHash"] = _storage_version_hash(resource)
     return entry
 

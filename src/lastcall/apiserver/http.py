@@ -9,9 +9,7 @@ Sources: apiserver pkg/endpoints/handlers/{get,create,update,patch,delete,watch}
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
-
-import orjson
+from typing import TYPE_CHECKING
 
 from lastcall.api.apiservices.routes import Routes
 from lastcall.api.custom.kinds import CustomResource
@@ -19,13 +17,13 @@ from lastcall.api.errors import (
     StatusError,
     internal,
     method_not_allowed,
+    not_watched,
     resource_not_found,
-    too_large,
 )
-from lastcall.api.meta import Object
-from lastcall.api.resources import BINDINGS, ENDPOINTS, METRICS, REVIEWS, Resource
+from lastcall.api.resources import BINDINGS, COMPONENTSTATUSES, COMPUTED, ENDPOINTS, REVIEWS, Resource
 from lastcall.apiserver.answers import representation
-from lastcall.apiserver.answers.list_bodies import PIECE_BYTES, StoredList, is_stored_form, list_body, stored_list
+from lastcall.apiserver.answers.computed import computed_body
+from lastcall.apiserver.answers.responses import Responses
 from lastcall.apiserver.auth.authentication import (
     Authenticator,
     UserInfo,
@@ -36,11 +34,11 @@ from lastcall.apiserver.auth.tokens import TokenIssuer
 from lastcall.apiserver.catalog import Catalog
 from lastcall.apiserver.discovery import verbs_of
 from lastcall.apiserver.faces.scale import SCALES
-from lastcall.apiserver.health import health
 from lastcall.apiserver.openapi.serving import openapi_response
-from lastcall.apiserver.operations import TOKEN_REQUESTS, Operations
-from lastcall.apiserver.registry.generic import Answer
-from lastcall.apiserver.registry.listing import Page
+from lastcall.apiserver.operations import Operations
+from lastcall.apiserver.paths.documents import Documents
+from lastcall.apiserver.paths.health import is_health
+from lastcall.apiserver.paths.metrics.requests import RequestCounts
 from lastcall.apiserver.registry.patching import patch_type
 from lastcall.apiserver.requestinfo import RequestInfo, is_true, request_info
 from lastcall.apiserver.streaming import frames
@@ -48,22 +46,21 @@ from lastcall.apiserver.streaming.frames import wants_websocket
 from lastcall.apiserver.streaming.location import SUBRESOURCES as STREAMS
 from lastcall.apiserver.streaming.proxy import proxy
 from lastcall.apiserver.subresources.eviction import EVICTIONS
-from lastcall.apiserver.wire.bodies import Turns, decode_object, decode_optional, decode_patch
-from lastcall.apiserver.wire.context import FieldValidation, RequestContext
-from lastcall.apiserver.wire.negotiation import (
-    INDENTED,
-    JSON,
-    PLAIN,
-    PROTOBUF,
-    YAML,
-    MediaType,
-    body_media_type,
-    negotiate,
-    not_acceptable,
-    wants_pretty,
+from lastcall.apiserver.subresources.posts import TOKEN_REQUESTS
+from lastcall.apiserver.wire.bodies import Turns
+from lastcall.apiserver.wire.context import RequestContext
+from lastcall.apiserver.wire.negotiation import JSON, PROTOBUF, YAML, negotiate, not_acceptable
+from lastcall.apiserver.wire.options import parse_list_options
+from lastcall.apiserver.wire.requests import (
+    Bodies,
+    context_of,
+    deleting_context,
+    media_type_of,
+    namespace_of,
+    needs_name,
+    warn,
+    warnings_of,
 )
-from lastcall.apiserver.wire.options import parse_delete_options, parse_dry_run, parse_list_options
-from lastcall.apiserver.wire.warning_headers import warning_headers
 from lastcall.client.api import APPLY_PATCH
 from lastcall.streaming.hosts import Hosts
 from lastcall.world import walls
@@ -75,20 +72,11 @@ if TYPE_CHECKING:
     from lastcall.apiserver.proxying.handler import Proxying
     from lastcall.apiserver.proxying.upstream import Dial
 
-MAX_BODY_BYTES = 3 << 20
-"""MaxRequestBodyBytes."""
-
-MAX_REVIEW_BYTES = 64 << 10
-"""Of what everybody may send who is known, whatever else they may: reviews, and options of a DELETE. Kubernetes has no
-other limit for them, and other processors to read them with."""
-
 WATCH_BYTES = 64 << 10
 """Events that have come together leave together, in writes of about this size."""
 
-WARNINGS: Any = web.RequestKey("warnings", list) if web.RequestKey else "warnings"
-"""Where a request keeps its warnings."""
-
 DEPRECATED: Mapping[Resource, tuple[int, str]] = {
+    COMPONENTSTATUSES: (19, "v1 ComponentStatus is deprecated in v1.19+"),
     ENDPOINTS: (33, "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
 }
 """Kinds that requests are warned of: from which Kubernetes 1.x on, and the warning."""
@@ -125,16 +113,18 @@ class HTTPFace:
         backends: "Callable[[], Backends]" = _no_backends,
     ) -> None:
         self._world = world
-        self._turns = Turns(world.clock)
+        self._bodies = Bodies(Turns(world.clock))
+        self._responses = Responses(world, operations)
+        self._documents = Documents(catalog, issuer, self._responses)
         self._operations = operations
         self._authenticator = authenticator
         self._catalog = catalog
-        self._issuer = issuer
         self._hosts = hosts
         self._dial = dial
         self._proxying: Proxying | None = None
         self._routes, self._backends = routes or Routes(), backends
         self._impersonator = Impersonator(operations.authorizer.check)
+        self._counts = RequestCounts(world.clock)
 
     async def close(self) -> None:
         """Requests have ended."""
@@ -148,32 +138,41 @@ class HTTPFace:
         try:
             return await self._handle(request)
         except StatusError as error:
-            return self._error(request, error)
+            return self._responses.error(request, error)
         except (ConnectionResetError, web.HTTPException):
             raise
         except Exception as error:
             walls.noticed("API server", f"{request.method} {request.path}", error)
             _log.exception("%s %s failed", request.method, request.path)
-            return self._error(request, internal(f"{type(error).__name__}: {error}"))
+            return self._responses.error(request, internal(f"{type(error).__name__}: {error}"))
         finally:
             if walls.on_turn is not None:
                 walls.on_turn("", "")
 
+    async def _authenticate(self, request: web.BaseRequest, certificate: "Mapping[str, object] | None") -> UserInfo:
+        """Raises the 401 StatusError."""
+        told = "failure"
+        try:
+            user = await self._authenticator.authenticate(request.headers.get("Authorization", ""), certificate)
+            told = "success"
+            return user
+        finally:
+            self._counts.authenticated[told] = self._counts.authenticated.get(told, 0) + 1
+
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         transport = request.transport
         certificate = transport.get_extra_info("peercert") if transport is not None else None
-        user = await self._authenticator.authenticate(request.headers.get("Authorization", ""), certificate)
+        user = await self._authenticate(request, certificate)
         info = request_info(request.method, request.path, request.query)
         if (asked := impersonation(request.headers)) is not None:
             user = await self._impersonator.user_of(asked, user, _about(request, info))
-        if not may_everything(user):
-            await self._check(request, user, info)
+        await self._authorize(request, user, info)
         if self._routes.remote and (remote := self._routes.of_path(info.path)) is not None:
             return await self._backends().handle(request, user, remote)
         if not info.is_resource_request:
             if info.path.startswith("/openapi/"):
                 return await openapi_response(self._catalog.openapi, request)
-            return self._path(request, info)
+            return await self._document(request, info)
         resource = self._resource(info)
         if resource is None:
             return self._not_found(info)
@@ -182,11 +181,61 @@ class HTTPFace:
             if negotiate(request.headers.get("Accept", ""), list_=lists).name == PROTOBUF:
                 raise not_acceptable(True)
             if resource.warning:
-                _warnings(request).append(resource.warning)
+                warnings_of(request).append(resource.warning)
+        verb = self._verbs(request, info, resource)
         since, warning = DEPRECATED.get(resource, (0, ""))
         if warning and self._catalog.discovery.minor_version >= since:
-            _warnings(request).append(warning)
-        return await self._verbs(request, info)(request, info, resource, user)
+            warnings_of(request).append(warning)
+        try:
+            return await self._counted(request, info, verb(request, info, resource, user))
+        except StatusError as error:
+            if error.code == 406:
+                warnings_of(request).clear()  # nobody who would warn was asked
+            raise
+
+    async def _counted(
+        self, request: web.BaseRequest, info: RequestInfo, work: Awaitable[web.StreamResponse]
+    ) -> web.StreamResponse:
+        begun, code, size = self._counts.begin(request, info), 0, 0
+        try:
+            answer = await work
+            code = answer.status
+            size = len(answer.body) if isinstance(answer, web.Response) and isinstance(answer.body, bytes) else 0
+            return answer
+        except StatusError as error:
+            code = error.code
+            raise
+        finally:
+            self._counts.end(begun, code, size)
+
+    async def _document(self, request: web.BaseRequest, info: RequestInfo) -> web.StreamResponse:
+        """What is at a path that is not of objects."""
+        if info.path == "/metrics":
+            # late: few ask for it
+            from lastcall.apiserver.paths.metrics.endpoints import metrics
+
+            return await metrics(self._world, self._counts, self._operations.kinds, self._catalog.version)
+        if info.path == "/statusz":
+            # late: few ask for it
+            from lastcall.apiserver.paths.metrics.statusz import statusz
+
+            return statusz(request, "apiserver", self._catalog.version, self._world.clock)
+        if is_health(info.path):
+            return await self._counted(request, info, self._answer(request, info))
+        return self._documents.answer(request, info)
+
+    async def _answer(self, request: web.BaseRequest, info: RequestInfo) -> web.StreamResponse:
+        return self._documents.answer(request, info)
+
+    async def _authorize(self, request: web.BaseRequest, user: UserInfo, info: RequestInfo) -> None:
+        """Raises the 403 StatusError."""
+        told = "denied"
+        try:
+            if not may_everything(user):
+                await self._check(request, user, info)
+            told = "allowed"
+        finally:
+            self._counts.authorized[told] = self._counts.authorized.get(told, 0) + 1
 
     async def _check(self, request: web.BaseRequest, user: UserInfo, info: RequestInfo) -> None:
         """Raises the 403 StatusError when `user` may not do this."""
@@ -216,12 +265,12 @@ class HTTPFace:
         raise resource_not_found()
 
     def _verbs(
-        self, request: web.BaseRequest, info: RequestInfo
+        self, request: web.BaseRequest, info: RequestInfo, resource: Resource
     ) -> Callable[[web.BaseRequest, RequestInfo, Resource, UserInfo], Awaitable[web.StreamResponse]]:
         if info.subresource == "proxy":
             return self._proxy
-        if info.group == METRICS[0].group:
-            return self._metrics
+        if resource in COMPUTED:
+            return self._computed
         if info.verb == "watch":
             return self._watch
         if info.subresource == "log" and request.method == "GET":
@@ -241,53 +290,12 @@ class HTTPFace:
             "delete": self._delete,
             "deletecollection": self._delete_collection,
         }
+        if info.name and not info.subresource and not self._operations.has_objects(resource):
+            raise resource_not_found()
         handler = handlers.get(info.verb)
         if handler is None or request.method == "HEAD":
             raise method_not_allowed()
         return handler
-
-    # -- paths that are not resources ---------------------------------------------------------------------------------
-
-    def _path(self, request: web.BaseRequest, info: RequestInfo) -> web.Response:
-        path = request.path.rstrip("/") or "/"
-        if (answer := health(path, request.query)) is not None:
-            return web.Response(status=answer.status, text=answer.text, headers={"X-Content-Type-Options": "nosniff"})
-        accept = request.headers.get("Accept", "")
-        if path in self._catalog.discovery.aggregated and "apidiscovery.k8s.io" in accept:
-            return self._aggregated(request, path, accept)
-        if path == "/openid/v1/jwks":
-            return web.Response(body=orjson.dumps(self._issuer.jwks()), content_type="application/jwk-set+json")
-        if path == "/.well-known/openid-configuration":
-            return web.Response(body=orjson.dumps(self._issuer.configuration(request.host)), content_type=JSON)
-        document = self._catalog.discovery.documents.get(path)
-        if document is None:
-            if info.path.startswith(("/api/", "/apis/")) and len(path.split("/")) > 2 and path.startswith("/api/"):
-                raise resource_not_found()
-            group = path.split("/")[2] if path.startswith("/apis/") else ""
-            if group and self._catalog.discovery.has_group(group):
-                raise resource_not_found()
-            return web.Response(status=404, text="404 page not found\n")
-        if request.method != "GET":
-            raise method_not_allowed()
-        media_type = negotiate(accept, list_=False, table=False)
-        if path == "/version":
-            media_type = INDENTED
-        return self._bytes(request, document, self._pretty(request, media_type))
-
-    def _aggregated(self, request: web.BaseRequest, path: str, accept: str) -> web.Response:
-        for clause in accept.split(","):
-            pieces = {piece.strip() for piece in clause.split(";")}
-            for version, (body, etag) in self._catalog.discovery.aggregated[path].items():
-                form = ("g=apidiscovery.k8s.io", f"v={version}", "as=APIGroupDiscoveryList")
-                if not pieces.issuperset(form):
-                    continue
-                headers = {"ETag": etag, "Vary": "Accept", "Cache-Control": "public"}
-                if request.headers.get("If-None-Match") == etag:
-                    return web.Response(status=304, headers=headers)
-                return web.Response(body=body, headers={**headers, "Content-Type": ";".join((JSON, *form))})
-            if clause.strip() in (JSON, "*/*"):
-                return self._bytes(request, self._catalog.discovery.documents[path], PLAIN)
-        raise not_acceptable(True)
 
     # -- verbs -------------------------------------------------------------------------------------------------------
 
@@ -296,49 +304,26 @@ class HTTPFace:
     ) -> web.StreamResponse:
         if info.subresource not in ("", "status", "scale", "ephemeralcontainers", "resize", "approval"):
             raise method_not_allowed()
-        media_type = self._media_type(request, list_=False, rows=has_rows(resource, info.subresource))
+        media_type = media_type_of(request, list_=False, rows=has_rows(resource, info.subresource))
         if info.subresource == "scale":
             scale = await self._operations.get_scale(resource, info.namespace, info.name)
-            return self._answer(request, SCALES, scale, media_type)
+            return self._responses.object(request, SCALES, scale, media_type)
         await self._operations.check_get_version(request.query.get("resourceVersion", ""))
-        namespace = self._namespace(info, resource)
+        namespace = namespace_of(info, resource)
         if media_type.plain:
-            return self._bytes(request, await self._operations.get_bytes(resource, namespace, info.name), media_type)
+            return self._responses.document(
+                request, await self._operations.get_bytes(resource, namespace, info.name), media_type
+            )
         answer = await self._operations.get(resource, namespace, info.name)
-        return self._answer(request, resource, answer, media_type)
+        return self._responses.object(request, resource, answer, media_type)
 
     async def _list(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
     ) -> web.StreamResponse:
-        media_type = self._media_type(request, list_=True)
+        media_type = media_type_of(request, list_=True)
         options = parse_list_options(request.query, watch=False)
-        page = await self._operations.list(resource, self._namespace(info, resource), options)
-        if media_type.plain and is_stored_form(self._operations, resource):
-            stored = await stored_list(self._operations, resource, page)
-            if stored.length > PIECE_BYTES:
-                return await self._stored(request, stored)
-        return await self._list_body(request, resource, page, media_type)
-
-    async def _stored(self, request: web.BaseRequest, stored: StoredList) -> web.StreamResponse:
-        """A long list as its pieces are made; others get their turn between two of them."""
-        headers = {**self._headers(), "Content-Type": JSON, "Content-Length": str(stored.length)}
-        response = web.StreamResponse(headers=headers)
-        _warn(request, response)
-        await response.prepare(request)
-        with suppress(ConnectionResetError):
-            for piece in stored.pieces:
-                await response.write(piece)
-                await self._world.clock.sleep(0)
-            await response.write_eof()
-        return response
-
-    async def _list_body(
-        self, request: web.BaseRequest, resource: Resource, page: Page, media_type: MediaType
-    ) -> web.Response:
-        body = await list_body(self._operations, resource, page, media_type, request.query)
-        response = web.Response(body=body, headers={**self._headers(), "Content-Type": media_type.name})
-        _warn(request, response)
-        return response
+        page = await self._operations.list(resource, namespace_of(info, resource), options)
+        return await self._responses.list(request, resource, page, media_type)
 
     async def _watch(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
@@ -346,7 +331,7 @@ class HTTPFace:
         query = dict(request.query)
         if info.name:
             query["fieldSelector"] = f"metadata.name={info.name}"
-        media_type = self._media_type(request, list_=False)
+        media_type = media_type_of(request, list_=False)
         if media_type.name == YAML:
             raise not_acceptable(True, stream=True)
         options = parse_list_options(query, watch=True)
@@ -354,17 +339,20 @@ class HTTPFace:
         encode, content_type = encoder.line, JSON
         if media_type.name == PROTOBUF:
             encode, content_type = encoder.frame, f"{PROTOBUF};stream=watch"
-        async with self._operations.watch(resource, self._namespace(info, resource), options) as events:
-            response = web.StreamResponse(headers={"Content-Type": content_type, **self._headers()})
+        sizes = self._counts.event_sizes(resource)
+        async with self._operations.watch(resource, namespace_of(info, resource), options) as events:
+            response = web.StreamResponse(headers={"Content-Type": content_type, **self._responses.headers()})
             response.enable_chunked_encoding()
-            _warn(request, response)
+            warn(request, response)
             await response.prepare(request)
             with suppress(ConnectionResetError):
                 async for event in events:
                     lines, size = [encode(event)], 0
+                    sizes.observe(len(lines[0]))
                     while size < WATCH_BYTES and (more := events.take()) is not None:
                         lines.append(encode(more))
                         size += len(lines[-1])
+                        sizes.observe(len(lines[-1]))
                     await response.write(lines[0] if len(lines) == 1 else b"".join(lines))
                 await response.write_eof()
         return response
@@ -375,9 +363,9 @@ class HTTPFace:
         takes_name = info.subresource in ("binding", "eviction", "token")
         if bool(info.name) is not takes_name or (resource.namespaced and not info.namespace):
             raise method_not_allowed()
-        media_type = self._media_type(request, list_=False, rows=has_rows(resource, info.subresource))
-        context = self._context(request, user, "CreateOptions")
-        obj = await self._object(request, _body_kind(resource, info), context)
+        media_type = media_type_of(request, list_=False, rows=has_rows(resource, info.subresource))
+        context = context_of(request, user, "CreateOptions")
+        obj = await self._bodies.object(request, _body_kind(resource, info), context)
         answer = await self._operations.create(
             context,
             resource,
@@ -386,32 +374,37 @@ class HTTPFace:
             name=info.name if info.subresource else "",
             subresource=info.subresource,
         )
-        return self._answer(request, resource, answer, media_type)
+        return self._responses.object(request, resource, answer, media_type)
 
     async def _update(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
     ) -> web.StreamResponse:
-        self._needs_name(info)
-        media_type = self._media_type(request, list_=False, rows=has_rows(resource, info.subresource))
-        context = self._context(request, user, "UpdateOptions")
-        obj = await self._object(request, _body_kind(resource, info), context)
+        needs_name(info)
+        media_type = media_type_of(request, list_=False, rows=has_rows(resource, info.subresource))
+        context = context_of(request, user, "UpdateOptions")
+        obj = await self._bodies.object(request, _body_kind(resource, info), context)
         namespace = info.namespace if resource.namespaced else ""
         answer = await self._operations.update(
             context, resource, obj, namespace, info.name, subresource=info.subresource
         )
         shown = SCALES if info.subresource == "scale" else resource
-        return self._answer(request, shown, answer, media_type)
+        return self._responses.object(request, shown, answer, media_type)
 
     async def _patch(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
     ) -> web.StreamResponse:
-        self._needs_name(info)
+        needs_name(info)
         content_type = patch_type(request.headers.get("Content-Type", ""))
-        media_type = self._media_type(request, list_=False, rows=has_rows(resource, info.subresource))
+        media_type = media_type_of(request, list_=False, rows=has_rows(resource, info.subresource))
         apply = content_type == APPLY_PATCH
-        context = self._context(request, user, "PatchOptions", apply=apply)
-        patch = await decode_patch(await self._body(request), content_type, self._turns, context)
+        context = context_of(request, user, "PatchOptions", apply=apply)
         namespace = info.namespace if resource.namespaced else ""
+        try:
+            patch = await self._bodies.patch(request, content_type, context)
+        except StatusError as error:
+            if error.code == 400 and not apply:
+                await self._operations.get(resource, namespace, info.name)  # a patch is read after its object
+            raise
         answer = await self._operations.patch(
             context,
             resource,
@@ -423,44 +416,44 @@ class HTTPFace:
             force=apply and is_true(request.query, "force"),
         )
         shown = SCALES if info.subresource == "scale" else resource
-        return self._answer(request, shown, answer, media_type)
+        return self._responses.object(request, shown, answer, media_type)
 
     async def _delete(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
     ) -> web.StreamResponse:
         if info.subresource:
             raise method_not_allowed()
-        media_type = self._media_type(request, list_=False)
-        context = RequestContext(user, request.headers.get("User-Agent", ""), warnings=_warnings(request))
-        options = await self._delete_options(request)
+        media_type = media_type_of(request, list_=False)
+        context = deleting_context(request, user)
+        options = await self._bodies.delete_options(request)
         namespace = info.namespace if resource.namespaced else ""
         answer = await self._operations.delete(context, resource, namespace, info.name, options)
         status = 202 if options.orphan_dependents is False and not answer.removed else 200
-        return self._answer(request, resource, answer, media_type, status=status)
+        return self._responses.object(request, resource, answer, media_type, status=status)
 
     async def _delete_collection(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
     ) -> web.StreamResponse:
         if "deletecollection" not in verbs_of(resource) or (resource.namespaced and not info.namespace):
             raise method_not_allowed()
-        media_type = self._media_type(request, list_=True)
-        context = RequestContext(user, request.headers.get("User-Agent", ""), warnings=_warnings(request))
-        options = await self._delete_options(request)
+        media_type = media_type_of(request, list_=True)
+        context = deleting_context(request, user)
+        options = await self._bodies.delete_options(request)
         list_options = parse_list_options(request.query, watch=False)
         page = await self._operations.delete_collection(context, resource, info.namespace, list_options, options)
-        return await self._list_body(request, resource, page, media_type)
+        return await self._responses.list_body(request, resource, page, media_type)
 
     async def _log_of(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
     ) -> web.StreamResponse:
         chunks = await self._operations.log(info.namespace, info.name, request.query)
         if chunks is None:
-            return web.Response(status=204, headers=self._headers())
+            return web.Response(status=204, headers=self._responses.headers())
         # The first chunk tells whether the kubelet refuses; only then is the answer a 200.
         first = await anext(chunks, b"")
         if wants_websocket(request):
             return await frames.send(request, _from(first, chunks))
-        response = web.StreamResponse(headers={"Content-Type": "text/plain", **self._headers()})
+        response = web.StreamResponse(headers={"Content-Type": "text/plain", **self._responses.headers()})
         response.enable_chunked_encoding()
         await response.prepare(request)
         with suppress(ConnectionResetError):
@@ -489,132 +482,26 @@ class HTTPFace:
 
             operations = self._operations
             self._proxying = Proxying(self._world, operations.kinds, self._dial or dial, operations.kubelet_tls)
-        return await self._proxying.handle(request, info, self._headers())
+        return await self._proxying.handle(request, info, self._responses.headers())
 
-    async def _metrics(
+    async def _computed(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
     ) -> web.StreamResponse:
-        """What nodes and Pods use now."""
+        """What nodes and Pods use now; how the parts of the control plane are."""
+        if info.verb == "watch":
+            raise not_watched(resource) if is_true(request.query, "watch") else resource_not_found()
         if info.verb not in ("get", "list") or request.method == "HEAD":
             raise method_not_allowed()
-        media_type = self._media_type(request, list_=info.verb == "list")
-        namespace = self._namespace(info, resource)
+        media_type = media_type_of(request, list_=info.verb == "list")
+        namespace = namespace_of(info, resource)
         if info.verb == "get":
-            answer = await self._operations.metrics.get(resource, namespace, info.name)
+            answer = await self._operations.computed(resource).get(resource, namespace, info.name)
         else:
             options = parse_list_options(request.query, watch=False)
             selection = self._operations.selection(resource, options)
-            answer = await self._operations.metrics.all_of(resource, namespace, selection.matches)
-        if media_type.as_ == "Table":
-            rows = answer["items"] if info.verb == "list" else [answer]
-            # late: kubectl asks for Tables, most other clients do not
-            from lastcall.api.table.rows import table_for
-
-            answer = table_for(resource, rows, self._operations.now())
-        return self._bytes(request, orjson.dumps(answer), media_type)
-
-    # -- requests ----------------------------------------------------------------------------------------------------
-
-    @staticmethod
-    def _namespace(info: RequestInfo, resource: Resource) -> str:
-        return info.namespace if resource.namespaced else ""
-
-    @staticmethod
-    def _needs_name(info: RequestInfo) -> None:
-        if not info.name:
-            raise method_not_allowed()
-
-    def _context(
-        self, request: web.BaseRequest, user: UserInfo, options_kind: str, *, apply: bool = False
-    ) -> RequestContext:
-        query = request.query
-        return RequestContext(
-            user,
-            request.headers.get("User-Agent", ""),
-            field_manager=query.get("fieldManager", ""),
-            dry_run=parse_dry_run(options_kind, query, query.getall("dryRun", []), apply=apply),
-            field_validation=cast(FieldValidation, query.get("fieldValidation") or "Warn"),  # looked at with dryRun
-            warnings=_warnings(request),
-        )
-
-    def _media_type(self, request: web.BaseRequest, *, list_: bool, rows: bool = True) -> MediaType:
-        return self._pretty(request, negotiate(request.headers.get("Accept", ""), list_=list_, rows=rows))
-
-    @staticmethod
-    def _pretty(request: web.BaseRequest, media_type: MediaType) -> MediaType:
-        if not wants_pretty(request.query, request.headers.get("User-Agent", "")):
-            return media_type
-        return MediaType(media_type.name, media_type.as_, media_type.version, True)
-
-    @staticmethod
-    def _body_type(request: web.BaseRequest) -> str:
-        return body_media_type(request.headers.get("Content-Type", ""))
-
-    @staticmethod
-    async def _body(request: web.BaseRequest, limit: int = MAX_BODY_BYTES) -> bytes:
-        if (request.content_length or 0) > limit:
-            raise too_large(f"limit is {limit}")
-        chunks: list[bytes] = []
-        size = 0
-        async for chunk in request.content.iter_any():
-            size += len(chunk)
-            if size > limit:
-                raise too_large(f"limit is {limit}")
-            chunks.append(chunk)
-        return b"".join(chunks)
-
-    async def _object(self, request: web.BaseRequest, kind: Resource, context: RequestContext) -> Object:
-        body = await self._body(request, MAX_REVIEW_BYTES if kind in REVIEWS else MAX_BODY_BYTES)
-        return await decode_object(body, self._body_type(request), kind, context, self._turns)
-
-    async def _delete_options(self, request: web.BaseRequest) -> Any:
-        body = await self._body(request, MAX_REVIEW_BYTES)
-        decoded = await decode_optional(body, self._body_type(request), None, self._turns) if body else None
-        return parse_delete_options(decoded, request.query, request.query.getall("dryRun", []))
-
-    # -- responses ---------------------------------------------------------------------------------------------------
-
-    def _headers(self) -> dict[str, str]:
-        return {"Audit-Id": self._world.new_uid(), "Cache-Control": "no-cache, private"}
-
-    def _answer(
-        self,
-        request: web.BaseRequest,
-        resource: Resource,
-        answer: Answer,
-        media_type: MediaType,
-        *,
-        status: int = 200,
-    ) -> web.Response:
-        is_status = answer.object.get("kind") == "Status" and resource.kind != "Status"
-        if media_type.plain or is_status:
-            body = answer.value.encoded()
-        else:
-            body = representation.object_body(
-                resource, answer.object, media_type, request.query, self._operations.now()
-            )
-        return self._bytes(request, body, media_type, status=201 if answer.created else status)
-
-    def _bytes(
-        self, request: web.BaseRequest, body: bytes, media_type: MediaType, *, status: int = 200
-    ) -> web.Response:
-        if media_type.pretty or media_type.name != JSON:
-            body = representation.reformat(body, media_type)
-        else:
-            body += b"\n"  # as Go's json.Encoder ends a value
-        response = web.Response(status=status, body=body, headers={**self._headers(), "Content-Type": media_type.name})
-        _warn(request, response)
-        return response
-
-    def _error(self, request: web.BaseRequest, error: StatusError) -> web.Response:
-        try:
-            media_type = self._pretty(request, negotiate(request.headers.get("Accept", ""), list_=False, table=True))
-        except StatusError:
-            media_type = INDENTED if error.code == 406 else PLAIN
-        response = self._bytes(request, orjson.dumps(error.status), media_type, status=error.code)
-        for name, value in error.headers.items():
-            response.headers[name] = value
-        return response
+            answer = await self._operations.computed(resource).all_of(resource, namespace, selection.matches)
+        body = computed_body(resource, answer, media_type, request.query, self._operations.now())
+        return self._responses.document(request, body, media_type)
 
 
 def _about(request: web.BaseRequest, info: RequestInfo) -> RequestInfo:
@@ -628,18 +515,6 @@ def _note(request: web.BaseRequest) -> None:
     """Say that this request is worked on (`world/walls.py`)."""
     if walls.on_turn is not None:
         walls.on_turn(walls.REQUEST, f"{request.method} {request.path}")
-
-
-def _warn(request: web.BaseRequest, response: web.StreamResponse) -> None:
-    """The `Warning` headers of an answer that has not begun."""
-    for header in warning_headers(request.get(WARNINGS, ())):
-        response.headers.add("Warning", header)
-
-
-def _warnings(request: web.BaseRequest) -> list[str]:
-    """What the answer's `Warning` headers will say, also that of a refused request."""
-    warnings: list[str] = request.setdefault(WARNINGS, [])
-    return warnings
 
 
 async def _from(first: bytes, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -666,6 +541,3 @@ def _body_kind(resource: Resource, info: RequestInfo) -> Resource:
     if info.subresource == "token":
         return TOKEN_REQUESTS
     return SCALES if info.subresource == "scale" else resource
-
-
-__all__ = ["HTTPFace", "Object"]

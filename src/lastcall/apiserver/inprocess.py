@@ -173,14 +173,22 @@ class InProcessClient:
         content_type: str = MERGE_PATCH,
         subresource: str = "",
         dry_run: bool = False,
+        field_manager: str = "",
     ) -> Object:
         resource = self._operations.served(resource)
         if not self._may_everything:
             await self._check("patch", resource, namespace, name, subresource)
         context = self._context()
-        context.dry_run = dry_run
+        context.dry_run, context.field_manager = dry_run, field_manager
         answer = await self._operations.patch(
-            context, resource, patch, namespace, name, content_type=content_type, subresource=subresource
+            context,
+            resource,
+            patch,
+            namespace,
+            name,
+            content_type=content_type,
+            subresource=subresource,
+            force=bool(field_manager),
         )
         return answer.object
 

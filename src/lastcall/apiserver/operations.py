@@ -25,35 +25,32 @@ from lastcall.api.errors import (
     service_unavailable,
     status_success,
 )
-from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.meta import Object, copy_object, uid_of
-from lastcall.api.resources import (
-    BINDINGS,
-    PODS,
-    REVIEWS,
-    SERVICEACCOUNTS,
-    Resource,
-)
+from lastcall.api.resources import Resource
 from lastcall.apiserver.auth.authentication import forbidden_request, may_everything
 from lastcall.apiserver.auth.authorizer import Authorizer
-from lastcall.apiserver.auth.reviews import ANSWERED_ANEW, Reviews
-from lastcall.apiserver.auth.tokens import DEFAULT_EXPIRATION, TokenIssuer
+from lastcall.apiserver.auth.reviews import Reviews
+from lastcall.apiserver.auth.tokens import TokenIssuer
 from lastcall.apiserver.deletion import DeleteOptions
+from lastcall.apiserver.faces.conversion import conversions_of, with_conversion
 from lastcall.apiserver.faces.scale import SCALES, scale_of, with_replicas
-from lastcall.apiserver.faces.table import check_convertible, face_of, stored_resource
+from lastcall.apiserver.faces.table import face_of, stored_resource
 from lastcall.apiserver.fieldmanager.requests import Tracking, apply_scale, manager_of, scope_of, update_scale
-from lastcall.apiserver.registry.generic import OTHER_NAMESPACE, Answer, GenericStore, Track, Transform, check_names
+from lastcall.apiserver.registry.converted import ConvertedStream, by_name, converted_page
+from lastcall.apiserver.registry.generic import Answer, GenericStore, Track, Transform
 from lastcall.apiserver.registry.listing import SLICE, Page, list_page, wait_for_revision
-from lastcall.apiserver.registry.patching import patched, patcher
+from lastcall.apiserver.registry.objectmeta import check_names, undeterminable
+from lastcall.apiserver.registry.patching import check_patched, patched, patcher
 from lastcall.apiserver.registry.repeated_pods import Key as RepeatedKey
 from lastcall.apiserver.registry.repeated_pods import RepeatedPods
 from lastcall.apiserver.registry.selection import Selection, parse_selection
 from lastcall.apiserver.registry.watch import EventStream, open_watch
 from lastcall.apiserver.requestinfo import RequestInfo
 from lastcall.apiserver.streaming.location import connect_options, stream_location
-from lastcall.apiserver.subresources.actions import bind, open_log, request_token
-from lastcall.apiserver.subresources.eviction import evict
+from lastcall.apiserver.subresources.actions import open_log
 from lastcall.apiserver.subresources.kubelet_client import KubeletLogs
+from lastcall.apiserver.subresources.posts import KINDS as POSTED_KINDS
+from lastcall.apiserver.subresources.posts import Posts
 from lastcall.apiserver.wire.bodies import prepare
 from lastcall.apiserver.wire.context import RequestContext
 from lastcall.apiserver.wire.options import ListOptions, parse_resource_version
@@ -68,10 +65,8 @@ if TYPE_CHECKING:
 
     from lastcall.apiserver.catalog import Catalog
     from lastcall.apiserver.streaming.proxy import KubeletStreams
+    from lastcall.apiserver.subresources.component_statuses import ComponentStatuses
     from lastcall.apiserver.subresources.metrics_server import MetricsServer
-
-TOKEN_REQUESTS = Resource("authentication.k8s.io", "v1", "tokenrequests", "TokenRequest", True)
-"""What a POST to serviceaccounts/token carries."""
 
 
 class Operations:
@@ -87,14 +82,12 @@ class Operations:
         streams: "KubeletStreams | None" = None,
     ) -> None:
         self.kinds = kinds
-        self._reviews = reviews
         self.authorizer = authorizer
         shared = next(iter(kinds.values())).shared
         self._store, self.clock = shared.store, shared.world.clock
         self._cache = shared.cache
-        self._nodes = shared.admission.nodes
         self._hooks, self._reader = shared.admission.hooks, shared.admission.reader
-        self._issuer = issuer
+        self._posts = Posts(kinds, issuer, reviews, self._tracking)
         self._logs = logs
         self._streams = streams
         self._repeated = RepeatedPods(shared.world, shared.admission.reader)
@@ -103,6 +96,8 @@ class Operations:
         self.open_metrics: Callable[[], MetricsServer] | None = None
         """What answers metrics.k8s.io, made when it is asked first."""
         self._metrics: MetricsServer | None = None
+        self.open_computed: dict[Resource, Callable[[], ComponentStatuses]] = {}
+        """What answers for other kinds that are stored nowhere."""
         self.ask_remote: Callable[[str], Awaitable[Object | None]] | None = None
         """A GET of a path that another server answers; None where this one does."""
 
@@ -124,6 +119,11 @@ class Operations:
             self._metrics = self.open_metrics()
         return self._metrics
 
+    def computed(self, resource: Resource) -> "MetricsServer | ComponentStatuses":
+        """What answers for a kind that is stored nowhere. Raises the 404 StatusError."""
+        opened = self.open_computed.get(resource)
+        return self.metrics if opened is None else opened()
+
     async def list_metrics(self, resource: Resource, namespace: str, options: ListOptions) -> list[Object]:
         """NodeMetrics or PodMetrics, of whatever server has them. Raises StatusError."""
         path = f"{resource.path(namespace)}?{urlencode({'labelSelector': options.label_selector})}"
@@ -138,8 +138,6 @@ class Operations:
 
     def kind(self, resource: Resource) -> GenericStore:
         """The store behind a resource. Raises the 405 StatusError of a kind that is not stored (Binding)."""
-        if isinstance(resource, CustomResource) and resource.stored is not None:
-            check_convertible(resource, resource.stored.api_version)
         store = self.kinds.get(stored_resource(resource))
         if store is None and isinstance(resource, CustomResource) and self.catalog is not None:
             # Its definition has changed since the request came.
@@ -148,6 +146,10 @@ class Operations:
         if store is None:
             raise method_not_allowed()
         return store
+
+    def has_objects(self, resource: Resource) -> bool:
+        """False for what can only be created, as reviews are: a path with a name leads nowhere."""
+        return isinstance(resource, CustomResource) or stored_resource(resource) in self.kinds
 
     # -- kinds with two faces ----------------------------------------------------------------------------------------
 
@@ -173,8 +175,11 @@ class Operations:
         obj = self.decode(resource, value)
         return value.encoded() if obj is self._cache.decode(value) else orjson.dumps(obj)
 
-    def _answer(self, resource: Resource, answer: Answer) -> Answer:
+    async def _answer(self, resource: Resource, answer: Answer) -> Answer:
         face = face_of(resource)
+        if (conversions := conversions_of(resource)) is not None:
+            await conversions.ensure([answer.object], resource.api_version)
+            answer = answer._replace(value=Value(None, answer.object))  # what is stored may be of another version
         if face is None:
             return answer
         obj = face.show(answer.object)
@@ -188,17 +193,17 @@ class Operations:
     # -- reading -----------------------------------------------------------------------------------------------------
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Answer:
-        return self._answer(resource, await self.kind(resource).get(namespace, name))
+        return await self._answer(resource, await self.kind(resource).get(namespace, name, resource))
 
     async def stored(self, resource: Resource, namespace: str, name: str) -> Object | None:
         """An object as it is stored; None when there is none, and for a kind that is stored as another."""
         kind = self.kinds.get(resource)
         entry = None if kind is None else await self._store.get(kind.key(namespace, name))
-        return None if kind is None or entry is None else kind.decode(entry.value)
+        return None if entry is None else self._cache.decode(entry.value)
 
     async def get_scale(self, resource: Resource, namespace: str, name: str) -> Answer:
         """The subresource `scale` of an object that has replicas."""
-        return self._as_scale(resource, await self.kind(resource).get(namespace, name))
+        return self._as_scale(resource, await self.get(resource, namespace, name))
 
     @staticmethod
     def _as_scale(resource: Resource, answer: Answer) -> Answer:
@@ -207,7 +212,9 @@ class Operations:
 
     async def get_bytes(self, resource: Resource, namespace: str, name: str) -> bytes:
         """The JSON of one object, as stored: nothing is decoded."""
-        return self.present(resource, (await self.kind(resource).entry(namespace, name)).value)
+        if conversions_of(resource) is not None:
+            return (await self.get(resource, namespace, name)).value.encoded()
+        return self.present(resource, (await self.kind(resource).entry(namespace, name, resource)).value)
 
     async def check_get_version(self, resource_version: str) -> None:
         """`?resourceVersion=` of a GET: "not older than". Raises 500 for an invalid one, 504 for what has not come."""
@@ -216,15 +223,19 @@ class Operations:
             await wait_for_revision(self._store, self.clock, asked)
 
     async def list(self, resource: Resource, namespace: str, options: ListOptions) -> Page:
-        return await list_page(self.kind(resource), namespace, options, self.selection(resource, options))
+        kind, selection = self.kind(resource), self.selection(resource, options)
+        if (conversions := conversions_of(resource)) is not None:
+            return await converted_page(conversions, kind, resource, namespace, options, selection)
+        return await list_page(kind, namespace, options, selection)
 
     @asynccontextmanager
     async def watch(
         self, resource: Resource, namespace: str, options: ListOptions, *, endless: bool = False
     ) -> AsyncIterator[EventStream]:
-        selection = self.selection(resource, options)
-        async with open_watch(self.kind(resource), namespace, options, selection, endless=endless) as events:
-            yield events
+        selection, conversions = self.selection(resource, options), conversions_of(resource)
+        looked_at = selection if conversions is None else by_name(selection)
+        async with open_watch(self.kind(resource), namespace, options, looked_at, endless=endless) as events:
+            yield events if conversions is None else ConvertedStream(events, conversions, resource, selection)
 
     async def log(self, namespace: str, name: str, query: Mapping[str, str]) -> AsyncIterator[bytes] | None:
         return await open_log(self.kinds, self._logs, namespace, name, query)
@@ -258,19 +269,16 @@ class Operations:
     ) -> Answer:
         """POST. `obj` belongs to the server afterwards, but with `shared` it stays as it is."""
         context.requested = resource
-        post = _POSTS.get((resource, subresource))
+        post = self._posts.of(resource, subresource)
         if post is not None:
             obj = await self._ask_about(context, resource, obj, namespace, name, subresource)
-            return await post(self, context, resource, obj, namespace, name, shared)
+            return await post(context, resource, obj, namespace, name, shared)
         if subresource or name:
             raise method_not_allowed()
-        obj = self._prepared(context, resource, obj, namespace, None, shared=shared)
-        face = face_of(resource)
-        if face is not None and (errors := face.check_new(obj)):
-            raise invalid_object(face.stored, obj["metadata"].get("name") or "", errors)
+        obj = await self._prepared(context, resource, obj, namespace, None, shared=shared)
         track = self._track(self._tracking(context, resource))
         answer = await self.kind(resource).create(context, obj, namespace, track=track)
-        return self._answer(resource, answer)
+        return await self._answer(resource, answer)
 
     async def create_again(
         self, context: RequestContext, resource: Resource, obj: Object, namespace: str
@@ -301,7 +309,7 @@ class Operations:
         self, context: RequestContext, resource: Resource, obj: Object, namespace: str, name: str, subresource: str
     ) -> Object:
         """What webhooks make of what is posted and not stored."""
-        kind = _POSTED_KINDS.get(subresource, (resource.group, resource.version, resource.kind))
+        kind = POSTED_KINDS.get(subresource, (resource.group, resource.version, resource.kind))
         name = name or (obj.get("metadata") or {}).get("name") or ""
         return await self._hooks.ask(self._reader, context, resource, obj, kind, namespace, name, subresource)
 
@@ -314,53 +322,7 @@ class Operations:
             self._reader, context, resource, options, kind, info.namespace, info.name, info.subresource, "CONNECT"
         )
 
-    # What is posted and not stored. `name` is that in the URL; `shared`: the object stays as it is.
-
-    async def _bind(
-        self, context: RequestContext, resource: Resource, obj: Object, namespace: str, name: str, shared: bool
-    ) -> Answer:
-        obj = prepare(context, BINDINGS, obj, shared=True)
-        meta = obj["metadata"]
-        if meta.get("namespace") and meta["namespace"] != namespace:
-            raise bad_request(OTHER_NAMESPACE)
-        if name and meta.get("name") != name:
-            raise bad_request("name in URL does not match name in Binding object")
-        status = await bind(self.kinds, context, obj, namespace, name or meta.get("name", ""))
-        return Answer(status, Value(None, status), created=True)
-
-    async def _evict(
-        self, context: RequestContext, resource: Resource, obj: Object, namespace: str, name: str, shared: bool
-    ) -> Answer:
-        obj = copy_object(obj) if shared else obj
-        await self._nodes.create(context.user, resource, obj, namespace, name=name, subresource="eviction")
-        status = await evict(self.kinds, context, obj, namespace, name)
-        return Answer(status, Value(None, status), created=True)
-
-    async def _request_token(
-        self, context: RequestContext, resource: Resource, obj: Object, namespace: str, name: str, shared: bool
-    ) -> Answer:
-        obj = prepare(context, TOKEN_REQUESTS, copy_object(obj) if shared else obj)
-        await self._nodes.create(context.user, resource, obj, namespace, name=name, subresource="token")
-        obj.setdefault("spec", {}).setdefault("expirationSeconds", DEFAULT_EXPIRATION)
-        entries = self._tracking(context, TOKEN_REQUESTS, "token").create(obj)
-        status = await request_token(self.kinds, self._issuer, obj, namespace, name, dry_run=context.dry_run)
-        status["metadata"]["managedFields"] = entries
-        return Answer(status, Value(None, status), created=True)
-
-    async def _review(
-        self, context: RequestContext, resource: Resource, obj: Object, namespace: str, name: str, shared: bool
-    ) -> Answer:
-        if name:
-            raise method_not_allowed()
-        review = prepare(context, resource, copy_object(obj) if shared else obj)
-        check_names(resource, review, namespace, None)
-        entries = self._tracking(context, resource).create(review)
-        if entries and resource not in ANSWERED_ANEW:
-            review["metadata"]["managedFields"] = entries
-        review = await self._reviews.answer(resource, review, context.user, namespace)
-        return Answer(review, Value(None, review), created=True)
-
-    def _prepared(
+    async def _prepared(
         self,
         context: RequestContext,
         resource: Resource,
@@ -373,6 +335,8 @@ class Operations:
     ) -> Object:
         obj = prepare(context, resource, obj, old=known, shared=shared)
         check_names(resource, obj, namespace, name)
+        if (conversions := conversions_of(resource)) is not None:
+            await conversions.ensure([obj], stored_resource(resource).api_version)
         return self._stored(resource, obj)
 
     @staticmethod
@@ -420,7 +384,7 @@ class Operations:
         if subresource == "scale":
             scale = prepare(context, SCALES, obj, shared=shared)
             return await self._update_scale(context, resource, namespace, name, lambda old: scale)
-        obj = self._prepared(context, resource, obj, namespace, name, known, shared=shared)
+        obj = await self._prepared(context, resource, obj, namespace, name, known, shared=shared)
         create = None
         if not subresource and self.kind(resource).strategy.allow_create_on_update:
             create = obj if await self._may_create(context, resource, namespace, name) else None
@@ -434,7 +398,7 @@ class Operations:
             create=create,
             track=self._track(self._tracking(context, resource, subresource)),
         )
-        return self._answer(resource, answer)
+        return await self._answer(resource, answer)
 
     async def _may_create(self, context: RequestContext, resource: Resource, namespace: str, name: str) -> bool:
         """Whether who puts or applies what is not there may create it (handlers/create.go:withAuthorization).
@@ -457,10 +421,18 @@ class Operations:
         tracking = self._tracking(context, resource, "scale")
 
         def transform(old: Object) -> Object:
-            return update_scale(tracking, with_replicas(resource, old, change(scale_of(resource, old))), old)
+            shown = self._in_version(resource, old)
+            new = update_scale(tracking, with_replicas(resource, shown, change(scale_of(resource, shown))), shown)
+            return self._in_version(stored_resource(resource), new)
 
         answer = await self.kind(resource).update(context, namespace, name, transform, subresource="scale")
-        return self._as_scale(resource, answer)
+        return self._as_scale(resource, await self._answer(resource, answer))
+
+    @staticmethod
+    def _in_version(resource: Resource, obj: Object) -> Object:
+        """An object of a kind that a webhook converts in a version; any other as it is."""
+        conversions = conversions_of(resource)
+        return obj if conversions is None else conversions.converted(obj, resource.api_version)
 
     async def patch(
         self,
@@ -495,18 +467,21 @@ class Operations:
         def transform(old: Object) -> Object:
             shown = old if face is None else face.show(old)
             new = apply(shown)
-            meta = new["metadata"]
-            if meta is not shown["metadata"] and meta.get("managedFields") is old["metadata"].get("managedFields"):
+            meta = new.get("metadata")
+            if not isinstance(meta, dict):
+                pass  # decoding says what is wrong with it
+            elif meta is not shown["metadata"] and meta.get("managedFields") is old["metadata"].get("managedFields"):
                 meta.pop("managedFields", None)  # untouched: they need no checking
             told = partial(patched, resource, name, content_type, patch, shown)
             new = prepare(context, resource, new, patch=told, old=shown, shared=True)
+            check_patched(resource, name, new, old)
             if kind.strategy.defaults_in_spec and "status" in new and new.get("spec") is shown["spec"]:
                 return new
             return self._stored(resource, new)
 
         track = self._track(self._tracking(context, resource, subresource))
         answer = await kind.update(context, namespace, name, transform, subresource=subresource, track=track)
-        return self._answer(resource, answer)
+        return await self._answer(resource, answer)
 
     async def _apply(
         self,
@@ -524,34 +499,39 @@ class Operations:
         if subresource == "scale":
 
             def rescaled(old: Object) -> Object:
-                scale, entries = apply_scale(tracking, config, old, force=force)
-                new = with_replicas(resource, old, prepare(context, SCALES, copy_object(scale)))
+                shown = self._in_version(resource, old)
+                scale, entries = apply_scale(tracking, config, shown, force=force)
+                new = with_replicas(resource, shown, prepare(context, SCALES, copy_object(scale)))
                 new["metadata"]["managedFields"] = entries
-                return new
+                return self._in_version(kind.resource, new)
 
-            return self._as_scale(
-                resource, await kind.update(context, namespace, name, rescaled, subresource=subresource)
-            )
+            answer = await kind.update(context, namespace, name, rescaled, subresource=subresource)
+            return self._as_scale(resource, await self._answer(resource, answer))
         face = face_of(resource)
 
         def applied(old: Object | None) -> Object:
             shown = old if face is None or old is None else face.show(old)
             new = tracking.apply(config, shown, force=force)
             given = new.get("metadata", {}).get("name")
+            if not given:
+                raise bad_request(undeterminable(name))
             if given != name:
                 raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
-            return self._stored(resource, prepare(context, resource, new))
+            return self._stored(resource, prepare(context, resource, new, applied=True))
+
+        async def fresh() -> Object:
+            return applied(None)
 
         while True:
             try:
                 answer = await kind.update(context, namespace, name, applied, subresource=subresource)
-                return self._answer(resource, answer)
+                return await self._answer(resource, answer)
             except StatusError as error:
                 if subresource or not is_not_found(error) or error.status.get("details", {}).get("name") != name:
                     raise
             if not await self._may_create(context, resource, namespace, name):
                 continue  # it has come meanwhile
-            obj = applied(None)
+            obj = await with_conversion(fresh)
             meta = obj["metadata"]
             if meta.get("uid"):
                 why = f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found"
@@ -559,7 +539,7 @@ class Operations:
             meta.pop("resourceVersion", None)
             check_names(resource, obj, namespace, name)
             try:
-                return self._answer(resource, await kind.create(context, obj, namespace))
+                return await self._answer(resource, await kind.create(context, obj, namespace))
             except StatusError as error:
                 if error.reason != "AlreadyExists" or error.message.startswith("object is being deleted"):
                     raise
@@ -578,7 +558,7 @@ class Operations:
             context.warnings.append(warning)
         answer = await kind.delete(context, namespace, name, options)
         if not answer.removed or kind.strategy.returns_deleted_object:
-            return self._answer(resource, answer)
+            return await self._answer(resource, answer)
         details = {"name": name, "group": resource.group, "kind": resource.plural, "uid": uid_of(answer.object)}
         status = status_success({key: value for key, value in details.items() if value})
         return Answer(status, Value(None, status), removed=True)
@@ -595,35 +575,17 @@ class Operations:
         kind = self.kind(resource)
         if not kind.strategy.allow_delete_collection:
             raise method_not_allowed()
+        page = await self.list(resource, namespace, list_options)
         if warning := kind.strategy.delete_warning(options):
             context.warnings.append(warning)
-        page = await self.list(resource, namespace, list_options)
         context.requested, context.collection = resource, True
         for number, entry in enumerate(page.entries, 1):
             if number % SLICE == 0:
                 await self.clock.sleep(0)
-            meta = kind.decode(entry.value)["metadata"]
+            meta = self._cache.decode(entry.value)["metadata"]
             try:
                 await kind.delete(context, meta.get("namespace", ""), meta["name"], options)
             except StatusError as error:
                 if error.reason != "NotFound":
                     raise
         return page
-
-
-_POSTED_KINDS: Mapping[str, tuple[str, str, str]] = {
-    "binding": ("", "v1", "Binding"),
-    "eviction": ("policy", "v1", "Eviction"),
-    "token": ("authentication.k8s.io", "v1", "TokenRequest"),
-}
-"""What a POST to a subresource carries."""
-
-Post = Callable[[Operations, RequestContext, Resource, Object, str, str, bool], Awaitable[Answer]]
-_POSTS: Mapping[tuple[Resource, str], Post] = {
-    (BINDINGS, ""): Operations._bind,
-    (PODS, "binding"): Operations._bind,
-    (PODS, "eviction"): Operations._evict,
-    (SERVICEACCOUNTS, "token"): Operations._request_token,
-    **{(review, ""): Operations._review for review in REVIEWS},
-}
-"""By kind and subresource: what a POST does that stores no object of the kind."""

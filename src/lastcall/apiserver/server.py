@@ -7,11 +7,11 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lastcall.api.apiservices.routes import Routes
 from lastcall.api.custom.kinds import CustomResource
@@ -20,6 +20,7 @@ from lastcall.api.features.gates import feature_gates
 from lastcall.api.meta import Object
 from lastcall.api.resources import (
     APISERVICES,
+    COMPONENTSTATUSES,
     CONFIGMAPS,
     CUSTOMRESOURCEDEFINITIONS,
     ENDPOINTS,
@@ -96,8 +97,10 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.apiserver.every_cluster.masters import Masters
     from lastcall.apiserver.proxying.upstream import Dial
     from lastcall.apiserver.streaming.proxy import KubeletStreams
+    from lastcall.apiserver.subresources.component_statuses import ComponentStatuses
     from lastcall.apiserver.subresources.metrics_server import Ask, MetricsServer
 
 IN_CLUSTER_NAMES = (
@@ -170,12 +173,23 @@ class APIServer:
         dial: "Dial | None" = None,
     ) -> None:
         self._world = world
+        if store.shared:
+            # late: a store of this process cannot fail to answer
+            from lastcall.apiserver.registry.shared_store import Answering
+
+            store = Answering(store)
         self._store = store
         self._dial = dial
         self._config = config
-        self._cluster_ips = ClusterIPAllocator(config.service_cidr, world.random)
-        self._services = ServiceStrategy(SERVICES, self._cluster_ips, NodePortAllocator(world.random))
-        pods = PodStrategy(PODS)
+        self._cluster_ips: Any = ClusterIPAllocator(config.service_cidr, world.random)
+        node_ports: Any = NodePortAllocator(world.random)
+        if store.shared:
+            # late: for a store that others write to
+            from lastcall.apiserver.every_cluster.shared_services import TakenElsewhere
+
+            self._cluster_ips = node_ports = TakenElsewhere()
+        self._services = ServiceStrategy(SERVICES, self._cluster_ips, node_ports)
+        self._pods = pods = PodStrategy(PODS)
         authorizer = Authorizer(self._find, self._all, NodeGraph(self._find, self._all, pods.of_nodes))
         gates = feature_gates(config.kubernetes_version, config.feature_gates)
         reader = Reader(self._find, self._all)
@@ -199,6 +213,11 @@ class APIServer:
         self._routes = Routes()
         strategies = (*strategies, APIServiceStrategy(self._routes, world.clock))
         self._kinds = {strategy.resource: GenericStore(shared, strategy) for strategy in strategies}
+        self._addresses = [config.endpoint[0]]
+        """Of all API servers of this store."""
+        self._masters: Masters | None = None
+        if store.shared:
+            self._share(shared)
         admission.kinds = self._kinds
         admission.hooks.machinery = Machinery(world, reader, authorizer, self._kind_for, self._equivalents, dial)
         store_of_definitions = DefinitionStore(shared, CustomResourceDefinitionStrategy(CUSTOMRESOURCEDEFINITIONS))
@@ -216,7 +235,7 @@ class APIServer:
         self._authenticator = Authenticator(config.tokens, verifier.verify)
         reviews = Reviews(self._authenticator.user_of, authorizer, world.clock, config.issuer)
         self.operations = Operations(self._kinds, self._issuer, kubelet_logs, reviews, authorizer, kubelet_streams)
-        everything = (*SERVED, *REVIEWS, *(METRICS if ask_kubelet is not None else ()))
+        everything = (*SERVED, COMPONENTSTATUSES, *REVIEWS, *(METRICS if ask_kubelet is not None else ()))
         address = f"{config.kubernetes_service_ip}:443"
         self._catalog = Catalog(
             world.clock, everything, config.kubernetes_version, address, lambda: self._definitions.served, self._routes
@@ -241,6 +260,24 @@ class APIServer:
         self.operations.ask_remote = self._aggregation.ask
         if ask_kubelet is not None:
             self.operations.open_metrics = partial(self._open_metrics, ask_kubelet)
+        self.operations.open_computed[COMPONENTSTATUSES] = self._open_component_statuses
+        self.running: set[str] = set()
+        """Components of the control plane that run in this process now, by the names of their ComponentStatus."""
+
+    def _share(self, shared: Shared) -> None:
+        """There are other API servers."""
+        # late: for a store that others write to
+        from lastcall.apiserver.every_cluster.masters import Masters
+        from lastcall.apiserver.every_cluster.shared_services import SharedServices
+
+        self._masters = Masters(shared.store, self._config.endpoint[0])
+        self._kinds[SERVICES] = SharedServices(
+            shared,
+            self._services,
+            self._kinds,
+            lambda: self.client(SERVER_USER, "kube-apiserver"),
+            self._config.service_cidr,
+        )
 
     def _open_metrics(self, ask: "Ask") -> "MetricsServer":
         # late: with the first question
@@ -248,18 +285,32 @@ class APIServer:
 
         return MetricsServer(self._world, self._find, self._all, ask)
 
+    def _open_component_statuses(self) -> "ComponentStatuses":
+        # late: few ask for it
+        from lastcall.apiserver.subresources.component_statuses import ComponentStatuses
+
+        return ComponentStatuses(self._world, self._store, lambda: self.running, self._find)
+
+    async def openapi_document(self, name: str) -> bytes | None:
+        """The OpenAPI v3 document of a group-version (`apis/apps/v1`); None for one without."""
+        documents = self._catalog.openapi
+        return (await documents.v3(name)).body if documents.has(name) else None
+
     async def prepare_tokens(self) -> None:
         """Load what signs them, which takes a while, before the first Pod asks for one."""
         await self._issuer.prepare()
 
     async def _find(self, resource: Resource, namespace: str, name: str) -> Object | None:
         kind = self._kinds[resource]
-        entry = await self._store.get(kind.key(namespace, name))
+        key = kind.key(namespace, name)
+        entry = await self._store.cached.get(key)
+        if entry is None and self._store.shared:
+            entry = await self._store.get(key)  # another server may have written it just now
         return None if entry is None else kind.decode(entry.value)
 
     async def _all(self, resource: Resource, namespace: str = "") -> list[Object]:
         kind = self._kinds[resource]
-        entries, _, _ = await self._store.list(kind.collection(namespace))
+        entries, _, _ = await self._store.cached.list(kind.collection(namespace))
         return [kind.decode(entry.value) for entry in entries]
 
     def client(self, user: UserInfo, user_agent: str = "lastcall") -> Client:
@@ -281,7 +332,7 @@ class APIServer:
         await self._create_what_every_cluster_has()
         await self._create_default_policy()
         await self._registration.on_start()
-        if fresh:
+        if fresh and not self._store.shared:
             # Nobody has seen an earlier version, so none can be asked for.
             await self._store.compact(await self._store.revision())
 
@@ -310,6 +361,8 @@ class APIServer:
         return [each for each in every if each != resource and stored_resource(each) == stored]
 
     async def _create_what_every_cluster_has(self) -> None:
+        if self._masters is not None:
+            self._addresses = await self._masters.renew()
         client = self.client(SERVER_USER, "kube-apiserver")
         for name in SYSTEM_NAMESPACES:
             await self._create_missing(client, NAMESPACES, {"metadata": {"name": name}}, "")
@@ -378,22 +431,22 @@ class APIServer:
         }
 
     def _kubernetes_endpoints(self) -> Object:
-        address, port = self._config.endpoint
+        port = self._config.endpoint[1]
         return {
             "metadata": {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}},
             "addressType": "IPv4",
-            "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+            "endpoints": [{"addresses": [each], "conditions": {"ready": True}} for each in self._addresses],
             "ports": [{"name": "https", "protocol": "TCP", "port": port}],
         }
 
     def _kubernetes_v1_endpoints(self) -> Object:
         """The same as v1 Endpoints, not to be mirrored."""
-        address, port = self._config.endpoint
+        port = self._config.endpoint[1]
         return {
             "metadata": {"name": "kubernetes", "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
             "subsets": [
                 {
-                    "addresses": [{"ip": address}],
+                    "addresses": [{"ip": each} for each in self._addresses],
                     "ports": [{"name": "https", "protocol": "TCP", "port": port}],
                 }
             ],
@@ -430,7 +483,7 @@ class APIServer:
                 listening.append(await loop.create_server(http, sock=sock, ssl=ssl_context, backlog=1024))
             async with Tasks() as tasks:
                 for name, run in (
-                    ("event TTL", self._sweep_events),
+                    *self._followers(),
                     ("compaction", self._compact_history),
                     ("kubernetes Service", self.keep_what_every_cluster_has),
                     ("flow control", self._flow_control().run),
@@ -447,11 +500,29 @@ class APIServer:
             await face.close()
             await self._aggregation.close()
 
+    def _followers(self) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
+        """What depends on the store: who else writes to it, and whether it has a sense of time."""
+        found: list[tuple[str, Callable[[], Awaitable[None]]]] = []
+        if not self._store.set_ttl(self._kinds[EVENTS].prefix, int(EVENT_TTL.total_seconds())):
+            found.append(("event TTL", self._sweep_events))
+        if self._store.shared:
+            # late: for a store that others write to
+            from lastcall.apiserver.every_cluster.others import Others
+
+            others = Others(self._store, self._kinds, self._definitions, self._routes, self._pods.of_nodes)
+            found += [(f"others' {name}", run) for name, run in others.followers()]
+        return found
+
     def _flow_control(self) -> FlowControl:
         return FlowControl(self._world, self.client(SERVER_USER, PRODUCER), self.client(SERVER_USER, CONSUMER))
 
     def _service_addresses(self) -> ServiceAddresses:
-        return ServiceAddresses(self._world, self.client(SERVER_USER, "kube-apiserver"), self._config.service_cidr)
+        return ServiceAddresses(
+            self._world,
+            self.client(SERVER_USER, "kube-apiserver"),
+            self._config.service_cidr,
+            shared=self._store.shared,
+        )
 
     async def _compact_history(self) -> None:
         """Forget what was written before the last interval (apiserver pkg/storage/etcd3/compact.go)."""

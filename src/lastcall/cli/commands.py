@@ -18,6 +18,7 @@ COMMANDS = {
         "lastcall.cli.rollout.command:rollout",
         "Update a workload under load, and tell which requests were lost.",
     ),
+    "trace": ("lastcall.cli.tracing.command:trace", "Follow Pods on any cluster and report how each of them ends."),
     "lint": ("lastcall.cli.linting.command:lint", "Check manifests without a cluster, and propose fixes."),
     "up": ("lastcall.cli.up:up", "Start a cluster that keeps running."),
     "down": ("lastcall.cli.down:down", "Stop a cluster that up started."),
@@ -25,12 +26,15 @@ COMMANDS = {
     "kubeconfig": ("lastcall.cli.staying.kubeconfig:kubeconfig", "Print the path of a cluster's kubeconfig."),
     "logs": ("lastcall.cli.staying.logs:logs", "Show recent logs of a cluster's own processes."),
     "controller-manager": (
-        "lastcall.cli.controller_manager:controller_manager",
+        "lastcall.cli.clusters.controller_manager:controller_manager",
         "Run the controllers as a process of their own.",
     ),
+    "scheduler": ("lastcall.cli.clusters.scheduler:scheduler", "Run the scheduler as a process of its own."),
+    "apiserver": ("lastcall.cli.apiserver:apiserver", "Serve the API as a process of its own, from an etcd."),
     "story": ("lastcall.cli.story:story", "Report how a Pod ended in a cluster started by up."),
     "node": ("lastcall.cli.node:node", "Disconnect a node of a running cluster from the network, or shut it down."),
     "exec": ("lastcall.cli.staying.execute:execute", "Run a command with a cluster of its own."),
+    "cleanup": ("lastcall.cli.cleanup:cleanup", "Put back what experiments have left in a cluster of --context."),
     "doctor": ("lastcall.cli.doctor:doctor", "Check whether this machine can run a cluster."),
     "image": ("lastcall.cli.image.command:image", "Show, make and remove images."),
     "completion": ("lastcall.cli.completion:completion", "Print the completion script of a shell."),
@@ -47,7 +51,7 @@ OTHER_WORDS = {
 """What kind and docker call a command of ours → module:attribute. Not in the list of commands, but in its last line."""
 
 
-CLIENTS = ("lint", "controller-manager", "completion")
+CLIENTS = ("lint", "controller-manager", "scheduler", "completion")
 """Commands that need files, an API server or nothing: they work on every platform that Python and its wheels know."""
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import click
 
+from lastcall.cli.clusters.options import ContextOptions, context_options
 from lastcall.cli.options import json_text, text_or_json_option
 from lastcall.cri.sandbox.cgroups.place import NOT_MOUNTED, Place, make_place
 from lastcall.world import needs
@@ -17,13 +18,20 @@ _STYLES = {"ok": "green", "degraded": "yellow", "missing": "bold red"}
 
 
 @click.command()
+@context_options(namespace=False)
 @text_or_json_option
-def doctor(output: str) -> None:
+def doctor(asked: ContextOptions, output: str) -> None:
     """Check whether this machine can run a cluster.
 
     doctor tries every requirement in a short-lived process and reports ok, degraded (what you lose) or missing (what to
-    do). Exit status 0 if nothing is missing, 1 otherwise.
+    do). Exit status 0 if nothing is missing, 1 otherwise. With --context it lists what experiments have left in that
+    cluster; 1 if there is something.
     """
+    if asked != ContextOptions():
+        # late: 104 ms of `doctor --help`
+        from lastcall.cli.rollout.experiments.looking import look_for_leftovers
+
+        raise SystemExit(look_for_leftovers(asked, output))
     found = needs.check(_try_cgroups())
     if output == "json":
         click.echo(render_json(found), nl=False)

@@ -4,14 +4,17 @@ The handler is a plain one, so that it also holds while no event loop runs. A fo
 on it: it does nothing in another process than the one that installed it.
 """
 
+import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from types import FrameType, TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
 
 from lastcall.cli.errors import Interrupted
+
+T = TypeVar("T")
 
 _SIGHUP: int | None = getattr(signal, "SIGHUP", None)
 """Windows has none."""
@@ -30,7 +33,7 @@ class Interrupts:
         leave: Callable[[int], None] = os._exit,
         message: str = "tearing down the cluster",
     ) -> None:
-        self.on_first: Callable[[], None] | None = None
+        self.on_first: Callable[[], object] | None = None
         self.number = 0
         self._leave = leave
         self._message = message
@@ -59,6 +62,27 @@ class Interrupts:
         """Raise Interrupted when a signal has come."""
         if self.number:
             raise self.error()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """`asyncio.run`, which the first signal cancels. Raises Interrupted."""
+
+        async def cancellable() -> T:
+            task, loop = asyncio.current_task(), asyncio.get_running_loop()
+            assert task is not None
+            self.on_first = lambda: loop.call_soon_threadsafe(task.cancel)
+            try:
+                self.check()
+            except Interrupted:
+                work.close()
+                raise
+            return await work
+
+        try:
+            return asyncio.run(cancellable())
+        except asyncio.CancelledError:
+            raise self.error() from None
+        finally:
+            self.on_first = None
 
     def error(self) -> Interrupted:
         """What to raise for the signal that came."""

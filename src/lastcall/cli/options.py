@@ -1,6 +1,7 @@
 """Options that several commands share, each written once, and types of values with errors that say what would do."""
 
 import json
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 from click.core import ParameterSource
 
+from lastcall.cli.errors import UserError
 from lastcall.world.durations import parse_duration, told_duration
 
 if TYPE_CHECKING:
@@ -128,6 +130,11 @@ def is_given(name: str) -> bool:
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
+def is_set(name: str) -> bool:
+    """Whether the command that runs got this parameter from anywhere: its command line, a variable, lastcall.yaml."""
+    return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT
+
+
 def asked_for_one_line() -> bool:
     """Whether the command that runs was asked for `json-line`."""
     context = click.get_current_context(silent=True)
@@ -162,6 +169,14 @@ class Sources:
     kustomizations: tuple[str, ...]
     recursive: bool
     namespace: str
+
+    def __bool__(self) -> bool:
+        return bool(self.manifests or self.kustomizations)
+
+    def check(self, metavar: str) -> None:
+        """Raises UsageError if no manifest is given."""
+        if not self:
+            raise click.UsageError(f"Missing argument {metavar!r}: give a file, a directory, - for stdin, or -k DIR")
 
     def load(self) -> "list[Manifest]":
         """All objects, in the order to create them. Raises UserError, WorldError."""
@@ -202,10 +217,8 @@ def manifest_options(metavar: str, *, required: bool = True, positional: bool = 
             **others: Any,
         ) -> Any:
             sources = Sources((*manifests, *filenames), kustomizations, recursive, namespace)
-            if required and not (sources.manifests or kustomizations):
-                raise click.UsageError(
-                    f"Missing argument {metavar!r}: give a file, a directory, - for stdin, or -k DIR"
-                )
+            if required:
+                sources.check(metavar)
             return command(sources=sources, **others)
 
         decorated: Any = gathered
@@ -271,3 +284,87 @@ platform_option = click.option(
     metavar="OS/ARCH[/VARIANT]",
     help="Platform to take, if the image has several: linux/arm64, arm/v7 …  [default: this machine's]",
 )
+
+
+_ETCD_FLAGS = (
+    ("servers", "URLS", "etcd's members, with commas between: http(s)://HOST:PORT."),
+    ("prefix", "PATH", "Prefix of all keys.  [default: /registry]"),
+    ("cafile", "FILE", "CA that signed the members' certificates (PEM).  [default: the system's]"),
+    ("certfile", "FILE", "Client certificate for etcd (PEM)."),
+    ("keyfile", "FILE", "Its private key (PEM)."),
+    ("user", "NAME:PASSWORD", "User of etcd, where it has users; better in LASTCALL_ETCD_USER than here."),
+)
+
+
+def etcd_flags(*, required: bool) -> Callable[[F], F]:
+    """kube-apiserver's --etcd-* flags as one argument `etcd`: EtcdOptions, None where no server is named."""
+
+    def wrap(command: F) -> F:
+        @wraps(command)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            given = {name: kwargs.pop(f"etcd_{name}") for name, _, _ in _ETCD_FLAGS}
+            return command(*args, etcd=_etcd_options(given), **kwargs)
+
+        found: Any = wrapped
+        for name, metavar, text in reversed(_ETCD_FLAGS):
+            must = required and name == "servers"
+            found = click.option(
+                f"--etcd-{name}", metavar=metavar, default=None if must else "", required=must, help=text
+            )(found)
+        return cast(F, found)
+
+    return wrap
+
+
+def _etcd_options(given: dict[str, str]) -> Any:
+    """Raises UserError."""
+    others = [name for name, value in given.items() if value and name != "servers"]
+    if not given["servers"]:
+        if others:
+            raise UserError(f"--etcd-{others[0]}: is for --etcd-servers, which is not given; fix: name the servers")
+        return None
+    # late: only where there is an etcd
+    from lastcall.store.etcd.layout import DEFAULT_PREFIX
+    from lastcall.store.etcd.options import etcd_options
+
+    try:
+        return etcd_options(
+            given["servers"],
+            prefix=given["prefix"] or DEFAULT_PREFIX,
+            ca_file=given["cafile"],
+            certificate_file=given["certfile"],
+            key_file=given["keyfile"],
+            user=given["user"],
+        )
+    except ValueError as error:
+        raise UserError(str(error)) from None
+
+
+def read_pem(flag: str, path: str) -> bytes:
+    """The PEM file that a flag names. Raises UserError."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(1 << 20)
+    except OSError as error:
+        raise UserError(f"--{flag} {path}: {os.strerror(error.errno or 0)}; fix: name a PEM file") from None
+    if b"-----BEGIN " not in content:
+        raise UserError(f"--{flag} {path}: is not a PEM file; fix: name one that begins with -----BEGIN")
+    return content
+
+
+def read_service_account_key(path: str) -> bytes:
+    """What --service-account-signing-key-file names, checked; nothing for "". Raises UserError."""
+    if not path:
+        return b""
+    # late: only where a key is given
+    from lastcall.apiserver.auth.tokens import TokenIssuer
+    from lastcall.world.world import World
+
+    content = read_pem("service-account-signing-key-file", path)
+    try:
+        _ = TokenIssuer(World(), "", content).private_key
+    except ValueError as error:
+        raise UserError(
+            f"--service-account-signing-key-file {path}: {error}; fix: openssl genrsa -out sa.key 2048"
+        ) from None
+    return content

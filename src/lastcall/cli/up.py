@@ -7,9 +7,11 @@ import click
 from lastcall.cli.options import (
     Sources,
     Whole,
+    etcd_flags,
     is_given,
     kubernetes_version_option,
     manifest_options,
+    read_service_account_key,
     state_size_option,
     text_or_json_option,
     timeout_option,
@@ -86,6 +88,21 @@ from lastcall.cluster.layout import MOST_NODES
     show_default=True,
     help="Run the controllers beside the API server. Without them, run `lastcall controller-manager`.",
 )
+@click.option(
+    "--scheduler/--no-scheduler",
+    default=True,
+    show_default=True,
+    help="Run the scheduler beside the API server. Without it, run `lastcall scheduler`.",
+)
+@etcd_flags(required=False)
+@click.option(
+    "--service-account-signing-key-file",
+    "service_account_key",
+    metavar="FILE",
+    default="",
+    help="Private key of ServiceAccount tokens (PEM, EC P-256 or RSA), as other API servers of the etcd have it.  "
+    "[default: one of its own]",
+)
 @kubernetes_version_option
 @state_size_option
 @click.option(
@@ -138,6 +155,12 @@ def up(detached: bool, sources: Sources, **options: Any) -> None:
     check_feature_gates(options["kubernetes_version"], options["feature_gates"])
     check_propagation_nodes(options["propagation"], options["nodes"])
     check_cni(options["cni_conf_dir"], options["cni_bin_dir"], options["nodes"])
+    options["service_account_key"] = read_service_account_key(options["service_account_key"])
+    if options["etcd"] is not None:
+        # late: few have an etcd
+        from lastcall.cli.etcd import check_reachable
+
+        check_reachable(options["etcd"])
     options["die_with"] = options["die_with"] or 0
     if detached and options["die_with_parent"]:
         raise click.UsageError("--detach and --die-with-parent exclude each other: a detached cluster has no parent")

@@ -22,7 +22,10 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 
 class ConnectionLost(Exception):
-    """The server cannot be reached or went away in the middle of an answer. Whether a write happened is unknown."""
+    """The server cannot be reached or went away in the middle of an answer. Whether a write happened is unknown, unless
+    the request was never `sent`."""
+
+    sent = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +88,12 @@ class Client(Protocol):
         content_type: str = MERGE_PATCH,
         subresource: str = "",
         dry_run: bool = False,
+        field_manager: str = "",
     ) -> Object:
-        """PATCH. `dry_run`: everything but the write (`dryRun=All`)."""
+        """PATCH. `dry_run`: everything but the write (`dryRun=All`).
+
+        `field_manager`: the name under which an apply patch sets its fields; it takes over what others have set.
+        """
         ...
 
     async def delete(

@@ -77,6 +77,19 @@ async def discover(request: Request) -> Discovered:
     return Discovered(tuple(found), failed)
 
 
+async def openapi_document(request: Request, name: str) -> bytes | None:
+    """The OpenAPI v3 document of a group-version (`apis/apps/v1`, `api/v1`); None where the server has none.
+
+    Raises StatusError, ConnectionLost.
+    """
+    try:
+        return await request("GET", f"/openapi/v3/{name}", accept="application/json")
+    except StatusError as error:
+        if error.code == 404:
+            return None
+        raise
+
+
 async def _document(request: Request, path: str, accept: str) -> Object:
     data = await request("GET", path, accept=accept)
     try:

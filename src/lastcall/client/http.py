@@ -9,10 +9,11 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote, urlsplit
 
 import orjson
+from multidict import CIMultiDict
 from yarl import URL
 
 from lastcall import __version__
@@ -21,6 +22,10 @@ from lastcall.api.meta import AnyObject, Object, name_of
 from lastcall.api.resources import PODS, PartialResource, Resource
 from lastcall.client.api import MERGE_PATCH, ConnectionLost, ListResult, WatchEvent
 from lastcall.world.aiohttp_inside.client import aiohttp
+
+if TYPE_CHECKING:
+    from lastcall.client.access.credentials import Credentials, Proof
+    from lastcall.client.access.patience import Patience
 
 Query = Sequence[tuple[str, str]]
 
@@ -44,7 +49,11 @@ class HTTPClient:
     """A client of the API server at `server` (`https://host:port`, a path prefix is kept).
 
     `ssl_context` carries the CA to trust and, if wanted, a client certificate; None only for http. `token` is a bearer
-    token. `tls_server_name` is checked in the server's certificate in place of the host.
+    token. `tls_server_name` is checked in the server's certificate in place of the host. `request_timeout` 0: no limit.
+
+    `credentials` take the place of `ssl_context` and `token`: what they say may change. `headers` are sent with every
+    request, `proxy` is a URL (http, https, socks5), and without `compress` answers come as they are. With `patience`
+    requests are sent again while the server restarts.
     """
 
     def __init__(
@@ -56,19 +65,28 @@ class HTTPClient:
         user_agent: str = f"lastcall/{__version__}",
         tls_server_name: str = "",
         request_timeout: float = REQUEST_TIMEOUT,
+        credentials: "Credentials | None" = None,
+        headers: Sequence[tuple[str, str]] = (),
+        proxy: str = "",
+        compress: bool = True,
+        patience: "Patience | None" = None,
     ) -> None:
         parts = urlsplit(server)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"server {server!r}: must be a URL such as https://127.0.0.1:6443")
-        if parts.scheme == "https" and ssl_context is None:
+        if parts.scheme == "https" and ssl_context is None and credentials is None:
             raise ValueError(f"server {server!r}: https needs an ssl_context")
         self.server = server.rstrip("/")
         self._ssl = ssl_context
-        self._headers = {"User-Agent": user_agent}
+        self._credentials = credentials
+        self._proxy = proxy
+        self._compress = compress
+        self._patience = patience
+        self._headers = CIMultiDict([("User-Agent", user_agent), *headers])
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
         self._tls_server_name = tls_server_name or None
-        self._timeout = aiohttp.ClientTimeout(total=request_timeout, connect=CONNECT_TIMEOUT)
+        self._timeout = aiohttp.ClientTimeout(total=request_timeout or None, connect=CONNECT_TIMEOUT)
         self._stream_timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT)
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
@@ -107,9 +125,13 @@ class HTTPClient:
             query.append(("resourceVersion", resource_version))
         if bookmarks:
             query.append(("allowWatchBookmarks", "true"))
-        response = await self._open(
-            "GET", _path(resource, namespace), query=query, accept=_accept(resource), timeout=self._stream_timeout
-        )
+
+        async def once() -> aiohttp.ClientResponse:
+            return await self._open(
+                "GET", _path(resource, namespace), query=query, accept=_accept(resource), timeout=self._stream_timeout
+            )
+
+        response = await (once() if self._patience is None else self._patience.send("GET", once))
         events = _watch_events(response, bookmarks, resource)
         try:
             yield events
@@ -136,9 +158,12 @@ class HTTPClient:
         content_type: str = MERGE_PATCH,
         subresource: str = "",
         dry_run: bool = False,
+        field_manager: str = "",
     ) -> Object:
         path = _path(resource, namespace, name, subresource)
         query = [("dryRun", "All")] if dry_run else []
+        if field_manager:
+            query += [("fieldManager", field_manager), ("force", "true")]
         return await self._json("PATCH", path, query=query, body=patch, content_type=content_type)
 
     async def delete(
@@ -209,17 +234,28 @@ class HTTPClient:
         accept: str = "application/json",
     ) -> bytes:
         """Any request; the body of a successful answer. `body` is bytes as they are, or JSON data."""
-        response = await self._open(
-            method, path, query=query, body=body, content_type=content_type, accept=accept, timeout=self._timeout
-        )
+
+        async def once() -> bytes:
+            response = await self._open(
+                method, path, query=query, body=body, content_type=content_type, accept=accept, timeout=self._timeout
+            )
+            async with response:
+                return await _read(response)
+
+        return await (once() if self._patience is None else self._patience.send(method, once))
+
+    async def dated(self, path: str) -> tuple[bytes, str]:
+        """A GET: the body, and the header `Date` (the server's clock), "" without one."""
+        response = await self._open("GET", path, timeout=self._timeout)
         async with response:
-            return await _read(response)
+            return await _read(response), response.headers.get("Date", "")
 
     @asynccontextmanager
     async def websocket(
         self, path: str, query: Query, protocols: Sequence[str]
     ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
         """A WebSocket of a subresource (exec, attach, portforward). StatusError when it is refused."""
+        proof = None if self._credentials is None else await self._credentials.proof()
         try:
             socket = await self._open_session().ws_connect(
                 _url(self.server, path, query),
@@ -227,6 +263,8 @@ class HTTPClient:
                 max_msg_size=0,
                 autoping=True,
                 server_hostname=self._tls_server_name,
+                headers=None if proof is None else _authorization(proof),
+                ssl=self._ssl_of(proof),
             )
         except aiohttp.WSServerHandshakeError as error:
             raise await self._refused(path, query, error.status) from error
@@ -276,13 +314,10 @@ class HTTPClient:
             raise ConnectionLost("the client is closed")
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    limit=0,
-                    ssl=self._ssl if self._ssl is not None else True,
-                    keepalive_timeout=IDLE_SECONDS,
-                    socket_factory=_socket,
-                ),
+                connector=self._connector(),
+                proxy=self._proxy if self._proxy.startswith("http") else None,
                 headers=self._headers,
+                skip_auto_headers=() if self._compress else ("Accept-Encoding",),
                 auto_decompress=True,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 read_bufsize=STREAM_KEEPALIVE_READ_SIZE,
@@ -308,22 +343,48 @@ class HTTPClient:
             data = body if isinstance(body, bytes) else orjson.dumps(body)
             headers["Content-Type"] = content_type
         url = _url(self.server, path, query)
-        try:
-            response = await session.request(
-                method,
-                url,
-                data=data,
-                headers=headers,
-                timeout=timeout,
-                allow_redirects=False,
-                server_hostname=self._tls_server_name,
-            )
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise _lost(method, self.server + path, error) from error
-        if response.status < 300:
-            return response
-        async with response:
-            raise _status_error(method, path, response.status, dict(response.headers), await _read(response))
+        for again in (True, False):
+            proof = None if self._credentials is None else await self._credentials.proof()
+            try:
+                response = await session.request(
+                    method,
+                    url,
+                    data=data,
+                    headers=headers if proof is None else {**headers, **_authorization(proof)},
+                    timeout=timeout,
+                    allow_redirects=False,
+                    server_hostname=self._tls_server_name,
+                    ssl=self._ssl_of(proof),
+                )
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                raise _lost(method, self.server + path, error) from error
+            if response.status < 300:
+                return response
+            async with response:
+                refusal = _status_error(method, path, response.status, dict(response.headers), await _read(response))
+            # A 401 is answered before anything is done: with other credentials the request may be sent again.
+            if response.status != 401 or proof is None or not (again and await self._renewed(proof)):
+                break
+        raise refusal
+
+    async def _renewed(self, proof: "Proof") -> bool:
+        return self._credentials is not None and await self._credentials.refused(proof)
+
+    def _ssl_of(self, proof: "Proof | None") -> ssl.SSLContext | bool:
+        tls = self._ssl if proof is None else proof.tls
+        return True if tls is None else tls
+
+    def _connector(self) -> aiohttp.TCPConnector:
+        if not self._proxy.startswith("socks5://"):
+            return aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS, socket_factory=_socket)
+        # late: few clusters have such a proxy
+        from lastcall.client.access.socks import socks_connector
+
+        return socks_connector(self._proxy, keepalive_timeout=IDLE_SECONDS)
+
+
+def _authorization(proof: "Proof") -> dict[str, str]:
+    return {"Authorization": proof.authorization} if proof.authorization else {}
 
 
 def _url(server: str, path: str, query: Query) -> URL:
@@ -413,7 +474,10 @@ def _watch_event(line: bytes) -> WatchEvent:
 
 def _lost(method: str, url: str, error: BaseException) -> ConnectionLost:
     reason = "no answer in time" if isinstance(error, asyncio.TimeoutError) else str(error) or type(error).__name__
-    return ConnectionLost(f"{method} {url}: {reason}")
+    lost = ConnectionLost(f"{method} {url}: {reason}")
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+        lost.sent = False
+    return lost
 
 
 _GENERIC: dict[int, tuple[str, str]] = {

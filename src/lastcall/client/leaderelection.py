@@ -17,7 +17,7 @@ from typing import Any
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import AnyObject, Object, copy_object
 from lastcall.api.resources import LEASES, Resource
-from lastcall.client.api import MERGE_PATCH, Client, ConnectionLost, ListResult, WatchEvent
+from lastcall.client.api import Client, ConnectionLost, ListResult, WatchEvent
 from lastcall.world import walls
 from lastcall.world.clock import monotonic, now, rfc3339_micro
 from lastcall.world.tasks import Tasks, unless
@@ -253,21 +253,9 @@ class FencedClient:
         self._check()
         return await self._client.update(resource, obj, namespace, subresource=subresource)
 
-    async def patch(
-        self,
-        resource: Resource,
-        name: str,
-        patch: Any,
-        namespace: str = "",
-        *,
-        content_type: str = MERGE_PATCH,
-        subresource: str = "",
-        dry_run: bool = False,
-    ) -> Object:
+    async def patch(self, resource: Resource, name: str, patch: Any, namespace: str = "", **options: Any) -> Object:
         self._check()
-        return await self._client.patch(
-            resource, name, patch, namespace, content_type=content_type, subresource=subresource, dry_run=dry_run
-        )
+        return await self._client.patch(resource, name, patch, namespace, **options)
 
     async def delete(self, resource: Resource, name: str, namespace: str = "", **options: Any) -> Object:
         self._check()

@@ -8,14 +8,19 @@ a time. The queue owns no task: waiting items become due inside `get`.
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from lastcall.world.clock import monotonic
+from lastcall.world.counting import Family, Histogram, exponential
 from lastcall.world.world import World
 
 K = TypeVar("K", bound=Hashable)
+
+
+SECONDS = exponential(1e-8, 10, 10)
+"""(component-base metrics/prometheus/workqueue/metrics.go)"""
 
 
 class QueueShutDown(Exception):
@@ -67,21 +72,28 @@ class TokenBucket:
 
 
 class WorkQueue(Generic[K]):
-    """`add` · `add_after` · `add_rate_limited`/`forget` · `await get()` … `done(item)`; first in, first out."""
+    """`add` · `add_after` · `add_rate_limited`/`forget` · `await get()` … `done(item)`; first in, first out.
 
-    def __init__(self, world: World, rate_limit: RateLimit | None = None) -> None:
+    A queue with a `name` is counted under it (`/metrics`: workqueue_*).
+    """
+
+    def __init__(self, world: World, rate_limit: RateLimit | None = None, name: str = "") -> None:
         self._clock = world.clock
         self._limit = rate_limit or RateLimit()
         self._bucket = TokenBucket(self._limit.per_second, self._limit.burst, monotonic(self._clock))
         self._queue: deque[K] = deque()
-        self._dirty: dict[K, None] = {}
-        self._processing: dict[K, None] = {}
+        self._dirty: dict[K, int] = {}  # and since when
+        self._processing: dict[K, int] = {}
         self._failures: dict[K, int] = {}
         self._due: dict[K, int] = {}
         self._heap: list[tuple[int, int, K]] = []
         self._sequence = 0
         self._wake = asyncio.Event()
         self._shut_down = False
+        self._name, self._adds, self._retries = name, 0, 0
+        self._waited, self._worked = Histogram(SECONDS), Histogram(SECONDS)
+        if name:
+            world.counted.add(self.families)
 
     def __len__(self) -> int:
         """How many items wait to be handed out now."""
@@ -91,7 +103,8 @@ class WorkQueue(Generic[K]):
         """Hand `item` out soon; nothing more when it already waits. After `shut_down` nothing is accepted."""
         if self._shut_down or item in self._dirty:
             return
-        self._dirty[item] = None
+        self._dirty[item] = self._clock.monotonic_ns()
+        self._adds += 1
         if item not in self._processing:
             self._queue.append(item)
             self._wake.set()
@@ -115,6 +128,7 @@ class WorkQueue(Generic[K]):
         """`add_after` by the rate limit; counts one failure of `item`."""
         failures = self._failures.get(item, 0)
         self._failures[item] = failures + 1
+        self._retries += 1
         # 2.0**1100 overflows; long before, the cap holds.
         delay = min(self._limit.max_delay, self._limit.base_delay * 2.0 ** min(failures, 64))
         if self._limit.per_second > 0:
@@ -135,8 +149,8 @@ class WorkQueue(Generic[K]):
             next_due = self._move_due()
             if self._queue:
                 item = self._queue.popleft()
-                self._processing[item] = None
-                del self._dirty[item]
+                began = self._processing[item] = self._clock.monotonic_ns()
+                self._waited.observe((began - self._dirty.pop(item)) / 1e9)
                 if self._queue:
                     self._wake.set()  # another worker's turn
                 return item
@@ -154,7 +168,8 @@ class WorkQueue(Generic[K]):
 
     def done(self, item: K) -> None:
         """The worker has finished with `item`; what was added meanwhile is handed out again."""
-        self._processing.pop(item, None)
+        if (began := self._processing.pop(item, None)) is not None:
+            self._worked.observe((self._clock.monotonic_ns() - began) / 1e9)
         if item in self._dirty:
             self._queue.append(item)
             self._wake.set()
@@ -167,6 +182,18 @@ class WorkQueue(Generic[K]):
         self._heap.clear()
         self._due.clear()
         self._wake.set()
+
+    def families(self) -> Iterator[Family]:
+        """What was counted."""
+        labels, now = {"name": self._name}, self._clock.monotonic_ns()
+        running = [(now - began) / 1e9 for began in self._processing.values()]
+        yield "workqueue_adds_total", [(labels, self._adds)]
+        yield "workqueue_depth", [(labels, len(self._queue))]
+        yield "workqueue_longest_running_processor_seconds", [(labels, max(running, default=0.0))]
+        yield "workqueue_queue_duration_seconds", [(labels, self._waited)]
+        yield "workqueue_retries_total", [(labels, self._retries)]
+        yield "workqueue_unfinished_work_seconds", [(labels, sum(running))]
+        yield "workqueue_work_duration_seconds", [(labels, self._worked)]
 
     def _move_due(self) -> float | None:
         """Add what is due; answer the seconds to the next that is not, None when nothing waits."""

@@ -3,9 +3,11 @@
 import asyncio
 import os
 import resource
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 
 import uvloop
 
@@ -14,6 +16,7 @@ from lastcall.apiserver.auth.tls import client_context, server_context
 from lastcall.apiserver.proxying.aggregation.front_proxy import FrontProxy
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.apiserver.subresources.kubelet_client import KubeletClient
+from lastcall.cluster.health.heartbeat import Heartbeat
 from lastcall.cluster.health.walls import put_up_walls
 from lastcall.cluster.local_path import HostDirectories
 from lastcall.cluster.options import API_ENDPOINT, DURABLE_DIR, KUBERNETES_SERVICE_IP, SERVICE_CIDR, STORE_BYTES
@@ -30,8 +33,11 @@ from lastcall.world import walls
 from lastcall.world.clock import monotonic
 from lastcall.world.huge_pages import keep_in_huge_pages
 from lastcall.world.start_code import AFTER_SECONDS, give_back_start_code
-from lastcall.world.tasks import Tasks
+from lastcall.world.tasks import Background, Tasks
 from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.store.etcd.options import EtcdOptions
 
 ADMIN = UserInfo("kubernetes-admin", ("system:masters", "system:authenticated"))
 CONTROLLERS = UserInfo("system:kube-controller-manager", ("system:masters", "system:authenticated"))
@@ -62,16 +68,24 @@ async def _run(plan: Plan) -> None:
             credentials.ca_certificate, credentials.api_server_client.certificate, credentials.api_server_client.key
         )
     )
+    async with _way_to_the_store(plan) as etcd:
+        await _serve(plan, world, heart, recorder, kubelets, await _open_store(plan, world, etcd))
+
+
+async def _serve(
+    plan: Plan, world: World, heart: Heartbeat, recorder: RingRecorder, kubelets: KubeletClient, store: Store
+) -> None:
+    credentials = plan.credentials
     server = APIServer(
         world=world,
-        store=await _open_store(plan, world),
+        store=store,
         recorder=recorder,
         config=APIServerConfig(
             kubernetes_version=plan.options.kubernetes_version,
             service_cidr=SERVICE_CIDR,
             kubernetes_service_ip=KUBERNETES_SERVICE_IP,
             endpoint=API_ENDPOINT,
-            service_account_key_pem=credentials.service_account_key,
+            service_account_key_pem=plan.options.service_account_key or credentials.service_account_key,
             root_ca_pem=credentials.ca_certificate,
             tokens={credentials.admin_token: ADMIN},
             feature_gates=plan.options.feature_gates,
@@ -106,6 +120,7 @@ async def _run(plan: Plan) -> None:
             endpoint_updates_batch_period=lambda: batch.seconds(world.random, monotonic(world.clock)),
             volume_directories=HostDirectories(),
             sign=partial(_sign, credentials),
+            openapi=server.openapi_document,
         )
         scheduler = partial(
             run_scheduler,
@@ -114,8 +129,10 @@ async def _run(plan: Plan) -> None:
             recorder=recorder.for_actor("scheduler"),
         )
         alone = heart.serves_alone
-        tasks.spawn(_after(world, alone, controllers), name="controllers")
-        tasks.spawn(_after(world, alone, scheduler), name="scheduler")
+        named = server.running if plan.options.controllers else set()
+        tasks.spawn(_after(world, alone, controllers, named, "controller-manager"), name="controllers")
+        if plan.options.scheduler:
+            tasks.spawn(_after(world, alone, scheduler, server.running, "scheduler"), name="scheduler")
 
 
 def _sign(credentials: Credentials, request_pem: bytes, usages: Sequence[str], valid_for: timedelta) -> bytes:
@@ -125,11 +142,17 @@ def _sign(credentials: Credentials, request_pem: bytes, usages: Sequence[str], v
     return ClusterCA.load(credentials.ca_certificate, credentials.ca_key).sign_request(request_pem, usages, valid_for)
 
 
-async def _after(world: World, seconds: float, run: Callable[[], Awaitable[None]]) -> None:
-    """`run`, at once unless they were the end of this process again and again."""
+async def _after(
+    world: World, seconds: float, run: Callable[[], Awaitable[None]], running: set[str], name: str
+) -> None:
+    """`run`, at once unless they were the end of this process again and again; `name` is in `running` meanwhile."""
     if seconds:
         await world.clock.sleep(seconds)
-    await run()
+    running.add(name)
+    try:
+        await run()
+    finally:
+        running.discard(name)
 
 
 async def _settle(world: World, server: APIServer) -> None:
@@ -139,10 +162,33 @@ async def _settle(world: World, server: APIServer) -> None:
     give_back_start_code()
 
 
-async def _open_store(plan: Plan, world: World) -> Store:
-    """Raises StoreError for a store that a newer lastcall wrote."""
+@asynccontextmanager
+async def _way_to_the_store(plan: Plan) -> "AsyncIterator[EtcdOptions | None]":
+    """How to reach the etcd outside, as long as the block runs; None if no etcd is outside."""
+    if plan.options.etcd is None or plan.store_way is None:
+        yield None
+        return
+    # late: few have an etcd
+    from lastcall.cluster.egress.etcd import EtcdWay
+
+    os.makedirs(DURABLE_DIR, 0o700, exist_ok=True)
+    way = EtcdWay(plan.options.etcd, plan.store_way[1], DURABLE_DIR)
+    running = Background(way.run(), name="way to etcd")
+    try:
+        yield way.options
+    finally:
+        await running.end()
+
+
+async def _open_store(plan: Plan, world: World, etcd: "EtcdOptions | None") -> Store:
+    """Raises StoreError for a store that a newer lastcall wrote, and for one out of reach."""
     if plan.options.store == "memory":
         return MemoryStore()
+    if etcd is not None:
+        # late: few have an etcd
+        from lastcall.store.etcd.open import open_etcd
+
+        return await open_etcd(etcd, world=world)
     # late: 4.3 ms of the control plane's start
     from lastcall.store.open import open_store
 

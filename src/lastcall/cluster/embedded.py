@@ -76,6 +76,8 @@ class Running:
         self._clock = RealClock()
         self._readers = [RingReader(ring) for ring in self._plan.rings.values()]
         self._egress = [EgressServer(each.egress_front, pods=self._options.egress) for each in self._plan.nodes]
+        if self._plan.store_way is not None:
+            self._egress.append(EgressServer(self._plan.store_way[0]))
         self._nodes = {each.layout.name: NodeControlClient(each.control_front) for each in self._plan.nodes}
         credentials = self._plan.credentials
         context = ssl.create_default_context(cadata=credentials.ca_certificate.decode())

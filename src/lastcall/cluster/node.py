@@ -196,7 +196,14 @@ async def _run(plan: Plan, node: NodePlan) -> None:
             keep("CNI", cni.run)
         keep("kubelet events", events.run)
         tasks.spawn(kubelet.run(), name="kubelet")
-        server = KubeletServer(world=world, runtime=runtime, pods=kubelet, names=(layout.name,))
+        server = KubeletServer(
+            world=world,
+            runtime=runtime,
+            pods=kubelet,
+            names=(layout.name,),
+            version=node_config.kubernetes_version,
+            parts=kubelet.parts,
+        )
         context = server_context(kubelet_server.certificate, kubelet_server.key, client_ca=credentials.ca_certificate)
         listening = listen(layout.ip, KUBELET_PORT)
         tasks.spawn(server.serve_when_asked(listening, context), name="kubelet server")

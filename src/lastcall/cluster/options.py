@@ -3,10 +3,13 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from lastcall.cluster.layout import CONTROL_PLANE_IP, STATE_DIR
 from lastcall.cluster.propagation import PropagationPlan
+
+if TYPE_CHECKING:
+    from lastcall.store.etcd.options import EtcdOptions
 
 DURABLE_DIR = f"{STATE_DIR}/durable"
 """What outlives a process of the cluster: the store, the runtime's records. With `state` it is that directory of the
@@ -42,11 +45,13 @@ KUBELET_PORT = 10250
 class ClusterOptions:
     """`state_size` is the size cap of Pods' tmpfs, as mount(8) takes it (`50%` of memory, `4g`); the store has its own.
 
-    `store` is `memory` for a cluster of one command and `sqlite` (in `DURABLE_DIR`) for one that stays. `state` is an
+    `store` is `memory` for a cluster of one command, `sqlite` (in `DURABLE_DIR`) for one that stays, or `etcd`, which
+    `etcd` says how to reach. `service_account_key` signs tokens in place of a key of the cluster's own. `state` is an
     absolute path of the host that is bound on `DURABLE_DIR`, "" for none. `restart_roles`: init starts a node process,
     a shim or, with the sqlite store, a control plane that died again; otherwise such a death is the end of the command.
     `static_pods` is an absolute path of the host with manifests of static Pods, "" for none; they are node-1's.
-    `controllers` False leaves them to `lastcall controller-manager`. `nodes` is how many there are. `load`: with
+    `controllers` False leaves them to `lastcall controller-manager`, `scheduler` False that to `lastcall scheduler`.
+    `nodes` is how many there are. `load`: with
     a process that sends requests. `propagation` is how long changes of endpoints take. `max_pods` is the kubelet's
     maxPods: a node has 254 addresses for them. `egress`: Pods reach names and TCP ports outside, through front.
     `container_log_max_size` and `container_log_max_files` are the kubelet's containerLogMaxSize (a quantity; negative:
@@ -59,11 +64,14 @@ class ClusterOptions:
     kubernetes_version: str = "1.36"
     name: str = "lastcall"
     state_size: str = "50%"
-    store: Literal["memory", "sqlite"] = "memory"
+    store: Literal["memory", "sqlite", "etcd"] = "memory"
+    etcd: "EtcdOptions | None" = None
+    service_account_key: bytes = b""
     state: str = ""
     restart_roles: bool = False
     static_pods: str = ""
     controllers: bool = True
+    scheduler: bool = True
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     container_log_max_size: str = "10Mi"
     container_log_max_files: int = 5

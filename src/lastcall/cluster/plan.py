@@ -67,6 +67,8 @@ class Plan:
     nodes: tuple[NodePlan, ...]
     hearts: dict[str, Heartbeat] = field(default_factory=dict)
     load: tuple[socket.socket, socket.socket] | None = None
+    store_way: tuple[socket.socket, socket.socket] | None = None
+    """Front's and the control plane's ends of the way to an etcd outside (`cluster/egress/pair.py`)."""
     boot_id: str = ""
     inside_sockets: list[socket.socket] = field(default_factory=list)
     netns: dict[str, int] = field(default_factory=dict)
@@ -96,6 +98,7 @@ def make_plan(options: ClusterOptions, credentials: Credentials, api_port: int =
         user_ids=claim_blocks(options.nodes, options.max_pods),
         nodes=tuple(NodePlan.make(each) for each in nodes),
         load=socket.socketpair() if options.load else None,
+        store_way=egress_pair() if options.etcd is not None else None,
     )
 
 

@@ -66,8 +66,9 @@ def grow(options: ClusterOptions, identity: Identity | None = None, api_port: in
         ours.close()
         for each in plan.nodes:
             each.close_front()
-        if plan.load is not None:
-            plan.load[0].close()
+        for pair in (plan.load, plan.store_way):
+            if pair is not None:
+                pair[0].close()
         if os.read(go_read, 1) == b"":
             os._exit(70)
         os.close(go_read)
@@ -86,8 +87,9 @@ def grow(options: ClusterOptions, identity: Identity | None = None, api_port: in
     plan.api_socket.close()
     for each in plan.nodes:
         each.close_node()
-    if plan.load is not None:
-        plan.load[1].close()
+    for pair in (plan.load, plan.store_way):
+        if pair is not None:
+            pair[1].close()
     ours.setblocking(False)
     return tree
 
@@ -119,7 +121,7 @@ def _close(plan: Plan) -> None:
     for each in plan.nodes:
         each.close_front()
         each.close_node()
-    for sock in plan.load or ():
+    for sock in (*(plan.load or ()), *(plan.store_way or ())):
         sock.close()
     plan.cgroups.remove()
     plan.user_ids.release()
@@ -138,6 +140,8 @@ class Tree:
         """End the tree and wait until the kernel has ended all of it (bounded). Idempotent; never raises."""
         for each in self.plan.nodes:
             each.close_front()  # again, where it had been begun with
+        if self.plan.store_way is not None:
+            self.plan.store_way[0].close()
         self.channel.socket.close()
         if not self._has_ended:
             with suppress(OSError):

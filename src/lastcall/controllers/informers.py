@@ -6,6 +6,7 @@ Source: client-go informers.SharedInformerFactory. The indexes are those that co
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from lastcall.api.meta import AnyObject, Object, namespace_of
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from lastcall.client.discovery import Discover
     from lastcall.client.informer import T
 
+OpenAPI = Callable[[str], Awaitable[bytes | None]]
 NAMESPACE = "namespace"
 CONTROLLER = "controller"
 """By the uid of the controlling owner; objects without one stand under ""."""
@@ -70,10 +72,14 @@ class Informers:
     """Every controller that asks gets the same cache.
 
     `discover` asks the server which kinds it serves; None where those are ours and what definitions declare.
+    `openapi` gives the OpenAPI v3 document of a group-version (`apis/apps/v1`, `api/v1`), None for one without.
     """
 
-    def __init__(self, world: World, client: Client, discover: Discover | None = None) -> None:
+    def __init__(
+        self, world: World, client: Client, discover: Discover | None = None, openapi: OpenAPI | None = None
+    ) -> None:
         self.discover = discover
+        self.openapi = openapi
         self._world = world
         self._client = client
         self._informers: dict[Resource, Informer[Any]] = {}

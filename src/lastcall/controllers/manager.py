@@ -10,6 +10,8 @@ from lastcall.client.informer import Informer
 from lastcall.controllers.access.certificates.first_request import NAME as CERTIFICATES
 from lastcall.controllers.access.certificates.first_request import FirstRequest
 from lastcall.controllers.access.clusterrole_aggregation import ClusterRoleAggregationController
+from lastcall.controllers.access.policies.first_use import NAME as POLICY_STATUS
+from lastcall.controllers.access.policies.first_use import FirstPolicy
 from lastcall.controllers.cronjob.controller import CronJobController
 from lastcall.controllers.daemonset.controller import DaemonSetController
 from lastcall.controllers.deployment.controller import DeploymentController
@@ -46,6 +48,7 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.client.discovery import Discover
     from lastcall.controllers.access.certificates.controller import Sign
+    from lastcall.controllers.informers import OpenAPI
 
 
 class Controller(Protocol):
@@ -79,6 +82,7 @@ CONTROLLERS: dict[str, MakeController] = {
     "service-lb-controller": LoadBalancerController,
     "resourcequota-controller": FirstQuota,
     AUTOSCALER: FirstAutoscaler,
+    POLICY_STATUS: FirstPolicy,
 }
 """By the name under which each writes Events and records (`replicaset-controller`)."""
 
@@ -101,6 +105,7 @@ async def run_controllers(
     volume_directories: Directories | None = None,
     discover: "Discover | None" = None,
     sign: "Sign | None" = None,
+    openapi: "OpenAPI | None" = None,
 ) -> None:
     """Run the controllers of `names` until cancelled. `recorder_for(name)` writes as that controller.
 
@@ -108,8 +113,9 @@ async def run_controllers(
     `volume_directories`: where volumes of the class `standard` are; None where somebody else makes them.
     `sign`: makes the certificates that CertificateSigningRequests ask for; None where somebody else does.
     `discover`: asks which kinds there are, of a server that is not ours.
+    `openapi`: the OpenAPI v3 document of a group-version; without it the expressions of policies stay unchecked.
     """
-    informers = Informers(world, client, discover)
+    informers = Informers(world, client, discover, openapi)
     controllers = {
         name: make(world, client, informers, recorder_for(name)) for name, make in CONTROLLERS.items() if name in names
     }

@@ -32,6 +32,36 @@ class Retry(Exception):
     """A sync that could not finish; it is tried again with back-off. The message goes to the log."""
 
 
+QUEUES = {
+    "certificatesigningrequest-signing-controller": "certificate",
+    "clusterrole-aggregation-controller": "ClusterRoleAggregator",
+    "disruption-controller stale": "stale_pod_disruption",
+    "endpointslice-mirroring-controller": "endpoint_slice_mirroring",
+    "ephemeral-volume-controller": "ephemeral_volume",
+    "garbage-collector-controller delete": "garbage_collector_attempt_to_delete",
+    "garbage-collector-controller orphan": "garbage_collector_attempt_to_orphan",
+    "horizontal-pod-autoscaler": "horizontalpodautoscaler",
+    "job-controller orphans": "job_orphan_pod",
+    "node-lifecycle pods": "node_lifecycle_controller_pods",
+    "node-lifecycle taints": "node_lifecycle_controller",
+    "persistentvolume-binder-controller": "claims",
+    "persistentvolume-protection-controller": "pvprotection",
+    "persistentvolumeclaim-protection-controller": "pvcprotection",
+    "replication-controller": "replicationmanager",
+    "resourcequota-controller": "resourcequota_primary",
+    "serviceaccount-token-controller": "serviceaccount_tokens_service",
+    "service-lb-controller": "service",
+    "ttl-after-finished-controller": "ttl_jobs_to_delete",
+    "ttl-controller": "ttlcontroller",
+}
+"""What Kubernetes names the queues of controllers whose own names say it otherwise."""
+
+
+def queue_name(component: str) -> str:
+    """The `name` under which the queue of a controller is counted."""
+    return QUEUES.get(component) or component.removesuffix("-controller").replace(" ", "_")
+
+
 class Worker:
     """`queue` holds keys (`namespace/name`); `run` hands each to `sync` and retries what fails.
 
@@ -55,7 +85,7 @@ class Worker:
         self._world = world
         self._client = client
         self._tasks: Tasks | None = None
-        self.queue: WorkQueue[str] = WorkQueue(world, rate_limit)
+        self.queue: WorkQueue[str] = WorkQueue(world, rate_limit, queue_name(name))
         self._name = name
         self._sync = sync
         self._workers = workers

@@ -151,11 +151,16 @@ class ContainerMetadata:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A bind mount of `host_path` (in the node's mount namespace) at `container_path`."""
+    """A bind mount of `host_path` (in the node's mount namespace) at `container_path`.
+
+    With `image`, the name of one that is on the node, what that holds is mounted instead, or `image_sub_path` of it.
+    """
 
     container_path: str
     host_path: str
     readonly: bool = False
+    image: str = ""
+    image_sub_path: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,8 @@ class Parts:
     events: EventRecorder
     own_events: APIEventRecorder | None
     pods: PodManager
-    runtime: RuntimeService
+    runtime: RuntimeWithDeadlines
+    starter: ContainerStarter
     runtime_state: RuntimeState
     pleg: PodLifecycleEventGenerator
     notices: RuntimeNotices
@@ -162,7 +163,7 @@ class _Common:
 def assemble(given: Given, calls: Callbacks) -> Parts:
     """All parts, none of which runs yet."""
     world, config, recorder = given.world, given.config, given.recorder
-    tasks, runtime = Tasks(), RuntimeWithDeadlines(given.runtime)
+    tasks, runtime = Tasks(), RuntimeWithDeadlines(given.runtime, world.clock)
     own_events = None
     if (events := given.events) is None:
         events = own_events = APIEventRecorder(given.client, world, "kubelet", config.node_name)
@@ -272,10 +273,11 @@ def assemble(given: Given, calls: Callbacks) -> Parts:
     users = UserNamespaces(
         config.user_ids, events, lambda: runtime_state.no_user_namespaces, given.volumes.owners_can_be_mapped
     )
+    starter = _starter(common, container_configs, hooks, container_killer, log_links)
     runtime_manager = RuntimeManager(
         world=world,
         runtime=runtime,
-        starter=_starter(common, container_configs, hooks, container_killer, log_links),
+        starter=starter,
         pod_killer=pod_killer,
         container_killer=container_killer,
         probes=probes,
@@ -322,6 +324,7 @@ def assemble(given: Given, calls: Callbacks) -> Parts:
         own_events=own_events,
         pods=pods,
         runtime=runtime,
+        starter=starter,
         runtime_state=runtime_state,
         pleg=pleg,
         notices=notices,

@@ -22,6 +22,7 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.api.types.container import Container
     from lastcall.api.types.pod import Pod
+    from lastcall.api.types.volumes import ImageVolumeSource
     from lastcall.timeline.catalogue.records.kubelet_start import ImageSubstituted
 
 BACKOFF_INITIAL = 10.0
@@ -81,9 +82,18 @@ class PodImageManager:
 
     async def ensure_image_exists(self, pod: Pod, container: Container) -> Image:
         """The image a container starts from. Raises ImagePullError with the waiting reason."""
-        name = container.get("image", "")
+        return await self._ensure(pod, container, container.get("image", ""), container.get("imagePullPolicy") or "")
+
+    async def ensure_volume_image_exists(self, pod: Pod, source: ImageVolumeSource) -> Image:
+        """The image of a volume; its Events are about the Pod. Raises ImagePullError with the waiting reason.
+
+        Source: kuberuntime_manager.go:getImageVolumes.
+        """
+        return await self._ensure(pod, {"name": ""}, source.get("reference", ""), source.get("pullPolicy") or "")
+
+    async def _ensure(self, pod: Pod, container: Container, name: str, policy: str) -> Image:
         configs = await self._secrets_of(pod)
-        policy = container.get("imagePullPolicy") or default_pull_policy(name)
+        policy = policy or default_pull_policy(name)
         try:
             image = await self._images.image_status(name)
         except RuntimeServiceError as error:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lastcall.api.types.container import Container
     from lastcall.api.types.pod import Pod
     from lastcall.api.types.pod_status import PodStatus as APIPodStatus
+    from lastcall.api.types.volumes import ImageVolumeSource
 
 ProbeType = Literal["readiness", "liveness", "startup"]
 ProbeResult = Literal["success", "failure", "unknown"]
@@ -187,6 +188,8 @@ class ImageManager(Protocol):
     """images/image_manager.go; emits all Events of node-semantics 15 itself, `Error: ErrImagePull` included."""
 
     async def ensure_image_exists(self, pod: Pod, container: Container) -> Image: ...
+
+    async def ensure_volume_image_exists(self, pod: Pod, source: ImageVolumeSource) -> Image: ...
 
 
 class EventRecorder(Protocol):

@@ -25,6 +25,7 @@ from lastcall.node.kubelet_config import KubeletConfig as KubeletConfig
 from lastcall.node.pods.runtime_pod import is_terminal
 from lastcall.node.pods.spec import (
     all_containers_of,
+    image_volumes_of,
     is_mirror_pod,
     is_terminal_phase,
 )
@@ -307,7 +308,9 @@ class Kubelet:
 
     def names_of_images(self) -> list[str]:
         """Of Pods that run or are about to: their images are needed, be there a container of them yet or not."""
-        return [container.get("image", "") for pod in self.active_pods() for container in all_containers_of(pod)]
+        pods = self.active_pods()
+        volumes = [reference for pod in pods for reference in image_volumes_of(pod).values()]
+        return [*volumes, *(container.get("image", "") for pod in pods for container in all_containers_of(pod))]
 
     def own_node(self) -> Node:
         """The Node as the API has it; before it is seen, with the labels it registers with (kubelet_getters.go)."""

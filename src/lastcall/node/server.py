@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from lastcall.api.types.pod import Pod
     from lastcall.api.types.pod_status import PodStatus as APIPodStatus
+    from lastcall.node.assembly import Parts
+    from lastcall.world.counting import Family
 
 
 class ServedPods(Protocol):
@@ -40,6 +42,7 @@ class ServedPods(Protocol):
 
     def get_pod_by_name(self, namespace: str, name: str) -> Pod | None: ...
     def get_pods(self) -> Sequence[Pod]: ...
+    def active_pods(self) -> Sequence[Pod]: ...
     def get_pod_status(self, uid: str) -> APIPodStatus | None: ...
 
 
@@ -51,7 +54,8 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class KubeletServer:
-    """`/containerLogs/<namespace>/<pod>/<container>`, `/pods`, `/healthz`, and what `streaming/endpoints.py` serves.
+    """`/containerLogs/<namespace>/<pod>/<container>`, `/pods`, `/healthz`, `/metrics` (`metrics/`), and what
+    `streaming/endpoints.py` serves. `parts` are the kubelet's, whose counts are told; `version` is like `1.36.2`.
 
     `names` are the node's: by them or the address of the connection it is asked.
     """
@@ -65,6 +69,8 @@ class KubeletServer:
         allowed_organizations: Sequence[str] = ("system:masters",),
         healthy: Callable[[], Awaitable[str]] | None = None,
         names: Sequence[str] = (),
+        version: str = "",
+        parts: Parts | None = None,
     ) -> None:
         self._world = world
         self._runtime = runtime
@@ -72,6 +78,8 @@ class KubeletServer:
         self._allowed = tuple(allowed_organizations)
         self._healthy = healthy
         self._names = names
+        self._version = version
+        self._parts = parts
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> web.AppRunner:
         """Listen; `cleanup()` of the answer closes. A client certificate is demanded whatever `tls` says of it.
@@ -134,6 +142,13 @@ class KubeletServer:
         StreamingEndpoints(self._world, self._runtime, self._pods.get_pod_by_name).add_to(app)
         app.router.add_get("/stats/summary", self._stats)
         app.router.add_get("/metrics/resource", self._resource_metrics)
+        for path, families in (
+            ("/metrics", self._families),
+            ("/metrics/cadvisor", self._cadvisor_families),
+            ("/metrics/probes", self._probe_families),
+        ):
+            app.router.add_get(path, self._metrics_of(families))
+        app.router.add_get("/statusz", self._statusz)
         app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._container_logs)
         return app
 
@@ -160,12 +175,12 @@ class KubeletServer:
         body = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items}
         return web.Response(body=orjson.dumps(body), content_type="application/json")
 
-    async def _summary(self) -> Object:
+    async def _summary(self, *, identities: bool = False) -> Object:
         # late: nobody asks on most nodes
-        from lastcall.node.stats import summary
+        from lastcall.node.metrics.stats import summary
 
         name = self._names[0] if self._names else ""
-        return await summary(self._world, self._runtime, name, self._pods.get_pods())
+        return await summary(self._world, self._runtime, name, self._pods.get_pods(), identities=identities)
 
     async def _stats(self, request: web.Request) -> web.Response:
         # late: 32 ms of a node's start
@@ -177,9 +192,59 @@ class KubeletServer:
         # late: 32 ms of a node's start
         from aiohttp import web
 
-        from lastcall.node.stats import resource_metrics
+        from lastcall.node.metrics.stats import resource_metrics
 
         return web.Response(text=resource_metrics(await self._summary()))
+
+    def _metrics_of(self, families: Callable[[], Awaitable[Iterable[Family]]]) -> Any:
+        async def handler(request: web.Request) -> web.Response:
+            # late: few ask for it
+            from aiohttp import web
+
+            from lastcall.api.metrics.text import CONTENT_TYPE, exposition
+
+            return web.Response(body=exposition(await families()).encode(), headers={"Content-Type": CONTENT_TYPE})
+
+        return handler
+
+    async def _families(self) -> Iterable[Family]:
+        """The kubelet's, and what else this process counts: the service proxy's."""
+        # late: few ask for it
+        from lastcall.api.metrics.build import build_families
+        from lastcall.node.metrics.kubelet import kubelet_families, running_families
+        from lastcall.world.process_numbers import process_families
+
+        found = [*self._world.counted.families(), *process_families(self._world.clock), *build_families(self._version)]
+        if self._parts is not None:
+            found += kubelet_families(self._parts, self._names[0], self._pods.active_pods())
+            found += await running_families(self._runtime)
+        return found
+
+    async def _cadvisor_families(self) -> Iterable[Family]:
+        # late: few ask for it
+        from lastcall.node.metrics.cadvisor import cadvisor_families
+
+        return cadvisor_families(await self._summary(identities=True))
+
+    async def _probe_families(self) -> Iterable[Family]:
+        # late: few ask for it
+        from lastcall.node.metrics.kubelet import probe_families
+        from lastcall.world.process_numbers import start_time
+
+        found = list(probe_families(self._parts)) if self._parts is not None else []
+        return [*found, ("process_start_time_seconds", [({}, start_time(self._world.clock))])]
+
+    async def _statusz(self, request: web.Request) -> web.Response:
+        # late: few ask for it
+        from aiohttp import web
+
+        from lastcall.api.metrics import statusz
+        from lastcall.world.process_numbers import start_time
+
+        clock = self._world.clock
+        paths = ("/healthz", "/metrics")
+        status = statusz.Status("kubelet", self._version, start_time(clock), clock.wall_ns() / 1e9, paths)
+        return web.Response(text=statusz.text(status, ":"))
 
     async def _container_logs(self, request: web.Request) -> web.StreamResponse:
         """Source: server.go:getContainerLogs."""

@@ -17,6 +17,7 @@ from lastcall.client.api import Client
 from lastcall.client.informer import Informer
 from lastcall.nftables.state import Fragment, Owner, TableState
 from lastcall.proxy.conntrack import frontends_to_clean
+from lastcall.proxy.counts import ProxyCounts
 from lastcall.proxy.endpoints import service_of
 from lastcall.proxy.health import HealthServers
 from lastcall.proxy.propagation import DelayLine, Propagation
@@ -129,6 +130,8 @@ class Proxier:
         self._started = False
         self._set_aside: dict[ServiceKey, None] = {}
         """Services that the kernel did not take."""
+        self._counts = ProxyCounts(world.clock)
+        world.counted.add(self._counts.families)
         for kind, informer in (("service", self._services), ("slice", self._slices), ("node", self._node)):
             self._follow(kind, informer)
 
@@ -182,6 +185,7 @@ class Proxier:
             self._take_in(news)
 
     def _take_in(self, news: _News) -> None:
+        self._counts.changed(news.kind)
         match news.kind:
             case "service":
                 self._view.put_service(news.name, news.obj)
@@ -206,7 +210,9 @@ class Proxier:
                 await unless(self._world.clock.sleep(SET_ASIDE_SECONDS), self._wake)
             self._wake.clear()
             try:
+                began, whole = self._world.clock.monotonic_ns(), self._whole
                 await self._sync(one_by_one=failures >= FAILURES_OF_ALL or bool(self._set_aside))
+                self._counts.synced(began, whole)
             except Exception as error:
                 if not isinstance(error, RuleError):
                     walls.caught(COMPONENT, "", error)

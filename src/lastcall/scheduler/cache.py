@@ -105,6 +105,10 @@ class Cache:
             return None
         return list(dict.fromkeys(islice(reversed(self._changes), count)))[::-1]
 
+    def sizes(self) -> dict[str, int]:
+        """How many nodes and Pods there are."""
+        return {"nodes": len(self.nodes), "pods": len(self._pods)}
+
     # -- Pods on nodes
 
     def node_of(self, uid: str) -> str:

@@ -7,6 +7,7 @@ event that may help) and gated. A Pod that failed for another reason than its wi
 
 import asyncio
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -34,6 +35,7 @@ class QueuedPod:
     attempts: int = 0
     failed_at: float = 0.0
     plugins: tuple[str, ...] = ()
+    first_turn_ns: int = 0
 
     @property
     def backoff_ends(self) -> float:
@@ -96,6 +98,7 @@ class SchedulingQueue:
             entry = self._first()
             if entry is not None:
                 entry.place = "busy"
+                entry.first_turn_ns = entry.first_turn_ns or self._clock.monotonic_ns()
                 return entry
             self._wake.clear()
             due = [self._errors[0][0]] if self._errors else []
@@ -147,6 +150,16 @@ class SchedulingQueue:
                         self._retry(entry)
                 except Exception as error:
                     walls.caught("scheduler events", f"{entry.pod.namespace}/{entry.pod.name}", error)
+
+    # -- how it is now
+
+    def places(self) -> Counter[str]:
+        """How many Pods wait where."""
+        return Counter(entry.place for entry in self._pods.values())
+
+    def refused(self) -> dict[str, int]:
+        """How many Pods each plugin refused."""
+        return {plugin: len(pods) for plugin, pods in self._by_plugin.items()}
 
     # -- within
 

@@ -17,6 +17,7 @@ from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client, ConnectionLost
 from lastcall.client.events import EventRecorder, tell_of_fault
 from lastcall.client.informer import Informer
 from lastcall.scheduler.cache import Cache
+from lastcall.scheduler.counts import SchedulerCounts
 from lastcall.scheduler.event_handlers import SCHEDULER_NAME, EventHandlers, nominated_of
 from lastcall.scheduler.filters import FILTERS, Diagnosis, failure_text
 from lastcall.scheduler.placement import place
@@ -75,6 +76,8 @@ class Scheduler:
         self._victims = Victims(world, client, self._events, recorder)
         self._cache = Cache()
         self._queue = SchedulingQueue(world.clock)
+        self._counts = SchedulerCounts(world.clock, self._queue, self._cache)
+        world.counted.add(self._counts.families)
         self._rankings = Rankings()
         self._failures: dict[Requirements, _Failure] = {}
         unfinished = "status.phase!=Succeeded,status.phase!=Failed"
@@ -130,7 +133,7 @@ class Scheduler:
         tell_of_fault(self._events, pod.pod, error)
 
     async def _schedule_one(self, entry: QueuedPod) -> None:
-        pod = entry.pod
+        pod, began = entry.pod, self._world.clock.monotonic_ns()
         if pod.terminating:
             self._queue.delete(pod.uid)
             message = f"skip schedule deleting pod: {pod.namespace}/{pod.name}"
@@ -140,21 +143,25 @@ class Scheduler:
             pod.volumes = await self._volumes.look(pod.pod)
         known = self._known_failure(pod)
         if known is not None:
+            self._counts.ended("unschedulable", began)
             await self._unschedulable(entry, known.plugins, known.message, Preemption(known.message))
             return
         found = place(pod, self._cache, self._rankings)
+        self._counts.decided(began)
         if isinstance(found, Diagnosis):
+            self._counts.ended("unschedulable", began)
             await self._no_node(entry, found)
             return
         self._handlers.assume(pod, found.name)
         if pod.volumes is not None:
             self._volumes.assume(pod.volumes, found.name)
-        self._tasks.spawn(self._bind(entry, found.name, pod.volumes), name=f"bind {pod.namespace}/{pod.name}")
+        self._tasks.spawn(self._bind(entry, found.name, pod.volumes, began), name=f"bind {pod.namespace}/{pod.name}")
 
     # -- a node was found
 
-    async def _bind(self, entry: QueuedPod, node: str, volumes: PodVolumes | None) -> None:
-        """`volumes` are those of the decision: the entry may have become another by now."""
+    async def _bind(self, entry: QueuedPod, node: str, volumes: PodVolumes | None, began: int) -> None:
+        """`volumes` are those of the decision: the entry may have become another by now. `began`: when its turn
+        did."""
         pod = entry.pod
         binding: Object = {
             "kind": BINDINGS.kind,
@@ -167,6 +174,7 @@ class Scheduler:
                 return
             await self._client.create(PODS, binding, pod.namespace, name=pod.name, subresource="binding")
         except (StatusError, ConnectionLost) as error:
+            self._counts.ended("error", began)
             self._handlers.forget(pod.uid)
             if isinstance(error, StatusError) and is_not_found(error):
                 self._queue.delete(pod.uid)
@@ -176,6 +184,7 @@ class Scheduler:
         except Exception as error:
             self._caught("scheduler bind", entry, error)
             return
+        self._counts.scheduled(entry, began)
         self._queue.delete(pod.uid)
         facts: PodScheduled = {"node": node}
         self._recorder.record(POD_SCHEDULED, pod_uid=pod.uid, rule=RULE_BIND, facts=facts)
@@ -214,6 +223,7 @@ class Scheduler:
         preemption = Preemption()
         if diagnosis.node_count:
             preemption = preempt(pod, self._cache, diagnosis, self._budgets.items())
+            self._counts.preempted(len(preemption.chosen.victims) if preemption.chosen is not None else 0)
         message = failure_text(diagnosis, preemption.message)
         plugins = diagnosis.plugins or tuple(FILTERS)
         if preemption.nominate is not None:

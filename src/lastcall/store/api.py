@@ -68,6 +68,10 @@ class StoreFull(StoreError):
     """There is no room for a write of this kind. What makes objects smaller, and deletions, may go on to be kept."""
 
 
+class StoreUnsure(StoreError):
+    """No answer came: the write may have been made or not, now or a moment later. The caller has to look."""
+
+
 class Changes(Protocol):
     """What a watch gives. `__anext__` may be cancelled and called again without loss.
 
@@ -96,6 +100,16 @@ class Changes(Protocol):
         ...
 
 
+class Reads(Protocol):
+    """The reading half of a store."""
+
+    async def get(self, key: str) -> Entry | None: ...
+
+    async def list(
+        self, prefix: str, *, start: str = "", limit: int = 0, revision: int = 0
+    ) -> tuple[list[Entry], int, int]: ...
+
+
 class Store(Protocol):
     """An acknowledged write is there for every later reader, and every watcher sees every write in revision order.
 
@@ -103,6 +117,16 @@ class Store(Protocol):
     power. There a write may raise `StoreError`, which is `StoreFull` where room is all it lacks. A write that has begun
     ends as a whole: a caller that is cancelled meanwhile gets its answer, and the cancellation at its next `await`.
     """
+
+    @property
+    def shared(self) -> bool:
+        """Whether others may write to it, too. Only then may reads raise `StoreError`."""
+        ...
+
+    @property
+    def cached(self) -> Reads:
+        """What this process knows, without asking others: in a shared store it may lack their last writes."""
+        ...
 
     async def get(self, key: str) -> Entry | None: ...
 
@@ -142,8 +166,16 @@ class Store(Protocol):
         """What watches of exactly `prefix` may be narrowed by; once, before the first of them."""
         ...
 
+    def set_ttl(self, prefix: str, seconds: int) -> bool:
+        """Have what is written under `prefix`, a whole kind, vanish after so long. False: this store does not do it."""
+        ...
+
     async def revision(self) -> int:
-        """The revision of the latest write."""
+        """The revision of the latest write that readers of this process see."""
+        ...
+
+    async def check(self) -> None:
+        """Raises StoreError when it cannot be reached now."""
         ...
 
     async def compact(self, revision: int) -> None:

@@ -7,7 +7,7 @@ import bisect
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 
-from lastcall.store.api import Change, Changes, Entry, StoreConflict, Trigger
+from lastcall.store.api import Change, Changes, Entry, Reads, StoreConflict, Trigger
 from lastcall.store.history import FIRST_REVISION, History, Past
 from lastcall.store.keys import Keys
 from lastcall.store.value import Value
@@ -32,6 +32,18 @@ class Index:
         """By kind, the first part of a key with its slash."""
         self._revision = FIRST_REVISION
         self._history = History(history, history_bytes, on_forget)
+
+    shared = False
+
+    @property
+    def cached(self) -> Reads:
+        return self
+
+    def set_ttl(self, prefix: str, seconds: int) -> bool:
+        return False
+
+    async def check(self) -> None:
+        """What is in this process can be reached."""
 
     async def get(self, key: str) -> Entry | None:
         return self._entries.get(key)

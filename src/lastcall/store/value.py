@@ -46,6 +46,10 @@ class Value:
             return self.object
         return None if self._object is None else self._object()
 
+    def parsed(self) -> Decoded:
+        """What the JSON says, decoded once more."""
+        return Decoded(orjson.loads(self.encoded()))
+
     def remember(self, decoded: Decoded) -> None:
         """`decoded` is what the JSON says."""
         self._object = ref(decoded)

@@ -30,7 +30,7 @@ from lastcall.timeline.story import (
     SentSignal,
     endpoint_of,
 )
-from lastcall.timeline.verdict import is_ongoing
+from lastcall.timeline.verdict import is_deleted, is_ongoing
 
 _ZERO_KINDS = (kinds.DELETE_ACCEPTED, kinds.DELETE_SENT, kinds.TERMINATION_OBSERVED)
 """What the times count from, best first."""
@@ -193,22 +193,33 @@ def _not_known(ending: Ending) -> tuple[str, ...]:
     ongoing = is_ongoing(ending)
     if ongoing and not ending.zero_kind:
         return ("It has not been deleted: times count from its first record.",)
-    if ending.zero_kind != kinds.DELETE_ACCEPTED:
+    if not is_deleted(ending) and not ongoing:
+        said.append("Its object was not deleted: times count from the moment at which its end began.")
+    elif ending.zero_kind != kinds.DELETE_ACCEPTED:
         since = f"times count from {ending.zero_kind}" if ending.zero_kind else "times count from the first record"
         said.append(f"When the API server accepted the DELETE is not known; {since}.")
     for container in ending.containers:
         if container.started and container.exited_at is None and not ongoing:
             if container.exit_code is None:
-                said.append(f"How {container.name} ended is not known: nobody lived to record its exit.")
+                said.append(f"How {container.name} ended is not known: {_nobody_saw(ending)}")
             else:
                 said.append(f"When {container.name} ended is not known; its exit code is from the Pod's status.")
         if container.pre_stop and container.pre_stop.outcome == "unknown" and not ongoing:
-            said.append(f"How the preStop hook of {container.name} ended is not known.")
+            when = ", nor when its stop signal came" if container.from_status else ""
+            said.append(f"How the preStop hook of {container.name} ended is not known{when}.")
     if ongoing:
         said.append("It had not ended yet when this was told.")
-    if ending.gone is None:
+    if ending.gone is None and (ongoing or is_deleted(ending)):
         said.append("The object was not seen to go.")
+    shown = [e.told(kinds.NOT_SHOWN) for e in ending.entries if e.record.kind == kinds.NOT_SHOWN]
+    said += [str(each.get("text")) for each in shown]
     return tuple(said)
+
+
+def _nobody_saw(ending: Ending) -> str:
+    if any(e.record.kind == kinds.NOT_SHOWN for e in ending.entries):
+        return "its object went before its status told."
+    return "nobody lived to record its exit."
 
 
 def _endpoint(entry: Entry) -> EndpointTransition:

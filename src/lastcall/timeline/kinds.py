@@ -28,6 +28,8 @@ else:
 DELETE_SENT: Kind[client.DeleteSent] = Kind("DeleteSent")
 POD_READY_SEEN: Kind[client.PodReadySeen] = Kind("PodReadySeen")
 POD_GONE_SEEN: Kind[client.PodGoneSeen] = Kind("PodGoneSeen")
+NOT_SHOWN: Kind[client.NotShown] = Kind("NotShown")
+NODE_STATE_SEEN: Kind[client.NodeStateSeen] = Kind("NodeStateSeen")
 
 # apiserver
 POD_CREATED: Kind[apiserver.PodCreated] = Kind("PodCreated")

@@ -137,6 +137,8 @@ class ContainerEnding:
     restarts: int = 0
     started_at: float | None = None
     ended_by: EndedBy = ""
+    from_status: bool = False
+    """Its end is known from the Pod's status alone: what is not recorded of its stop may have happened."""
     probe: FailedProbe | None = None
     last_lines: tuple[str, ...] = ()
     """What it printed last, of a run that did not end with its Pod."""

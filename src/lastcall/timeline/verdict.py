@@ -22,6 +22,13 @@ def had_ended(ending: Ending) -> bool:
     return bool(started) and all(container.ended_before_delete for container in started)
 
 
+def is_deleted(ending: Ending) -> bool:
+    """False for a Pod of another cluster that ended by itself, or that its kubelet ended, and stays as it is."""
+    if ending.zero_kind != kinds.TERMINATION_OBSERVED or ending.gone is not None:
+        return True
+    return not any(c.from_status for c in ending.containers)
+
+
 def is_ongoing(ending: Ending) -> bool:
     """Whether the Pod had not ended yet when its last record was written."""
     runs = any(c.started and c.exit_code is None for c in ending.containers)
@@ -74,6 +81,8 @@ def verdict(ending: Ending) -> str:
 
 
 def _container(c: ContainerEnding, ending: Ending) -> str:
+    if c.ended_before_delete and not is_deleted(ending):
+        return f"{c.name} ended with {_end(c)}."
     if c.ended_before_delete:
         return f"{c.name} had ended {_s(-(c.exited_at or 0.0))} before the DELETE with {_end(c)}."
     steps: list[str] = []

@@ -98,6 +98,18 @@ def _delete_accepted(facts: apiserver.DeleteAccepted) -> Words:
     return Words(f"DELETE accepted: deletionTimestamp set, grace {facts.get('gracePeriodSeconds')} s{by}", STEP, "api")
 
 
+def _node_state(facts: client.NodeStateSeen) -> Words:
+    node = facts.get("node")
+    if facts.get("gone"):
+        return Words(f"sees that node {node} does not exist", STEP, "bad")
+    ready = facts.get("ready")
+    if ready:
+        return Words(f"sees node {node} Ready", DETAIL)
+    taints = f" ({', '.join(facts['taints'])})" if facts.get("taints") else ""
+    state = "not Ready" if ready is False else "not heard of: Ready is Unknown"
+    return Words(f"sees node {node} {state}{taints}", STEP, "bad")
+
+
 def _grace_shortened(facts: apiserver.GraceShortened) -> Words:
     return Words(f"grace period shortened from {facts.get('from')} s to {facts.get('to')} s", STEP, "api")
 
@@ -147,7 +159,8 @@ def _rules_refused(facts: kube_proxy.RulesRefused) -> Words:
 def _termination_observed(facts: kubelet_end.TerminationObserved) -> Words:
     cause = str(facts.get("cause"))
     if cause == "deletionTimestamp":
-        return Words(f"sees deletionTimestamp (resourceVersion {facts.get('observedResourceVersion')})")
+        version = facts.get("observedResourceVersion")
+        return Words(f"sees deletionTimestamp{f' (resourceVersion {version})' if version else ''}")
     return Words(f"begins to terminate the Pod: {cause}")
 
 
@@ -228,7 +241,8 @@ def _signal_sent(facts: runtime.SignalSent) -> Words:
     if facts.get("why") in ("exec timeout", "caller gone"):
         return Words(f"{name} → exec, pid {facts.get('pid')} ({facts.get('why')})", DETAIL, "signal")
     style: Style = "bad" if name == "SIGKILL" else "signal"
-    return Words(f"{name} → pid {facts.get('pid')} ({facts.get('why')})", STEP, style)
+    target = f"pid {facts['pid']}" if facts.get("pid") else "its PID 1"
+    return Words(f"{name} → {target} ({facts.get('why')})", STEP, style)
 
 
 def _process_exited(facts: runtime.ProcessExited) -> Words:
@@ -378,6 +392,8 @@ _WORDS = dict(
         _row(kinds.DELETE_SENT, _delete_sent),
         _row(kinds.POD_READY_SEEN, _fixed("Ready", STEP, "good")),
         _row(kinds.POD_GONE_SEEN, _fixed("sees DELETED: the Pod is gone", STEP, "good")),
+        _row(kinds.NOT_SHOWN, _fixed("not known: {text}", NOISE)),
+        _row(kinds.NODE_STATE_SEEN, _node_state),
         _row(kinds.POD_CREATED, _fixed("{namespace}/{name} created", STEP, "api")),
         _row(kinds.EPHEMERAL_CONTAINERS_ADDED, _ephemeral_added),
         _row(kinds.POD_BOUND, _fixed("bound to {node}", DETAIL, "api")),
@@ -491,7 +507,10 @@ def live_head(record: Record, at: float) -> str:
 
 
 def live_body(record: Record, pod: str = "") -> str:
-    """`app: SIGTERM → pid 7 (StopContainer)`: the container, with `pod` before it when given, and the words."""
+    """`app: SIGTERM → pid 7 (StopContainer)`: the container, with `pod` before it when given, and the words.
+
+    What nobody observed says so, as in the story.
+    """
     where = printable(" ".join(part for part in (pod, record.container) if part))
-    words = words_for(record).text
+    words = words_for(record).text + ("" if record.evidence == "observed" else f" ({record.evidence})")
     return f"{where}: {words}" if where else words

@@ -32,6 +32,7 @@ Cause = Literal[
     "no endpoint",
     "server error",
     "unexplained",
+    "not seen",
 ]
 
 CAUSE_IDS: Mapping[Cause, str] = {
@@ -48,6 +49,7 @@ CAUSE_IDS: Mapping[Cause, str] = {
     "no endpoint": "noEndpoint",
     "server error": "serverError",
     "unexplained": "unexplained",
+    "not seen": "notSeen",
 }
 """Cause of a lost request → its id in the catalogue."""
 
@@ -150,6 +152,8 @@ class Account:
     balance: tuple[Balance, ...] = ()
     balance_after: tuple[Balance, ...] = ()
     never_answered: tuple[NeverAnswered, ...] = ()
+    not_followed: bool = False
+    """Nobody followed the Pods: which one a request led to, and what they printed, is not known."""
 
     @property
     def total(self) -> int:

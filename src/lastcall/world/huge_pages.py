@@ -42,7 +42,7 @@ async def keep_in_huge_pages(world: World) -> None:
 
 
 def huge_page_bytes() -> int:
-    """0 where there are none to be had."""
+    """The size of a huge page; 0 where the kernel gives no huge pages."""
     try:
         allowed = "[never]" not in (_SETTINGS / "enabled").read_text()
         return int((_SETTINGS / "hpage_pmd_size").read_text()) if allowed else 0

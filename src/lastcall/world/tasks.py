@@ -7,6 +7,7 @@ in a goroutine ends a Go program.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -91,3 +92,37 @@ async def unless(work: Coroutine[Any, Any, T], event: asyncio.Event) -> T | None
         for each in (task, waiter):
             each.cancel()
         await asyncio.gather(task, waiter, return_exceptions=True)
+
+
+async def whole(work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, which no cancellation interrupts: the caller gets it, and is cancelled at its next
+    await."""
+    task = asyncio.ensure_future(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled and (caller := asyncio.current_task()) is not None:
+        caller.uncancel()
+        caller.cancel()
+    return task.result()
+
+
+class Background:
+    """One task that goes on beside its owner, who ends it. Where a scope (`Tasks`) can own it, use that."""
+
+    def __init__(self, work: Coroutine[Any, Any, None], *, name: str) -> None:
+        self._task = asyncio.ensure_future(work)
+        self._task.set_name(name)
+
+    @property
+    def ended(self) -> bool:
+        return self._task.done()
+
+    async def end(self) -> None:
+        """Cancel it and wait for its end. Raises what it failed with."""
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task

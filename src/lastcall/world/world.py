@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from lastcall.world.clock import Clock, RealClock
+from lastcall.world.counting import Registry
 
 _UUID_FIXED = 0xF << 76 | 0xC << 60
 _UUID_4 = 0x4 << 76 | 0x8 << 60
@@ -14,12 +15,15 @@ _UUID_4 = 0x4 << 76 | 0x8 << 60
 class World:
     """The doors a component is given. Everything random or timed in lastcall goes through one of these.
 
+    `counted` is what `/metrics` tells.
+
     `random` decides jitter and generated names, never secrets. With a seeded `Random` and a virtual clock two
     runs are byte-identical.
     """
 
     clock: Clock = field(default_factory=RealClock)
     random: Random = field(default_factory=Random)
+    counted: Registry = field(default_factory=Registry)
 
     def new_uid(self) -> str:
         """A UUID version 4 in its text form."""

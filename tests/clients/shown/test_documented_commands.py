@@ -13,7 +13,9 @@ pytestmark = pytest.mark.real_kernel
 
 ROOT = Path(__file__).parents[3]
 ELSEWHERE = {
-    "lastcall rollout ": "tests/clients/test_rollout.py",
+    "lastcall rollout ": "tests/clients/rollout/test_rollout.py",
+    "lastcall trace ": "tests/scenarios/pods/test_trace.py",  # needs a cluster; --serve stays
+    "lastcall image build-agent": "tests/unit/cri/images/test_agent_image.py",  # needs an image with Python
     "helm ": "tests/unit/cli",  # needs helm; lint reads stdin there
     "make ": ".ci/run",
     "lastcall demo": "tests/node/test_demo_pods_end.py",

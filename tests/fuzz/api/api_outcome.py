@@ -8,6 +8,7 @@ from api_inputs import Input
 
 AS_KUBERNETES = re.compile(
     r"failed to create typed (patch|live) object|failed to create manager for existing fields"
+    r"|failed to convert new object \(.*\) to proper version"
     r"|resourceVersion should not be set on objects to be created"
     r"|list element types are not identical|does not contain declared merge key"
     r"|expected a map in a list with merge key|strconv\.ParseUint: parsing"

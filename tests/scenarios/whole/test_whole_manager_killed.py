@@ -30,6 +30,7 @@ from lastcall.api.resources import (
     REPLICASETS,
     RESOURCEQUOTAS,
     SERVICES,
+    VALIDATINGADMISSIONPOLICIES,
 )
 from lastcall.client.api import STRATEGIC_MERGE_PATCH
 from lastcall.controllers.manager import NAMES
@@ -504,6 +505,25 @@ async def autoscalers(cluster: VirtualCluster) -> None:
     assert (await cluster.client.get(DEPLOYMENTS, "web", "default"))["spec"]["replicas"] == 2
 
 
+async def policies(cluster: VirtualCluster) -> None:
+    """Each is checked once for each generation, against the schemas that the server publishes."""
+    rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"], "operations": ["CREATE"]}
+    for name in ("m", "n"):
+        spec = {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": f"object.{name} == 1"}]}
+        kind = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy"}
+        await cluster.create({**kind, "metadata": {"name": name}, "spec": spec})
+    await cluster.sleep(10)
+    await cluster.client.patch(
+        VALIDATINGADMISSIONPOLICIES, "n", {"spec": {"validations": [{"expression": "object.spec.replicas > 1"}]}}
+    )
+    await cluster.sleep(10)
+    found = {name: await cluster.client.get(VALIDATINGADMISSIONPOLICIES, name) for name in ("m", "n")}
+    assert [each["status"]["observedGeneration"] for each in found.values()] == [1, 2]
+    warnings = found["m"]["status"]["typeChecking"]["expressionWarnings"]
+    assert "undefined field 'm'" in warnings[0]["warning"]
+    assert found["n"]["status"]["typeChecking"] == {}
+
+
 TWO_NODES = {"nodes": 2, "node_labels": lambda name: {"zone": name[-1]}}
 
 STORIES: dict[str, Story] = {
@@ -571,6 +591,7 @@ STORIES: dict[str, Story] = {
             "the bounds kept and does not know who did it (horizontal.go:setCurrentReplicasInStatus)"
         },
     ),
+    "validatingadmissionpolicy-status-controller": Story(policies, DRAINS),
     "persistentvolume-binder-controller": Story(claims, DRAINS),
     "persistentvolumeclaim-protection-controller": Story(claims_in_use, DRAINS),
     "persistentvolume-protection-controller": Story(volumes_in_use, DRAINS),

@@ -4,15 +4,17 @@ import struct
 from typing import Any
 
 import orjson
+import pytest
 
 from lastcall.api.defaults import kinds as defaults
+from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object
 from lastcall.api.protobuf.decoding import decode_envelope
 from lastcall.api.protobuf.encoding import encode_envelope, watch_frame
 from lastcall.api.resources import PODS
 from lastcall.api.schema import checks as schema
 from lastcall.apiserver.answers.representation import reformat
-from lastcall.apiserver.wire.negotiation import PROTOBUF, negotiate
+from lastcall.apiserver.wire.negotiation import PROTOBUF, negotiate, negotiate_status
 
 
 def pod() -> Object:
@@ -95,6 +97,39 @@ def test_an_event_of_a_watch_is_framed_by_its_length() -> None:
 def test_protobuf_is_for_those_who_accept_nothing_else() -> None:
     assert negotiate(f"{PROTOBUF},application/json", list_=False).name == "application/json"
     assert negotiate(PROTOBUF, list_=False).name == PROTOBUF
+
+
+def test_metadata_alone_is_there_in_protobuf_and_a_table_is_not() -> None:
+    form = "v=v1;g=meta.k8s.io"
+    partial = negotiate(f"{PROTOBUF};as=PartialObjectMetadata;{form}", list_=False)
+    assert (partial.name, partial.as_) == (PROTOBUF, "PartialObjectMetadata")
+    with pytest.raises(StatusError, match="only the following media types"):
+        negotiate(f"{PROTOBUF};as=Table;{form}", list_=True)
+
+
+@pytest.mark.parametrize(
+    ("accept", "name"),
+    [
+        (f"{PROTOBUF};as=PartialObjectMetadata;v=v1;g=meta.k8s.io,{PROTOBUF}", PROTOBUF),
+        ("application/yaml;as=Table;v=v1;g=meta.k8s.io,application/json", "application/json"),
+        ("application/yaml", "application/yaml"),
+        ("", "application/json"),
+    ],
+)
+def test_the_status_of_a_refused_request_is_never_in_another_form(accept: str, name: str) -> None:
+    assert (negotiate_status(accept).name, negotiate_status(accept).as_) == (name, "")
+
+
+def test_a_refused_request_for_another_form_alone_is_answered_in_json() -> None:
+    with pytest.raises(StatusError):
+        negotiate_status("application/yaml;as=Table;v=v1;g=meta.k8s.io")
+
+
+def test_lines_of_yaml_are_folded_as_go_folds_them() -> None:
+    body = reformat(
+        orjson.dumps({"a": "word " * 20 + "end", "b": "x" * 120}), negotiate("application/yaml", list_=False)
+    )
+    assert body.decode() == "a: " + "word " * 15 + "word\n  " + "word " * 4 + f"end\nb: {'x' * 120}\n"
 
 
 def test_yaml_is_written_as_go_writes_it() -> None:

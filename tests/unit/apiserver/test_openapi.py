@@ -56,12 +56,13 @@ def test_a_schema_has_fields_types_required_merge_keys_and_list_types() -> None:
     schemas = v3("api/v1")["components"]["schemas"]
     pod = schemas["io.k8s.api.core.v1.Pod"]
     assert pod["x-kubernetes-group-version-kind"] == [{"group": "", "kind": "Pod", "version": "v1"}]
-    assert pod["properties"]["spec"] == {"allOf": [{"$ref": "#/components/schemas/io.k8s.api.core.v1.PodSpec"}]}
+    reference = {"$ref": "#/components/schemas/io.k8s.api.core.v1.PodSpec"}
+    assert pod["properties"]["spec"] == {"allOf": [reference], "default": {}}
     spec = schemas["io.k8s.api.core.v1.PodSpec"]
     assert spec["required"] == ["containers"]
     assert spec["properties"]["containers"] == {
         "type": "array",
-        "items": {"allOf": [{"$ref": "#/components/schemas/io.k8s.api.core.v1.Container"}]},
+        "items": {"$ref": "#/components/schemas/io.k8s.api.core.v1.Container"},
         "x-kubernetes-list-map-keys": ["name"],
         "x-kubernetes-list-type": "map",
         "x-kubernetes-patch-merge-key": "name",
@@ -70,6 +71,12 @@ def test_a_schema_has_fields_types_required_merge_keys_and_list_types() -> None:
     port = schemas["io.k8s.api.core.v1.ServicePort"]["properties"]
     assert port["protocol"] == {"type": "string", "default": "TCP", "enum": ["SCTP", "TCP", "UDP"]}
     assert schemas["io.k8s.apimachinery.pkg.util.intstr.IntOrString"]["format"] == "int-or-string"
+    strategy = v3("apis/apps/v1")["components"]["schemas"]["io.k8s.api.apps.v1.DeploymentSpec"]["properties"][
+        "strategy"
+    ]
+    assert strategy["x-kubernetes-patch-strategy"] == "retainKeys"
+    any_json = v3("apis/apiextensions.k8s.io/v1")["components"]["schemas"]
+    assert any_json["io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON"] == {}
 
 
 def test_v2_writes_what_v3_does_in_its_own_dialect() -> None:

@@ -48,7 +48,7 @@ def test_a_patch_may_not_make_another_kind_of_the_object() -> None:
         patcher(CONFIGMAPS, "c", MERGE_PATCH, {"kind": "Nope"})(old)
     assert caught.value.code == 422
     assert caught.value.message == (
-        ' "" is invalid: patch: Invalid value: "{\\"kind\\":\\"Nope\\",\\"apiVersion\\":\\"v1\\",\\"metadata\\":'
+        ' "" is invalid: patch: Invalid value: "{\\"apiVersion\\":\\"v1\\",\\"kind\\":\\"Nope\\",\\"metadata\\":'
         '{\\"name\\":\\"c\\"}}": no kind "Nope" is registered for version "v1" in scheme '
         '"pkg/api/legacyscheme/scheme.go:30"'
     )

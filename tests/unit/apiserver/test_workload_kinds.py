@@ -9,8 +9,10 @@ from lastcall.api.resources import (
     CLUSTERROLEBINDINGS,
     CLUSTERROLES,
     CRONJOBS,
+    CSISTORAGECAPACITIES,
     DAEMONSETS,
     DEPLOYMENTS,
+    DEVICECLASSES,
     HORIZONTALPODAUTOSCALERS,
     INGRESSES,
     JOBS,
@@ -365,5 +367,27 @@ def test_containers_of_a_stateful_set_mount_volumes_that_are_made_from_its_claim
         # A volume of the claim's name gives way to it.
         spec["template"]["spec"]["volumes"] = [{"name": "data", "emptyDir": {}}]
         await api.admin.create(STATEFULSETS, {"metadata": {"name": "other"}, "spec": spec}, "default")
+
+    virtual(scenario)
+
+
+def test_the_generation_of_a_priority_class_stays_what_it_was(virtual):
+    async def scenario(api):
+        await api.admin.create(PRIORITYCLASSES, {"metadata": {"name": "x"}, "value": 1})
+        changed = await api.admin.patch(PRIORITYCLASSES, "x", {"description": "other"})
+        assert (changed["description"], changed["metadata"]["generation"]) == ("other", 1)
+
+    virtual(scenario)
+
+
+@pytest.mark.parametrize(
+    ("resource", "spec", "kind"),
+    [(DEVICECLASSES, {"spec": {}}, "DeviceClass"), (CSISTORAGECAPACITIES, {"storageClassName": "s"}, "Status")],
+)
+def test_a_delete_answers_the_object_or_a_status_by_its_kind(virtual, resource, spec, kind):
+    async def scenario(api):
+        namespace = "default" if resource.namespaced else ""
+        await api.admin.create(resource, {"metadata": {"name": "x"}, **spec}, namespace)
+        assert (await api.admin.delete(resource, "x", namespace))["kind"] == kind
 
     virtual(scenario)

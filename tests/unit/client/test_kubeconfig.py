@@ -136,12 +136,12 @@ CLUSTER = "clusters: [{name: c, cluster: {server: 'https://h:1'}}]\n"
         ("current-context: x\ncontexts: [7]", "an entry that is not a mapping"),
         (
             "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\nclusters: [{name: c, cluster: {}}]",
-            "server is None: must be a URL",
+            "clusters[c].cluster.server is '': must be a URL",
         ),
         (
             CLUSTER + "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"
             "users: [{name: u, user: {exec: {command: aws}}}]",
-            "exec is not supported",
+            "users[u].user.exec.apiVersion must be specified",
         ),
         (
             CLUSTER + "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"
@@ -151,7 +151,7 @@ CLUSTER = "clusters: [{name: c, cluster: {server: 'https://h:1'}}]\n"
         (
             CLUSTER + "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"
             "users: [{name: u, user: {tokenFile: nowhere}}]",
-            "tokenFile 'nowhere' cannot be read",
+            "/nowhere' cannot be read",
         ),
     ],
 )

@@ -9,6 +9,7 @@ from differential.kinds import Schemas
 from differential.normalising import normalised
 from differential.request import Held, Request, settled
 from differential.servers import Answer
+from differential.steadying import again, object_of
 
 REQUEST = Request("GET", "/api/v1/pods", "v1 pods", "list")
 
@@ -91,3 +92,38 @@ def test_the_documentation_has_a_reason_for_each_known_difference():
     assert len(of) >= 2
     assert all(len(reason) > 20 for _, reason in of)
     assert known.reasons("no table") == []
+
+
+def test_an_object_of_which_the_servers_differ_is_known_by_its_path():
+    made = (answer({"metadata": {"name": "a1"}}, 201), answer({"message": "no"}, 422))
+    create = Request("POST", "/apis/apps/v1/namespaces/n1/deployments", "apps/v1 deployments", "create")
+    assert object_of(create, made) == "/apis/apps/v1/namespaces/n1/deployments/a1"
+    status = Request("PATCH", "/api/v1/nodes/n/status", "v1 nodes/status", "patch merge")
+    assert object_of(status, made) == "/api/v1/nodes/n"
+    assert object_of(Request("GET", "/api/v1/pods", "v1 pods", "list"), made) == ""
+    assert object_of(Request("PUT", "/api/v1/namespaces/x", "v1 namespaces", "update"), made) == ""
+
+
+def test_what_the_real_server_refuses_in_another_order_is_asked_for_again_and_nothing_else_is():
+    class Real:
+        def __init__(self, *answers):
+            self.answers = list(answers)
+
+        def ask(self, request):
+            return self.answers.pop(0)
+
+    first, other = answer({"message": "[a, b]"}, 422), answer({"message": "[b, a]"}, 422)
+    create = Request("POST", "/api/v1/pods", "v1 pods", "create")
+    assert list(again(create, Real(first, other, first, answer({}, 201), other), first)) == [other]
+    assert list(again(REQUEST, Real(other), first)) == []
+    assert list(again(create, Real(other), answer({}, 201))) == []
+
+
+def test_a_version_in_a_text_and_an_address_of_a_further_range_are_words():
+    assert normalised({"message": "the ResourceVersion in record (17). The"}) == {
+        "message": "the ResourceVersion in record (<resourceVersion>). The"
+    }
+    assert normalised({"clusterIPs": ["10.200.0.7"], "cidrs": ["10.200.0.0/24"]}) == {
+        "clusterIPs": ["<ip>"],
+        "cidrs": ["10.200.0.0/24"],
+    }

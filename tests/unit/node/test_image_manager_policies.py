@@ -44,12 +44,13 @@ class Images:
 
 
 class Sink:
-    def __init__(self) -> None:
+    def __init__(self, about: str = "spec.containers{app}") -> None:
+        self.about = about
         self.events: list[tuple[str, str, str]] = []
         self.records: list[str] = []
 
     def event(self, obj: Any, event_type: str, reason: str, message: str, *, field_path: str = "") -> None:
-        assert field_path == "spec.containers{app}"
+        assert field_path == self.about
         self.events.append((event_type, reason, message))
 
     def record(self, kind: str, **more: Any) -> str:
@@ -99,6 +100,31 @@ def ensure(
 def test_a_present_image_is_not_pulled(version: str, text: str) -> None:
     for policy in ("IfNotPresent", "Never"):
         assert ensure(policy, True, version=version) == ([("Normal", "Pulled", text)], [], [])
+
+
+@pytest.mark.rule("node-semantics 9.3/image-volumes")
+def test_the_image_of_a_volume_is_pulled_by_its_own_policy_and_told_of_the_pod() -> None:
+    async def main(world: World) -> Any:
+        images, sink = Images(world, False, None), Sink(about="")
+        manager = PodImageManager(
+            world=world,
+            images=images,
+            events=sink,
+            recorder=sink,
+            features=status_features("1.36"),  # type: ignore[arg-type]
+        )
+        pod = {"metadata": {"name": "p", "uid": "u"}, "spec": {"containers": [{"name": "app", "image": "a:1"}]}}
+        text = ""
+        try:
+            await manager.ensure_volume_image_exists(pod, {"reference": "i:1", "pullPolicy": "Never"})
+        except ImagePullError as error:
+            text = f"{error.reason}: {error}"
+        image = await manager.ensure_volume_image_exists(pod, {"reference": "i:1"})
+        return text, image.id, len(images.pulls), [reason for _, reason, _ in sink.events]
+
+    never = 'ErrImageNeverPull: Container image "i:1" is not present with pull policy of Never'
+    found: Any = run_virtual(main)
+    assert found == (never, "sha256:1", 1, ["ErrImageNeverPull", "Failed", "Pulling", "Pulled"])
 
 
 @pytest.mark.rule("node-semantics 15/policy")

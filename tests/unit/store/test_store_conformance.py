@@ -1,15 +1,23 @@
 """What every store must do. A new store joins by one line in STORES."""
 
 import asyncio
+import atexit
+import itertools
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from functools import cache
+from pathlib import Path
 
+import orjson
 import pytest
+from engines.etcd import Etcd, missing_etcd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lastcall.store.api import Change, Compacted, Store, StoreConflict
+from lastcall.store.etcd.open import open_etcd
+from lastcall.store.etcd.options import etcd_options
 from lastcall.store.memory import MemoryStore
 from lastcall.store.open import open_store
 from lastcall.store.value import Value
@@ -31,8 +39,44 @@ async def sqlite_store() -> AsyncIterator[Store]:
         await store.close()
 
 
+@cache
+def one_etcd() -> Etcd:
+    """For all tests of this process, each of which has a prefix of its own."""
+    directory = tempfile.TemporaryDirectory()
+    etcd = Etcd(Path(directory.name) / "etcd", more=("--unsafe-no-fsync",)).__enter__()
+    _to_end.extend((directory.cleanup, etcd.stop))
+    return etcd
+
+
+_to_end: list[Callable[[], object]] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def what_was_started_ends() -> Iterator[None]:
+    """A worker of several ends without its atexit."""
+    yield
+    while _to_end:
+        _to_end.pop(0)()
+    one_etcd.cache_clear()
+
+
+_prefixes = itertools.count()
+
+
+@asynccontextmanager
+async def etcd_store() -> AsyncIterator[Store]:
+    if why := missing_etcd():
+        pytest.skip(why)
+    options = etcd_options(one_etcd().servers, prefix=f"/registry-{next(_prefixes)}")
+    store = await open_etcd(options, world=World())
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
 Make = Callable[[], AbstractAsyncContextManager[Store]]
-STORES: dict[str, Make] = {"memory": memory_store, "sqlite": sqlite_store}
+STORES: dict[str, Make] = {"memory": memory_store, "sqlite": sqlite_store, "etcd": etcd_store}
 
 
 @pytest.fixture(params=STORES.values(), ids=STORES.keys())
@@ -42,7 +86,16 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
 
 
 def text(body: str):
-    return lambda revision: Value(f"{body}@{revision}".encode())
+    """An object that says `body`, with the revision in it."""
+    return lambda revision: Value(said(body, revision))
+
+
+def said(body: str, revision: int) -> bytes:
+    return orjson.dumps({"metadata": {"resourceVersion": str(revision)}, "data": body})
+
+
+def body_of(value: Value) -> str:
+    return orjson.loads(value.encoded())["data"]
 
 
 async def take(events: AsyncIterator[Change], count: int) -> list[Change]:
@@ -52,7 +105,7 @@ async def take(events: AsyncIterator[Change], count: int) -> list[Change]:
 
 async def test_a_created_value_is_encoded_for_the_revision_it_is_stored_at(store: Store) -> None:
     entry = await store.create("pods/a/x", text("one"))
-    assert entry.value.encoded() == f"one@{entry.revision}".encode()
+    assert entry.value.encoded() == said("one", entry.revision)
     assert await store.get("pods/a/x") == entry
     assert await store.revision() == entry.revision
 
@@ -93,9 +146,9 @@ async def test_a_delete_has_a_revision_of_its_own(store: Store) -> None:
     entry = await store.create("k", text("one"))
     with pytest.raises(StoreConflict):
         await store.delete("k", entry.revision + 7, text("x"))
-    gone = await store.delete("k", entry.revision, text("last"))
+    gone = await store.delete("k", entry.revision, text("one"))
     assert gone.revision > entry.revision
-    assert gone.value.encoded() == f"last@{gone.revision}".encode()
+    assert gone.value.encoded() == said("one", gone.revision)
     assert await store.get("k") is None
 
 
@@ -192,8 +245,9 @@ async def test_two_watchers_see_the_same_changes(store: Store) -> None:
 
 
 async def test_a_very_large_audience_sees_every_write(store: Store) -> None:
+    start = await store.revision()
     async with AsyncExitStack() as stack:
-        audience = [await stack.enter_async_context(store.watch("k/", 1)) for _ in range(333)]
+        audience = [await stack.enter_async_context(store.watch("k/", start)) for _ in range(333)]
         reading = [asyncio.ensure_future(take(events, 4)) for events in audience]
         await asyncio.sleep(0)
         for index in range(4):
@@ -250,7 +304,7 @@ async def test_of_many_writers_to_one_key_each_compares_with_what_is_stored(stor
     async def add_one() -> None:
         entry = first
         while True:
-            body = int(entry.value.encoded().split(b"@")[0]) + 1
+            body = int(body_of(entry.value)) + 1
             try:
                 await store.update("k", entry.revision, text(str(body)))
                 return
@@ -260,7 +314,7 @@ async def test_of_many_writers_to_one_key_each_compares_with_what_is_stored(stor
     async with store.watch("k", first.revision) as events:
         await asyncio.gather(*(add_one() for _ in range(20)))
         changes = await take(events, 20)
-    assert [change.value.encoded().split(b"@")[0] for change in changes] == [str(n).encode() for n in range(1, 21)]
+    assert [body_of(change.value) for change in changes] == [str(n) for n in range(1, 21)]
 
 
 async def test_of_many_creates_of_one_key_one_wins(store: Store) -> None:
@@ -319,6 +373,14 @@ async def test_a_timeout_around_a_write_still_is_a_timeout(store: Store) -> None
     assert await store.get("k") is not None
 
 
+@cache
+def one_loop() -> asyncio.Runner:
+    """For all examples: gRPC's asyncio side is not made for a new event loop each time."""
+    runner = asyncio.Runner()
+    atexit.register(runner.close)
+    return runner
+
+
 OPERATIONS = st.lists(st.tuples(st.sampled_from(["create", "update", "delete"]), st.sampled_from("abcd")), max_size=40)
 
 
@@ -357,4 +419,4 @@ def test_replaying_a_watch_gives_the_list_at_every_revision(make: Make, operatio
             entries, _, _ = await store.list("k/", revision=revision)
             assert {entry.key: entry for entry in entries} == snapshot
 
-    asyncio.run(run())
+    one_loop().run(run())

@@ -20,6 +20,7 @@ import typed_docs  # noqa: E402
 NAME = "facts"
 
 OTHERS = {
+    "exporting/spans.py": "any kind of record may stand at the top of what decided an end",
     "testing/link.py": "what a cluster tells of itself",
     "timeline/causes/join.py": "any kind of record may carry the version that it wrote or saw",
 }

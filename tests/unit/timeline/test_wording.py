@@ -1,5 +1,7 @@
 """Words for records."""
 
+from dataclasses import replace
+
 from lastcall.timeline import kinds
 from lastcall.timeline.explain import RULES, explain
 from lastcall.timeline.findings.hook_text import hook_failure
@@ -28,6 +30,8 @@ def test_a_live_line_has_time_actor_container_and_words():
     line = f"{live_head(record, 3.0214)}  {live_body(record)}"
     assert line == "   +3.021s  runtime        web: SIGTERM → pid 7 (StopContainer)"
     assert live_body(record, "shop").startswith("shop web: SIGTERM")
+    inferred = replace(record, evidence="inferred")
+    assert live_body(inferred) == "web: SIGTERM → pid 7 (StopContainer) (inferred)"
 
 
 def test_long_and_dangerous_text_is_cut_and_escaped():

@@ -4,6 +4,7 @@ Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go.
 """
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from lastcall.api.custom.structural import has_defaults
 from lastcall.api.meta import Object
@@ -11,6 +12,13 @@ from lastcall.api.resources import Resource
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 """Finalizer of a definition whose objects have to go first."""
+
+
+class Converter(Protocol):
+    """Makes objects of other versions, of one definition whose versions differ in more than their name."""
+
+    def converted(self, obj: Object, api_version: str) -> Object:
+        """`obj` in another version. Raises an exception of its own when that has to be asked for first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,8 +42,10 @@ class CustomResource(Resource):
     stored: "CustomResource | None" = None
     has_defaults: bool = False
     """Whether objects that were stored before may lack a default."""
-    needs_webhook: bool = False
-    """Whether only a conversion webhook can make it of another version."""
+    list_kind: str = ""
+    """The kind of its lists."""
+    converter: "Converter | None" = None
+    """None where only apiVersion differs from that of another version."""
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -69,7 +79,11 @@ def served_resources(definition: Object) -> list[Resource]:
     ]
 
 
-def custom_resources(definition: Object) -> list[CustomResource]:
+def has_conversion_webhook(definition: Object) -> bool:
+    return (definition["spec"].get("conversion") or {}).get("strategy") == "Webhook"
+
+
+def custom_resources(definition: Object, converter: Converter | None = None) -> list[CustomResource]:
     """What a definition declares: the stored version first, then those that are served."""
     spec = definition["spec"]
     names = (definition.get("status") or {}).get("acceptedNames") or spec["names"]
@@ -95,7 +109,8 @@ def custom_resources(definition: Object) -> list[CustomResource]:
             _warning(definition, version),
             stored,
             has_defaults(version.get("schema")),
-            (spec.get("conversion") or {}).get("strategy") == "Webhook",
+            names.get("listKind") or f"{names['kind']}List",
+            converter,
         )
         stored = stored or made
         found.append(made)

@@ -5,6 +5,7 @@ cluster (addresses, the token volume, tolerations of admission) are the API serv
 """
 
 import base64
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -23,8 +24,22 @@ def set_defaults(resource: Resource, obj: Object) -> None:
         defaulter(obj)
 
 
+_PART = "[a-z0-9]+(?:(?:[.]|_|__|-+)[a-z0-9]+)*"
+_IMAGE = re.compile(
+    rf"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]+)?/)?{_PART}(?:/{_PART})*"
+    r"(?::[\w][\w.-]{0,127})?(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?",
+    re.ASCII,
+)
+"""An image name. (distribution/reference regexp.go)"""
+
+
 def image_tag(image: str) -> str:
-    """The tag of an image name; `latest` when it has neither tag nor digest. (`parsers.ParseImageName`)"""
+    """The tag of an image name; `latest` when it has neither tag nor digest, "" when it is not an image name.
+
+    (`parsers.ParseImageName`)
+    """
+    if _IMAGE.fullmatch(image) is None:
+        return ""
     name, _, digest = image.partition("@")
     last = name.rsplit("/", 1)[-1]
     tag = last.partition(":")[2]
@@ -71,10 +86,13 @@ def _pod(pod: Object) -> None:
     pod.setdefault("status", {})
 
 
+def _pull_policy(image: str) -> str:
+    return "Always" if image_tag(image) == "latest" else "IfNotPresent"
+
+
 def _container(container: Object) -> None:
     if not container.get("imagePullPolicy"):
-        latest = image_tag(container.get("image") or "") == "latest"
-        container["imagePullPolicy"] = "Always" if latest else "IfNotPresent"
+        container["imagePullPolicy"] = _pull_policy(container.get("image") or "")
     if not container.get("terminationMessagePath"):
         container["terminationMessagePath"] = "/dev/termination-log"
     if not container.get("terminationMessagePolicy"):
@@ -129,6 +147,8 @@ def _volume(volume: Object) -> None:
         source = volume.get(kind)
         if source is not None:
             source.setdefault("defaultMode", FILE_MODE)
+    if (image := volume.get("image")) is not None and not image.get("pullPolicy"):
+        image["pullPolicy"] = _pull_policy(image.get("reference") or "")
     if volume.get("hostPath") is not None:
         volume["hostPath"].setdefault("type", "")
     template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
@@ -239,6 +259,10 @@ def _definition(definition: Object) -> None:
     service = ((conversion.get("webhook") or {}).get("clientConfig") or {}).get("service")
     if service is not None and service.get("port") is None:
         service["port"] = 443
+    status = definition.get("status")
+    if status is not None and not status.get("storedVersions"):
+        stored = [each.get("name") or "" for each in spec.get("versions") or () if each.get("storage")][:1]
+        status["storedVersions"] = stored or None
 
 
 def _api_service(api_service: Object) -> None:

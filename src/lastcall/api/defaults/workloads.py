@@ -8,7 +8,7 @@ scheduling/v1,storage/v1}/defaults.go.
 from collections.abc import Callable
 from typing import Any
 
-from lastcall.api.meta import Object
+from lastcall.api.meta import Object, copy_object
 
 PERCENT = "25%"
 HISTORY = 10
@@ -161,12 +161,26 @@ def pod_disruption_budget(obj: Object) -> None:
         status.setdefault(key, 0)
 
 
+_ALL_AT_ONCE = {"type": "Percent", "value": 100, "periodSeconds": 15}
+_SCALING: dict[str, Object] = {
+    "scaleUp": {
+        "stabilizationWindowSeconds": 0, "selectPolicy": "Max",
+        "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}, _ALL_AT_ONCE],
+    },
+    "scaleDown": {"selectPolicy": "Max", "policies": [_ALL_AT_ONCE]},
+}  # fmt: skip
+"""What behavior is unless it says otherwise, where there is any. (`GenerateHPAScaleUpRules`, `…ScaleDownRules`)"""
+
+
 def horizontal_pod_autoscaler(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
     spec.setdefault("minReplicas", 1)
     if not spec.get("metrics"):
         target = {"type": "Utilization", "averageUtilization": 80}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+    if (behavior := spec.get("behavior")) is not None:
+        for key, rules in _SCALING.items():
+            behavior[key] = copy_object(rules) | (behavior.get(key) or {})
     status = obj.setdefault("status", {})
     status.setdefault("desiredReplicas", 0)
     status.setdefault("currentMetrics", None)

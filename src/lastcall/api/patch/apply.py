@@ -109,7 +109,34 @@ def go_map(value: Any) -> str:
         return "[" + " ".join(go_map(item) for item in value) + "]"
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, float):
+        return _go_float(value)
     return "<nil>" if value is None else str(value)
+
+
+def _go_float(value: float) -> str:
+    """As Go's `%v` prints it: with an exponent from a million on."""
+    if not value or 1e-4 <= abs(value) < 1e6:
+        return repr(value).removesuffix(".0")
+    return next(text for n in range(18) if float(text := f"{value:.{n}e}") == value)
+
+
+def _go_type(value: Any) -> str:
+    """As Go's `%s` prints the type of a decoded JSON value."""
+    if value is None:
+        return "%!s(<nil>)"
+    if isinstance(value, bool | str):
+        return "bool" if isinstance(value, bool) else "string"
+    if isinstance(value, dict | list):
+        return "map[string]interface {}" if isinstance(value, dict) else "[]interface {}"
+    return "int64" if isinstance(value, int) else "float64"
+
+
+def _go_text(value: Any) -> str:
+    """As Go's `%s` prints a decoded JSON value."""
+    if value is None or isinstance(value, bool | int | float):
+        return "%!s(<nil>)" if value is None else f"%!s({_go_type(value)}={go_map(value)})"
+    return go_map(value)
 
 
 def _merge_map(original: Object, patch: Object, struct: Struct | None) -> Object:
@@ -121,31 +148,27 @@ def _merge_map(original: Object, patch: Object, struct: Struct | None) -> Object
         if directive == "delete":
             return {}
         if directive != "merge":
-            raise _fail(f"unknown patch type: {go_map(directive)} in map: {go_map(patch)}")
+            raise _fail(f"unknown patch type: {_go_text(directive)} in map: {go_map(patch)}")
     result = dict(original)
     if _RETAIN_KEYS in patch:
         retained = patch[_RETAIN_KEYS]
-        if not isinstance(retained, list):
-            raise _fail(f"wrong type for value of {_RETAIN_KEYS}: {go_map(retained)}")
-        missing = [key for key in patch if not key.startswith("$") and patch[key] is not None and key not in retained]
-        if missing:
-            raise _fail("the retainKeys list must contain all keys of the patch")
+        written = [key for key in patch if not key.startswith("$") and patch[key] is not None]
+        if not isinstance(retained, list) or any(key not in retained for key in written):
+            raise errors.bad_request("invalid patch format of retainKeys")
         result = {key: value for key, value in result.items() if key in retained}
     for key, value in patch.items():
         if key in (_DIRECTIVE, _RETAIN_KEYS):
             continue
-        if key.startswith((_DELETE_PRIMITIVES, _ORDER)) and not isinstance(value, list | None):
-            raise _fail(f"wrong type for value of {key}: {go_map(value)}")
         if key.startswith(_DELETE_PRIMITIVES):
             name = key[len(_DELETE_PRIMITIVES) :]
-            if isinstance(result.get(name), list):
-                result[name] = [item for item in result[name] if item not in (value or ())]
+            if isinstance(result.get(name), list) and isinstance(value, list):
+                result[name] = [item for item in result[name] if item not in value]
             continue
         if key.startswith(_ORDER):
             name = key[len(_ORDER) :]
+            field = _check_order(name, value, result.get(name), patch.get(name), struct)
             if name not in patch and isinstance(result.get(name), list):
-                field = struct.fields.get(name) if struct else None
-                result[name] = _ordered(result[name], value or [], result[name], field)
+                result[name] = _ordered(result[name], value, result[name], field)
             continue
         if value is None:
             result.pop(key, None)
@@ -156,20 +179,52 @@ def _merge_map(original: Object, patch: Object, struct: Struct | None) -> Object
             inner = struct_of(field) if field is not None and field.shape == "struct" else None
             if field is not None and "replace" in field.strategy:
                 result[key] = _strip(value)
-            elif value.get(_DIRECTIVE) == "delete":
+            elif value.get(_DIRECTIVE) == "delete" or (_DIRECTIVE in value and not isinstance(current, dict)):
                 result.pop(key, None)
             else:
                 result[key] = _merge_map(current if isinstance(current, dict) else {}, value, inner)
         elif isinstance(value, list) and isinstance(current, list) and field is not None and "merge" in field.strategy:
             merged = _merge_list(current, value, field)
             order = patch.get(_ORDER + key)
-            result[key] = merged if order is None else _ordered(merged, order, current, field)
+            result[key] = _ordered(merged, order, current, field) if isinstance(order, list) else merged
         else:
             result[key] = _strip(value)
     return result
 
 
+def _check_order(name: str, order: Any, current: Any, patch: Any, struct: Struct | None) -> Field | None:
+    """The field whose order `$setElementOrder/…` gives. Raises the 500 of an order that does not fit.
+
+    (strategicpatch/patch.go:mergePatchIntoOriginal, validatePatchWithSetOrderList)
+    """
+    for each in (order, current, patch):
+        if not isinstance(each, list) and (each is order or each is not None):
+            raise _fail(f"expected a []interface {{}}, but received a {_go_type(each)}")
+    if struct is None:
+        return None
+    if (field := struct.fields.get(name)) is None:
+        what = struct.name.rpartition(".")[2]
+        raise _fail(f'unable to find api field in struct {what} for the json field "{name}"')
+    if key := field.merge_key:
+        for index, item in enumerate(order):
+            if not isinstance(item, dict):
+                raise _fail(f"value for key {index} is not a map")
+    told = [item for item in patch or () if not (isinstance(item, dict) and _DIRECTIVE in item)]
+    at = 0
+    for item in order:
+        if at < len(told) and (
+            told[at].get(key) == item.get(key) if key and isinstance(told[at], dict) else told[at] == item
+        ):
+            at += 1
+    if order and at < len(told):
+        shown = f"The order in patch list:\n{go_map(patch)}\n doesn't match {_ORDER[:-1]} list:\n{go_map(order)}\n"
+        raise _fail(shown)
+    return field
+
+
 def _merge_list(original: list[Any], patch: list[Any], field: Field) -> list[Any]:
+    if len({_go_type(each) for each in (*original, *patch)}) > 1:
+        raise _fail(f"list element types are not identical: {go_map([original, patch])}")
     if not field.merge_key:
         result = list(original)
         for item in patch:
@@ -199,7 +254,7 @@ def _merge_list(original: list[Any], patch: list[Any], field: Field) -> list[Any
             result = [entry for entry in result if entry.get(key) != item[key]]
             continue
         if directive not in (None, "merge"):
-            raise _fail(f"unknown patch type: {go_map(directive)} in map: {go_map(item)}")
+            raise _fail(f"unknown patch type: {_go_text(directive)} in map: {go_map(item)}")
         additions.append(item)
     if replace:
         return [_strip(item) for item in additions]

@@ -84,7 +84,13 @@ def message_of(api_version: str, kind: str) -> str:
     if (name := types.get(f"{api_version}/{kind}")) is None and kind.endswith("List"):
         item = types.get(f"{api_version}/{kind.removesuffix('List')}")
         name = f"{item}List" if item else None
+    if name is None and api_version == "v1" and f"core.v1.{kind}" in _data():
+        name = f"core.v1.{kind}"  # one that is stored and not served, such as RangeAllocation
     return name or f"meta.v1.{kind}"
+
+
+def has_message(name: str) -> bool:
+    return name in _data()
 
 
 def _pairs(data: bytes) -> Iterator[tuple[int, int, Any]]:

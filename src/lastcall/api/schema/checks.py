@@ -24,27 +24,6 @@ _INTEGER_LIMITS = {"int32": 2**31, "int64": 2**63}
 TIMES = ("time", "microtime")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*")
 
-# String types of their own, which Go names in its message. Others are plain strings.
-_GO_STRING_TYPES = {
-    "restartPolicy": "v1.RestartPolicy",
-    "imagePullPolicy": "v1.PullPolicy",
-    "dnsPolicy": "v1.DNSPolicy",
-    "protocol": "v1.Protocol",
-    "terminationMessagePolicy": "v1.TerminationMessagePolicy",
-    "phase": "v1.PodPhase",
-    "qosClass": "v1.PodQOSClass",
-    "uid": "types.UID",
-    "sessionAffinity": "v1.ServiceAffinity",
-    "externalTrafficPolicy": "v1.ServiceExternalTrafficPolicy",
-    "internalTrafficPolicy": "v1.ServiceInternalTrafficPolicy",
-    "addressType": "v1.AddressType",
-    "preemptionPolicy": "v1.PreemptionPolicy",
-    "scheme": "v1.URIScheme",
-    "effect": "v1.TaintEffect",
-    "whenUnsatisfiable": "v1.UnsatisfiableConstraintAction",
-    "stopSignal": "v1.Signal",
-}
-
 
 @cache
 def _served() -> dict[tuple[str, str], Resource]:
@@ -62,7 +41,14 @@ def known_kind(api_version: str, kind: str) -> bool:
 
 
 class DecodeError(ValueError):
-    """The JSON does not fit the type. The message is Go's, without the `… cannot be handled as a …` around it."""
+    """The JSON does not fit the type. The message is Go's, without the `… cannot be handled as a …` around it.
+
+    `unconverted` says it as a strategic merge does, which makes no JSON in between.
+    """
+
+    def __init__(self, message: str, unconverted: str = "") -> None:
+        super().__init__(message)
+        self.unconverted = unconverted or message
 
 
 def check_fields(resource: Resource, obj: Object) -> list[str]:
@@ -127,29 +113,29 @@ def _check(field: Field, value: Any, path: str, names: str, owner: Struct, probl
         return
     if shape == "struct":
         if not isinstance(value, dict):
-            raise _mismatch(value, owner, names, _go_type(field, names))
+            raise _mismatch(value, owner, names, _go_type(field))
         _check_struct(struct_of(field), value, path + ".", names + ".", problems)
     elif shape == "list":
         if not isinstance(value, list):
-            raise _mismatch(value, owner, names, _go_type(field, names))
+            raise _mismatch(value, owner, names, _go_type(field), "[]")
         assert field.item is not None
         for index, item in enumerate(value):
             if item is not None:
                 _check(field.item, item, f"{path}[{index}]", names, owner, problems)
     elif shape == "map":
         if not isinstance(value, dict):
-            raise _mismatch(value, owner, names, _go_type(field, names))
+            raise _mismatch(value, owner, names, _go_type(field), "map[")
         assert field.item is not None
         for key, item in value.items():
             if item is not None:
                 _check(field.item, item, f"{path}.{key}", names, owner, problems)
     elif shape == "string":
         if not isinstance(value, str):
-            raise _mismatch(value, owner, names, _go_type(field, names))
+            raise _mismatch(value, owner, names, _go_type(field), "string")
     elif shape == "integer":
         limit = _INTEGER_LIMITS.get(field.format, 2**63)
         if not isinstance(value, int) or isinstance(value, bool) or not -limit <= value < limit:
-            raise _mismatch(value, owner, names, _go_type(field, names), shows_number=True)
+            raise _mismatch(value, owner, names, _go_type(field), shows_number=True)
     elif shape == "boolean":
         if not isinstance(value, bool):
             raise _mismatch(value, owner, names, "bool")
@@ -158,21 +144,54 @@ def _check(field: Field, value: Any, path: str, names: str, owner: Struct, probl
             raise _mismatch(value, owner, names, "float64")
     elif shape == "scalar":
         if not isinstance(value, str) and field.format in ("byte", *TIMES):
-            raise _mismatch(value, owner, names, "[]uint8" if field.format == "byte" else "string")
+            raise _of_itself(value, _mismatch(value, owner, names, "[]uint8" if field.format == "byte" else "string"))
         if field.format == "intstr" and not _is_int_or_string(value):
-            raise _mismatch(value, owner, names, "int32", shows_number=True)
+            raise _of_itself(value, _mismatch(value, owner, names, "int32", shows_number=True))
         _SCALARS[field.format](value)
 
 
-def _mismatch(value: Any, owner: Struct, names: str, go_type: str, *, shows_number: bool = False) -> DecodeError:
-    shown = _json_type(value)
+def _mismatch(
+    value: Any, owner: Struct, names: str, go_type: str, plain: str = "", *, shows_number: bool = False
+) -> DecodeError:
+    """`plain` is what a type with a name of its own is, or begins with."""
+    shown = json_type(value)
     if shows_number and shown == "number":
         shown = f"number {value}"
     struct_name = owner.name.rsplit(".", 1)[-1]
-    return DecodeError(f"json: cannot unmarshal {shown} into Go struct field {struct_name}.{names} of type {go_type}")
+    why = f"json: cannot unmarshal {shown} into Go struct field {struct_name}.{names} of type {go_type}"
+    return DecodeError(why, unconverted(value, go_type, plain))
 
 
-def _json_type(value: Any) -> str:
+def _of_itself(value: Any, error: DecodeError) -> DecodeError:
+    """A time or an IntOrString reads its own JSON, also in a strategic merge."""
+    shown, _, type_ = str(error).partition(" into Go struct field ")
+    if (to := type_.rpartition(" ")[2]) != "[]uint8":
+        error.unconverted = f"{shown} into Go value of type {to}"
+    return error
+
+
+_GO_KINDS = {"bool": "bool", "string": "string", "object": "map", "array": "slice"}
+
+
+def unconverted(value: Any, go_type: str, plain: str = "") -> str:
+    """Why `value` cannot become a `go_type`, which is a `plain`, without JSON in between.
+
+    (`runtime.DefaultUnstructuredConverter`)
+    """
+    plain = plain or go_type
+    kind = _GO_KINDS.get(json_type(value)) or ("int64" if isinstance(value, int) else "float64")
+    for what, start in (("slice", "[]"), ("map", "map[")):
+        if plain.startswith(start):
+            return f"cannot restore {what} from {kind}"
+    if "." in plain:
+        return f"cannot restore struct from: {kind}"
+    if (kind == "int64" and plain == "string") or (kind == "float64" and plain.startswith(("int", "float"))):
+        return f"cannot convert {kind} to {go_type}"
+    return f"unrecognized type: {plain}"
+
+
+def json_type(value: Any) -> str:
+    """What Go calls a decoded JSON value."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, str):
@@ -180,14 +199,16 @@ def _json_type(value: Any) -> str:
     return "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "number"
 
 
-def _go_type(field: Field, names: str) -> str:
-    """`[]v1.Container`, `map[string]string`, `int64`, …"""
+def _go_type(field: Field) -> str:
+    """`[]v1.Container`, `map[string]string`, `int64`, `v1.PullPolicy`, …"""
+    if field.go_type:
+        return field.go_type
     if field.shape == "list":
         assert field.item is not None
-        return "[]" + _go_type(field.item, "")
+        return "[]" + _go_type(field.item)
     if field.shape == "map":
         assert field.item is not None
-        return "map[string]" + _go_type(field.item, "")
+        return "map[string]" + _go_type(field.item)
     if field.ref:
         parts = field.ref.split(".")
         return ".".join(parts[-2:]) if len(parts) > 1 else f"resource.{field.ref}"
@@ -195,9 +216,7 @@ def _go_type(field: Field, names: str) -> str:
         return field.format or "int64"
     if field.shape == "scalar":
         return "[]uint8"
-    if field.shape == "string":
-        return _GO_STRING_TYPES.get(names.rsplit(".", 1)[-1], "string")
-    return {"boolean": "bool", "number": "float64"}.get(field.shape, "interface {}")
+    return {"string": "string", "boolean": "bool", "number": "float64"}.get(field.shape, "interface {}")
 
 
 def _check_quantity(value: Any) -> None:
@@ -219,18 +238,23 @@ def _is_int_or_string(value: Any) -> bool:
 
 def _check_int_or_string(value: Any) -> None:
     if not _is_int_or_string(value):
-        shown = _json_type(value)
+        shown = json_type(value)
         shown = f"number {value}" if shown == "number" else shown
         raise DecodeError(f"json: cannot unmarshal {shown} into Go value of type int32")
 
 
 def _check_time(value: Any, *, micro: bool = False) -> None:
     if not isinstance(value, str):
-        raise DecodeError(f"json: cannot unmarshal {_json_type(value)} into Go value of type string")
+        raise DecodeError(f"json: cannot unmarshal {json_type(value)} into Go value of type string")
     try:
         canonical_time(value, micro=micro)
     except TimeError as error:
         raise DecodeError(str(error)) from None
+
+
+def _illegal_base64(at: int) -> DecodeError:
+    why = f"illegal base64 data at input byte {at}"
+    return DecodeError(why, f"error decoding from json: {why}")
 
 
 def _check_bytes(value: Any) -> None:
@@ -241,13 +265,13 @@ def _check_bytes(value: Any) -> None:
     end = good.end()
     padding = text[end:]
     if padding.strip("="):
-        raise DecodeError(f"illegal base64 data at input byte {end + len(padding) - len(padding.lstrip('='))}")
+        raise _illegal_base64(end + len(padding) - len(padding.lstrip("=")))
     if len(text) % 4 or len(padding) > 2:
-        raise DecodeError(f"illegal base64 data at input byte {len(text) // 4 * 4 if not padding else end}")
+        raise _illegal_base64(len(text) // 4 * 4 if not padding else end)
     try:
         binascii.a2b_base64(text, strict_mode=bool(text))
     except binascii.Error:
-        raise DecodeError(f"illegal base64 data at input byte {end}") from None
+        raise _illegal_base64(end) from None
 
 
 _SCALARS: dict[str, Callable[[Any], None]] = {

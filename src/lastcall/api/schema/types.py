@@ -3,10 +3,11 @@
 The data is `schema.json` (made by tools/make_schema.py) and is read at the first question. In the file a field has the
 keys `t` type, `f` format, `r` reference to a type, `i` items of a list, `m` values of a map, `e` enum, `d` default,
 `lt` listType, `lk` listMapKeys, `mt` mapType, `mk` merge key, `ps` patchStrategy, `z` 1 for a struct that is not a
-pointer in Go and therefore always there, `o` 1 for a value that Go leaves out when it is zero or empty; a type has `f`
-fields, `req` required, `n` fields that Go writes as null when there is nothing in them, `a` fields that it writes
-although nobody set them, `u` unions, or `t` and `fmt` when it is not an object. `prefixes` has what the short type
-names lack. `o`, `n` and `a` are of tools/make_go_fields.py.
+pointer in Go and therefore always there, `o` 1 for a value that Go leaves out when it is zero or empty, `g` the Go type
+of a string, list or map that has one of its own; a type has `f` fields, `req` required, `n` fields that Go writes as
+null when there is nothing in them, `a` fields that it writes although nobody set them, `u` unions, or `t` and `fmt`
+when it is not an object. `prefixes` has what the short type names lack. `o`, `g`, `n` and `a` are of
+tools/make_go_fields.py.
 """
 
 from collections.abc import Mapping
@@ -28,8 +29,8 @@ class Field:
     """One field, or the items of a list or map."""
 
     __slots__ = (
-        "always", "atomic", "default", "enum", "format", "item", "list_keys", "list_type", "merge_key", "omitted",
-        "ref", "shape", "strategy",
+        "always", "atomic", "default", "enum", "format", "go_type", "item", "list_keys", "list_type", "merge_key",
+        "omitted", "ref", "shape", "strategy",
     )  # fmt: skip
 
     def __init__(self, facts: dict[str, Any], types: dict[str, Any]) -> None:
@@ -37,6 +38,8 @@ class Field:
         self.format = cast(str, facts.get("f", ""))
         """`int32`, `int64`, `double`, `byte`; for a scalar the decoder: `quantity`, `intstr`, `time`, `microtime`,
         `byte`."""
+        self.go_type = cast(str, facts.get("g", ""))
+        """`v1.PullPolicy` for a string, list or map whose Go type has a name; "" for any other."""
         self.enum = cast(list[str], facts.get("e") or [])
         self.list_type = cast(str, facts.get("lt", ""))
         self.list_keys = cast(list[str], facts.get("lk") or [])

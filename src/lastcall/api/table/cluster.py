@@ -118,6 +118,14 @@ def resource_slice(obj: Object, now: datetime) -> list[Any]:
     return [name_of(obj), spec.get("nodeName") or UNSET, spec.get("driver", ""), pool, age(obj, now)]
 
 
+def component_status(obj: Object, now: datetime) -> list[Any]:
+    for each in obj.get("conditions") or ():
+        if each.get("type") == "Healthy":
+            shown = "Healthy" if each.get("status") == "True" else "Unhealthy"
+            return [name_of(obj), shown, each.get("message", ""), each.get("error", "")]
+    return [name_of(obj), "Unknown", "", ""]
+
+
 def ip_address(obj: Object, now: datetime) -> list[Any]:
     parent = _spec(obj).get("parentRef")
     if parent is None:
@@ -225,6 +233,7 @@ ROWS = {
     ("storage.k8s.io", "csistoragecapacities"): (("Name", "Created At"), created_at),
     ("resource.k8s.io", "resourceclaims"): (("Name", "State", "Age"), resource_claim),
     ("resource.k8s.io", "resourceslices"): (("Name", "Node", "Driver", "Pool", "Age"), resource_slice),
+    ("", "componentstatuses"): (("Name", "Status", "Message", "Error"), component_status),
     ("networking.k8s.io", "ipaddresses"): (("Name", "ParentRef"), ip_address),
     ("networking.k8s.io", "servicecidrs"): (("Name", "CIDRs", "Age"), service_cidr),
 }  # fmt: skip

@@ -180,6 +180,32 @@ PRINTERS: dict[tuple[str, str], Printer] = {
 }
 """By group and plural; a kind that is not listed has its name and age."""
 
+_REPLICA_TYPES = dict.fromkeys(("Desired", "Current", "Ready"), "integer")
+_CREATED = {"Created At": "date"}
+_TYPES: dict[tuple[str, str], dict[str, str]] = {
+    ("", "limitranges"): _CREATED,
+    ("", "replicationcontrollers"): _REPLICA_TYPES,
+    ("apps", "daemonsets"): _REPLICA_TYPES | dict.fromkeys(("Up-to-date", "Available"), "integer"),
+    ("apps", "replicasets"): _REPLICA_TYPES,
+    ("batch", "cronjobs"): {"Suspend": "boolean", "Active": "integer"},
+    ("policy", "poddisruptionbudgets"): {"Allowed Disruptions": "integer"},
+    ("rbac.authorization.k8s.io", "clusterroles"): _CREATED,
+    ("rbac.authorization.k8s.io", "roles"): _CREATED,
+    ("storage.k8s.io", "csidrivers"): dict.fromkeys(
+        ("AttachRequired", "PodInfoOnMount", "StorageCapacity", "RequiresRepublish"), "boolean"
+    ),
+    ("storage.k8s.io", "csinodes"): {"Drivers": "integer"},
+    ("storage.k8s.io", "csistoragecapacities"): _CREATED,
+    ("storage.k8s.io", "volumeattachments"): {"Attached": "boolean"},
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"): {"Mutations": "integer"},
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): {"Webhooks": "integer"},
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"): {"Validations": "integer"},
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): {"Webhooks": "integer"},
+    ("apiextensions.k8s.io", "customresourcedefinitions"): _CREATED,
+    ("scheduling.k8s.io", "priorityclasses"): {"Value": "integer", "Global-Default": "boolean"},
+}
+"""Columns that hold no text."""
+
 _DEFAULT = Printer(("Name", "Age"), _name_and_age)
 
 
@@ -189,6 +215,10 @@ def columns_for(resource: Resource) -> list[Object]:
         return custom_columns(resource)
     printer = PRINTERS.get((resource.group, resource.plural), _DEFAULT)
     columns = [_column(name) for name in printer.columns]
+    for name, type_ in _TYPES.get((resource.group, resource.plural), {}).items():
+        next(each for each in columns if each["name"] == name)["type"] = type_
+    if resource.plural == "volumeattachments":
+        columns[1]["format"] = "name"
     if (resource.group, resource.plural) == ("autoscaling", "scales"):
         # Made by the printer of custom resources, which has types of its own.
         numbers = ("Desired", "Available")

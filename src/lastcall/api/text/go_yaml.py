@@ -24,6 +24,8 @@ MAX_TEXT = 16 << 20
 MAX_DIRECTIVES = 100
 """libyaml compares each with all before it."""
 MAX_PROBLEMS = 100
+_TOO_DEEP = "exceeded maximum nesting depth"
+"""What libyaml says from 1000 levels on: its scanner reads ahead of the events, so that it may come first."""
 SLICE = 2000
 """Events between two turns of others: about 10 ms."""
 
@@ -304,6 +306,8 @@ def _parse_error(error: Any) -> str:
     problem = str(getattr(error, "problem", None) or getattr(error, "reason", None) or error).replace("\n", " ")
     marks = (getattr(error, name, None) for name in ("problem_mark", "context_mark"))
     line = next((mark.line for mark in marks if mark is not None and mark.line), 0)
+    if problem == _TOO_DEEP:
+        return f"yaml: line {line + 1}: exceeded max depth of {MAX_DEPTH}"
     if line and type(error).__name__ == "ScannerError":
         line += 1  # only its scanner counts from one
     return f"yaml: line {line}: {problem}" if line else f"yaml: {problem}"

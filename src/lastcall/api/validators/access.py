@@ -2,7 +2,15 @@
 
 from lastcall.api.field import FieldError, each, invalid, not_supported, required
 from lastcall.api.meta import Object
-from lastcall.api.names import is_dns1123_subdomain, is_path_segment_name
+from lastcall.api.names import (
+    is_dns1035_label,
+    is_dns1123_subdomain,
+    is_ip,
+    is_path_segment_name,
+    is_port_name,
+    is_port_number,
+    is_wildcard,
+)
 from lastcall.api.validators.common import label_selector
 
 RBAC_GROUP = "rbac.authorization.k8s.io"
@@ -104,18 +112,34 @@ def update_role_binding(new: Object, old: Object) -> list[FieldError]:
 def validate_ingress(obj: Object) -> list[FieldError]:
     spec = obj.get("spec") or {}
     errors: list[FieldError] = []
-    if not spec.get("rules") and not spec.get("defaultBackend"):
+    if not spec.get("rules") and spec.get("defaultBackend") is None:
         errors.append(invalid("spec", spec.get("rules"), "either `defaultBackend` or `rules` must be specified"))
     if spec.get("defaultBackend") is not None:
         errors += _backend(spec["defaultBackend"], "spec.defaultBackend")
     for index, rule in enumerate(spec.get("rules") or ()):
         path = f"spec.rules[{index}]"
-        host = rule.get("host") or ""
-        if host and not host.startswith("*."):
-            errors += each(f"{path}.host", host, is_dns1123_subdomain(host))
-        for position, entry in enumerate((rule.get("http") or {}).get("paths") or ()):
+        if host := rule.get("host") or "":
+            errors += _host(host, f"{path}.host")
+        paths = (rule.get("http") or {}).get("paths") or ()
+        if rule.get("http") is not None and not paths:
+            errors.append(required(f"{path}.http.paths"))
+        for position, entry in enumerate(paths):
             errors += _path(entry, f"{path}.http.paths[{position}]")
+    if (name := spec.get("ingressClassName")) is not None:
+        errors += each("spec.ingressClassName", name, is_dns1123_subdomain(name))
+    for index, tls in enumerate(spec.get("tls") or ()):
+        for position, host in enumerate(tls.get("hosts") or ()):
+            path = f"spec.tls[{index}].hosts[{position}]"
+            errors += each(path, host, is_wildcard(host) if "*" in host else is_dns1123_subdomain(host))
+        if secret := tls.get("secretName") or "":
+            errors += each(f"spec.tls[{index}].secretName", secret, is_dns1123_subdomain(secret))
     return errors
+
+
+def _host(host: str, path: str) -> list[FieldError]:
+    if not is_ip(host):
+        return [invalid(path, host, "must be a DNS name, not an IP address")]
+    return each(path, host, is_wildcard(host) if "*" in host else is_dns1123_subdomain(host))
 
 
 def _path(entry: Object, at: str) -> list[FieldError]:
@@ -137,10 +161,30 @@ def _path(entry: Object, at: str) -> list[FieldError]:
 
 
 def _backend(backend: Object, path: str) -> list[FieldError]:
-    if not backend.get("service") and not backend.get("resource"):
+    service, resource = backend.get("service"), backend.get("resource")
+    if service is None and resource is None:
         return [invalid(path, "", "resource or service backend is required")]
-    if backend.get("service") and backend.get("resource"):
+    if service is not None and resource is not None:
         return [invalid(path, "", "cannot set both resource and service backends")]
-    if backend.get("service") and not backend["service"].get("name"):
-        return [required(f"{path}.service.name")]
-    return []
+    if service is None:
+        return _resource_backend(resource or {}, f"{path}.resource")
+    name, port = service.get("name") or "", service.get("port") or {}
+    errors = each(f"{path}.service.name", name, is_dns1035_label(name)) if name else [required(f"{path}.service.name")]
+    if port.get("name") and port.get("number"):
+        return [*errors, invalid(path, "", "cannot set both port name & port number")]
+    if port.get("name"):
+        return errors + each(f"{path}.service.port.name", port["name"], is_port_name(port["name"]))
+    if port.get("number"):
+        return errors + each(f"{path}.service.port.number", port["number"], is_port_number(port["number"]))
+    return [*errors, required(path, "port name or number is required")]
+
+
+def _resource_backend(resource: Object, path: str) -> list[FieldError]:
+    """(`validateIngressTypedLocalObjectReference`)"""
+    errors: list[FieldError] = []
+    if (group := resource.get("apiGroup")) is not None:
+        errors += each(f"{path}.apiGroup", group, is_dns1123_subdomain(group))
+    for key in ("kind", "name"):
+        value = resource.get(key) or ""
+        errors += each(f"{path}.{key}", value, is_path_segment_name(value)) if value else [required(f"{path}.{key}")]
+    return errors

@@ -11,7 +11,7 @@ from lastcall.api.names import is_dns1035_label, is_dns1123_subdomain, is_path_s
 
 MOST_GROUP_PRIORITY = 20000
 MOST_VERSION_PRIORITY = 1000
-STATUSES = ("False", "True", "Unknown")
+STATUSES = ("True", "False", "Unknown")
 
 
 def validate_api_service(obj: Object) -> list[FieldError]:

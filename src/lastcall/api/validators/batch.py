@@ -18,7 +18,7 @@ from lastcall.api.meta import Object
 from lastcall.api.names import is_dns1123_label, is_qualified_name
 from lastcall.api.selectors import selector_of_expressions
 from lastcall.api.text.cron import ScheduleError, parse
-from lastcall.api.validators.common import label_selector, non_negative, one_of, required_one_of
+from lastcall.api.validators.common import internal, label_selector, non_negative, one_of, required_one_of
 from lastcall.api.validators.workloads import IMMUTABLE, in_order, template_spec
 
 MAX_PARALLELISM_INDEXED = 100_000
@@ -109,7 +109,7 @@ def job_spec(spec: Object, path: str) -> list[FieldError]:
     if spec.get("podFailurePolicy") is not None:
         errors += _failure_policy(spec, path)
     if spec.get("successPolicy") is not None and mode != "Indexed":
-        shown = {"Rules": spec["successPolicy"].get("rules")}
+        shown = internal("batch.v1.SuccessPolicy", spec["successPolicy"])
         errors.append(invalid(f"{path}.successPolicy", shown, "requires indexed completion mode"))
     policies = ("Failed",) if spec.get("podFailurePolicy") is not None else ("Failed", "TerminatingOrFailed")
     errors += one_of(spec.get("podReplacementPolicy"), f"{path}.podReplacementPolicy", policies)
@@ -233,10 +233,11 @@ def update_job(new: Object, old: Object) -> list[FieldError]:
         errors.append(invalid("spec.selector", in_order(spec.get("selector")), IMMUTABLE))
     template, before = spec.get("template"), stored.get("template")
     if template != before and not _only_directives(new, old):
-        errors.append(invalid("spec.template", template, IMMUTABLE))
+        errors.append(invalid("spec.template", internal("core.v1.PodTemplateSpec", template or {}), IMMUTABLE))
     for key in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
         if spec.get(key) != stored.get(key):
-            errors.append(invalid(f"spec.{key}", spec.get(key), IMMUTABLE))
+            shown = internal(f"batch.v1.{key[0].upper()}{key[1:]}", spec.get(key))
+            errors.append(invalid(f"spec.{key}", shown, IMMUTABLE))
     return errors
 
 

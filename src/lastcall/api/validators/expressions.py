@@ -31,7 +31,10 @@ class Scope(Protocol):
 
 
 class Expressions(Protocol):
-    """Compiles expressions of admission."""
+    """Compiles expressions of admission, and selectors of devices."""
+
+    def selector(self, text: str) -> str:
+        """What is wrong with a selector of devices; "" for nothing."""
 
     def scope(self, *, params: bool) -> Scope:
         """`params`: whether expressions may name `params`."""
@@ -62,6 +65,9 @@ class _AnyScope:
 
 class AnyExpressions:
     """Says nothing about any expression: the caller has no compiler at hand."""
+
+    def selector(self, text: str) -> str:
+        return ""
 
     def scope(self, *, params: bool) -> Scope:
         return _AnyScope()

@@ -25,9 +25,7 @@ def no_change(new: Object, old: Object) -> list[FieldError]:
 class KindRules:
     """`obj` holds for the object alone, `update` for a change of it; `subresources` replace both for their name.
 
-    `then` is what a change is asked after the object was checked. `repeated`: the update's own validation checks the
-    object again, so that its problems are listed twice. `meta` False: an update's validation does not check all of
-    metadata once more.
+    `then` is what a change is asked after the object was checked.
     """
 
     name: Check = is_dns1123_subdomain
@@ -36,10 +34,10 @@ class KindRules:
     update: UpdateRule = no_change
     subresources: tuple[tuple[str, UpdateRule], ...] = ()
     then: UpdateRule = no_change
-    repeated: bool = False
-    meta: bool = True
     expressions: ExpressionRule | None = None
     """Instead of `obj`, for a kind with expressions."""
+    created: ExpressionRule | None = None
+    """Besides `create`, for a kind whose expressions are looked at when an object is made."""
 
     def check(self, obj: Object, expressions: Expressions) -> list[FieldError]:
         return self.obj(obj) if self.expressions is None else self.expressions(obj, expressions)

@@ -20,7 +20,7 @@ from lastcall.api.quota.scopes import (
     TERMINATING,
 )
 from lastcall.api.resource_lists import ONE, Resources, parse
-from lastcall.api.validators.common import NON_NEGATIVE
+from lastcall.api.validators.common import NON_NEGATIVE, internal
 from lastcall.api.validators.workloads import IMMUTABLE
 
 _COUNTED = (
@@ -39,7 +39,7 @@ _TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 _CONFLICTING = ((BEST_EFFORT, NOT_BEST_EFFORT), (TERMINATING, NOT_TERMINATING))
 _ONLY_EXISTS = (BEST_EFFORT, NOT_BEST_EFFORT, TERMINATING, NOT_TERMINATING, CROSS_NAMESPACE_POD_AFFINITY)
 _EXISTS_WHY = (
-    "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
+    "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
     "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
 )
 
@@ -133,7 +133,7 @@ def _scope_selector(spec: Object) -> list[FieldError]:
         if scope not in SCOPES:
             errors.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
         errors += [
-            invalid(path, selector, "unsupported scope applied to resource")
+            invalid(path, internal("core.v1.ScopeSelector", selector), "unsupported scope applied to resource")
             for name in _limited(spec)
             if not _fits(scope, [name])
         ]

@@ -13,8 +13,11 @@ STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-def validate_object_meta(meta: Object, *, namespaced: bool, name_check: Check) -> list[FieldError]:
-    """(`pkg/apis/core/validation:ValidateObjectMeta`)"""
+def validate_object_meta(meta: Object, *, namespaced: bool, name_check: Check, core: bool = True) -> list[FieldError]:
+    """With `core`, a finalizer without a slash has to be one of Kubernetes's own.
+
+    (`pkg/apis/core/validation:ValidateObjectMeta`, without `core` apimachinery's `pkg/api/validation`)
+    """
     errors: list[FieldError] = []
     prefix, name, namespace = meta.get("generateName") or "", meta.get("name") or "", meta.get("namespace") or ""
     if prefix:
@@ -35,7 +38,7 @@ def validate_object_meta(meta: Object, *, namespaced: bool, name_check: Check) -
     errors += validate_labels(meta.get("labels"), "metadata.labels")
     errors += validate_annotations(meta.get("annotations"))
     errors += validate_owner_references(meta.get("ownerReferences") or [])
-    errors += validate_finalizers(meta.get("finalizers") or [])
+    errors += validate_finalizers(meta.get("finalizers") or [], core=core)
     return errors
 
 
@@ -48,14 +51,14 @@ def validate_labels(labels: dict[str, str] | None, path: str) -> list[FieldError
     return errors
 
 
-def validate_annotations(annotations: dict[str, str] | None) -> list[FieldError]:
+def validate_annotations(annotations: dict[str, str] | None, path: str = "metadata.annotations") -> list[FieldError]:
     errors: list[FieldError] = []
     size = 0
     for key, value in sorted((annotations or {}).items()):
-        errors += each("metadata.annotations", key, is_qualified_name(key.lower()))
+        errors += each(path, key, is_qualified_name(key.lower()))
         size += len(key.encode()) + len(value.encode())
     if size > ANNOTATIONS_MAX:
-        errors.append(too_long("metadata.annotations", ANNOTATIONS_MAX))
+        errors.append(too_long(path, ANNOTATIONS_MAX))
     return errors
 
 
@@ -86,18 +89,24 @@ def validate_owner_references(references: list[Object]) -> list[FieldError]:
     return errors
 
 
-def validate_finalizers(finalizers: list[str]) -> list[FieldError]:
+def validate_finalizers(finalizers: list[str], *, core: bool) -> list[FieldError]:
     path = "metadata.finalizers"
     errors: list[FieldError] = []
     for finalizer in finalizers:
         errors += each(path, finalizer, is_qualified_name(finalizer))
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         errors.append(invalid(path, finalizers, "finalizer orphan and foregroundDeletion cannot be both set"))
-    for index, finalizer in enumerate(finalizers):
-        if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
-            why = "name is neither a standard finalizer name nor is it fully qualified"
-            errors.append(invalid(f"{path}[{index}]", finalizer, why))
-    return errors
+    return errors + own_finalizers(finalizers) if core else errors
+
+
+def own_finalizers(finalizers: list[str]) -> list[FieldError]:
+    """(`validateKubeFinalizerName`)"""
+    why = "name is neither a standard finalizer name nor is it fully qualified"
+    return [
+        invalid(f"metadata.finalizers[{index}]", finalizer, why)
+        for index, finalizer in enumerate(finalizers)
+        if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS
+    ]
 
 
 def validate_object_meta_update(new: Object, old: Object) -> list[FieldError]:

@@ -15,6 +15,7 @@ from lastcall.api.names import (
     is_port_number,
 )
 from lastcall.api.validators.common import label_selector
+from lastcall.api.validators.containers import validate_resources
 from lastcall.api.validators.metadata import validate_labels
 from lastcall.api.validators.pod_spec import validate_tolerations
 
@@ -163,6 +164,8 @@ def validate_runtime_class(obj: Object) -> list[FieldError]:
     """`ValidateRuntimeClass`."""
     handler = obj.get("handler") or ""
     errors = each("handler", handler, is_dns1123_label(handler)) if handler else [required("handler")]
+    if (overhead := obj.get("overhead")) is not None:
+        errors += validate_resources({"limits": overhead.get("podFixed")}, "overhead")
     scheduling = obj.get("scheduling") or {}
     errors += validate_labels(scheduling.get("nodeSelector"), "scheduling.nodeSelector")
     return errors + validate_tolerations(scheduling.get("tolerations") or (), "scheduling.tolerations")

@@ -6,6 +6,7 @@ Sources: pkg/apis/core/validation (ValidateNode), pkg/apis/coordination/validati
 from lastcall.api.field import FieldError, duplicate, each, forbidden, invalid, required, too_many
 from lastcall.api.meta import Object
 from lastcall.api.names import (
+    is_cidr,
     is_dns1123_label,
     is_dns1123_subdomain,
     is_endpoint_ip,
@@ -26,7 +27,20 @@ _PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 def validate_node(node: Object) -> list[FieldError]:
-    return _taints(node)
+    """(`ValidateNode`)"""
+    cidrs, path, errors = _pod_cidrs(node), "spec.podCIDRs", _taints(node)
+    for index, cidr in enumerate(cidrs):
+        errors += each(f"{path}[{index}]", cidr, is_cidr(cidr))
+    if not any(is_cidr(cidr) for cidr in cidrs) and len({":" in cidr for cidr in cidrs}) != len(cidrs):
+        errors.append(invalid(path, cidrs, "may specify no more than one CIDR for each IP family"))
+    return errors
+
+
+def _pod_cidrs(node: Object) -> list[str]:
+    """Where the two fields do not agree, the one counts. (`Convert_v1_NodeSpec_To_core_NodeSpec`)"""
+    spec = node.get("spec") or {}
+    one, several = spec.get("podCIDR") or "", spec.get("podCIDRs") or []
+    return [one] if one and several[:1] != [one] else several
 
 
 def _taints(node: Object) -> list[FieldError]:
@@ -52,13 +66,16 @@ def _taints(node: Object) -> list[FieldError]:
 def update_node(new: Object, old: Object) -> list[FieldError]:
     spec, stored = new.get("spec") or {}, old.get("spec") or {}
     errors: list[FieldError] = []
-    had, have = (of.get("podCIDRs") or ([of["podCIDR"]] if of.get("podCIDR") else []) for of in (stored, spec))
+    had, have = _pod_cidrs(old), _pod_cidrs(new)
     if had and had != have:
         errors.append(forbidden("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid'))
     if stored.get("providerID") and spec.get("providerID") != stored["providerID"]:
         errors.append(forbidden("spec.providerID", 'node updates may not change providerID except from "" to valid'))
     # An update checks the taints twice (ValidateNode and ValidateNodeUpdate), and lists what it finds twice.
-    return errors + _taints(new)
+    errors += _taints(new)
+    if spec.get("externalID") != stored.get("externalID"):
+        errors.append(forbidden("spec.externalID", "may not be updated"))
+    return errors
 
 
 def validate_namespace(namespace: Object) -> list[FieldError]:

@@ -22,7 +22,7 @@ def validate_resize(new: Object, old: Object) -> list[FieldError]:
     spec, stored = new.get("spec") or {}, old.get("spec") or {}
     if (stored.get("os") or {}).get("name") == "windows":
         return [forbidden("[]", "windows pods cannot be resized")]
-    errors = validate_pod_spec(spec)
+    errors = validate_pod_spec(spec, is_pod=True)
     had = (old.get("status") or {}).get("qosClass") or qos_class(old)
     if qos_class(new) != had:
         errors.append(invalid("spec", had, "Pod QOS Class may not change as a result of resizing"))

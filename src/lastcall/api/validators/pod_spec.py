@@ -41,10 +41,11 @@ MAX_INT32 = 2**31 - 1
 _SYSCTL = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?")
 
 
-def validate_pod_spec(spec: Object) -> list[FieldError]:
+def validate_pod_spec(spec: Object, *, is_pod: bool = False) -> list[FieldError]:
+    """`is_pod`: it is not that of a template."""
     period = spec.get("terminationGracePeriodSeconds")
     grace = period if period is not None and period >= 0 else None
-    errors, volumes = validate_volumes(spec.get("volumes") or ())
+    errors, volumes = validate_volumes(spec.get("volumes") or (), is_pod=is_pod)
     errors += validate_containers(spec, volumes, grace=grace)
     errors += validate_init_containers(spec, volumes, grace=grace)
     errors += validate_ephemeral_containers(spec, volumes)

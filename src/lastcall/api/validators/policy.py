@@ -1,11 +1,11 @@
-"""PodDisruptionBudget, HorizontalPodAutoscaler, PriorityClass.
+"""PodDisruptionBudget, PriorityClass.
 
-Sources: pkg/apis/policy/validation, pkg/apis/autoscaling/validation, pkg/apis/scheduling/validation.
+Sources: pkg/apis/policy/validation, pkg/apis/scheduling/validation.
 """
 
-from lastcall.api.field import FieldError, forbidden, invalid, not_supported, required
+from lastcall.api.field import FieldError, forbidden, invalid, not_supported
 from lastcall.api.meta import Object
-from lastcall.api.validators.common import POSITIVE, label_selector, one_of
+from lastcall.api.validators.common import label_selector, one_of
 from lastcall.api.validators.workloads import IMMUTABLE, at_most_hundred_percent, int_or_percent
 
 HIGHEST_USER_PRIORITY = 1_000_000_000
@@ -31,25 +31,6 @@ def validate_pod_disruption_budget(obj: Object) -> list[FieldError]:
     errors += label_selector(spec.get("selector"), "spec.selector")
     policies = ("AlwaysAllow", "IfHealthyBudget")
     return errors + one_of(spec.get("unhealthyPodEvictionPolicy"), "spec.unhealthyPodEvictionPolicy", policies)
-
-
-def validate_horizontal_pod_autoscaler(obj: Object) -> list[FieldError]:
-    spec = obj.get("spec") or {}
-    errors: list[FieldError] = []
-    least, most = spec.get("minReplicas"), spec.get("maxReplicas") or 0
-    if least is not None and least < 1:
-        errors.append(invalid("spec.minReplicas", least, "must be greater than or equal to 1"))
-    if most < 1:
-        errors.append(invalid("spec.maxReplicas", most, POSITIVE))
-    if least is not None and most < least:
-        errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
-    target = spec.get("scaleTargetRef") or {}
-    for key in ("kind", "name"):
-        if not target.get(key):
-            errors.append(required(f"spec.scaleTargetRef.{key}"))
-    if not target.get("apiVersion"):
-        errors.append(invalid("spec.scaleTargetRef.apiVersion", "", "apiVersion must specify API group"))
-    return errors
 
 
 def validate_priority_class(obj: Object) -> list[FieldError]:

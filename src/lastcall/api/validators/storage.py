@@ -3,14 +3,14 @@
 Sources: pkg/apis/core/validation/validation.go (ValidatePersistentVolume…), pkg/apis/storage/validation/validation.go.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from lastcall.api.field import FieldError, each, forbidden, invalid, not_supported, required
+from lastcall.api.field import FieldError, duplicate, each, forbidden, invalid, not_supported, required
 from lastcall.api.meta import Object, annotations_of
 from lastcall.api.names import is_dns1123_subdomain, is_qualified_name
 from lastcall.api.quantity import is_positive, parse_quantity
-from lastcall.api.validators.common import label_selector, no_back_steps, one_of
+from lastcall.api.validators.common import diff, internal, label_selector, no_back_steps, one_of
 
 IMMUTABLE = "field is immutable"
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -24,6 +24,7 @@ _NOT_SOURCES = frozenset(
     {"accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity", "persistentVolumeReclaimPolicy",
      "storageClassName", "volumeAttributesClassName", "volumeMode"}
 )  # fmt: skip
+_CLAIM_SPEC = "core.v1.PersistentVolumeClaimSpec"
 _CLAIM_FIXED = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 )
@@ -87,7 +88,8 @@ def update_claim(new: Object, old: Object) -> list[FieldError]:
         now["resources"] = {**(now.get("resources") or {}), "requests": None}
         before["resources"] = {**(before.get("resources") or {}), "requests": None}
     if now != before:
-        return [forbidden("spec", _CLAIM_FIXED)]
+        shown, had = (internal(_CLAIM_SPEC, spec) for spec in (now, before))
+        return [forbidden("spec", f"{_CLAIM_FIXED}\n{diff(shown, had)}")]
     return errors
 
 
@@ -103,7 +105,7 @@ def validate_volume(obj: Object) -> list[FieldError]:
     if not capacity:
         errors.append(required("spec.capacity"))
     if "storage" not in capacity or len(capacity) > 1:
-        errors.append(not_supported("spec.capacity", capacity, ("storage",)))
+        errors.append(not_supported("spec.capacity", dict(sorted(capacity.items())) or None, ("storage",)))
     for name in sorted(capacity):
         errors += _positive(capacity[name], f"spec.capacity[{name}]")
     policy = spec.get("persistentVolumeReclaimPolicy")
@@ -163,7 +165,8 @@ def update_volume(new: Object, old: Object) -> list[FieldError]:
     sources = {key for key in (*now, *before) if key not in _NOT_SOURCES}
     if any(now.get(key) != before.get(key) for key in sources):
         path = "spec.persistentvolumesource"
-        errors.append(forbidden(path, f"{path} is immutable after creation"))
+        shown, had = (internal("core.v1.PersistentVolumeSource", spec) for spec in (now, before))
+        errors.append(forbidden(path, f"{path} is immutable after creation\n{diff(shown, had)}"))
     if now.get("volumeMode") != before.get("volumeMode"):
         errors.append(invalid("volumeMode", now.get("volumeMode"), IMMUTABLE))
     if before.get("nodeAffinity") is not None and now.get("nodeAffinity") != before["nodeAffinity"]:
@@ -190,16 +193,38 @@ def validate_storage_class(obj: Object) -> list[FieldError]:
         errors.append(required("volumeBindingMode"))
     elif mode not in BINDING_MODES:
         errors.append(not_supported("volumeBindingMode", mode, BINDING_MODES))
+    return errors + _topologies(obj.get("allowedTopologies") or ())
+
+
+def _topologies(terms: Sequence[Object]) -> list[FieldError]:
+    """A term that selects nothing counts as one that is there already. (`validateAllowedTopologies`)"""
+    errors, seen = list[FieldError](), list[dict[str, set[str]]]([{}])
+    for index, term in enumerate(terms):
+        path, selected = f"allowedTopologies[{index}].matchLabelExpressions", dict[str, set[str]]()
+        for number, requirement in enumerate(term.get("matchLabelExpressions") or ()):
+            at, key, values = f"{path}[{number}]", requirement.get("key") or "", requirement.get("values") or []
+            if not values:
+                errors.append(required(f"{at}.values"))
+            errors += [duplicate(f"{at}.values[{n}]", value) for n, value in enumerate(values) if value in values[:n]]
+            errors += each(f"{at}.key", key, is_qualified_name(key))
+            if key in selected:
+                errors.append(duplicate(f"{at}.key", key))
+            selected[key] = set(values)
+        if selected in seen:
+            errors.append(duplicate(path, ""))
+        seen.append(selected)
     return errors
 
 
 def update_storage_class(new: Object, old: Object) -> list[FieldError]:
     """(`ValidateStorageClassUpdate`)"""
-    errors = [
-        forbidden(key, f"updates to {key} are forbidden.")
-        for key in ("parameters", "provisioner", "reclaimPolicy")
-        if (new.get(key) or None) != (old.get(key) or None)
-    ]
-    if new.get("volumeBindingMode") != old.get("volumeBindingMode"):
-        errors.append(invalid("volumeBindingMode", new.get("volumeBindingMode"), IMMUTABLE))
+    errors: list[FieldError] = []
+    for key, absent in (
+        ("parameters", None),
+        ("provisioner", ""),
+        ("reclaimPolicy", None),
+        ("volumeBindingMode", None),
+    ):
+        if (value := new.get(key) or absent) != (old.get(key) or absent):
+            errors.append(invalid(key, dict(sorted(value.items())) if isinstance(value, dict) else value, IMMUTABLE))
     return errors

@@ -8,7 +8,7 @@ from lastcall.api.meta import Object
 from lastcall.api.names import is_dns1123_label
 from lastcall.api.quantity import parse_quantity
 from lastcall.api.validators.common import local_path, no_back_steps, one_of
-from lastcall.api.validators.containers import VOLUME_FIELDS, field_ref, resource_field_ref
+from lastcall.api.validators.containers import PULL_POLICIES, VOLUME_FIELDS, field_ref, resource_field_ref
 from lastcall.api.validators.storage import validate_claim_spec
 
 _HOST_PATH_TYPES = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
@@ -16,14 +16,16 @@ _MIN_EXPIRATION = 600
 _MAX_EXPIRATION = 1 << 32
 
 
-def validate_volumes(volumes: Iterable[Object], path: str = "spec.volumes") -> tuple[list[FieldError], list[str]]:
-    """The problems, and the names of the volumes that have none."""
+def validate_volumes(
+    volumes: Iterable[Object], path: str = "spec.volumes", *, is_pod: bool = False
+) -> tuple[list[FieldError], list[str]]:
+    """The problems, and the names of the volumes that have none. `is_pod`: they are not of a template."""
     errors: list[FieldError] = []
     names: list[str] = []
     for index, volume in enumerate(volumes):
         at = f"{path}[{index}]"
         name = volume.get("name") or ""
-        found = _source(volume, at)
+        found = _source(volume, at, is_pod=is_pod)
         found += each(f"{at}.name", name, is_dns1123_label(name)) if name else [required(f"{at}.name")]
         if name in names:
             found.append(duplicate(f"{at}.name", name))
@@ -33,7 +35,7 @@ def validate_volumes(volumes: Iterable[Object], path: str = "spec.volumes") -> t
     return errors, names
 
 
-def _source(volume: Object, path: str) -> list[FieldError]:
+def _source(volume: Object, path: str, *, is_pod: bool) -> list[FieldError]:
     given = [kind for kind in _KINDS if volume.get(kind) is not None]
     given += sorted(key for key, value in volume.items() if key != "name" and key not in _KINDS and value is not None)
     if not given:
@@ -44,6 +46,8 @@ def _source(volume: Object, path: str) -> list[FieldError]:
             errors.append(forbidden(f"{path}.{kind}", "may not specify more than 1 volume type"))
         elif kind in _KINDS:
             errors += _KINDS[kind](volume[kind], f"{path}.{kind}")
+            if is_pod and kind == "image" and not volume[kind].get("reference"):
+                errors.insert(0, required(f"{path}.image.reference"))
     return errors
 
 
@@ -159,6 +163,12 @@ def _ephemeral(source: Object, path: str) -> list[FieldError]:
     return errors + validate_claim_spec(template.get("spec") or {}, f"{path}.volumeClaimTemplate.spec")
 
 
+def _image(source: Object, path: str) -> list[FieldError]:
+    """(`validateImageVolumeSource`); only a Pod needs a reference."""
+    policy = source.get("pullPolicy")
+    return one_of(policy, f"{path}.pullPolicy", PULL_POLICIES)
+
+
 # In the order in which Kubernetes looks: the first one given is the source, the others are one too many.
 _KINDS: dict[str, Callable[[Object, str], list[FieldError]]] = {
     "emptyDir": _empty_dir,
@@ -169,4 +179,5 @@ _KINDS: dict[str, Callable[[Object, str], list[FieldError]]] = {
     "configMap": _named("name"),
     "projected": _projected,
     "ephemeral": _ephemeral,
+    "image": _image,
 }

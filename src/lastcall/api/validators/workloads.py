@@ -3,14 +3,15 @@
 Source: pkg/apis/apps/validation/validation.go, pkg/apis/core/validation (ValidateReplicationController).
 """
 
+from collections.abc import Iterable
 from typing import Any
 
-from lastcall.api.field import FieldError, forbidden, invalid, not_supported, required
+from lastcall.api.field import FieldError, each, forbidden, invalid, not_supported, required
 from lastcall.api.meta import Object
-from lastcall.api.names import for_prefix, is_dns1123_subdomain
+from lastcall.api.names import for_prefix, is_dns1123_label, is_dns1123_subdomain
 from lastcall.api.selectors import selector_of_expressions, selector_of_labels
 from lastcall.api.text.numbers import is_percent, percent_of
-from lastcall.api.validators.common import label_selector, non_negative, one_of, required_one_of
+from lastcall.api.validators.common import internal, label_selector, non_negative, one_of, required_one_of
 from lastcall.api.validators.metadata import validate_annotations, validate_labels
 from lastcall.api.validators.pod_spec import validate_pod_spec
 
@@ -44,16 +45,19 @@ def _is_zero(value: Any) -> bool:
 
 def template_spec(template: Object, path: str) -> list[FieldError]:
     """A PodTemplateSpec: labels, annotations and the Pod's spec with their paths below `path`."""
-    meta = template.get("metadata") or {}
-    errors = validate_labels(meta.get("labels"), f"{path}.labels")
-    for problem in validate_annotations(meta.get("annotations")):
-        errors.append(FieldError(problem.type, f"{path}.annotations", problem.bad_value, problem.detail))
+    errors = _labels_and_annotations(template, path)
     below = path.removesuffix(".spec")
     for problem in validate_pod_spec(template.get("spec") or {}):
         errors.append(FieldError(problem.type, f"{below}.{problem.field}", problem.bad_value, problem.detail))
     if (template.get("spec") or {}).get("ephemeralContainers"):
         errors.append(forbidden(f"{path}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template"))
     return errors
+
+
+def _labels_and_annotations(template: Object, path: str) -> list[FieldError]:
+    meta = template.get("metadata") or {}
+    errors = validate_labels(meta.get("labels"), f"{path}.labels")
+    return errors + validate_annotations(meta.get("annotations"), f"{path}.annotations")
 
 
 def in_order(selector: Any) -> Any:
@@ -82,33 +86,37 @@ def _selector(spec: Object, kind: str) -> list[FieldError]:
     return errors
 
 
-def _matches(spec: Object) -> bool:
-    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+def _mismatch(spec: Object) -> list[FieldError]:
+    """A selector without requirements matches whatever there is, and a missing one nothing."""
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
     selector = spec.get("selector")
-    if selector is None:
-        return False
-    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        return False
-    try:
-        return selector_of_expressions(selector).matches(labels)
-    except ValueError:
-        return False  # an unknown operator, which has its own error
+    if selector is not None:
+        if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+            return []
+        if selector_of_expressions(selector).matches(labels or {}):
+            return []
+    return [invalid("spec.template.metadata.labels", _in_order(labels), _NO_MATCH)]
 
 
-def _template_for(spec: Object, *, must_match: bool = True, always: bool = True) -> list[FieldError]:
-    """(`ValidatePodTemplateSpecForReplicaSet` and its likes)"""
+def _template_of_selected(spec: Object, kind: str, problem: str) -> list[FieldError]:
+    """The template, unless the selector cannot be read, which is `problem`. (`LabelSelectorAsSelector`)"""
+    if label_selector(spec.get("selector"), ""):
+        return [invalid("spec.selector", in_order(spec["selector"]), problem)]
     template = spec.get("template") or {}
-    labels = (template.get("metadata") or {}).get("labels")
-    errors: list[FieldError] = []
-    if must_match and not _matches(spec):
-        errors.append(invalid("spec.template.metadata.labels", _in_order(labels), _NO_MATCH))
-    errors += template_spec(template, "spec.template")
+    again = _labels_and_annotations(template, "spec.template") if kind == "StatefulSet" else []
+    return _mismatch(spec) + _template_for(spec, kind, again)
+
+
+def _template_for(spec: Object, kind: str, again: Iterable[FieldError] = ()) -> list[FieldError]:
+    """`again` is what one kind finds twice. (`ValidatePodTemplateSpecForReplicaSet` and its likes)"""
+    template = spec.get("template") or {}
+    errors = [*template_spec(template, "spec.template"), *again]
     policy = (template.get("spec") or {}).get("restartPolicy")
-    if always and policy in ("OnFailure", "Never"):
+    if policy in ("OnFailure", "Never"):
         errors.append(not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
     if (template.get("spec") or {}).get("activeDeadlineSeconds") is not None:
         path = "spec.template.spec.activeDeadlineSeconds"
-        errors.append(forbidden(path, "activeDeadlineSeconds in ReplicaSet is not Supported"))
+        errors.append(forbidden(path, f"activeDeadlineSeconds in {kind} is not Supported"))
     return errors
 
 
@@ -116,7 +124,7 @@ def validate_deployment(obj: Object) -> list[FieldError]:
     spec = obj.get("spec") or {}
     errors = non_negative(spec.get("replicas"), "spec.replicas")
     errors += _selector(spec, "deployment")
-    errors += _template_for(spec)
+    errors += _template_of_selected(spec, "ReplicaSet", "invalid label selector")
     errors += _deployment_strategy(spec.get("strategy") or {})
     ready = spec.get("minReadySeconds") or 0
     errors += non_negative(ready, "spec.minReadySeconds")
@@ -136,9 +144,12 @@ def _deployment_strategy(strategy: Object) -> list[FieldError]:
         why = "may not be specified when strategy `type` is 'Recreate'"
         return [forbidden(path, why)] if rolling is not None else []
     if kind != "RollingUpdate":
-        return [
-            not_supported("spec.strategy", {"Type": kind, "RollingUpdate": rolling}, ("Recreate", "RollingUpdate")),
-        ]
+        shown = {"Type": kind or "", "RollingUpdate": None}
+        if rolling is not None:
+            shown["RollingUpdate"] = {
+                key: rolling.get(key[0].lower() + key[1:], 0) for key in ("MaxUnavailable", "MaxSurge")
+            }
+        return [not_supported("spec.strategy", shown, ("Recreate", "RollingUpdate"))]
     if rolling is None:
         return [required(path, "this should be defaulted and never be nil")]
     unavailable, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
@@ -158,7 +169,8 @@ def validate_replica_set(obj: Object) -> list[FieldError]:
     spec = obj.get("spec") or {}
     errors = non_negative(spec.get("replicas"), "spec.replicas")
     errors += non_negative(spec.get("minReadySeconds"), "spec.minReadySeconds")
-    return errors + _selector(spec, "deployment") + _template_for(spec)
+    errors += _selector(spec, "deployment")
+    return errors + _template_of_selected(spec, "ReplicaSet", "invalid label selector")
 
 
 def validate_replication_controller(obj: Object) -> list[FieldError]:
@@ -173,7 +185,7 @@ def validate_replication_controller(obj: Object) -> list[FieldError]:
     labels = (template.get("metadata") or {}).get("labels")
     if selector and not selector_of_labels(selector).matches(labels or {}):
         errors.append(invalid("spec.template.metadata.labels", _in_order(labels), _NO_MATCH))
-    return errors + _template_for(spec, must_match=False)
+    return errors + _template_for(spec, "ReplicationController")
 
 
 def validate_stateful_set(obj: Object) -> list[FieldError]:
@@ -186,9 +198,11 @@ def validate_stateful_set(obj: Object) -> list[FieldError]:
     rolling, path = update.get("rollingUpdate"), "spec.updateStrategy"
     if update.get("type") == "OnDelete":
         if rolling is not None:
-            errors.append(invalid(f"{path}.rollingUpdate", rolling, "only allowed for updateStrategy 'RollingUpdate'"))
+            shown = internal("apps.v1.RollingUpdateStatefulSetStrategy", rolling)
+            errors.append(invalid(f"{path}.rollingUpdate", shown, "only allowed for updateStrategy 'RollingUpdate'"))
     elif update.get("type") != "RollingUpdate":
-        errors.append(invalid(path, update, "must be 'RollingUpdate' or 'OnDelete'"))
+        shown = internal("apps.v1.StatefulSetUpdateStrategy", update)
+        errors.append(invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'"))
     elif rolling is not None:
         errors += non_negative(rolling.get("partition"), f"{path}.rollingUpdate.partition")
         if (most := rolling.get("maxUnavailable")) is not None:
@@ -204,10 +218,9 @@ def validate_stateful_set(obj: Object) -> list[FieldError]:
     errors += non_negative(spec.get("minReadySeconds"), "spec.minReadySeconds")
     errors += non_negative((spec.get("ordinals") or {}).get("start"), "spec.ordinals.start")
     errors += _selector(spec, "statefulset")
-    selector = spec.get("selector") or {}
-    return errors + _template_for(
-        _with_claims(spec), must_match=bool(selector.get("matchLabels") or selector.get("matchExpressions"))
-    )
+    if name := spec.get("serviceName"):
+        errors += each("spec.serviceName", name, is_dns1123_label(name))
+    return errors + _template_of_selected(_with_claims(spec), "StatefulSet", "")
 
 
 def _with_claims(spec: Object) -> Object:
@@ -244,18 +257,13 @@ def update_stateful_set(new: Object, old: Object) -> list[FieldError]:
 
 def validate_daemon_set(obj: Object) -> list[FieldError]:
     spec = obj.get("spec") or {}
-    errors = label_selector(spec.get("selector"), "spec.selector")
-    template = spec.get("template") or {}
-    labels = (template.get("metadata") or {}).get("labels")
-    selector = spec.get("selector") or {}
-    empty = not selector.get("matchLabels") and not selector.get("matchExpressions")
-    if not empty and not _matches(spec):
-        errors.append(invalid("spec.template.metadata.labels", _in_order(labels), _NO_MATCH))
-    if spec.get("selector") is not None and empty:
-        errors.append(invalid("spec.selector", selector, "empty selector is invalid for daemonset"))
-    if spec.get("selector") is None:
-        errors.append(required("spec.selector"))
-    errors += _template_for(spec, must_match=False)
+    selector = spec.get("selector")
+    errors = label_selector(selector, "spec.selector")
+    if not errors:
+        errors += _mismatch(spec)
+    if selector is not None and not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        errors.append(invalid("spec.selector", {}, "empty selector is invalid for daemonset"))
+    errors += _template_for(spec, "DaemonSet")
     errors += non_negative(spec.get("minReadySeconds"), "spec.minReadySeconds")
     errors += _daemon_update(spec.get("updateStrategy") or {})
     return errors + non_negative(spec.get("revisionHistoryLimit"), "spec.revisionHistoryLimit")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 from lastcall.api.validators.expressions import Scope
 from lastcall.apiserver.admission.reader import Reader
@@ -14,12 +15,19 @@ if TYPE_CHECKING:
     from lastcall.apiserver.policies.conditions import Conditions
     from lastcall.apiserver.policies.dispatch import Policies
     from lastcall.apiserver.proxying.upstream import Dial
+    from lastcall.apiserver.proxying.webhooks.conversion import ConversionWebhook
     from lastcall.apiserver.proxying.webhooks.dispatch import Webhooks
     from lastcall.apiserver.proxying.webhooks.matching import Webhook, Write
 
 
 class LateExpressions:
-    """Says what is wrong with expressions of admission. (`Expressions`)"""
+    """Says what is wrong with expressions of admission and selectors of devices. (`Expressions`)"""
+
+    def selector(self, text: str) -> str:
+        # late: with the first selector
+        from lastcall.cel.devices import selector_problem
+
+        return selector_problem(text)
 
     def scope(self, *, params: bool) -> Scope:
         # late: with the first policy, or the first condition of a webhook
@@ -58,6 +66,15 @@ class Machinery:
             caller = Caller(self._world, self._reader, self._dial or dial)
             self._webhooks = Webhooks(self._world, caller, convert, prepared, self._met)
         return self._webhooks
+
+    def conversion(self, name: str, conversion: Object) -> "ConversionWebhook":
+        """The conversion webhook of the definition `name`."""
+        # late: with the first definition that has one
+        from lastcall.apiserver.proxying.upstream import dial
+        from lastcall.apiserver.proxying.webhooks.caller import Caller
+        from lastcall.apiserver.proxying.webhooks.conversion import ConversionWebhook
+
+        return ConversionWebhook(self._world, Caller(self._world, self._reader, self._dial or dial), name, conversion)
 
     def policies(self) -> "Policies":
         if self._policies is None:

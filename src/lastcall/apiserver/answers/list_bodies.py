@@ -7,7 +7,7 @@ Sources: apiserver pkg/endpoints/handlers/response.go, pkg/endpoints/handlers/ge
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 
@@ -18,7 +18,7 @@ from lastcall.apiserver.answers.representation import META_GROUP, partial_metada
 from lastcall.apiserver.operations import Operations
 from lastcall.apiserver.registry.listing import SLICE, Page
 from lastcall.apiserver.registry.objects import list_head
-from lastcall.apiserver.wire.negotiation import PLAIN, PROTOBUF, YAML, MediaType, check_form
+from lastcall.apiserver.wire.negotiation import JSON, PROTOBUF, YAML, MediaType, check_form
 
 END = b"]}\n"
 """Go's json.Encoder ends a value with a newline, MarshalIndent does not."""
@@ -79,7 +79,8 @@ async def list_body(
     if media_type.plain and is_stored_form(operations, resource):
         return b"".join((await stored_list(operations, resource, page)).pieces)
     if media_type.name == PROTOBUF:
-        return reformat(await list_body(operations, resource, page, PLAIN, query), media_type)
+        in_json = replace(media_type, name=JSON)
+        return reformat(await list_body(operations, resource, page, in_json, query), media_type)
     head, name, shape = _form(operations, resource, page, media_type, query)
     encode = _Encoder(head, name, media_type)
     return b"".join([piece async for piece in _pieces(operations, resource, page, shape, encode)])
@@ -108,7 +109,8 @@ def _form(
     else:
         kind, version, shape = f"{resource.kind}List", resource.api_version, _without_types
         if isinstance(resource, CustomResource):
-            shape = lambda objects: objects  # noqa: E731
+            kind, shape = resource.list_kind, lambda objects: objects
+            meta.setdefault("continue", "")  # as Go writes a list of a kind that it has no type for
     return {"kind": kind, "apiVersion": version, "metadata": meta}, "items", shape
 
 

@@ -41,10 +41,12 @@ def table(
         why = f"includeObject: Invalid value: {go_quote(asked)}: must be 'Metadata', 'Object', 'None', or empty"
         raise bad_request(f"Unable to convert to Table as requested: {why}")
     include: IncludeObject = "Object" if asked == "Object" else "None" if asked == "None" else "Metadata"
-    return {
-        **table_for(resource, objects, moment, include, meta),
-        "apiVersion": f"{META_GROUP}/{media_type.version}",
-    }
+    made = table_for(resource, objects, moment, include, meta)
+    made["apiVersion"] = f"{META_GROUP}/{media_type.version}"
+    if include == "Metadata" and media_type.version != "v1":
+        for row in made["rows"]:
+            row["object"]["apiVersion"] = made["apiVersion"]
+    return made
 
 
 def partial_metadata(obj: Object, media_type: MediaType) -> Object:
@@ -116,15 +118,9 @@ def reformat(body: bytes, media_type: MediaType) -> bytes:
     if media_type.name == PROTOBUF:
         return encode_envelope(orjson.loads(body))
     if media_type.name == YAML:
-        text: str = yaml.dump(
-            orjson.loads(body), Dumper=_yaml_dumper(), default_flow_style=False, allow_unicode=True, width=UNFOLDED
-        )
+        text: str = yaml.dump(orjson.loads(body), Dumper=_yaml_dumper(), default_flow_style=False, allow_unicode=True)
         return text.encode()
     return orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2)
-
-
-UNFOLDED = (1 << 31) - 1
-"""No line of YAML is too long."""
 
 
 @cache

@@ -151,6 +151,10 @@ _ROLES: tuple[tuple[str, Sequence[Object], str, str], ...] = (
     ("system:node-proxier", NODE_PROXIER, "", ""),
     ("system:coredns", COREDNS, "", ""),
     ("kube-network-policies", NETWORK_POLICIES, "", ""),
+    ("system:monitoring", (
+        _paths("/flagz /healthz /healthz/* /livez /livez/* /metrics /metrics/slis /readyz /readyz/* /statusz"),
+        _rule("get", "", "nodes/metrics"),
+    ), "", ""),
     ("system:public-info-viewer", (_paths("/healthz /livez /readyz /version /version/"),), "", ""),
     ("system:service-account-issuer-discovery", (
         _paths("/.well-known/openid-configuration /.well-known/openid-configuration/ /openid/v1/jwks /openid/v1/jwks/"),
@@ -174,6 +178,7 @@ _BINDINGS: tuple[tuple[str, list[Object]], ...] = (
     ("system:node-proxier", [{"apiGroup": RBAC_GROUP, "kind": "User", "name": KUBE_PROXY}]),
     ("system:coredns", [{"kind": "ServiceAccount", "name": COREDNS_NAME, "namespace": COREDNS_NAMESPACE}]),
     (POLICIES_NAME, [{"kind": "ServiceAccount", "name": POLICIES_NAME, "namespace": COREDNS_NAMESPACE}]),
+    ("system:monitoring", _groups("system:monitoring")),
     ("system:public-info-viewer", _groups(ALL_AUTHENTICATED, ALL_UNAUTHENTICATED)),
     ("system:service-account-issuer-discovery", _groups("system:serviceaccounts")),
 )

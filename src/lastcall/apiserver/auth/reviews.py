@@ -80,14 +80,14 @@ class Reviews:
         token = spec.get("token", "")
         if not token:
             raise bad_request("token is required for TokenReview in authentication")
-        audiences = spec.get("audiences") or [self.audience]
-        if self.audience not in audiences:
-            why = f"token audiences {_quoted([self.audience])} is invalid for the target audiences {_quoted(audiences)}"
-            return {"user": {}, "error": why}
         try:
             user = await self.authenticate(token)
         except StatusError:
             return {"user": {}, "error": "invalid bearer token"}
+        audiences = spec.get("audiences") or [self.audience]
+        if self.audience not in audiences:
+            why = f"token audiences {_quoted([self.audience])} is invalid for the target audiences {_quoted(audiences)}"
+            return {"user": {}, "error": why}
         return {"authenticated": True, "user": user_info(user), "audiences": [self.audience]}
 
 

@@ -1,4 +1,4 @@
-"""ServiceAccount tokens: JWTs signed with ES256, bound to a ServiceAccount and maybe to a Pod, Secret or Node.
+"""ServiceAccount tokens: JWTs signed with ES256 or RS256, bound to a ServiceAccount and maybe to a Pod, Secret or Node.
 
 Sources: pkg/serviceaccount/{claims,jwt,openidmetadata}.go.
 """
@@ -18,7 +18,7 @@ from lastcall.world.clock import Clock, now
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 MIN_EXPIRATION = 600
 DEFAULT_EXPIRATION = 3600
@@ -60,19 +60,26 @@ class TokenIssuer:
         assert self.key_id
 
     @cached_property
-    def private_key(self) -> "ec.EllipticCurvePrivateKey":
-        """Raises ValueError when it is not an EC P-256 private key in PEM, without a passphrase."""
+    def private_key(self) -> "ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey":
+        """Raises ValueError when it is not an EC P-256 or RSA private key in PEM, without a passphrase."""
         # late: in the thread of `prepare`
-        from cryptography.hazmat.primitives.asymmetric import ec
+        from cryptography.hazmat.primitives.asymmetric import ec, rsa
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
         try:
             key = load_pem_private_key(self._key_pem, None)
         except (TypeError, ValueError) as error:
             raise ValueError(f"the ServiceAccount key cannot be read: {error}") from error
+        if isinstance(key, rsa.RSAPrivateKey):
+            return key
         if not isinstance(key, ec.EllipticCurvePrivateKey) or key.curve.name != "secp256r1":
-            raise ValueError("the ServiceAccount key must be an EC P-256 private key")
+            raise ValueError("the ServiceAccount key must be an EC P-256 or an RSA private key")
         return key
+
+    @property
+    def algorithm(self) -> str:
+        """(jwt.go:signerFromRSAPrivateKey, signerFromECDSAPrivateKey)"""
+        return "ES256" if hasattr(self.private_key, "curve") else "RS256"
 
     @cached_property
     def key_id(self) -> str:
@@ -124,7 +131,7 @@ class TokenIssuer:
             "nbf": issued,
             "sub": f"system:serviceaccount:{meta['namespace']}:{meta['name']}",
         }
-        return jwt.encode(claims, self.private_key, algorithm="ES256", headers={"kid": self.key_id})
+        return jwt.encode(claims, self.private_key, algorithm=self.algorithm, headers={"kid": self.key_id})
 
     def claims(self, token: str) -> Object | None:
         """The claims of a token that this issuer signed for itself and that has not expired, else None."""
@@ -149,7 +156,7 @@ class TokenIssuer:
             claims: Object = jwt.decode(
                 token,
                 self.private_key.public_key(),
-                algorithms=["ES256"],
+                algorithms=[self.algorithm],
                 audience=self.issuer,
                 issuer=self.issuer,
                 # Time is judged below: the library reads the machine's clock, and time has one door.
@@ -161,20 +168,20 @@ class TokenIssuer:
 
     def jwks(self) -> Object:
         """The public key as a JSON Web Key Set."""
-        numbers = self.private_key.public_key().public_numbers()
-        return {
-            "keys": [
-                {
-                    "use": "sig",
-                    "kty": "EC",
-                    "kid": self.key_id,
-                    "crv": "P-256",
-                    "alg": "ES256",
-                    "x": _base64url(numbers.x.to_bytes(32, "big")),
-                    "y": _base64url(numbers.y.to_bytes(32, "big")),
-                }
-            ]
-        }
+        numbers: Any = self.private_key.public_key().public_numbers()
+        if self.algorithm == "ES256":
+            shown = {
+                "kty": "EC",
+                "kid": self.key_id,
+                "crv": "P-256",
+                "alg": "ES256",
+                "x": _base64url(numbers.x.to_bytes(32, "big")),
+                "y": _base64url(numbers.y.to_bytes(32, "big")),
+            }
+        else:
+            shown = {"kty": "RSA", "kid": self.key_id, "alg": "RS256"}
+            shown |= {each: _base64url(_shortest(getattr(numbers, each))) for each in ("n", "e")}
+        return {"keys": [{"use": "sig", **shown}]}
 
     def configuration(self, address: str) -> Object:
         """The OpenID discovery document; `address` is `host:port` of this server as the client knows it."""
@@ -183,8 +190,12 @@ class TokenIssuer:
             "jwks_uri": f"https://{address}/openid/v1/jwks",
             "response_types_supported": ["id_token"],
             "subject_types_supported": ["public"],
-            "id_token_signing_alg_values_supported": ["ES256"],
+            "id_token_signing_alg_values_supported": [self.algorithm],
         }
+
+
+def _shortest(number: int) -> bytes:
+    return number.to_bytes((number.bit_length() + 7) // 8, "big")
 
 
 def _base64url(content: bytes) -> str:

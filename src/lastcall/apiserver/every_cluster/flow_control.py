@@ -64,7 +64,7 @@ class FlowControl:
         self._world, self._producer, self._consumer = world, producer, consumer
         self._schemas = Informer(consumer, FLOWSCHEMAS, world=world)
         self._levels = Informer(consumer, PRIORITYLEVELCONFIGURATIONS, world=world)
-        self._queue: WorkQueue[str] = WorkQueue(world)
+        self._queue: WorkQueue[str] = WorkQueue(world, name="priority_and_fairness_config_queue")
         self._schemas.add_handler(self._schema, lambda _, schema: self._schema(schema))
         self._levels.add_handler(self._level, None, self._level)
 

@@ -13,13 +13,16 @@ from ipaddress import ip_address
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, labels_of, name_of, namespace_of
 from lastcall.api.resources import IPADDRESSES, SERVICECIDRS, SERVICES
+from lastcall.api.text.times import parse_rfc3339
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
 from lastcall.client.workqueue import WorkQueue
-from lastcall.world.clock import rfc3339_now
+from lastcall.world.clock import now, rfc3339_now
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
+GRACE_SECONDS = 60.0
+"""How long an address may have no Service yet (repairip.go:gracePeriod)."""
 START_SECONDS = 1.0
 """After the start, which must not become longer."""
 DEFAULT = "kubernetes"
@@ -50,11 +53,13 @@ def address_object(address: str, service: Object) -> Object:
 
 
 class ServiceAddresses:
-    def __init__(self, world: World, client: Client, cidr: str) -> None:
+    def __init__(self, world: World, client: Client, cidr: str, *, shared: bool = False) -> None:
+        """`shared`: other servers use the store, and have an address before they write its Service."""
         self._world, self._client, self._cidr = world, client, cidr
+        self._grace = GRACE_SECONDS if shared else 0.0
         self._services = Informer(client, SERVICES, indexes={"address": addresses_of}, world=world)
         self._addresses = Informer(client, IPADDRESSES, world=world)
-        self._queue: WorkQueue[str] = WorkQueue(world)
+        self._queue: WorkQueue[str] = WorkQueue(world, name="ipaddresses")
         self._services.add_handler(self._service, self._service_changed, self._service)
         self._addresses.add_handler(self._address, lambda _, obj: self._address(obj), self._address)
 
@@ -97,6 +102,10 @@ class ServiceAddresses:
         }
         await self._client.update(SERVICECIDRS, {**made, "status": {"conditions": [condition]}}, subresource="status")
 
+    def _age(self, obj: Object) -> float:
+        made = parse_rfc3339(obj["metadata"]["creationTimestamp"])
+        return (now(self._world.clock) - made).total_seconds()
+
     def _service(self, service: Object) -> None:
         for address in addresses_of(service):
             self._queue.add(address)
@@ -117,6 +126,10 @@ class ServiceAddresses:
             if service is not None and found is None:
                 await self._client.create(IPADDRESSES, address_object(address, service))
             elif service is None and found is not None and labels_of(found).get(MANAGED_BY) == MANAGER:
+                young = self._grace and self._grace - self._age(found)
+                if young > 0:
+                    self._queue.add_after(address, young)
+                    return
                 await self._client.delete(IPADDRESSES, address)
         except StatusError as error:
             if error.reason not in ("AlreadyExists", "NotFound"):

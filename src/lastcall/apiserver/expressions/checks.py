@@ -14,9 +14,9 @@ from lastcall.api.validators.definitions.shown import shown_rule
 from lastcall.api.validators.definitions.structure import cannot_be_structural, structure_errors
 from lastcall.api.validators.definitions.versions import schemas_of
 from lastcall.apiserver.expressions.rules import RULES, Rule, compile_rules
-from lastcall.apiserver.expressions.shapes import EMBEDDED, MAX_REQUEST, Shape, Shapes, shape_of
 from lastcall.cel.bounds import UNBOUNDED, Bounds
 from lastcall.cel.checking.estimate import Sizes
+from lastcall.cel.shapes import EMBEDDED, MAX_REQUEST, Shape, Shapes, shape_of
 from lastcall.cel.types import Type
 
 RULE_LIMIT = 10_000_000

@@ -12,10 +12,10 @@ from lastcall.api.custom.correlation import Correlated, OldItems
 from lastcall.api.field import OMITTED, FieldError, duplicate, forbidden, invalid, required
 from lastcall.api.meta import Object
 from lastcall.api.validators.definitions.paths import field_path
-from lastcall.apiserver.expressions.shapes import EMBEDDED, Shape, Shapes, escaped, shape_of, with_metadata
 from lastcall.apiserver.expressions.views import view
 from lastcall.cel.environment import Environment, Program
 from lastcall.cel.errors import CompileError, ProgramError
+from lastcall.cel.shapes import EMBEDDED, Shape, Shapes, escaped, shape_of, with_metadata
 from lastcall.cel.types import BOOL, STRING, optional_of
 from lastcall.cel.values import NONE, CostExceeded, EvaluationError, Optional
 from lastcall.world.clock import Clock

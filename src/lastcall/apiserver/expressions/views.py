@@ -13,8 +13,8 @@ import orjson
 
 from lastcall.api.meta import Object
 from lastcall.api.text.numbers import NumberError, parse_duration
-from lastcall.apiserver.expressions.shapes import EMBEDDED, INT_OR_STRING, escaped, with_metadata
 from lastcall.cel.operations import elements, equal
+from lastcall.cel.shapes import EMBEDDED, INT_OR_STRING, escaped, with_metadata
 from lastcall.cel.text import read_timestamp
 from lastcall.cel.values import NOTHING, Duration, EvaluationError, Timestamp
 

@@ -15,12 +15,18 @@ _NAMES = {
     "lastTimestamp": "deprecatedLastTimestamp",
     "count": "deprecatedCount",
 }
+_EMPTY_IN_CORE = ("reportingComponent", "reportingInstance")
+"""Written by the one face although they are empty, and not by the other."""
 _BACK = {face: core for core, face in _NAMES.items()}
 
 
 def to_events_v1(event: Object) -> Object:
     """The events.k8s.io/v1 face of a core/v1 Event (the metadata is shared)."""
-    rest = {_NAMES.get(key, key): value for key, value in event.items() if key not in ("kind", "apiVersion")}
+    rest = {
+        _NAMES.get(key, key): value
+        for key, value in event.items()
+        if key not in ("kind", "apiVersion") and not (value == "" and key in _EMPTY_IN_CORE)
+    }
     return {"kind": EVENTS_V1.kind, "apiVersion": EVENTS_V1.api_version, **rest}
 
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.custom.structural import set_schema_defaults
-from lastcall.api.errors import internal
-from lastcall.api.field import FieldError
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.resources import (
     EVENTS,
@@ -15,7 +13,6 @@ from lastcall.api.resources import (
     HORIZONTALPODAUTOSCALERS_V1,
     Resource,
 )
-from lastcall.api.validators.events import validate_new_event
 from lastcall.apiserver.faces.autoscaling import to_v1, to_v2
 from lastcall.apiserver.faces.events import to_core, to_events_v1
 
@@ -27,12 +24,10 @@ class Face:
     stored: Resource
     show: Callable[[Object], Object]
     store: Callable[[Object], Object]
-    check_new: Callable[[Object], list[FieldError]] = lambda obj: []
-    """What is wrong with a new object that came by this face, in the form in which it is stored."""
 
 
 FACES: Mapping[Resource, Face] = {
-    EVENTS_V1: Face(EVENTS, to_events_v1, to_core, validate_new_event),
+    EVENTS_V1: Face(EVENTS, to_events_v1, to_core),
     HORIZONTALPODAUTOSCALERS_V1: Face(HORIZONTALPODAUTOSCALERS, to_v1, to_v2),
 }
 
@@ -45,15 +40,6 @@ def face_of(resource: Resource) -> Face | None:
     return FACES.get(resource)
 
 
-def check_convertible(resource: Resource, api_version: str) -> None:
-    """Raises the 500 StatusError of a kind that only a webhook could convert from `api_version`."""
-    if isinstance(resource, CustomResource) and resource.needs_webhook:
-        raise internal(
-            f"conversion webhook for {api_version}, Kind={resource.kind} failed: conversion webhooks are not called "
-            "here, ask for the version in which objects are stored"
-        )
-
-
 def _as_read(resource: CustomResource, obj: Object) -> Object:
     """With the defaults that the version has now; the object itself where it lacks none."""
     obj = _at(resource, obj)
@@ -64,12 +50,12 @@ def _as_read(resource: CustomResource, obj: Object) -> Object:
     return obj if filled == obj else filled
 
 
-def _at(resource: Resource, obj: Object) -> Object:
-    """An object of a declared kind in a version: only its apiVersion is another one. Raises the 500 StatusError of a
-    kind whose versions differ in more."""
+def _at(resource: CustomResource, obj: Object) -> Object:
+    """An object of a declared kind in a version. Raises ConversionNeeded where that has to be asked for first."""
     if obj.get("apiVersion") == resource.api_version:
         return obj
-    check_convertible(resource, obj.get("apiVersion") or "")
+    if resource.converter is not None:
+        return resource.converter.converted(obj, resource.api_version)
     return {**obj, "apiVersion": resource.api_version}
 
 
@@ -88,8 +74,11 @@ def in_version(resource: Resource, obj: Object, api_version: str) -> tuple[Resou
     if api_version == stored.api_version:
         return stored, obj
     if isinstance(resource, CustomResource):
-        # Versions differ in name only.
-        return (resource, obj) if api_version.startswith(f"{resource.group}/") else None
+        if not api_version.startswith(f"{resource.group}/"):
+            return None
+        if resource.converter is not None:
+            obj = resource.converter.converted(obj, api_version)
+        return resource, obj
     for other, face in FACES.items():
         if face.stored is stored and other.api_version == api_version:
             return other, face.show(obj)

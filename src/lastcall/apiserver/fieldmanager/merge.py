@@ -14,29 +14,31 @@ _ABSENT: Any = object()
 
 def named_fields(type_: Type, obj: Object) -> FieldSet:
     """The fields of an object that somebody applies: each leaf, each item of a list with keys, each empty map."""
-    fields = _named(type_, obj)
+    fields = _named(type_, obj) or {}
     return {key: node for key, node in fields.items() if key != SELF}
 
 
-def _named(type_: Type, value: Any) -> FieldSet:
-    """The node of a value; a struct or list that only holds others is not named itself."""
-    if type_.leaf or value is None:
+def _named(type_: Type, value: Any) -> FieldSet | None:
+    """The node of a value; a struct or list that only holds others is not named itself. None: it names nothing.
+
+    (structured-merge-diff typed/tofieldset.go)
+    """
+    if type_.leaf or value is None or value == {}:
         return EMPTY
     node: FieldSet = {}
     if isinstance(value, dict):
         for name, item in value.items():
             element, child = type_.child(name)
             inner = _named(child, item)
-            if not inner and isinstance(item, list) and not child.leaf:
-                continue  # an empty list names nothing
-            if inner and type_.kind == "map" and SELF not in inner:
-                inner = {SELF: EMPTY, **inner}
-            node[element] = inner
+            if type_.kind == "map":
+                node[element] = {SELF: EMPTY, **inner} if inner and SELF not in inner else inner or EMPTY
+            elif inner is not None:
+                node[element] = inner
     elif isinstance(value, list) and type_.item is not None:
         for item in value:
             inner = _named(type_.item, item)
             node[type_.element(item)] = {SELF: EMPTY, **inner} if inner else EMPTY
-    return node
+    return node or None
 
 
 def merged(type_: Type, live: Any, applied: Any) -> Any:
@@ -97,7 +99,7 @@ def _merged_items(type_: Type, live: list[Any], applied: list[Any]) -> list[Any]
 
 
 def without(type_: Type, value: Any, fields: FieldSet) -> Any:
-    """`value` without the elements of `fields`; None where nothing is left of a map or list."""
+    """`value` without the elements of `fields`; None where nothing is left of a list, or it is a whole of its own."""
     if type_.leaf:
         return None if type_.kind in ("struct", "map", "list", "set") and value else value
     if isinstance(value, dict):
@@ -109,7 +111,7 @@ def without(type_: Type, value: Any, fields: FieldSet) -> Any:
                 kept[name] = item
             elif not is_member(node):
                 kept[name] = without(child, item, below(fields, element))
-        return kept or None
+        return kept
     if isinstance(value, list) and type_.item is not None:
         items = []
         for item in value:

@@ -1,6 +1,6 @@
 """Schemas of API types in both dialects: definitions of OpenAPI v2 and components of OpenAPI v3.
 
-Facts only: types, required fields, defaults, enums, and how lists and maps merge. There are no descriptions.
+Facts only: types, required fields, defaults, enums, and how lists and maps merge. Only metadata is described.
 
 Sources: kube-openapi pkg/builder, pkg/builder3; apiserver pkg/endpoints/openapi/openapi.go (GroupVersionKinds).
 """
@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, Literal
 
 from lastcall.api.schema.types import facts_of, full_name, known_types
+from lastcall.apiserver.openapi.descriptions import DESCRIPTIONS
 
 Dialect = Literal[2, 3]
 Schema = dict[str, Any]
@@ -47,11 +48,16 @@ def schema(name: str, dialect: Dialect, group_versions: Iterable[tuple[str, str]
     facts = facts_of(name)
     if (name, dialect) in _SCALARS:
         return dict(_SCALARS[name, dialect])
-    out: Schema = {"type": facts.get("t", "object")}
+    # A type that says neither has no type in OpenAPI: any JSON.
+    out: Schema = {"type": facts.get("t", "object")} if "t" in facts or "f" in facts else {}
     if "fmt" in facts:
         out["format"] = facts["fmt"]
     if "f" in facts:
-        out["properties"] = {key: _property(value, dialect) for key, value in facts["f"].items()}
+        said = DESCRIPTIONS.get(name, {})
+        out["properties"] = {
+            key: _described(_property(value, dialect), said.get(key)) for key, value in facts["f"].items()
+        }
+        out = _described(out, said.get(""))
     if "req" in facts:
         out["required"] = facts["req"]
     if name in OPTIONS_OF_EVERY_GROUP:
@@ -66,16 +72,24 @@ def schema(name: str, dialect: Dialect, group_versions: Iterable[tuple[str, str]
     return out
 
 
-def _property(facts: dict[str, Any], dialect: Dialect) -> Schema:
+def _described(schema: Schema, text: str | None) -> Schema:
+    return {"description": text, **schema} if text else schema
+
+
+def _property(facts: dict[str, Any], dialect: Dialect, *, inside: bool = False) -> Schema:
+    """`inside`: of a list or a map."""
     if "r" in facts:
         target = reference(facts["r"], dialect)
-        # OpenAPI v2 allows nothing beside a $ref; v3 as Kubernetes writes it wraps the reference.
-        return target if dialect == 2 else {"allOf": [target]}
+        # v3 as Kubernetes writes it wraps the reference of a field, so that something may stand beside it.
+        if inside:
+            return target
+        wrapped: Schema = {"allOf": [target], **({"default": {}} if "z" in facts else {})}
+        return (target if dialect == 2 else wrapped) | _extensions(facts)
     out: Schema = {}
     if "i" in facts:
-        out |= {"type": "array", "items": _property(facts["i"], dialect)}
+        out |= {"type": "array", "items": _property(facts["i"], dialect, inside=True)}
     elif "m" in facts:
-        out |= {"type": "object", "additionalProperties": _property(facts["m"], dialect)}
+        out |= {"type": "object", "additionalProperties": _property(facts["m"], dialect, inside=True)}
     elif "t" in facts:
         out["type"] = facts["t"]
     if "f" in facts:
@@ -84,10 +98,11 @@ def _property(facts: dict[str, Any], dialect: Dialect) -> Schema:
         out["enum"] = facts["e"]
     if "d" in facts and dialect == 3:
         out["default"] = facts["d"]
-    for code, extension in _EXTENSIONS.items():
-        if code in facts:
-            out[extension] = facts[code]
-    return out
+    return out | _extensions(facts)
+
+
+def _extensions(facts: dict[str, Any]) -> Schema:
+    return {extension: facts[code] for code, extension in _EXTENSIONS.items() if code in facts}
 
 
 @cache

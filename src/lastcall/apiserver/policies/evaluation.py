@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lastcall.api.meta import Object
-from lastcall.apiserver.policies.language import VARIABLES, Compiled
+from lastcall.apiserver.policies.language import Compiled
+from lastcall.cel.admission import VARIABLES
 from lastcall.cel.values import NOTHING, CostExceeded, EvaluationError
 
 CALL_LIMIT = 1_000_000

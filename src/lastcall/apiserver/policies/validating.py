@@ -73,7 +73,7 @@ def verdict(
 
 
 def _messages(evaluation: Evaluation, expressions: Sequence[Compiled | None]) -> tuple[list[Result | None], str]:
-    """The results, and why there are none: the validations have spent the budget."""
+    """The results. Or, when the validations have spent the budget, no result and the error."""
     try:
         return [None if each is None else evaluation.run(each) for each in expressions], ""
     except OutOfBudget as error:

@@ -6,19 +6,21 @@ and a server that starts continues with both.
 Sources: apiextensions-apiserver pkg/controller/{status/naming_controller,establish,finalizer}.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from lastcall.api.custom.kinds import CLEANUP, CustomResource, custom_resources, is_established
-from lastcall.api.errors import StatusError, forbidden
+from lastcall.api.custom.kinds import CLEANUP, CustomResource, custom_resources, has_conversion_webhook, is_established
+from lastcall.api.errors import StatusError, forbidden, plain_failure
 from lastcall.api.meta import Object, copy_object, name_of, namespace_of
 from lastcall.api.resources import CUSTOMRESOURCEDEFINITIONS, SERVED, Resource
 from lastcall.apiserver.deletion import DeleteOptions
+from lastcall.apiserver.faces.conversion import Conversions, with_conversion
 from lastcall.apiserver.fieldmanager.requests import Tracking, scope_of
-from lastcall.apiserver.registry.generic import Answer, GenericStore, Shared, Track
+from lastcall.apiserver.registry.generic import Answer, GenericStore, Shared, Track, Transform
 from lastcall.apiserver.strategies.custom import CustomResourceStrategy, set_condition
 from lastcall.apiserver.wire.context import RequestContext
 from lastcall.store.api import Entry, StoreConflict
+from lastcall.store.value import Value
 from lastcall.world import walls
 from lastcall.world.clock import now, rfc3339
 
@@ -152,7 +154,7 @@ class Definitions:
         if name in self._declared and self._specs[name] == definition["spec"]:
             return
         self._withdraw(name, tell=False)
-        made = custom_resources(definition)
+        made = custom_resources(definition, self._converter(name, definition))
         versions = {each["name"]: each for each in definition["spec"]["versions"]}
         self._declared[name], self._specs[name] = made, copy_object(definition["spec"])
         self._kinds[made[0]] = _CustomStore(self._shared, made[0], self)
@@ -160,6 +162,19 @@ class Definitions:
             if versions[each.version].get("served"):
                 self._served[each.group, each.version, each.plural] = each
         self._changed()
+
+    def _converter(self, name: str, definition: Object) -> Conversions | None:
+        if not has_conversion_webhook(definition):
+            return None
+        conversion = copy_object(definition["spec"]["conversion"])
+
+        async def ask(objects: Sequence[Object], api_version: str) -> list[Object]:
+            machinery = self._shared.admission.hooks.machinery
+            if machinery is None:
+                raise plain_failure("this API server calls no webhooks")
+            return await machinery.conversion(name, conversion).convert(objects, api_version)
+
+        return Conversions(ask)
 
     def _withdraw(self, name: str, *, tell: bool = True) -> None:
         made = self._declared.pop(name, [])
@@ -180,7 +195,7 @@ class Definitions:
             kind = self._kinds[made[0]]
             entries, _, _ = await self._shared.store.list(kind.prefix)
             for entry in entries:
-                obj = kind.decode(entry.value)
+                obj = self._shared.cache.decode(entry.value)
                 if not obj["metadata"].get("deletionTimestamp"):
                     try:
                         await kind.delete(self.context, namespace_of(obj), name_of(obj), DeleteOptions())
@@ -207,7 +222,7 @@ class Definitions:
                 reason, text = "NeverEstablished", "resource was never established"
             set_condition(definition, "Terminating", "False", reason, text, moment)
 
-        left = await self._write(name, done, "")
+        left = await self._write(name, done, "status")
         if left is None or not left["metadata"].get("finalizers"):
             self._withdraw(name)
 
@@ -259,11 +274,43 @@ class DefinitionStore(GenericStore):
 
 
 class _CustomStore(GenericStore):
-    """The store of a declared kind."""
+    """The store of a declared kind. Objects that were stored in another version are read in this one."""
 
     def __init__(self, shared: Shared, resource: CustomResource, definitions: Definitions) -> None:
         super().__init__(shared, CustomResourceStrategy(resource))
         self._definitions = definitions
+        self._converter = resource.converter
+        if self._converter is not None:
+            self.decode = self._decode
+
+    def _decode(self, value: Value) -> Object:
+        obj = self.shared.cache.decode(value)
+        assert self._converter is not None
+        return self._converter.converted(obj, self.resource.api_version)
+
+    async def get(self, namespace: str, name: str, asked: Resource | None = None) -> Answer:
+        return await with_conversion(lambda: super(_CustomStore, self).get(namespace, name))
+
+    async def create(
+        self, context: RequestContext, obj: Object, namespace: str, *, track: Track | None = None
+    ) -> Answer:
+        if self._converter is None:
+            return await super().create(context, obj, namespace, track=track)
+        return await with_conversion(
+            lambda: super(_CustomStore, self).create(context, copy_object(obj), namespace, track=track)
+        )
+
+    async def update(
+        self, context: RequestContext, namespace: str, name: str, transform: Transform, **more: Any
+    ) -> Answer:
+        if self._converter is None:
+            return await super().update(context, namespace, name, transform, **more)
+        return await with_conversion(
+            lambda: super(_CustomStore, self).update(context, namespace, name, transform, **more)
+        )
+
+    async def delete(self, context: RequestContext, namespace: str, name: str, options: DeleteOptions) -> Answer:
+        return await with_conversion(lambda: super(_CustomStore, self).delete(context, namespace, name, options))
 
     async def _create(self, context: RequestContext, obj: Object, namespace: str) -> Answer:
         self._definitions.check_create(self.resource, obj["metadata"].get("name", ""))

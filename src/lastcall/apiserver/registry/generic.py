@@ -17,7 +17,6 @@ from lastcall.api.errors import (
     OPTIMISTIC_LOCK,
     StatusError,
     already_exists,
-    bad_request,
     conflict,
     generate_name_conflict,
     insufficient_storage,
@@ -34,7 +33,7 @@ from lastcall.api.names import generate_name
 from lastcall.api.pods.warnings import warnings_on_create, warnings_on_update
 from lastcall.api.resources import Resource
 from lastcall.api.text.numbers import NumberError, parse_uint
-from lastcall.api.validation import metadata_update_errors, validate_create, validate_update
+from lastcall.api.validation import validate_create, validate_update
 from lastcall.api.validators.expressions import ANY_EXPRESSIONS, Expressions
 from lastcall.apiserver.admission.chain import Admission, Release
 from lastcall.apiserver.auth.authentication import node_of
@@ -85,6 +84,15 @@ class Shared:
     expressions: Expressions = ANY_EXPRESSIONS
 
 
+_KEYS = {
+    "nodes": "minions", "replicationcontrollers": "controllers", "services": "services/specs",
+    "endpoints": "services/endpoints", "ingresses": "ingress",
+    "customresourcedefinitions": "apiextensions.k8s.io/customresourcedefinitions",
+    "apiservices": "apiregistration.k8s.io/apiservices",
+}  # fmt: skip
+"""Under which keys Kubernetes keeps kinds that are not kept under their names; messages show them."""
+
+
 class GenericStore:
     """One kind. `namespace` is "" for cluster-scoped kinds; objects that are handed out are shared: do not change."""
 
@@ -124,19 +132,21 @@ class GenericStore:
         # The object before has the same value most of the time, and is decoded anyhow for watchers.
         return (after,) if change.previous is None else (after, get(self.decode(change.previous)))
 
-    def not_found(self, name: str) -> StatusError:
-        return not_found(self.resource, name)
+    def known_as(self, asked: Resource | None) -> Resource:
+        """What rules and messages are about: a face of another group has its own."""
+        other = asked is not None and asked.group != self.resource.group and asked.plural == self.resource.plural
+        return asked if asked is not None and other else self.resource
 
-    async def entry(self, namespace: str, name: str) -> Entry:
+    async def entry(self, namespace: str, name: str, asked: Resource | None = None) -> Entry:
         """Raises the 404 StatusError."""
         entry = await self.shared.store.get(self.key(namespace, name))
         if entry is None:
-            raise self.not_found(name)
+            raise not_found(self.known_as(asked), name)
         return entry
 
-    async def get(self, namespace: str, name: str) -> Answer:
+    async def get(self, namespace: str, name: str, asked: Resource | None = None) -> Answer:
         """Raises the 404 StatusError."""
-        entry = await self.entry(namespace, name)
+        entry = await self.entry(namespace, name, asked)
         return Answer(self.decode(entry.value), entry.value)
 
     def _encoder(self, context: RequestContext, obj: Object, like: Value | None) -> Encode:
@@ -177,7 +187,7 @@ class GenericStore:
         raise generate_name_conflict(self.resource, obj["metadata"]["name"])
 
     async def _create(self, context: RequestContext, obj: Object, namespace: str) -> Answer:
-        moment = now(self.shared.world.clock)
+        moment, version = now(self.shared.world.clock), obj["metadata"].get("resourceVersion")
         obj["metadata"] = objectmeta.for_create(
             obj["metadata"], uid=self.shared.world.new_uid(), namespace=namespace, now=moment
         )
@@ -195,7 +205,7 @@ class GenericStore:
         )
         self._prepare_for_create(obj)
         errors = [
-            *validate_create(self.resource, obj, self.shared.expressions),
+            *validate_create(self.known_as(context.requested), obj, self.shared.expressions),
             *disabled_values(self.resource, obj, None, self.shared.gates),
             *self.strategy.validate(obj),
         ]
@@ -206,6 +216,8 @@ class GenericStore:
             context.warnings += warnings_on_create(self.resource, obj)
         await admission.validate(context, self.resource, obj, None)
         await admission.hooks.validate(admission.reader, context, self.resource, obj, None)
+        if not context.dry_run:
+            objectmeta.check_new_version(version)
         return await self.create_prepared(context, obj, namespace)
 
     async def create_prepared(
@@ -281,7 +293,7 @@ class GenericStore:
         while True:
             if entry is None:
                 if create is None or not self.strategy.allow_create_on_update or subresource:
-                    raise self.not_found(name)
+                    raise not_found(self.known_as(context.requested), name)
                 create["metadata"].pop("resourceVersion", None)
                 return await self.create(context, create, namespace, track=track)
             old = self.decode(entry.value)
@@ -336,7 +348,7 @@ class GenericStore:
                 why = invalid("metadata.resourceVersion", 0, "must be specified for an update")
                 raise invalid_object(self.resource.plural, name, [why], group=self.resource.group)
         elif asked != old["metadata"]["resourceVersion"]:
-            raise conflict(self.resource, name, OPTIMISTIC_LOCK)
+            raise conflict(self.known_as(context.requested), name, OPTIMISTIC_LOCK)
         new = {**new, "metadata": objectmeta.for_update(new["metadata"], old["metadata"])}
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
         if subresource == "binding":
@@ -352,9 +364,8 @@ class GenericStore:
             drop_disabled_status(self.resource, new, self.shared.gates)
         if _only_lets_go(new, old):
             return new  # whatever else is wrong with it: nothing of that is written, and so it can go
-        # Kubernetes checks metadata twice, and lists what it finds twice in the causes.
-        found = metadata_update_errors(new, old)
-        errors = [*found, *validate_update(self.resource, new, old, subresource, found, self.shared.expressions)]
+        known_as = self.known_as(context.requested)
+        errors = validate_update(known_as, new, old, subresource, expressions=self.shared.expressions)
         errors += disabled + self.strategy.validate(new, old, subresource)
         if self.strategy.evaluates:
             errors += await self._evaluated(context, new, old, errors)
@@ -391,6 +402,8 @@ class GenericStore:
         return Answer(stored, written.value)
 
     def _uid_conflict(self, key: str, name: str, asked: str, old: Object) -> StatusError:
+        plural = self.resource.plural
+        key = _KEYS.get(plural, plural) + key.removeprefix(plural)
         return conflict(
             self.resource,
             name,
@@ -407,7 +420,7 @@ class GenericStore:
         """
         if (refused := self.strategy.check_delete(name)) is not None:
             raise refused
-        entry = await self.entry(namespace, name)
+        entry = await self.entry(namespace, name, context.requested)
         admission = self.shared.admission
         await admission.hooks.delete(admission.reader, context, self.resource, self.decode(entry.value), options)
         while True:
@@ -419,7 +432,7 @@ class GenericStore:
                 return await self._delete(context, entry, old, decision, options)
             except StoreConflict as conflicting:
                 if conflicting.current is None:
-                    raise self.not_found(name) from None
+                    raise not_found(self.known_as(context.requested), name) from None
                 entry = conflicting.current
 
     async def _delete(
@@ -483,25 +496,3 @@ def _only_times_differ(new: Object, old: Object) -> bool:
     if entries == before or not same_but_times(entries, before):
         return False
     return {**new, "metadata": {**new["metadata"], "managedFields": before}} == old
-
-
-OTHER_NAMESPACE = "the namespace of the provided object does not match the namespace sent on the request"
-
-
-def check_names(resource: Resource, obj: Object, namespace: str, name: str | None) -> None:
-    """Body against URL. `name` is the URL's for a PUT, None for a POST. Raises the 400 StatusError."""
-    meta = obj["metadata"]
-    given = meta.get("namespace") or ""
-    if resource.namespaced:
-        if given and given != namespace:
-            raise bad_request(OTHER_NAMESPACE)
-        if not given:
-            meta["namespace"] = namespace
-    elif given:
-        raise bad_request("namespace may not be set on a cluster-scoped object")
-    if name is None:
-        return
-    if not meta.get("name"):
-        raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
-    if meta["name"] != name:
-        raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({name})")

@@ -5,8 +5,10 @@ Source: apiserver pkg/registry/rest/{create,update,meta}.go.
 
 from datetime import datetime
 
-from lastcall.api.errors import plain_failure
+from lastcall.api.errors import bad_request, plain_failure
 from lastcall.api.meta import Object
+from lastcall.api.resources import Resource
+from lastcall.api.text.numbers import NumberError, parse_uint
 from lastcall.world.clock import rfc3339
 
 KEPT_ON_CREATE = (
@@ -36,12 +38,10 @@ def normalize(meta: Object) -> Object:
 
 
 def for_create(meta: Object, *, uid: str, namespace: str, now: datetime) -> Object:
-    """metadata of a new object: system fields are the server's, whatever the client wrote (FillObjectMetaSystemFields).
+    """metadata of a new object: system fields are the server's, whatever the client wrote.
 
-    Raises the (reason-less) 500 StatusError when resourceVersion is set.
+    (`FillObjectMetaSystemFields`)
     """
-    if meta.get("resourceVersion"):
-        raise plain_failure("resourceVersion should not be set on objects to be created")
     new = {key: value for key, value in normalize(meta).items() if key in KEPT_ON_CREATE}
     if namespace:
         new["namespace"] = namespace
@@ -50,9 +50,24 @@ def for_create(meta: Object, *, uid: str, namespace: str, now: datetime) -> Obje
     return new
 
 
+def check_new_version(version: str | None) -> None:
+    """The store takes no new object of a version; what is not a version does not count.
+
+    Raises the (reason-less) 500 StatusError. (etcd3 store.go:Create)
+    """
+    try:
+        number = parse_uint(version or "0")
+    except NumberError:
+        return
+    if number:
+        raise plain_failure("resourceVersion should not be set on objects to be created")
+
+
 def for_update(new: Object, old: Object) -> Object:
     """metadata of an update: what may not be left out or changed comes from the stored object (BeforeUpdate)."""
     meta = normalize(new)
+    if old.get("namespace"):
+        meta.setdefault("namespace", old["namespace"])
     for key in ("uid", "resourceVersion"):
         meta.setdefault(key, old[key])
     for key in ("creationTimestamp", "generation"):
@@ -65,3 +80,29 @@ def for_update(new: Object, old: Object) -> Object:
     if old.get("deletionGracePeriodSeconds") is not None:
         meta.setdefault("deletionGracePeriodSeconds", old["deletionGracePeriodSeconds"])
     return meta
+
+
+OTHER_NAMESPACE = "the namespace of the provided object does not match the namespace sent on the request"
+
+
+def undeterminable(name: str) -> str:
+    return f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+
+
+def check_names(resource: Resource, obj: Object, namespace: str, name: str | None) -> None:
+    """Body against URL. `name` is the URL's for a PUT, None for a POST. Raises the 400 StatusError."""
+    meta = obj["metadata"]
+    given = meta.get("namespace") or ""
+    if resource.namespaced:
+        if given and given != namespace:
+            raise bad_request(OTHER_NAMESPACE)
+        if not given:
+            meta["namespace"] = namespace
+    else:
+        meta.pop("namespace", None)
+    if name is None:
+        return
+    if not meta.get("name"):
+        raise bad_request(undeterminable(name))
+    if meta["name"] != name:
+        raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({name})")

@@ -29,7 +29,7 @@ class ObjectCache:
         obj = value.object
         if obj is not None or (obj := value.decoded()) is not None:
             return obj
-        decoded = self.remember(Decoded(orjson.loads(value.encoded())))
+        decoded = self.remember(value.parsed())
         value.remember(decoded)
         return decoded
 

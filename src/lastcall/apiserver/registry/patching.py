@@ -5,8 +5,6 @@ Source: apiserver pkg/endpoints/handlers/patch.go.
 
 from typing import Any
 
-import orjson
-
 from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.errors import StatusError, bad_request, status_failure, unsupported_media_type
 from lastcall.api.errors import invalid as invalid_object
@@ -14,9 +12,10 @@ from lastcall.api.field import go_json, invalid
 from lastcall.api.meta import Object
 from lastcall.api.patch import apply as patches
 from lastcall.api.resources import Resource
-from lastcall.api.schema.checks import known_kind
-from lastcall.apiserver.registry.generic import OTHER_NAMESPACE, Transform
-from lastcall.apiserver.wire.bodies import SCHEME
+from lastcall.api.schema.checks import json_type, known_kind, unconverted
+from lastcall.apiserver.registry.generic import Transform
+from lastcall.apiserver.registry.objectmeta import OTHER_NAMESPACE, undeterminable
+from lastcall.apiserver.wire.bodies import SCHEME, misfit
 from lastcall.client.api import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 
 PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH)
@@ -52,15 +51,12 @@ def patcher(resource: Resource, name: str, content_type: str, patch: Any) -> Tra
             new = patches.merge_patch(old, patch)
         else:
             new = patches.strategic_merge_patch(resource, old, patch)
-        if not isinstance(new, dict) or not isinstance(new.get("metadata"), dict):
-            raise _unprocessable(resource, name, "the patched object has no metadata")
-        if new.get("kind") != resource.kind or new.get("apiVersion") != resource.api_version:
+        if not isinstance(resource, CustomResource):
+            new = _with_kind(resource, name, content_type, patch, old, new)
+        elif new.get("kind") != resource.kind or new.get("apiVersion") != resource.api_version:
             raise _another_kind(resource, name, new)
-        if (new["metadata"].get("namespace") or "") not in ("", old["metadata"].get("namespace") or ""):
-            raise bad_request(OTHER_NAMESPACE)
-        if new["metadata"].get("name") != name:
-            given = new["metadata"].get("name")
-            raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+        if not isinstance(new.get("metadata"), dict):
+            return new
         if _is_untouched(new["metadata"], old["metadata"]):
             return {**new, "metadata": old["metadata"]}
         return new
@@ -72,8 +68,16 @@ def patched(resource: Resource, name: str, content_type: str, patch: Any, old: O
     """What an error of a patch shows: the patch itself as a Go map, or the patched object as JSON."""
     if content_type == STRATEGIC_MERGE_PATCH:
         return patches.go_map(patch)
-    new = patcher(resource, name, content_type, patch)(old)
-    return orjson.dumps(new, option=orjson.OPT_SORT_KEYS).decode()
+    return _shown(content_type, patch, old, patcher(resource, name, content_type, patch)(old))
+
+
+def _shown(content_type: str, patch: Any, old: Object, new: Object) -> str:
+    if content_type == STRATEGIC_MERGE_PATCH:
+        return patches.go_map(patch)
+    # late: for an error's words only
+    from lastcall.apiserver.registry.patched_text import as_shown
+
+    return go_json(as_shown(content_type, patch, old, new))
 
 
 def _is_untouched(new: Object, old: Object) -> bool:
@@ -87,8 +91,46 @@ def _is_untouched(new: Object, old: Object) -> bool:
     return True
 
 
+def _with_kind(resource: Resource, name: str, content_type: str, patch: Any, old: Object, new: Object) -> Object:
+    """`new` as one of `resource`. A strategic merge keeps kind and version whatever the patch says; what any other
+    patch leaves of them is read as a body is. Raises StatusError."""
+    kind, api_version = new.get("kind"), new.get("apiVersion")
+    if (kind, api_version) == (resource.kind, resource.api_version):
+        return new
+    if content_type == STRATEGIC_MERGE_PATCH:
+        why = next(
+            (unconverted(each, "string") for each in (kind, api_version) if not isinstance(each, str | None)), ""
+        )
+    elif not isinstance(kind, str | None) or not isinstance(api_version, str | None):
+        field, value = ("apiVersion", api_version) if isinstance(kind, str | None) else ("kind", kind)
+        text = f"json: cannot unmarshal {json_type(value)} into Go struct field .{field} of type string"
+        why = f"couldn't get version/kind; json parse error: {text}"
+    elif not api_version:
+        # Kubernetes reads it as its own form of the object, whose members have other names: nothing is left of it.
+        raise bad_request(undeterminable(name))
+    else:
+        why = misfit(resource, kind or resource.kind, api_version)
+    if why:
+        shown = _shown(content_type, patch, old, new)
+        raise invalid_object("", "", [invalid("patch", shown, why)])
+    return {**new, "kind": resource.kind, "apiVersion": resource.api_version}
+
+
+def check_patched(resource: Resource, name: str, new: Object, old: Object) -> None:
+    """Name and namespace of a patched object that was decoded; one of the cluster loses a namespace. Raises 400."""
+    meta = new["metadata"]
+    if not resource.namespaced:
+        meta.pop("namespace", None)
+    elif (meta.get("namespace") or "") not in ("", old["metadata"].get("namespace") or ""):
+        raise bad_request(OTHER_NAMESPACE)
+    if not meta.get("name"):
+        raise bad_request(undeterminable(name))
+    if meta["name"] != name:
+        raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({name})")
+
+
 def _another_kind(resource: Resource, name: str, new: Object) -> StatusError:
-    """A patch changed kind or apiVersion; to a kind that there is, or to none."""
+    """A patch of a declared kind changed kind or apiVersion; to a kind that there is, or to none."""
     kind, api_version = new.get("kind", ""), new.get("apiVersion", "")
     if known_kind(str(api_version), str(kind)):
         return _unprocessable(resource, name, "kind and apiVersion may not be changed")

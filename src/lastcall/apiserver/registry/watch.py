@@ -73,7 +73,7 @@ class EventStream:
         endless: bool,
     ) -> None:
         self._stack = stack
-        self._kind = kind
+        self._kind = self.kind = kind
         self._clock = kind.shared.world.clock
         self._scope = kind.scope(namespace, selection)
         self._options = options

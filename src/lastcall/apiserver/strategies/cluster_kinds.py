@@ -41,6 +41,10 @@ class StorageStrategy(Strategy):
     allow_unconditional_update = False
 
 
+class CapacityStrategy(Strategy):
+    allow_unconditional_update = False
+
+
 class CSIDriverStrategy(StorageStrategy):
     """A new one has no generation; each change of its spec adds one."""
 
@@ -107,6 +111,22 @@ class CertificateStrategy(Strategy):
             status["conditions"] = conditions
 
 
+class AttributesClassStrategy(StorageStrategy):
+    """pkg/registry/storage/volumeattributesclass: an update may leave out the version."""
+
+    allow_unconditional_update = True
+
+
+class DevicesStrategy(Strategy):
+    """A kind of resource.k8s.io: a DELETE answers the object."""
+
+    returns_deleted_object = True
+
+
+class ClaimStrategy(DevicesStrategy, StatusStrategy):
+    pass
+
+
 class FlowControlStrategy(StatusStrategy):
     tracks_generation = True
 
@@ -117,7 +137,21 @@ class GenerationStrategy(Strategy):
     tracks_generation = True
 
 
-class WebhookConfigurationStrategy(GenerationStrategy):
+class DeviceGenerationStrategy(DevicesStrategy, GenerationStrategy):
+    pass
+
+
+class AdmissionStrategy(GenerationStrategy):
+    """A kind of admissionregistration.k8s.io: updates name their version."""
+
+    allow_unconditional_update = False
+
+
+class ValidatingPolicyStrategy(FlowControlStrategy, AdmissionStrategy):
+    """The only one of them with a status."""
+
+
+class WebhookConfigurationStrategy(AdmissionStrategy):
     def spec_changed(self, new: Object, old: Object) -> bool:
         return new.get("webhooks") != old.get("webhooks")
 
@@ -128,21 +162,21 @@ def cluster_strategies(clock: Clock) -> tuple[Strategy, ...]:
         CertificateStrategy(kinds.CERTIFICATESIGNINGREQUESTS, clock),
         CSIDriverStrategy(kinds.CSIDRIVERS),
         StorageStrategy(kinds.CSINODES),
-        Strategy(kinds.CSISTORAGECAPACITIES),
+        CapacityStrategy(kinds.CSISTORAGECAPACITIES),
         VolumeAttachmentStrategy(kinds.VOLUMEATTACHMENTS),
-        StorageStrategy(kinds.VOLUMEATTRIBUTESCLASSES),
+        AttributesClassStrategy(kinds.VOLUMEATTRIBUTESCLASSES),
         StatusStrategy(kinds.SERVICECIDRS),
         Strategy(kinds.IPADDRESSES),
-        GenerationStrategy(kinds.DEVICECLASSES),
-        StatusStrategy(kinds.RESOURCECLAIMS),
-        Strategy(kinds.RESOURCECLAIMTEMPLATES),
-        GenerationStrategy(kinds.RESOURCESLICES),
+        DeviceGenerationStrategy(kinds.DEVICECLASSES),
+        ClaimStrategy(kinds.RESOURCECLAIMS),
+        DevicesStrategy(kinds.RESOURCECLAIMTEMPLATES),
+        DeviceGenerationStrategy(kinds.RESOURCESLICES),
         FlowControlStrategy(kinds.FLOWSCHEMAS),
         FlowControlStrategy(kinds.PRIORITYLEVELCONFIGURATIONS),
         WebhookConfigurationStrategy(kinds.MUTATINGWEBHOOKCONFIGURATIONS),
         WebhookConfigurationStrategy(kinds.VALIDATINGWEBHOOKCONFIGURATIONS),
-        FlowControlStrategy(kinds.VALIDATINGADMISSIONPOLICIES),
-        GenerationStrategy(kinds.VALIDATINGADMISSIONPOLICYBINDINGS),
-        GenerationStrategy(kinds.MUTATINGADMISSIONPOLICIES),
-        GenerationStrategy(kinds.MUTATINGADMISSIONPOLICYBINDINGS),
+        ValidatingPolicyStrategy(kinds.VALIDATINGADMISSIONPOLICIES),
+        AdmissionStrategy(kinds.VALIDATINGADMISSIONPOLICYBINDINGS),
+        AdmissionStrategy(kinds.MUTATINGADMISSIONPOLICIES),
+        AdmissionStrategy(kinds.MUTATINGADMISSIONPOLICYBINDINGS),
     )

@@ -98,9 +98,23 @@ def fold_string_data(secret: Object) -> None:
 
 
 class ServiceAccountStrategy(Strategy):
-    """pkg/registry/core/serviceaccount."""
+    """pkg/registry/core/serviceaccount: of a secret only the name is kept."""
 
     returns_deleted_object = True
+
+    def prepare_for_create(self, obj: Object) -> None:
+        super().prepare_for_create(obj)
+        _clean_secrets(obj)
+
+    def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
+        super().prepare_for_update(new, old, subresource)
+        _clean_secrets(new)
+
+
+def _clean_secrets(account: Object) -> None:
+    """(`cleanSecretReferences`)"""
+    if account.get("secrets"):
+        account["secrets"] = [{key: each[key] for key in ("name",) if key in each} for each in account["secrets"]]
 
 
 class LeaseStrategy(Strategy):

@@ -43,7 +43,7 @@ class ServiceStrategy(Strategy):
         for address in _addresses(service):
             with suppress(AllocationError):
                 self._cluster_ips.take(address)
-        for port in _ports(service):
+        for port in ports_of(service):
             with suppress(AllocationError):
                 self._node_ports.take(port)
 
@@ -83,14 +83,14 @@ class ServiceStrategy(Strategy):
         return self._allocate(new, old)
 
     def after_update(self, new: Object, old: Object) -> None:
-        kept_addresses, kept_ports = _addresses(new), _ports(new)
+        kept_addresses, kept_ports = _addresses(new), ports_of(new)
         self._give_back(
             [address for address in _addresses(old) if address not in kept_addresses],
-            [port for port in _ports(old) if port not in kept_ports],
+            [port for port in ports_of(old) if port not in kept_ports],
         )
 
     def after_delete(self, obj: Object) -> None:
-        self._give_back(_addresses(obj), _ports(obj))
+        self._give_back(_addresses(obj), ports_of(obj))
 
     def _give_back(self, addresses: list[str], ports: list[int]) -> None:
         for address in addresses:
@@ -110,9 +110,9 @@ class ServiceStrategy(Strategy):
             if needs_cluster_ip(spec):
                 self._allocate_address(service, _addresses(old), addresses)
             if needs_node_ports(spec):
-                self._allocate_ports(service, _ports(old), ports)
+                self._allocate_ports(service, ports_of(old), ports)
             if needs_health_check_node_port(spec):
-                self._allocate_health_check(service, _ports(old), ports)
+                self._allocate_health_check(service, ports_of(old), ports)
         except StatusError:
             undo()
             raise
@@ -210,7 +210,7 @@ def _addresses(service: Object) -> list[str]:
     return [address for address in spec.get("clusterIPs") or [] if address != HEADLESS]
 
 
-def _ports(service: Object) -> list[int]:
+def ports_of(service: Object) -> list[int]:
     spec = service.get("spec", {})
     numbers = [port.get("nodePort") for port in spec.get("ports") or []]
     return [number for number in (*numbers, spec.get("healthCheckNodePort")) if number]

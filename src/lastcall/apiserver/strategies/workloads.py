@@ -51,6 +51,11 @@ class ReplicationControllerStrategy(ReplicaSetStrategy):
 
 
 class DeploymentStrategy(WorkloadStrategy):
+    def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
+        super().prepare_for_update(new, old, subresource)
+        if subresource == "status":
+            self.keep(new["metadata"], old["metadata"], "labels")
+
     def spec_changed(self, new: Object, old: Object) -> bool:
         """Annotations count too: the controller copies them to its ReplicaSets."""
         return super().spec_changed(new, old) or (
@@ -186,9 +191,8 @@ class PriorityClassStrategy(Strategy):
     tracks_generation = True
 
     def spec_changed(self, new: Object, old: Object) -> bool:
-        return any(
-            new.get(key) != old.get(key) for key in ("value", "preemptionPolicy", "globalDefault", "description")
-        )
+        """It is 1 forever."""
+        return False
 
 
 class ObjectAnsweringStrategy(StoredStrategy):

@@ -240,11 +240,12 @@ async def _bound_object(
     kinds: Kinds, reference: Any, namespace: str, account: str
 ) -> tuple[tuple[str, Object] | None, Object | None]:
     """(what the token is bound to, the node of a bound Pod)."""
-    if not reference:
+    if reference is None:
         return None, None
     kind = reference.get("kind", "")
     if kind not in BOUND_KINDS:
-        raise bad_request(f"cannot bind token for serviceaccount {account!r} to object of type {kind!r}")
+        group, _, version = (reference.get("apiVersion") or "").rpartition("/")
+        raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
     resource = BOUND_KINDS[kind][1]
     obj = (await kinds[resource].get(namespace if resource.namespaced else "", reference.get("name", ""))).object
     if (uid := reference.get("uid")) and uid != uid_of(obj):

@@ -34,7 +34,8 @@ from lastcall.api.resources import PODDISRUPTIONBUDGETS, PODS, Resource
 from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.deletion import DeleteOptions, check_preconditions
 from lastcall.apiserver.fieldmanager.requests import Tracking, manager_of, scope_of
-from lastcall.apiserver.registry.generic import OTHER_NAMESPACE, GenericStore
+from lastcall.apiserver.registry.generic import GenericStore
+from lastcall.apiserver.registry.objectmeta import OTHER_NAMESPACE
 from lastcall.apiserver.wire.bodies import prepare
 from lastcall.apiserver.wire.context import RequestContext
 from lastcall.apiserver.wire.options import parse_delete_options

@@ -5,7 +5,6 @@ pkg/endpoints/handlers/fieldmanager (field validation).
 """
 
 import asyncio
-import re
 from collections.abc import Callable, Generator
 from contextlib import nullcontext
 from typing import Any, TypeVar
@@ -14,13 +13,13 @@ import orjson
 
 from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.custom.structural import drop_nulls, prune_unknown, set_schema_defaults
-from lastcall.api.errors import StatusError, bad_request, cannot_be_handled
+from lastcall.api.errors import StatusError, bad_request, cannot_be_handled, plain_failure
 from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.field import go_quote, invalid
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.protobuf.decoding import decode_envelope
 from lastcall.api.resources import CONFIGMAPS, Resource
-from lastcall.api.schema.checks import DecodeError, known_kind
+from lastcall.api.schema.checks import DecodeError, json_type, known_kind, unconverted
 from lastcall.api.schema.decoding import decode_fields, decoded_copy
 from lastcall.api.text import go_json as json_text
 from lastcall.api.text import go_yaml as yaml_text
@@ -120,6 +119,8 @@ async def decode_object(
     if obj is None:
         return {"metadata": {}}
     if isinstance(obj, dict):
+        if media_type == JSON and not isinstance(resource, CustomResource):
+            _check_type_meta(resource, obj, body)
         if context.field_validation != "Ignore":
             if media_type == JSON:
                 context.repeated = repeated_fields(body, obj)
@@ -129,6 +130,17 @@ async def decode_object(
     type_ = {list: "array", str: "string", bool: "bool"}.get(type(obj), "number")
     why = f"json: cannot unmarshal {type_} into Go value of type {TYPE_META}"
     raise _unrecognized(resource, why, _summary(body))
+
+
+def _check_type_meta(resource: Resource, obj: Object, body: bytes) -> None:
+    """kind and apiVersion are found before anything else is read. Raises 400. (`json.Serializer.Decode`)"""
+    for key in obj:
+        if key in ("kind", "apiVersion") and not isinstance(obj[key], str | None):
+            why = f"json: cannot unmarshal {json_type(obj[key])} into Go struct field .{key} of type string"
+            raise _unrecognized(resource, why, _summary(body))
+    if (version := obj.get("apiVersion") or "").count("/") > 1:
+        why = f"unexpected GroupVersion string: {version} ({_summary(body)})"
+        raise bad_request(f"the object provided is unrecognized (must be of type {resource.kind}): {why}")
 
 
 MAX_SHOWN_BYTES = 30
@@ -209,12 +221,14 @@ def prepare(
     patch: Callable[[], str] | None = None,
     old: Object | None = None,
     shared: bool = False,
+    applied: bool = False,
 ) -> Object:
     """`obj` (changed in place) as one of `resource`: kind and version set, unknown fields reported and dropped.
 
     `patch` is given when the object came from a PATCH, whose errors have another form and show what it answers; `old`
     is what was patched: what is the same in both has been looked at before. With `shared` `obj` and what is in it stay
-    as they are, and the answer shares nothing with it but what is of `old`. Raises StatusError.
+    as they are, and the answer shares nothing with it but what is of `old`. `applied`: it is what an apply made, whose
+    errors are the server's own. Raises StatusError.
     """
     if shared:
         obj = dict(obj)
@@ -222,6 +236,10 @@ def prepare(
     if not isinstance(obj.get("metadata", {}), dict | None):
         type_ = {list: "array", str: "string", bool: "bool"}.get(type(obj["metadata"]), "number")
         why = f"json: cannot unmarshal {type_} into Go struct field {resource.kind}.metadata of type v1.ObjectMeta"
+        if patch is not None:
+            if (shown := patch()).startswith("map["):
+                why = unconverted(obj["metadata"], "v1.ObjectMeta")
+            raise invalid_object("", "", [invalid("patch", shown, why)])
         raise cannot_be_handled(resource.kind, resource.version, resource.kind, why)
     obj["metadata"] = obj.get("metadata") or {}
     obj["kind"], obj["apiVersion"] = resource.kind, resource.api_version
@@ -240,11 +258,13 @@ def prepare(
         elif known is not None:
             problems = []
         else:
-            problems = decode_fields(resource, part)
+            problems = _decode_known(resource, part, patch, applied=applied)
     except DecodeError as error:
+        if applied:
+            raise plain_failure(_unconvertible(resource, obj["metadata"], error)) from None
         if patch is not None:
             shown = patch()
-            why = _unconverted(str(error)) if shown.startswith("map[") else str(error)
+            why = error.unconverted if shown.startswith("map[") else str(error)
             raise invalid_object("", "", [invalid("patch", shown, why)]) from None
         raise cannot_be_handled(resource.kind, resource.version, resource.kind, str(error)) from None
     if context.repeated is not None:
@@ -268,22 +288,28 @@ def prepare(
     return obj
 
 
-_KINDS = {"number": "int64", "string": "string", "bool": "bool", "array": "slice", "object": "map"}
+def _decode_known(resource: Resource, obj: Object, patch: Callable[[], str] | None, *, applied: bool) -> list[str]:
+    """`decode_fields`, which does more with numbers where no JSON is in between. Raises DecodeError."""
+    try:
+        return decode_fields(resource, obj)
+    except DecodeError:
+        if not (applied or (patch is not None and patch().startswith("map["))):
+            raise
+        # late: for odd numbers only
+        from lastcall.api.schema.unstructured import convert_numbers
+
+        if not convert_numbers(resource, obj):
+            raise
+    return decode_fields(resource, obj)
 
 
-def _unconverted(why: str) -> str:
-    """A value of the wrong type in the words of a strategic merge, which makes no JSON in between.
-
-    (`runtime.DefaultUnstructuredConverter`)
-    """
-    found = re.fullmatch(r"json: cannot unmarshal (\w+)(?: \S+)? into Go .* of type (\S+)", why)
-    if found is None:
-        return why
-    kind, target = _KINDS.get(found.group(1), found.group(1)), found.group(2)
-    for what, start in (("slice", "[]"), ("map", "map[")):
-        if target.startswith(start):
-            return f"cannot restore {what} from {kind}"
-    return f"cannot restore struct from: {kind}" if target.startswith("v1.") else f"unrecognized type: {kind}"
+def _unconvertible(resource: Resource, meta: Object, error: DecodeError) -> str:
+    """(fieldmanager/structuredmerge.go:Apply)"""
+    version = resource.api_version if resource.group else f"/{resource.version}"
+    kind = f"{version}, Kind={resource.kind}"
+    name = f"{meta.get('namespace') or ''}/{meta.get('name') or ''}"
+    doing = f"failed to convert new object ({name}; {kind}) to proper version"
+    return f"{doing}: unable to convert unstructured object to {kind}: {error.unconverted}"
 
 
 def _decode_custom(resource: CustomResource, obj: Object) -> list[str]:
@@ -333,10 +359,17 @@ def check_kind(resource: Resource, obj: Object) -> None:
     kind, api_version = obj.get("kind") or resource.kind, obj.get("apiVersion") or resource.api_version
     if (kind, api_version) == (resource.kind, resource.api_version):
         return
-    version = str(api_version).rpartition("/")[2]
-    if known_kind(str(api_version), str(kind)):
-        internal = f"core.{resource.kind}" if not resource.group else f"{resource.group.split('.')[0]}.{resource.kind}"
-        why = f"converting ({version}.{kind}) to ({internal}): unknown conversion"
-    else:
-        why = f'no kind "{kind}" is registered for version "{api_version}" in scheme "{SCHEME}"'
-    raise cannot_be_handled(str(kind), version, resource.kind, why)
+    why = misfit(resource, str(kind), str(api_version))
+    raise cannot_be_handled(str(kind), str(api_version).rpartition("/")[2], resource.kind, why)
+
+
+def misfit(resource: Resource, kind: str, api_version: str) -> str:
+    """Why an object of another kind or version is none of `resource`; "" for one that is."""
+    if (kind, api_version) == (resource.kind, resource.api_version):
+        return ""
+    if api_version.count("/") > 1:
+        return f"unexpected GroupVersion string: {api_version}"
+    if not known_kind(api_version, kind):
+        return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{SCHEME}"'
+    internal = f"core.{resource.kind}" if not resource.group else f"{resource.group.split('.')[0]}.{resource.kind}"
+    return f"converting ({api_version.rpartition('/')[2]}.{kind}) to ({internal}): unknown conversion"

@@ -53,13 +53,13 @@ def negotiate(accept: str, *, list_: bool, table: bool = True, rows: bool = True
     """
     if not accept.strip():
         return PLAIN
-    seen_supported, protobuf = False, False
+    seen_supported, protobuf = False, None
     for name, parameters in _clauses(accept):
         media_type = JSON if name == "*/*" else name
         if media_type not in SUPPORTED:
             if media_type == PROTOBUF:
                 seen_supported = True
-                protobuf = protobuf or not {"as", "g", "v"} & parameters.keys()
+                protobuf = protobuf or _as_protobuf(parameters)
             continue
         seen_supported = True
         if not (as_ := parameters.get("as", "")):
@@ -72,8 +72,36 @@ def negotiate(accept: str, *, list_: bool, table: bool = True, rows: bool = True
         if table and parameters.get("g") == "meta.k8s.io" and as_ in FORMS and version in ("v1", "v1beta1"):
             return MediaType(media_type, cast(As, as_), version)
     if protobuf and table:
-        return MediaType(PROTOBUF)
+        return protobuf
     raise not_acceptable(seen_supported, list_=list_)
+
+
+def _as_protobuf(parameters: Mapping[str, str]) -> MediaType | None:
+    """The form that a clause for protobuf names; None for one that there is not, as a Table."""
+    if not {"as", "g", "v"} & parameters.keys():
+        return MediaType(PROTOBUF)
+    as_, version = parameters.get("as", ""), parameters.get("v", "")
+    if as_ in FORMS[1:] and parameters.get("g") == "meta.k8s.io" and version in ("v1", "v1beta1"):
+        return MediaType(PROTOBUF, cast(As, as_), version)
+    return None
+
+
+@lru_cache(maxsize=256)
+def negotiate_status(accept: str) -> MediaType:
+    """The form of the Status of a refused request, which is never another one: the first clause without a form.
+
+    Raises the 406 StatusError.
+    """
+    protobuf = False
+    for name, parameters in _clauses(accept):
+        if {"as", "g", "v"} & parameters.keys():
+            continue
+        if name == "*/*" or name in SUPPORTED:
+            return MediaType(JSON if name == "*/*" else name)
+        protobuf = protobuf or name == PROTOBUF
+    if protobuf or not accept.strip():
+        return MediaType(PROTOBUF) if protobuf else PLAIN
+    raise not_acceptable(True)
 
 
 def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:

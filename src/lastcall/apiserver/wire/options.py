@@ -7,6 +7,7 @@ apiserver pkg/endpoints/handlers/delete.go.
 import base64
 import binascii
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,6 +18,7 @@ from lastcall.api.errors import StatusError, bad_request, plain_failure
 from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.field import FieldError, forbidden, go_quote, invalid, not_supported, required, too_long
 from lastcall.api.meta import Object
+from lastcall.api.selectors import field_terms, parse_label_selector
 from lastcall.api.text.numbers import NumberError, is_int64, parse_int, parse_uint
 from lastcall.apiserver.deletion import DeleteOptions
 from lastcall.apiserver.requestinfo import is_true
@@ -62,6 +64,11 @@ def parse_list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
     )
     errors = validate_watch_options(options) if watch else validate_list_options(options)
     if errors:
+        # What cannot be read is told first.
+        if options.label_selector:
+            parse_label_selector(options.label_selector)
+        if options.field_selector:
+            field_terms(options.field_selector)
         raise invalid_options("ListOptions", errors)
     return options
 
@@ -127,20 +134,34 @@ def encode_continue(revision: int, key: str) -> str:
 
 def _go_character(text: bytes) -> str:
     """The first byte as Go quotes it."""
-    first = text[:1].decode("latin-1")
-    return first if first.isascii() and first.isprintable() else f"\\u{ord(first or chr(0)):04x}"
+    first = text[:1].decode("latin-1") or "\0"
+    return {"'": "\\'", '"': '"'}.get(first) or go_quote(first)[1:-1]
+
+
+def _from_base64(token: str) -> bytes:
+    """As Go decodes base64 for URLs without padding. Raises ValueError."""
+    text = token.replace("\n", "").replace("\r", "")
+    good = len(_BASE64_OF_URLS.match(text)[0])  # type: ignore[index]  # it matches "", too
+    if good < len(text) or len(text) % 4 == 1:
+        raise ValueError(f"illegal base64 data at input byte {good if good < len(text) else len(text) - 1}")
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+_BASE64_OF_URLS = re.compile(r"[A-Za-z0-9_-]*")
 
 
 def decode_continue(token: str) -> tuple[int, str]:
     """(revision, key) of a token; revision -1 means "whatever is now". Raises the 400 StatusError."""
     try:
-        text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+        text = _from_base64(token)
         if text[:1] != b"{":
             raise ValueError(f"invalid character '{_go_character(text)}' looking for beginning of value")
         decoded: Any = orjson.loads(text)
+        if (version := decoded.get("v") or "") != "meta.k8s.io/v1":
+            raise ValueError(f"server does not recognize this encoded version {version}")
         revision, start = decoded["rv"], decoded["start"]
-        if decoded["v"] != "meta.k8s.io/v1" or not isinstance(revision, int) or not isinstance(start, str):
-            raise ValueError("unrecognized version or content")
+        if not isinstance(revision, int) or not isinstance(start, str):
+            raise ValueError("unrecognized content")
     except (ValueError, KeyError, TypeError, binascii.Error, UnicodeDecodeError) as error:
         raise bad_request(f"invalid continue token: continue key is not valid: {error}") from None
     if ".." in start.split("/"):

@@ -31,25 +31,21 @@ def not_convertible(target: str) -> EvaluationError:
     return EvaluationError(f"type conversion error from 'string' to '{target}'")
 
 
-def string_to_int(text: str) -> int:
-    value = int_of(text)
-    if value is None:
-        raise not_convertible("int")
-    return value
+def from_string(read: Callable[[str], object | None], target: str) -> Callable[[str], object]:
+    """A conversion of texts; `read` gives None for a text that is not a `target`."""
+
+    def convert(text: str) -> object:
+        value = read(text)
+        if value is None:
+            raise not_convertible(target)
+        return value
+
+    return convert
 
 
-def string_to_uint(text: str) -> Uint:
+def uint_of(text: str) -> Uint | None:
     value = read_uint(text)
-    if value is None:
-        raise not_convertible("uint")
-    return Uint(value)
-
-
-def string_to_double(text: str) -> float:
-    value = read_float(text)
-    if value is None:
-        raise not_convertible("double")
-    return value
+    return None if value is None else Uint(value)
 
 
 def string_to_bool(text: str) -> bool:
@@ -58,13 +54,6 @@ def string_to_bool(text: str) -> bool:
     if text in FALSE:
         return False
     raise not_convertible("bool")
-
-
-def string_to_duration(text: str) -> Duration:
-    value = read_duration(text)
-    if value is None:
-        raise not_convertible("google.protobuf.Duration")
-    return value
 
 
 def string_to_timestamp(text: str) -> Timestamp:
@@ -113,14 +102,14 @@ IMPLEMENTATIONS: dict[str, Callable[..., object]] = {
     "double_to_double": same,
     "int64_to_double": float,
     "uint64_to_double": float,
-    "string_to_double": string_to_double,
+    "string_to_double": from_string(read_float, "double"),
     "duration_to_duration": same,
     "int64_to_duration": Duration,
-    "string_to_duration": string_to_duration,
+    "string_to_duration": from_string(read_duration, "google.protobuf.Duration"),
     "int64_to_int64": same,
     "double_to_int64": double_to_int,
     "duration_to_int64": lambda value: value.nanoseconds,
-    "string_to_int64": string_to_int,
+    "string_to_int64": from_string(int_of, "int"),
     "timestamp_to_int64": lambda value: value.nanoseconds // SECOND,
     "uint64_to_int64": lambda value: in_int(int(value)),
     "string_to_string": same,
@@ -137,5 +126,5 @@ IMPLEMENTATIONS: dict[str, Callable[..., object]] = {
     "uint64_to_uint64": same,
     "double_to_uint64": double_to_uint,
     "int64_to_uint64": in_uint,
-    "string_to_uint64": string_to_uint,
+    "string_to_uint64": from_string(uint_of, "uint"),
 }

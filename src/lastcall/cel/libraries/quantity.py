@@ -38,7 +38,7 @@ INT64 = 2**63 - 1
 class Amount:
     """A quantity; `scale` is the power of ten that it counts in, None when Kubernetes keeps it as a big decimal.
 
-    Only an amount with a scale of 0 or more is an integer: `1000m` is none. (apimachinery quantity.go, amount.go)
+    Only an amount with a scale of 0 or more is an integer: `1000m` is not. (apimachinery quantity.go, amount.go)
     """
 
     value: Quantity

@@ -163,7 +163,7 @@ class _Parser:
         operands.append(_balanced(_FUNCTIONS[last.kind], ids, terms, 0, len(ids) - 1))
 
     def _unary(self) -> Expression:
-        """A member, perhaps after `!` or `-`: two of them are none."""
+        """A member, perhaps after `!` or `-`; two equal signs cancel each other."""
         sign = self._word
         count = 0
         if sign.kind in ("!", "-"):

@@ -17,16 +17,16 @@ RUNTIME_NAMES = {
 """Kinds whose values have another name."""
 
 
-def and_(left: Run, right: Run) -> Run:
-    """`&&`: false on one side hides an error of the other."""
+def logical(left: Run, right: Run, absorbing: bool) -> Run:
+    """`&&` (`absorbing` is False) and `||` (True): that value on one side decides, and hides an error of the other."""
 
     def run(state: State) -> bool:
         failure = None
         try:
-            value = left(state)
-            if value is False:
-                return False
-            if value is not True:
+            value: object = left(state)
+            if value is absorbing:
+                return absorbing
+            if not isinstance(value, bool):
                 failure = EvaluationError("no such overload")
         except EvaluationError as error:
             failure = error
@@ -34,41 +34,13 @@ def and_(left: Run, right: Run) -> Run:
             value = right(state)
         except EvaluationError as error:
             raise (failure or error).with_traceback(None) from None
-        if value is False:
-            return False
+        if value is absorbing:
+            return absorbing
         if failure is not None:
             raise failure.with_traceback(None)
-        if value is not True:
+        if not isinstance(value, bool):
             raise EvaluationError("no such overload")
-        return True
-
-    return run
-
-
-def or_(left: Run, right: Run) -> Run:
-    """`||`: true on one side hides an error of the other."""
-
-    def run(state: State) -> bool:
-        failure = None
-        try:
-            value = left(state)
-            if value is True:
-                return True
-            if value is not False:
-                failure = EvaluationError("no such overload")
-        except EvaluationError as error:
-            failure = error
-        try:
-            value = right(state)
-        except EvaluationError as error:
-            raise (failure or error).with_traceback(None) from None
-        if value is True:
-            return True
-        if failure is not None:
-            raise failure.with_traceback(None)
-        if value is not False:
-            raise EvaluationError("no such overload")
-        return False
+        return not absorbing
 
     return run
 
@@ -111,7 +83,7 @@ def binary(left: Run, right: Run, do: Implementation) -> Run:
     def run(state: State) -> object:
         state.cost += 1
         try:
-            value = left(state)
+            value: object = left(state)
         except EvaluationError:
             spent(right, state)
             raise

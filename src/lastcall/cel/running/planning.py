@@ -232,9 +232,9 @@ class Planner:
     def special(self, function: str, overloads: tuple[str, ...], steps: list[Step]) -> Step | None:
         """Operators that do not evaluate all their arguments, or that read an attribute."""
         if function == "_&&_":
-            return simple(calls.and_(steps[0].run, steps[1].run))
+            return simple(calls.logical(steps[0].run, steps[1].run, False))
         if function == "_||_":
-            return simple(calls.or_(steps[0].run, steps[1].run))
+            return simple(calls.logical(steps[0].run, steps[1].run, True))
         if function == "_?_:_":
             return attributes.conditional(*steps)
         if function == "@not_strictly_false":

@@ -4,6 +4,7 @@ import sys
 
 import click
 
+from lastcall.cli.image.build_agent import build_agent
 from lastcall.cli.image.engines import load
 from lastcall.cli.image.errors import BadInput, told
 from lastcall.cli.image.growth import growth
@@ -23,6 +24,7 @@ def image() -> None:
 
 image.add_command(pull)
 image.add_command(load)
+image.add_command(build_agent)
 
 
 @image.command("ls")

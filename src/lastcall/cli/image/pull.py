@@ -47,6 +47,16 @@ def pull(names: tuple[str, ...], platform: str, quiet: bool) -> None:
             asyncio.run(_pull(reference, wanted, console, show))
 
 
+def pull_image(reference: Reference) -> None:
+    """Pull one image, with bars on a terminal. Raises click.ClickException."""
+    # late: as in `pull`
+    from lastcall.cli.console import CommandConsole
+
+    console = CommandConsole(highlight=False, stderr=True)
+    with told(reference):
+        asyncio.run(_pull(reference, None, console, _bars if console.is_terminal else _lines))
+
+
 async def _pull(reference: Reference, platform: Platform | None, console: "Console", show: "Show") -> None:
     # late: 242 ms of `image --help`
     from lastcall.cluster.egress.pair import local_way_out

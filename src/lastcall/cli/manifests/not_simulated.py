@@ -48,6 +48,8 @@ class Note:
     @property
     def told(self) -> str:
         """As a line."""
+        if self.id == "clusterDiffers":
+            return f"differs here: {self.text}"
         return f"{'not simulated' if self.id.endswith('Ignored') else 'note'}: {self.text}"
 
 

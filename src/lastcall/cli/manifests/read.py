@@ -90,6 +90,15 @@ def load_manifests(
         from lastcall.cli.manifests.kustomize import kustomized, told_name
 
         read += [(told_name(each), kustomized(each)) for each in dict.fromkeys(kustomizations)]
+    return _manifests_in(read, reader)
+
+
+def manifests_of(read: Sequence[tuple[str, str]]) -> list[Manifest]:
+    """All objects of (name, text)s, in the order to create them. Raises UserError as `load_manifests` does."""
+    return _manifests_in(read, Reader())
+
+
+def _manifests_in(read: Sequence[tuple[str, str]], reader: Reader) -> list[Manifest]:
     found = [each for name, text in read for each in objects_in(reader, name, text)]
     for value, _ in found:
         reader.declared.update(_declared(value))

@@ -66,6 +66,9 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
+_TOO_DEEP = "exceeded maximum nesting depth"
+"""What libyaml says from 1000 levels on: its scanner reads ahead of the events, so that it may come first."""
+
 _MAP = "tag:yaml.org,2002:map"
 _SEQUENCE = "tag:yaml.org,2002:seq"
 
@@ -88,6 +91,8 @@ def read_documents(text: str) -> Iterator[Document]:
             yield Document(_value(loader, node, {}), number, node.start_mark.line + 1, node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
+        if error.problem == _TOO_DEEP:
+            raise YAMLProblem(f"nested more than {MAX_DEPTH} deep", mark.line + 1 if mark else 1) from error
         what = " ".join(part for part in (error.context, error.problem) if part)
         raise YAMLProblem(f"not readable as YAML: {what}", mark.line + 1 if mark else 1) from error
     except yaml.YAMLError as error:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lastcall.api.meta import name_of
+from lastcall.cli.clusters.options import ContextOptions, context_options
 from lastcall.cli.errors import CommandError, WorldError, start_failure, takes_escapes
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.manifests.read import Manifest
@@ -15,12 +17,14 @@ from lastcall.cli.options import (
     Seconds,
     Sources,
     Whole,
+    is_set,
     json_text,
     kubernetes_version_option,
     manifest_options,
     output_file_option,
     output_option,
 )
+from lastcall.cli.rollout.experiments.confirming import yes_option
 from lastcall.cli.rollout.keeping import kept_on_failure
 from lastcall.cli.rollout.options import (
     DISRUPTIONS,
@@ -47,11 +51,44 @@ from lastcall.traffic.patches import merged
 from lastcall.world.clock import RealClock, monotonic
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lastcall.cli.manifests.not_simulated import Note
     from lastcall.cli.rollout.result import Result
+
+    Experiment = Callable[[Sequence[Manifest], RolloutOptions], Result]
 
 
 @click.command()
-@manifest_options("MANIFEST")
+@manifest_options("MANIFEST", required=False)
+@click.option(
+    "--from-cluster",
+    "taken",
+    metavar="KIND/NAME",
+    default="",
+    help="Take the workload from the cluster of --context, with all that its Pods need, in place of manifests: "
+    "deployment/web.",
+)
+@context_options(namespace=False, without=("request-timeout",))
+@click.option(
+    "--url",
+    metavar="URL",
+    default="",
+    help="With --context: where to send to: http://shop.example.com.  [default: what the Service offers outside]",
+)
+@click.option(
+    "--image",
+    metavar="IMAGE",
+    default="",
+    help="With --context: the image of the Pod that sends requests.  [default: what lastcall image build-agent makes]",
+)
+@click.option(
+    "--copy-to",
+    metavar="NAMESPACE",
+    default="",
+    help="With --context: disrupt a copy of the workload in this namespace, and leave the workload alone.",
+)
+@yes_option
 @click.option(
     "--disrupt",
     type=click.Choice(DISRUPTIONS),
@@ -114,7 +151,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Where requests come from. node, pod: to the Service's address. published: from the host, through a port like "
     "that of `up --publish`. balancer: from a load balancer outside, which sends to the ready Pods and learns of "
-    "changes late (--propagation balancer=5s).",
+    "changes late (--propagation balancer=5s). client: with --context, from this machine.",
 )
 @click.option(
     "--control",
@@ -200,12 +237,19 @@ if TYPE_CHECKING:
 @summary_option
 @node_options
 @kubernetes_version_option
-def rollout(sources: Sources, **options: Any) -> None:
+def rollout(
+    sources: Sources, taken: str, asked: ContextOptions, url: str, image: str, copy_to: str, yes: str, **options: Any
+) -> None:
     """Disrupt the workload of MANIFEST… under load, and account for every request.
 
     The manifests must have a workload (Deployment, StatefulSet, DaemonSet, ReplicaSet) and a Service that selects its
     Pods. lastcall creates everything else in them, too, and waits for other workloads. It starts a cluster for this
-    and removes it afterwards.
+    and removes it afterwards. With --from-cluster the workload comes from a cluster that is only read, and the report
+    says what differs here.
+
+    With --context and the name of a workload (deployment/web) the experiment is made on that cluster: lastcall says
+    what it will do, and begins when the context's name was typed or given (--yes=NAME). It puts back what it changed;
+    lastcall cleanup does so after a kill.
 
     Exit status: 0 no request was lost (or no more than --max-lost); 3 requests were lost, --max-p99 was exceeded, or a
     container crashed or was restarted by a probe; 4 requests were lost before the disruption, or nothing answered; 2
@@ -265,9 +309,111 @@ def rollout(sources: Sources, **options: Any) -> None:
     # late: 18 ms of `rollout --help`
     from lastcall.cli.linting.early import tell_certain_errors
 
-    loaded = sources.load()
+    if asked.context and not taken:
+        raise SystemExit(_on_a_cluster(sources, asked, url, image, copy_to, yes, options))
+    if url or yes or image or copy_to or options["source"] == "client":
+        raise click.UsageError(
+            "--url, --image, --copy-to, --yes and --from client are for an experiment on the cluster of --context"
+        )
+    if taken:
+        loaded, differences = _taken(sources, taken, asked)
+        options |= {"workload": taken, "differences": differences}
+    else:
+        if asked != ContextOptions():
+            raise click.UsageError("options of a cluster are for --context or --from-cluster: give one of them, too")
+        sources.check("MANIFEST")
+        loaded = sources.load()
     tell_certain_errors(loaded)
     raise SystemExit(run_rollout(loaded, RolloutOptions(**options)))
+
+
+_ALONE = ("apply_advice", "find_safe", "keep_on_failure")
+"""Options that need clusters of our own."""
+
+
+def _on_a_cluster(
+    sources: Sources, there: ContextOptions, url: str, image: str, copy_to: str, yes: str, options: dict[str, Any]
+) -> int:
+    """The exit status of an experiment on somebody's cluster. Raises UserError, WorldError."""
+    # late: 104 ms of `rollout --help`
+    from lastcall.cli.image.build_agent import AGENT_IMAGE
+    from lastcall.cli.rollout.experiments.confirming import confirm
+    from lastcall.cli.rollout.experiments.plan import check_yes
+    from lastcall.cli.rollout.experiments.reaching import reached
+    from lastcall.cli.rollout.experiments.rolling import TheirRollout
+    from lastcall.cli.rollout.experiments.taking import parsed_workload
+
+    if len(sources.manifests) != 1 or sources.kustomizations:
+        raise click.UsageError("with --context give the name of one workload there, such as deployment/web")
+    (asked,) = sources.manifests
+    parsed_workload(asked)
+    check_yes(there.context, yes)
+    if given := [f"--{each.replace('_', '-')}" for each in _ALONE if options[each]]:
+        raise click.UsageError(f"{given[0]} starts clusters of lastcall: it is not for the cluster of --context")
+    if options["runs"] > 1:
+        raise click.UsageError("--runs is not for the cluster of --context: each run is allowed by itself")
+    if not is_set("source"):
+        options["source"] = "client" if url else "pod"
+    if options["source"] not in ("client", "pod"):
+        raise click.UsageError(f"--from {options['source']} is not for the cluster of --context: --from pod or client")
+    if url and options["source"] == "pod":
+        raise click.UsageError("--url is for requests from this machine: --from client")
+    if copy_to and options["source"] != "pod":
+        raise click.UsageError("--copy-to: only a Pod there reaches the copy: leave out --url and --from client")
+    made, context, there = RolloutOptions(**options), there.context, _in_namespace(there, sources)
+
+    def experiment(manifests: Sequence[Manifest], options: RolloutOptions) -> "Result":
+        progress = _Progress()
+
+        async def work() -> "Result":
+            async with reached(there) as cluster:
+                return await TheirRollout(
+                    cluster,
+                    options,
+                    asked,
+                    url,
+                    image or AGENT_IMAGE,
+                    copy_to,
+                    confirm=lambda plan: confirm(context, plan.lines, yes),
+                    say=progress.say,
+                    show=progress.show,
+                ).run()
+
+        message = f"what was changed is put back; lastcall doctor --context {context} shows whether all of it"
+        with Interrupts(message=message) as interrupts:
+            try:
+                return interrupts.run(work())
+            finally:
+                progress.end()
+
+    return run_rollout((), made, experiment)
+
+
+def _in_namespace(there: ContextOptions, sources: Sources) -> ContextOptions:
+    """With `-n`, where it was given: the context has one of its own."""
+    return replace(there, namespace=sources.namespace if is_set("namespace") else "")
+
+
+def _taken(sources: Sources, workload: str, there: ContextOptions) -> "tuple[list[Manifest], tuple[Note, ...]]":
+    """The manifests of a workload of somebody's cluster, and what differs here. Raises UserError, WorldError."""
+    # late: 104 ms of `rollout --help`
+    from lastcall.cli.rollout.experiments.reaching import reached
+    from lastcall.cli.rollout.experiments.taking import Taking, parsed_workload
+
+    if sources:
+        raise click.UsageError("--from-cluster takes the place of MANIFEST, -f and -k: leave those out")
+    parsed_workload(workload)
+    there = _in_namespace(there, sources)
+
+    async def take() -> "tuple[list[Manifest], tuple[Note, ...]]":
+        async with reached(there) as cluster:
+            found = await Taking(cluster.client, cluster.where, cluster.namespace).run(workload)
+            names = ", ".join(f"{each.resource.kind} {name_of(each.obj)}" for each in found.manifests)
+            click.echo(f"taken from {cluster.where}, namespace {cluster.namespace}: {names}", err=True)
+            return found.manifests, found.notes
+
+    with Interrupts() as interrupts:
+        return interrupts.run(take())
 
 
 def _is_told_as(name: str) -> bool:
@@ -276,7 +422,7 @@ def _is_told_as(name: str) -> bool:
     )
 
 
-def run_rollout(manifests: Sequence[Manifest], options: RolloutOptions) -> int:
+def run_rollout(manifests: Sequence[Manifest], options: RolloutOptions, experiment: "Experiment | None" = None) -> int:
     """The experiment, and a second one with the advice applied where that is asked for; the exit status.
 
     What the first one found is told whatever becomes of the second."""
@@ -289,7 +435,7 @@ def run_rollout(manifests: Sequence[Manifest], options: RolloutOptions) -> int:
         return _run_find_safe(manifests, options)
     console = None if takes_stdout(options.output, options.output_file) else stdout_console()
     try:
-        results, failure = _repeated(manifests, options)
+        results, failure = _repeated(manifests, options, experiment=experiment)
     except CommandError as error:
         if options.output in FOR_CI:
             _write(options, [], error)
@@ -323,6 +469,7 @@ def _repeated(
     *,
     advised: bool = False,
     known: "Sequence[Result]" = (),
+    experiment: "Experiment | None" = None,
 ) -> "tuple[list[Result], Exception | None]":
     """As many runs as were asked for, each on a cluster of its own; and what cut them short, which is raised where
     nothing else is known that could be told."""
@@ -331,7 +478,7 @@ def _repeated(
         if options.runs > 1:
             click.echo(f"run {number} of {options.runs}", err=True)
         try:
-            result = _experiment(manifests, options)
+            result = (experiment or _experiment)(manifests, options)
         except Exception as error:
             if results or known:
                 return results, error

@@ -171,7 +171,7 @@ class NotWell(TypedDict):
 
 
 _ExperimentRest = TypedDict(
-    "_ExperimentRest", {"from": Annotated[str, {"enum": ["node", "pod", "published", "balancer"]}]}
+    "_ExperimentRest", {"from": Annotated[str, {"enum": ["node", "pod", "published", "balancer", "client"]}]}
 )
 
 

@@ -40,7 +40,13 @@ def alike(lost: Iterable[LostRequest]) -> list[Alike]:
 def tell_lost(lost: LostRequest) -> str:
     """One lost request in a sentence: how, where, between which steps of the Pod's end, what the application saw."""
     outcome = lost.outcome
-    where = f"{lost.pod} ({lost.phase})" if lost.pod else "no Pod"
+    where = (
+        f"{lost.pod} ({lost.phase})"
+        if lost.pod
+        else "a Pod that is not known"
+        if lost.cause == "not seen"
+        else "no Pod"
+    )
     what = outcome.kind if outcome.kind in LONG_LIVED else f"{outcome.kind} request"
     text = f"{what} {outcome.id}: {outcome.lost}{_on(lost)}, {where}{_between(*lost.between)}"
     if lost.seen != "unknown":

@@ -3,6 +3,7 @@
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,8 +12,11 @@ from lastcall.traffic.outcome import KINDS, LONG_LIVED, Kind
 from lastcall.traffic.thresholds import MaxLost, Thresholds
 from lastcall.world.durations import parse_seconds
 
+if TYPE_CHECKING:
+    from lastcall.cli.manifests.not_simulated import Note
+
 DISRUPTIONS = ("rollout", "scale-in", "delete", "drain", "evict")
-SOURCES = ("node", "pod", "published", "balancer")
+SOURCES = ("node", "pod", "published", "balancer", "client")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ class RolloutOptions:
     seccomp_default: bool = True
     cni_conf_dir: str = ""
     cni_bin_dir: str = ""
+    differences: "tuple[Note, ...]" = ()
+    """What is here otherwise than in the cluster that the workload was taken from."""
 
     @property
     def thresholds(self) -> Thresholds:

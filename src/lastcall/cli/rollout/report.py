@@ -31,6 +31,7 @@ FROM = {
     "pod": "from a Pod",
     "published": "from the host, over a published port",
     "balancer": "from a load balancer",
+    "client": "from this machine",
 }
 AT_MOST = "at most (95 %)"
 NUMBERS = ("lost", AT_MOST, "of")
@@ -111,11 +112,12 @@ def tell_text(console: "Console", result: Result) -> None:
         for name in ("lost", AT_MOST, "of", "Pod"):
             pods.add_column(name, justify="right" if name in NUMBERS else "left")
         left = {life.name: tell_left(life) for life in result.lives}
-        for share in found.pods:
+        for share in found.pods if not found.not_followed else ():
             pod = Text(share.pod).append(left.get(share.pod, ""), style="dim")
             pods.add_row(str(share.lost), percentage(share.upper_bound), str(share.total), pod)
-        console.print(pods)
-        console.print()
+        if not found.not_followed:
+            console.print(pods)
+            console.print()
         groups = alike(found.lost)
         for each in groups[:SHOWN]:
             lines = Text(tell_lost(each.first), style="dim").wrap(console, max(console.width - 13, 20))
@@ -143,7 +145,8 @@ def told_head(result: Result) -> str:
     """What was done to what, and how it was asked for."""
     where = f" of {result.node} (of {result.nodes} nodes)" if result.node else ""
     what = "nothing disrupted" if result.unheard else f"{result.disrupt}{where} under load"
-    return f"{result.what} · {what} · {FROM[result.source]} · endpoint lag {result.propagation}"
+    lag = f" · endpoint lag {result.propagation}" if result.propagation else ""
+    return f"{result.what} · {what} · {FROM[result.source]}{lag}"
 
 
 LATENCY_HEAD = ("good answers", "when", "how many", "p50", "p95", "p99", "max")
@@ -205,7 +208,7 @@ def _books(found: Account) -> Iterator[str]:
     ):
         if ids:
             yield f"{len(ids)} requests {what}: {', '.join(map(str, ids[:8]))}{' …' if len(ids) > 8 else ''}"
-    if not found.whole_output:
+    if not (found.whole_output or found.not_followed):
         yield "the applications printed too much to be told in full: what they saw of lost requests is unknown"
 
 

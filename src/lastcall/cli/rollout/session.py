@@ -209,6 +209,7 @@ class RolloutSession:
             nodes=self.nodes,
             unheard=unheard is not None,
             notes=(
+                *self.options.differences,
                 *of_manifests(manifests),
                 *of_images(self.records),
                 *of_load(self.outcomes),

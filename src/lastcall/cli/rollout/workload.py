@@ -99,7 +99,7 @@ def complete_workload(context: "click.Context", parameter: "click.Parameter", be
 
 def _asked(workloads: "Sequence[Manifest]", asked: str) -> "Manifest":
     kind, slash, name = asked.rpartition("/")
-    resource = _resource(kind)
+    resource = resource_of(kind)
     there = ", ".join(map(told_as, workloads))
     if slash and resource is None:
         raise UserError(f"--workload {asked}: {kind or 'no kind'} is not a {_KINDS}; the manifests hold {there}")
@@ -114,6 +114,7 @@ def _asked(workloads: "Sequence[Manifest]", asked: str) -> "Manifest":
     raise UserError(f"--workload {asked}: not in the manifests{meant}, which hold {there}")
 
 
-def _resource(kind: str) -> Resource | None:
+def resource_of(kind: str) -> Resource | None:
+    """The kind of workload that a user calls so: `deployment`, `deploy`, `deployments.apps`."""
     word = kind.lower().partition(".")[0]
     return next((each for each in WORKLOADS if word in (each.kind.lower(), each.plural, *each.short_names)), None)

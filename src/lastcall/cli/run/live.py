@@ -58,6 +58,7 @@ class LiveTimeline:
     timeline: "Console"
     progress: "Console"
     details: bool = False
+    _named: bool = False
     _pods: dict[str, _Shown] = field(default_factory=dict)
     _pending: list[Record] = field(default_factory=list)
     _live: "Live | None" = None
@@ -82,8 +83,9 @@ class LiveTimeline:
             self._status.clear()
         self.progress.print(printable(text, 2000), style="dim", markup=False, highlight=False, soft_wrap=True)
 
-    def begin(self, pods: Sequence[PodFacts]) -> None:
-        """From here on the records of these Pods are shown."""
+    def begin(self, pods: Sequence[PodFacts], *, named: bool = False) -> None:
+        """From here on the records of these Pods are shown, each with its Pod where there are several, or `named`."""
+        self._named = named
         self._pods = {pod.uid: _Shown(pod) for pod in pods}
         if self.timeline.is_terminal and not self.timeline.is_dumb_terminal:
             # late: 39 ms of `demo`
@@ -91,6 +93,20 @@ class LiveTimeline:
 
             self._live = Live(console=self.timeline, auto_refresh=False, transient=True)
             self._live.start()
+
+    def add(self, pod: PodFacts) -> None:
+        """The records of this Pod, too."""
+        self._pods[pod.uid] = _Shown(pod)
+
+    def forget(self, uid: str) -> None:
+        """Show what has come of a Pod, and nothing of it any more."""
+        mine = [record for record in self._pending if record.pod_uid == uid]
+        if mine and self._zero_of(mine[0]) is not None:
+            self._pending = [record for record in self._pending if record.pod_uid != uid]
+            for record in sorted(mine, key=by_time):
+                self._show(record)
+        self._pods.pop(uid, None)
+        self._pending = [record for record in self._pending if record.pod_uid != uid]
 
     def record(self, record: Record) -> None:
         """A record from any process, in any order."""
@@ -142,7 +158,8 @@ class LiveTimeline:
             shown.gone = shown.gone or record.kind == kinds.POD_GONE_SEEN
         if words_for(record).level > (DETAIL if self.details else STEP):
             return
-        name = shown.pod.name if shown is not None and len(self._pods) > 1 else ""
+        several = self._named or len(self._pods) > 1
+        name = shown.pod.name if shown is not None and several else ""
         head, body = live_head(record, (record.at_ns - zero) / 1e9), live_body(record, name)
         if not self.timeline.is_terminal:
             self.timeline.print(f"{head}  {body}", markup=False, soft_wrap=True)

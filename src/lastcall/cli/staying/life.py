@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lastcall.cluster.published.port import PublishedPort
     from lastcall.cluster.staying.front import Front
     from lastcall.cluster.staying.state import StateDirectory
+    from lastcall.store.etcd.options import EtcdOptions
 
 Facts = dict[str, Any]
 
@@ -49,6 +50,7 @@ class UpOptions:
     output: str = "text"
     static_pods: str = ""
     controllers: bool = True
+    scheduler: bool = True
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     container_log_max_size: str = "10Mi"
     container_log_max_files: int = 5
@@ -59,6 +61,8 @@ class UpOptions:
     cni_conf_dir: str = ""
     cni_bin_dir: str = ""
     egress: bool = False
+    etcd: "EtcdOptions | None" = None
+    service_account_key: bytes = b""
     publish: tuple["PublishedPort", ...] = ()
     publish_node_ports: bool = False
     kubeconfig_merge: bool = False
@@ -171,11 +175,14 @@ class _Life:
             kubernetes_version=self._options.kubernetes_version,
             name=self._options.name,
             state_size=self._options.state_size,
-            store="sqlite",
+            store="sqlite" if self._options.etcd is None else "etcd",
+            etcd=self._options.etcd,
+            service_account_key=self._options.service_account_key,
             state=state.durable if state is not None else "",
             restart_roles=True,
             static_pods=self._options.static_pods,
             controllers=self._options.controllers,
+            scheduler=self._options.scheduler,
             feature_gates=self._options.feature_gates,
             container_log_max_size=self._options.container_log_max_size,
             container_log_max_files=self._options.container_log_max_files,
@@ -214,6 +221,8 @@ class _Life:
                     "reach it"
                 )
             path = state.path if state is not None else ""
+            if options.etcd is not None:
+                path = ", ".join(filter(None, (*options.etcd.servers, path)))
             detached = self._report is not None
             front = Front(cluster, options, self._directory, log, path, detached, published)
             if not detached:

@@ -65,7 +65,7 @@ class TaintEvictionController:
         self._nodes: Informer[Node] = informers.get(NODES)
         self._pods: Informer[Pod] = informers.get(PODS)
         self._evictions: dict[str, _Eviction] = {}
-        self._queue: WorkQueue[str] = WorkQueue(world)
+        self._queue: WorkQueue[str] = WorkQueue(world, name="noexec_taint_pod")
         self._nodes.add_handler(self._node_changed, self._node_updated)
         self._pods.add_handler(self._pod_changed, self._pod_updated, self._pod_deleted)
 

@@ -43,7 +43,7 @@ class ServiceAccountController:
         self._service_accounts = service_accounts
         self._config_maps = config_maps
         self._data = {"ca.crt": root_ca_pem.decode("ascii")}
-        self._queue: WorkQueue[str] = WorkQueue(world)
+        self._queue: WorkQueue[str] = WorkQueue(world, name="serviceaccount")
         namespaces.add_handler(
             lambda namespace: self._queue.add(name_of(namespace)),
             lambda _, namespace: self._queue.add(name_of(namespace)),

@@ -3,7 +3,9 @@
 The sandbox's `sandboxId`, the directories of `rootfs`, and every other key of the result are read in `shim/`.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any
 
 from lastcall.cri.api import (
@@ -58,8 +60,12 @@ def start_spec(
     sandbox: PodSandboxConfig,
     root: RootFilesystem,
     directory: str,
+    volumes: Mapping[str, RootFilesystem] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """The shim's container spec; `directory` is the container's own. Raises RuntimeServiceError for what cannot run."""
+    """The shim's container spec; `directory` is the container's own, `volumes` are the images that it mounts, by name.
+
+    Raises RuntimeServiceError for what cannot run.
+    """
     security, image = config.security_context, root.config
     options = security.namespace_options
     hostname = [f"HOSTNAME={sandbox.hostname}"] if sandbox.hostname else []
@@ -88,7 +94,7 @@ def start_spec(
         },
         "mounts": [
             *(_mount(mount, owners_mapped=False) for mount in root.binds),
-            *(_mount(mount, owners_mapped=True) for mount in config.mounts),
+            *(_mount(mount, owners_mapped=not mount.image, volumes=volumes) for mount in config.mounts),
         ],
         "maskedPaths": DEFAULT_MASKED_PATHS if security.masked_paths is None else security.masked_paths,
         "readonlyPaths": DEFAULT_READONLY_PATHS if security.readonly_paths is None else security.readonly_paths,
@@ -126,10 +132,18 @@ def seccomp_filter(config: ContainerConfig, *, single_user_id: bool) -> dict[str
         raise RuntimeServiceError(f"failed to create containerd container: {error}") from error
 
 
-def _mount(mount: Mount, *, owners_mapped: bool) -> dict[str, Any]:
-    """The host's own directories stay as they are: in a Pod with user ids of its own they belong to the overflow id."""
+def _mount(
+    mount: Mount, *, owners_mapped: bool, volumes: Mapping[str, RootFilesystem] = MappingProxyType({})
+) -> dict[str, Any]:
+    """The host's own directories stay as they are: in a Pod with user ids of its own they belong to the overflow id.
+
+    So do those of images that are volumes.
+    """
     source, target = mount.host_path, mount.container_path
-    return {"source": source, "target": target, "readonly": mount.readonly, "ownersMapped": owners_mapped}
+    made = {"source": source, "target": target, "readonly": mount.readonly, "ownersMapped": owners_mapped}
+    if mount.image:
+        made |= {"source": mount.image, "image": list(volumes[mount.image].lowerdirs), "sub": mount.image_sub_path}
+    return made
 
 
 def users_of(options: UserNamespace) -> dict[str, int] | None:

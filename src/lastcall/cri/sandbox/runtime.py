@@ -297,6 +297,7 @@ class SandboxRuntime:
         if sandbox is None or sandbox.state != PodSandboxState.SANDBOX_READY:
             raise RuntimeServiceError(f'failed to find sandbox id "{pod_sandbox_id}": not found', "NotFound")
         root = self._images.rootfs(config.image)
+        volumes = {each.image: self._images.rootfs(each.image) for each in config.mounts if each.image}
         seccomp = seccomp_filter(config, single_user_id=self._single_user_id())
         identity = self._new_id()
         directory = os.path.join(self._state_dir, identity)
@@ -308,7 +309,7 @@ class SandboxRuntime:
             image_ref=root.image_ref,
             directory=directory,
             spec={
-                **start_spec(identity, sandbox.id, config, sandbox_config, root, directory),
+                **start_spec(identity, sandbox.id, config, sandbox_config, root, directory, volumes),
                 "seccomp": seccomp,
                 "logMax": self._log_max_size,
             },

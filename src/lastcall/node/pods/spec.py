@@ -61,6 +61,12 @@ def is_terminal_phase(phase: str | None) -> bool:
     return phase in TERMINAL_PHASES
 
 
+def image_volumes_of(pod: Pod) -> dict[str, str]:
+    """The Pod's volumes that are images: name → reference."""
+    volumes = pod["spec"].get("volumes") or ()
+    return {each["name"]: each["image"].get("reference") or "" for each in volumes if each.get("image") is not None}
+
+
 def container_field_path(pod: Pod, name: str) -> str:
     """`fieldPath` of Events about one container: `spec.containers{web}`. Source: container/ref.go:fieldPath."""
     for field, items in (

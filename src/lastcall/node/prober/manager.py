@@ -92,6 +92,10 @@ class PodProbeManager:
                 ended = (container.get("state") or {}).get("terminated")
                 container["ready"] = ended is not None and ended["exitCode"] == 0
 
+    def workers(self) -> list[ProbeWorker]:
+        """Those of now."""
+        return list(self._workers.values())
+
     def liveness_result(self, container_id: str) -> ProbeResult:
         """`success` where there is no probe or no result yet."""
         return self._results["liveness"].get(runtime_id(container_id)) or "success"

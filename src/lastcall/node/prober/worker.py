@@ -73,6 +73,8 @@ class ProbeWorker:
     results: Results
     state: WorkerState = field(default_factory=WorkerState)
     last_output: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
+    """How often it ended how: successful, failed, unknown (prober_probe_total)."""
     _kicked: asyncio.Event = field(default_factory=asyncio.Event)
     _stopped: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -234,6 +236,7 @@ class ProbeWorker:
                 break
             except ProbeError as caught:
                 error = caught
+        self._count("unknown" if probed is None else "failed" if probed.outcome == "failure" else "successful")
         if probed is None:
             if not self._stopped.is_set():
                 self._event("Unhealthy", f"{title} probe errored and resulted in unknown state: {error}")
@@ -246,6 +249,9 @@ class ProbeWorker:
         if probed.outcome == "failure":
             self._event("Unhealthy", f"{title} probe failed: {probed.output}")
         return "failure" if probed.outcome == "failure" else "success"
+
+    def _count(self, result: str) -> None:
+        self.counts[result] = self.counts.get(result, 0) + 1
 
     def _event(self, reason: str, message: str) -> None:
         path = container_field_path(self.pod, self.container["name"])

@@ -12,7 +12,7 @@ asks for `now`. Two things that happen at one instant (in virtual time nearly al
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -20,12 +20,15 @@ from lastcall.cri.api import ContainerState, PodSandboxState, RuntimeService, Ru
 from lastcall.node.interfaces import PodStatus
 from lastcall.node.pods.runtime_pod import make_pod_status, pods_in_runtime
 from lastcall.world import walls
+from lastcall.world.counting import Family, Histogram
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 RELIST_SECONDS = 300.0
 """Full listing while the event stream works (kubelet.go: 300 s with Evented PLEG)."""
 RESUBSCRIBE_SECONDS = 0.1
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+"""(prometheus.DefBuckets)"""
 
 log = logging.getLogger(__name__)
 
@@ -122,6 +125,8 @@ class PodLifecycleEventGenerator:
         self._entries: dict[str, _Entry] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._tick = 0
+        self._relists, self._intervals = Histogram(SECONDS), Histogram(SECONDS)
+        self._relisted_ns = 0
 
     # -- the cache ------------------------------------------------------------------------------------------------
 
@@ -181,10 +186,22 @@ class PodLifecycleEventGenerator:
     async def relist(self) -> None:
         """Read all Pods of the runtime (generic.go:Relist). Raises RuntimeServiceError."""
         read_at = self.now()
+        began = self._world.clock.monotonic_ns()
+        if self._relisted_ns:
+            self._intervals.observe((began - self._relisted_ns) / 1e9)
+        self._relisted_ns = began
         found = pods_in_runtime(await self._runtime.list_pod_sandbox(), await self._runtime.list_containers())
         for uid in dict.fromkeys((*self._entries, *found)):
             with walls.Turn(COMPONENT, uid):
                 self._listed(uid, found.get(uid), read_at)
+        self._relists.observe((self._world.clock.monotonic_ns() - began) / 1e9)
+
+    def families(self) -> Iterator[Family]:
+        """What was counted (pkg/kubelet/metrics/metrics.go)."""
+        yield "kubelet_pleg_relist_duration_seconds", [({}, self._relists)]
+        yield "kubelet_pleg_relist_interval_seconds", [({}, self._intervals)]
+        since = (self._world.clock.monotonic_ns() - self._relisted_ns) / 1e9
+        yield "kubelet_pleg_last_seen_seconds", [({}, int(self._world.clock.wall_ns() / 1e9 - since))]
 
     def _listed(self, uid: str, status: PodStatus | None, read_at: int) -> None:
         entry = self._entries.get(uid)

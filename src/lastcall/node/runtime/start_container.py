@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from lastcall.api.meta import name_of, namespace_of, uid_of
+from lastcall.api.pods.handlers import handler_name
 from lastcall.cri.api import ContainerConfig, Image, PodSandboxConfig, RuntimeService, RuntimeServiceError
 from lastcall.node.interfaces import EventRecorder, ImageManager, ImagePullError, PodStatus, VolumeError
 from lastcall.node.logs.files import LogLinks
-from lastcall.node.pods.spec import container_field_path
+from lastcall.node.pods.spec import container_field_path, init_containers_of
 from lastcall.node.runtime.environment import ContainerConfigError
 from lastcall.node.stopping.grace import KillReason
-from lastcall.node.stopping.hooks import HandlerRunner, HookError, handler_name
+from lastcall.node.stopping.hooks import HandlerRunner, HookError
 from lastcall.node.stopping.kill_container import ContainerKiller
 from lastcall.node.versions import Behaviour
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
+from lastcall.world.counting import Family
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
@@ -107,6 +109,8 @@ class ContainerStarter:
         self._highest_log = highest_log
         self._log_links = log_links
         self._reported_restarts = reported_restarts
+        self._started: dict[str, int] = {}
+        self._failures: dict[tuple[str, str], int] = {}
 
     async def start_container(
         self,
@@ -118,8 +122,37 @@ class ContainerStarter:
         pod_ips: tuple[str, ...],
     ) -> None:
         """Raises StartContainerError, after the Event and the record that report it."""
-        name = container["name"]
+        kind = _type_of(pod, container)
+        self._started[kind] = self._started.get(kind, 0) + 1
         try:
+            await self._start_container(pod, container, pod_status, sandbox_id, sandbox_config, pod_ips)
+        except StartContainerError as error:
+            failed = (error.reason, kind)
+            self._failures[failed] = self._failures.get(failed, 0) + 1
+            raise
+
+    def families(self) -> Iterator[Family]:
+        """What was counted (pkg/kubelet/metrics/metrics.go)."""
+        started = [({"container_type": kind}, count) for kind, count in self._started.items()]
+        yield "kubelet_started_containers_total", started
+        failures = [({"code": code, "container_type": kind}, count) for (code, kind), count in self._failures.items()]
+        yield "kubelet_started_containers_errors_total", failures
+
+    async def _start_container(
+        self,
+        pod: Pod,
+        container: Container,
+        pod_status: PodStatus,
+        sandbox_id: str,
+        sandbox_config: PodSandboxConfig,
+        pod_ips: tuple[str, ...],
+    ) -> None:
+        name = container["name"]
+        mounted = {each["name"] for each in container.get("volumeMounts") or ()}
+        try:
+            for volume in pod["spec"].get("volumes") or ():
+                if volume["name"] in mounted and (source := volume.get("image")) is not None:
+                    await self._images.ensure_volume_image_exists(pod, source)
             image = await self._images.ensure_image_exists(pod, container)
         except ImagePullError as error:
             self._note_failure(pod, name, error.reason, str(error))
@@ -228,3 +261,12 @@ class ContainerStarter:
         return self._recorder.record(
             kind, pod_uid=uid_of(pod), container=name, rule=RULES, facts=facts, cause_id=cause_id
         )
+
+
+def _type_of(pod: Pod, container: Container) -> str:
+    """(metrics.go: Container, InitContainer, EphemeralContainer)"""
+    name = container["name"]
+    if any(each["name"] == name for each in init_containers_of(pod)):
+        return "init_container"
+    ephemeral = pod["spec"].get("ephemeralContainers") or ()
+    return "ephemeral_container" if any(each["name"] == name for each in ephemeral) else "container"

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lastcall.api.pods.handlers import handler_name
 from lastcall.api.pods.spec import pod_ref_text
 from lastcall.api.text.go_notation import go_list, go_quote
 from lastcall.api.text.numbers import int_of
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from lastcall.api.types.pod import Pod
 
 HTTP_RESPONSE_TO_HTTPS_CLIENT = "server gave HTTP response to HTTPS client"
-HANDLERS = ("exec", "httpGet", "sleep")
-"""The order in which a handler's fields are looked at."""
 
 
 class HookError(Exception):
@@ -51,30 +50,6 @@ class HookResult:
 
 class UnknownPort(ValueError):
     """A port name that the container does not declare, or a number out of range."""
-
-
-def handler_name(handler: LifecycleHandler) -> str:
-    """`exec`, `httpGet`, `sleep`, or what else is set."""
-    for name in HANDLERS:
-        if handler.get(name) is not None:
-            return name
-    return next(iter(handler), "")
-
-
-def handler_detail(handler: LifecycleHandler) -> str:
-    """What a hook does, for records."""
-    name = handler_name(handler)
-    if name == "exec":
-        return " ".join((handler.get("exec") or {}).get("command") or [])
-    if name == "httpGet":
-        get = handler.get("httpGet") or {}
-        scheme = (get.get("scheme") or "HTTP").lower()
-        path = get.get("path") or "/"
-        return f"GET {scheme}://{get.get('host') or 'POD'}:{get.get('port')}{path if path[0] == '/' else '/' + path}"
-    if name == "tcpSocket":
-        connect = handler.get("tcpSocket") or {}
-        return f"connect to {connect.get('host') or 'POD'}:{connect.get('port')}"
-    return f"{(handler.get('sleep') or {}).get('seconds', 0)} s" if name == "sleep" else ""
 
 
 def resolve_port(port: object, container: Container) -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lastcall.api.meta import uid_of
+from lastcall.api.pods.handlers import handler_detail, handler_name
 from lastcall.api.text.numbers import int_of
 from lastcall.cri.api import ContainerStatus, PodSandboxState, RuntimeService, RuntimeServiceError
 from lastcall.node.interfaces import EventRecorder
@@ -22,7 +23,7 @@ from lastcall.node.pods.spec import container_field_path, find_container
 from lastcall.node.runtime_deadlines import RUNTIME_REQUEST_TIMEOUT
 from lastcall.node.stopping import grace
 from lastcall.node.stopping.grace import KillReason
-from lastcall.node.stopping.hooks import HandlerRunner, HookError, HookResult, handler_detail, handler_name
+from lastcall.node.stopping.hooks import HandlerRunner, HookError, HookResult
 from lastcall.node.stopping.order import TerminationOrdering
 from lastcall.node.stopping.waiting import wait_at_most
 from lastcall.node.versions import Behaviour

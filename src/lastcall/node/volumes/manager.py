@@ -23,7 +23,7 @@ from lastcall.api.text.go_notation import go_list, go_quote
 from lastcall.client.api import Client
 from lastcall.cri.api import DNSConfig, Mount
 from lastcall.node.interfaces import EventRecorder, VolumeError
-from lastcall.node.pods.spec import all_containers_of
+from lastcall.node.pods.spec import all_containers_of, image_volumes_of
 from lastcall.node.pods.termination_message import DEFAULT_PATH, MAX_FILE_BYTES, read_at_most
 from lastcall.node.volumes.atomic_writer import write_payload
 from lastcall.node.volumes.claims import NotProcessed, claimed_volume, path_of
@@ -194,10 +194,13 @@ class HostVolumeManager:
         kind = _kind(volume)
         if kind == "hostPath":
             return check_host_path(volume["hostPath"])
+        if kind == "image":
+            return Path()  # the runtime mounts it; the image is there before its containers are made
         if kind not in PLUGINS:
             raise VolumeError(
                 f"volume type {kind} is not supported by lastcall; "
-                "use persistentVolumeClaim, ephemeral, emptyDir, hostPath, configMap, secret, downwardAPI or projected"
+                "use persistentVolumeClaim, ephemeral, emptyDir, hostPath, configMap, secret, downwardAPI, projected "
+                "or image"
             )
         directory: Path = self._pod_dir(pod) / "volumes" / f"kubernetes.io~{PLUGINS[kind]}" / volume["name"]
         fs_group = _fs_group(pod)
@@ -264,6 +267,7 @@ class HostVolumeManager:
     ) -> tuple[Mount, ...]:
         directory = self._pod_dir(pod)
         known = self._known(pod)
+        images = image_volumes_of(pod)
         mounts: list[Mount] = []
         for index, mount in enumerate(container.get("volumeMounts") or []):
             volume = known.mounted.get(mount["name"])
@@ -273,6 +277,9 @@ class HostVolumeManager:
                     f"{go_quote(container['name'])}"
                 )
             sub_path = mount.get("subPath") or self._expand(pod, container, mount.get("subPathExpr") or "")
+            if (image := images.get(mount["name"])) is not None:
+                mounts.append(Mount(mount["mountPath"], "", True, image, sub_path))
+                continue
             if sub_path:
                 place = directory / "volume-subpaths" / mount["name"] / container["name"] / str(index)
                 volume = bind_sub_path(volume, sub_path, place)

@@ -194,6 +194,9 @@ CONTAINERS: Mapping[str, Cause] = {
         texts={
             "": "$container ended by SIGKILL$when, and lastcall did not send it: another process did, or the kernel "
             "because memory ran out (inferred).",
+            "status": "$container ended with exit code 137$when, that of a SIGKILL, and the node had no reason to "
+            "send one yet: another process did, memory ran out, or its PID 1 reports a child that was killed so "
+            "(inferred).",
         },
         fixes={
             "": "Find out what sends signals in the Pod or on the node: a supervisor, a script, `kill -9` by `kubectl "

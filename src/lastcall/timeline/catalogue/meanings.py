@@ -9,6 +9,8 @@ MEANINGS: dict[str, str] = {
     "DeleteSent": "The command sends the DELETE.",
     "PodReadySeen": "A watch shows the Pod with the condition Ready for the first time.",
     "PodGoneSeen": "The client sees the watch event DELETED.",
+    "NotShown": "Something of this Pod's end cannot be known from where it was followed. The story says it as it stands.",
+    "NodeStateSeen": "A watch shows the state of the Pod's node, at the DELETE and whenever it changes until the Pod is gone.",
     # apiserver: apiserver.py
     "PodCreated": "The Pod's object is stored.",
     "EphemeralContainersAdded": "Somebody adds ephemeral containers (`kubectl debug`).",

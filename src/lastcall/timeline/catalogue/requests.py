@@ -197,5 +197,9 @@ REQUESTS: Mapping[str, Cause] = {
         title="Requests were lost, and no Pod's end explains it.",
         texts={"": "lost without a Pod's end that would explain it"},
     ),
+    "notSeen": Cause(
+        title="Requests were lost in a cluster of which only the outside is seen.",
+        texts={"": "lost for a reason that cannot be seen from outside of the cluster"},
+    ),
 }
 """Causes of single requests; `lastcall.traffic.account.CAUSE_IDS` says which is which."""

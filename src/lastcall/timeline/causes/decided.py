@@ -200,7 +200,7 @@ def _by(facts: Facts) -> str:
     """` by kubectl (user kubernetes-admin)`."""
     user, client = str(facts.get("user") or ""), client_name(facts)
     if client:
-        return f" by {client} (user {user})"
+        return f" by {client} (user {user})" if user else f" by {client}"
     return f" by user {user}" if user and not user.startswith("system:") else f" by {user}" if user else ""
 
 

@@ -14,6 +14,8 @@ def decide_budget(grace: float | None, containers: Sequence[ContainerEnding]) ->
     if grace is None or not ended:
         return None
     last = max(ended, key=lambda c: (_end_of(c), c.drain_seconds))
+    if last.from_status and last.term_at is None and last.pre_stop is None:
+        return None  # nobody saw when it was told to stop
     hook = last.pre_stop.seconds if last.pre_stop else 0.0
     waiting = _waiting(last)
     used = hook + waiting + last.drain_seconds
@@ -51,6 +53,8 @@ def decide_overhead(gone: float | None, budget: Budget | None, containers: Seque
     if gone is None or any(end is None for end in ends):
         return None
     if any(end is not None and end > gone for end in ends):
+        return None
+    if budget is None and any(c.from_status and not c.ended_before_delete for c in containers):
         return None
     if budget is None:
         return gone

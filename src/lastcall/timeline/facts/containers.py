@@ -100,6 +100,7 @@ def _run(facts: ContainerFacts, last: Sequence[Entry], started: bool, orphans: S
         caught=tuple(str(name) for name in seen.get("caught") or ()) if seen else (),
         started_at=last[0].at if started else None,
         ended_by=_by_its_rule(_ended_by(last, exit_, requested), code, facts),
+        from_status=bool(gone and gone.get("finishedAt")),
         probe=_failed_probe(last),
         last_lines=_last_lines(last),
         oom_kills=_whole(gone.get("oomKills")) if gone else None,
@@ -116,7 +117,8 @@ def _ended_by(entries: Sequence[Entry], exit_: Entry | None, requested: Entry | 
     told = [e for e in entries if e.record.kind == kinds.KILLING and e.at <= exit_.at]
     asked = requested is not None and requested.at <= exit_.at
     if not told:
-        return "node" if asked else "itself"
+        unexplained = exit_.told(kinds.PROCESS_EXITED).get("unexplained")
+        return "node" if asked else "" if unexplained else "itself"
     first = told[0].told(kinds.KILLING)
     if first.get("gracePeriodSeconds") and not asked and _last(entries, kinds.PRE_STOP_STARTED) is None:
         return "itself"  # it was about to be stopped, and was quicker

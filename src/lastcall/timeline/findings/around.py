@@ -52,11 +52,16 @@ def _node_shutdown(ending: Ending) -> Iterator[Finding]:
 
 
 def _node_unreachable(ending: Ending) -> Iterator[Finding]:
-    """Deleted, and no kubelet has looked at it."""
-    seen = (kinds.TERMINATION_OBSERVED, kinds.OBJECT_REMOVED, kinds.PROCESS_EXITED)
+    """Deleted, and no kubelet has looked at it.
+
+    Through the API alone nobody sees that a kubelet looks: there it takes a node that is not Ready, or gone.
+    """
+    seen = (kinds.TERMINATION_OBSERVED, kinds.OBJECT_REMOVED, kinds.PROCESS_EXITED, kinds.NOT_SHOWN)
     accepted = any(e.record.kind == kinds.DELETE_ACCEPTED for e in ending.entries)
     bound = any(e.record.kind in (kinds.POD_BOUND, kinds.POD_ADMITTED) for e in ending.entries)
-    if not accepted or not bound or ending.gone is not None or any(e.record.kind in seen for e in ending.entries):
+    if not accepted or not bound or ending.gone is not None:
+        return
+    if any(e.record.kind in seen for e in ending.entries) and not _node_is_lost(ending):
         return
     by, pod = ending.decided_by, ending.pod
     last = max((e.at for e in ending.entries), default=0.0)
@@ -65,6 +70,15 @@ def _node_unreachable(ending: Ending) -> Iterator[Finding]:
     node = pod.node or "that it runs on"
     text = said("nodeUnreachable", pod=pod.name, seconds=f"{last:.0f}", why=by.why, node=node)
     yield Finding("nodeUnreachable", "problem", text, advice=fix("nodeUnreachable", node=node))
+
+
+def _node_is_lost(ending: Ending) -> bool:
+    """By the last look at its node, and nothing had ended before that."""
+    states = [e for e in ending.entries if e.record.kind == kinds.NODE_STATE_SEEN]
+    if not states or any(e.record.kind == kinds.PROCESS_EXITED and e.at >= 0 for e in ending.entries):
+        return False
+    state = states[-1].told(kinds.NODE_STATE_SEEN)
+    return bool(state.get("gone")) or state.get("ready") is not True
 
 
 def _sidecar_holds_job(ending: Ending) -> Iterator[Finding]:

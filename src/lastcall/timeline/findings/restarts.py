@@ -116,7 +116,7 @@ def _crashed(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -
         times=_times(len(those)),
         after=f" {_s(c.run_seconds)} after its start" if c.run_seconds is not None else "",
         end=_end(c),
-        output=said("crashed", "output", line=lines[-1].strip()[:300]) if lines else said("crashed", "silent"),
+        output=_output(c, lines),
     )
     found = ((variant, re.search(words, lines[-1], re.I)) for words, variant in _LAST_WORDS) if lines else ()
     known = next(((variant, match) for variant, match in found if match), None)
@@ -187,6 +187,13 @@ _RULES: tuple[Callable[[Sequence[ContainerEnding], Sequence[ContainerEnding]], I
 
 
 # -- words -----------------------------------------------------------------------------------------------------------
+
+
+def _output(c: ContainerEnding, lines: Sequence[str]) -> str:
+    """Nobody listened to a run that is known from the Pod's status alone."""
+    if lines:
+        return said("crashed", "output", line=lines[-1].strip()[:300])
+    return "" if c.from_status else said("crashed", "silent")
 
 
 def _times(count: int) -> str:

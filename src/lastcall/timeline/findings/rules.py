@@ -14,6 +14,7 @@ from lastcall.timeline.findings.hook_text import hook_failure
 from lastcall.timeline.findings.restarts import is_over, killed_before, restarts
 from lastcall.timeline.signal_names import signal_name
 from lastcall.timeline.story import ContainerEnding, Ending, Entry, Finding, Severity
+from lastcall.timeline.verdict import is_deleted
 
 if TYPE_CHECKING:
     from lastcall.timeline.catalogue.records.kubelet_end import VolumeBusy
@@ -121,8 +122,12 @@ def _never_started(c: ContainerEnding, ending: Ending, version: str) -> Iterator
 def _own_exit(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
     if c.exited_at is None or c.sigkilled:
         return
+    if c.from_status and c.term_at is None and not c.ended_before_delete:
+        return  # nobody saw its stop signal: that does not mean that none was sent
     if is_over(c, ending) and (c.failed_by_itself or c.ended_by not in ("", "itself")):
         return  # findings_restarts says it; or the node ended it with its Pod, as a sidecar of one that is complete
+    if c.ended_before_delete and not is_deleted(ending):
+        return  # nobody has deleted it: its first line says that it had ended
     if c.ended_before_delete:
         before = _s(-c.exited_at)
         text = said("endedByItself", "beforeDelete", container=c.name, before=before, exit=_exit(c))
@@ -223,7 +228,7 @@ def _killed(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Findin
     if c.killed_by == "out of memory":
         return  # findings_why.out_of_memory
     if c.killed_by == "unknown sender":
-        text = said("killedByOther", container=c.name, when=when)
+        text = said("killedByOther", "status" if c.from_status else "", container=c.name, when=when)
         yield Finding("killedByOther", "problem", text, c.name, fix("killedByOther"))
     elif c.killed_by in ("grace over", "StopContainer"):
         yield Finding("killed", "problem", _why_killed(c, when), c.name, why.killed_advice(c, ending))

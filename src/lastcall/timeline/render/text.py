@@ -17,7 +17,7 @@ from lastcall.timeline.facts.never_started import why_never_started
 from lastcall.timeline.findings.restarts import last_words
 from lastcall.timeline.render import bars
 from lastcall.timeline.story import ContainerEnding, Ending, EndpointTransition, Entry
-from lastcall.timeline.verdict import had_ended, is_ongoing, outcome_words, why
+from lastcall.timeline.verdict import had_ended, is_deleted, is_ongoing, outcome_words, why
 from lastcall.timeline.wording import DETAIL, STEP, Style, actor_label, printable, seconds, words_for
 
 STYLES: dict[Style, str] = {
@@ -214,7 +214,7 @@ def _facts(ending: Ending) -> RenderableType:
     table.add_column(overflow="fold", ratio=1)
     ongoing = is_ongoing(ending)
     for container in ending.containers:
-        words = _container_words(container, ongoing)
+        words = _container_words(container, ongoing, is_deleted(ending))
         if not container.started and container.exit_code is None and (kept := why_never_started(container, ending)):
             words += f": {printable(kept)}"
         table.add_row(Text(container.name), Text(words))
@@ -232,7 +232,7 @@ def _facts(ending: Ending) -> RenderableType:
 _REACTIONS = {"listenerClosed": "closed a port", "connectionsClosed": "closed its last connection"}
 
 
-def _container_words(c: ContainerEnding, ongoing: bool) -> str:
+def _container_words(c: ContainerEnding, ongoing: bool, deleted: bool = True) -> str:
     if not c.started and c.exit_code is None:
         return "never started"
     if c.exit_code is None and ongoing:
@@ -245,7 +245,7 @@ def _container_words(c: ContainerEnding, ongoing: bool) -> str:
             words += f", by {c.signal}" + (f": {c.killed_by}" if c.killed_by else "")
     if c.term_at is not None and c.exited_at is not None and c.exited_at >= c.term_at:
         words += f", {c.drain_seconds:.1f} s after {c.stop_signal}"
-    elif c.exited_at is not None and c.exited_at < 0:
+    elif c.exited_at is not None and c.exited_at < 0 and deleted:
         words += f", {-c.exited_at:.1f} s before the DELETE"
     if c.first_reaction is not None and c.first_reaction.what in _REACTIONS:
         words += f", first reaction after {seconds(c.first_reaction.seconds)} ({_REACTIONS[c.first_reaction.what]})"
@@ -256,6 +256,8 @@ def _container_words(c: ContainerEnding, ongoing: bool) -> str:
         return f"{words}; preStop not run"
     if hook.outcome == "unknown" and ongoing:
         return f"{words}; preStop {hook.handler} still runs"
+    if hook.outcome == "unknown":
+        return f"{words}; how preStop {hook.handler} ended is not known"
     return f"{words}; preStop {hook.handler} {hook.outcome} after {seconds(hook.seconds)}"
 
 

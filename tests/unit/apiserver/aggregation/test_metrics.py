@@ -18,7 +18,7 @@ from lastcall.apiserver.subresources.metrics import (
     read_summary,
 )
 from lastcall.apiserver.subresources.metrics_server import MetricsServer
-from lastcall.node.stats import resource_metrics
+from lastcall.node.metrics.stats import resource_metrics
 from lastcall.world.virtual import run_virtual
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

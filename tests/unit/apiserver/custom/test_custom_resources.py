@@ -353,26 +353,6 @@ def test_an_object_that_is_read_has_the_defaults_of_today(virtual) -> None:
     virtual(scenario)
 
 
-def test_what_only_a_webhook_could_convert_is_an_error_and_not_a_wrong_object(virtual) -> None:
-    async def scenario(api) -> None:
-        two = definition(versions=("v1", "v2"))
-        client = {"clientConfig": {"url": "https://example.com/convert"}, "conversionReviewVersions": ["v1"]}
-        two["spec"]["conversion"] = {"strategy": "Webhook", "webhook": client}
-        await api.admin.create(CRDS, two)
-        await api.admin.create(WIDGETS, widget(), "default")
-        assert (await api.admin.get(WIDGETS, "w", "default"))["apiVersion"] == "example.com/v1"
-        for call in (
-            api.admin.get(NEWER, "w", "default"),
-            api.admin.list(NEWER, "default"),
-            api.admin.create(NEWER, widget("x", "example.com/v2"), "default"),
-        ):
-            error = await refused(call)
-            assert error.code == 500
-            assert "Kind=Widget failed: conversion webhooks are not called here" in error.message
-
-    virtual(scenario)
-
-
 def test_a_definition_says_how_far_its_deletion_is(virtual) -> None:
     async def scenario(api) -> None:
         def reason(definition: dict) -> str:
@@ -387,5 +367,29 @@ def test_a_definition_says_how_far_its_deletion_is(virtual) -> None:
         assert reason(now) == "InstanceDeletionInProgress"
         await api.admin.patch(WIDGETS, "w", {"metadata": {"finalizers": None}}, "default")
         assert (await refused(api.admin.get(CRDS, "widgets.example.com"))).code == 404
+
+    virtual(scenario)
+
+
+def test_a_definition_goes_although_its_status_names_a_version_that_it_has_not(virtual):
+    async def scenario(api):
+        await api.admin.create(CRDS, definition())
+        status = {"status": {"storedVersions": ["v0"]}}
+        await api.admin.patch(CRDS, "widgets.example.com", status, subresource="status")
+        with pytest.raises(StatusError, match=r"missing from spec\.versions"):
+            await api.admin.patch(CRDS, "widgets.example.com", {"metadata": {"labels": {"a": "b"}}})
+        await api.admin.delete(CRDS, "widgets.example.com")
+        with pytest.raises(StatusError, match="not found"):
+            await api.admin.get(CRDS, "widgets.example.com")
+
+    virtual(scenario)
+
+
+def test_no_stored_version_at_all_is_the_version_that_is_stored(virtual):
+    async def scenario(api):
+        await api.admin.create(CRDS, definition())
+        status = {"status": {"storedVersions": []}}
+        changed = await api.admin.patch(CRDS, "widgets.example.com", status, subresource="status")
+        assert changed["status"]["storedVersions"] == ["v1"]
 
     virtual(scenario)

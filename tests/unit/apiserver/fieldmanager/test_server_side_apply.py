@@ -266,3 +266,30 @@ def test_a_stored_item_without_its_keys_refuses_an_apply_as_kubernetes_does():
         "Kind=ServiceAccount) to smd typed: .secrets: element 0: associative list with keys has an element that omits "
         'all key fields ["name"] (and doesn\'t have default values for any key fields)',
     )
+
+
+CONTEXTS = (
+    ({"runAsUser": 1}, {}, {}),
+    ({"runAsUser": 1, "capabilities": {"add": ["X"]}}, {"capabilities": {}}, {"capabilities": {}}),
+    ({"seLinuxOptions": {"user": "a"}}, {"seLinuxOptions": {}}, {"seLinuxOptions": {}}),
+    ({"seLinuxOptions": {"user": "a"}, "runAsUser": 1}, {"runAsUser": 1}, {"runAsUser": 1}),
+    ({"runAsUser": 1}, None, None),
+)
+"""The securityContext of a container as it was applied, as it is applied next, and what a real 1.36.2 has then."""
+
+
+def deployment(context):
+    container = {"name": "c", "image": "x", **({} if context is None else {"securityContext": context})}
+    return obj(DEPLOYMENTS, spec={"template": {"spec": {"containers": [container]}}})
+
+
+@pytest.mark.parametrize(("first", "second", "expected"), CONTEXTS)
+def test_a_struct_that_is_applied_empty_stays_when_its_fields_go(first, second, expected):
+    live, entries = applied(scope(DEPLOYMENTS), [], none(DEPLOYMENTS), deployment(first), "one", T1, force=False)
+    live, entries = applied(scope(DEPLOYMENTS), entries, live, deployment(second), "one", T2, force=False)
+    assert live["spec"]["template"]["spec"]["containers"][0].get("securityContext") == expected
+
+
+def test_what_holds_only_an_empty_list_is_not_applied():
+    entries = applied(scope(PODS), [], none(PODS), obj(PODS, spec={"imagePullSecrets": []}), "one", T1, force=False)[1]
+    assert by_name(entries) == {}

@@ -5,7 +5,7 @@ import pytest
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, PODS
 from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.registry.patching import patched, patcher
+from lastcall.apiserver.registry.patching import check_patched, patched, patcher
 from lastcall.apiserver.wire.bodies import Turns, decode_object, decode_patch, prepare
 from lastcall.apiserver.wire.context import RequestContext
 from lastcall.apiserver.wire.negotiation import JSON, YAML
@@ -64,7 +64,7 @@ async def test_keys_that_a_yaml_text_has_twice_are_told_with_their_lines() -> No
     [
         (MERGE_PATCH, b'{"data":{"b":1}}', '"{\\"apiVersion\\":\\"v1\\",\\"data\\":{\\"a\\":\\"x\\",\\"b\\":1},'),
         (JSON_PATCH, b'[{"op":"add","path":"/data/b","value":1}]', '"{\\"apiVersion\\":\\"v1\\",\\"data\\":{'),
-        (STRATEGIC_MERGE_PATCH, b'{"data":{"b":1}}', '"map[data:map[b:1]]": unrecognized type: int64'),
+        (STRATEGIC_MERGE_PATCH, b'{"data":{"b":1}}', '"map[data:map[b:1]]": cannot convert int64 to string'),
         (STRATEGIC_MERGE_PATCH, b'{"data":["b"]}', '"map[data:[b]]": cannot restore map from slice'),
         (STRATEGIC_MERGE_PATCH, b'{"metadata":{"labels":3}}', "cannot restore map from int64"),
         (STRATEGIC_MERGE_PATCH, b'{"bogus":2}', '"map[bogus:2]": strict decoding error: unknown field "bogus"'),
@@ -85,8 +85,9 @@ async def test_a_patch_that_makes_no_object_is_a_422_that_shows_what_it_made(con
 
 def test_a_patch_does_not_move_an_object_to_another_namespace() -> None:
     old = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "c", "namespace": "n"}}
+    new = patcher(CONFIGMAPS, "c", MERGE_PATCH, {"metadata": {"namespace": "other"}})(old)
     with pytest.raises(StatusError, match="the namespace of the provided object does not match") as refused:
-        patcher(CONFIGMAPS, "c", MERGE_PATCH, {"metadata": {"namespace": "other"}})(old)
+        check_patched(CONFIGMAPS, "c", new, old)
     assert refused.value.code == 400
 
 

@@ -13,7 +13,7 @@ from waiting import until
 
 from lastcall.api.errors import MAX_ERRORS
 from lastcall.api.text.json_bounds import MAX_DEPTH, MAX_VALUES
-from lastcall.apiserver.http import MAX_REVIEW_BYTES
+from lastcall.apiserver.wire.requests import MAX_REVIEW_BYTES
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 DOORS = "/apis/example.com/v1/namespaces/default/doors"

@@ -25,7 +25,7 @@ def test_the_table_has_every_code_that_commands_use() -> None:
 
 def test_each_command_that_has_a_code_says_when() -> None:
     columns = {name: number for number, name in enumerate(table()["code"])}
-    run, rollout, lint = columns["`run`, `demo`, `story`"], columns["`rollout`"], columns["`lint`"]
+    run, rollout, lint = columns["`run`, `demo`, `story`, `trace`"], columns["`rollout`"], columns["`lint`"]
     assert "SIGKILL" in table()[str(exit_status.NOT_GRACEFUL)][run]
     assert "lost" in table()[str(pool.LOSES)][rollout] and "inconclusive" in table()[str(pool.INCONCLUSIVE)][rollout]
     assert table()[str(exit_status.FINDINGS)][lint] == "findings"

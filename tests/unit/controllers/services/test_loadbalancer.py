@@ -9,7 +9,7 @@ from fake_api import ListRecorder
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import EVENTS, SERVICES
 from lastcall.apiserver.server import APIServer, APIServerConfig
-from lastcall.cli.controller_manager import chosen_controllers
+from lastcall.cli.clusters.controller_manager import chosen_controllers
 from lastcall.client.api import Client
 from lastcall.cluster.options import LOAD_BALANCER_CIDR
 from lastcall.controllers.manager import run_controllers

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 from waiting import eventually
 
+from lastcall.cri.sandbox.shim import dispositions
 from lastcall.cri.sandbox.shim.dispositions import describe, is_pending, signal_state
 
 BLOCK = "import signal, time, threading\nsignal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\n"
@@ -35,6 +36,12 @@ PROGRAMS = {
     "waits for another without blocking it": (
         "import signal\nprint('x', flush=True)\nsignal.sigtimedwait({signal.SIGUSR1}, 100)", "default", ""),
     "blocks": (f"{BLOCK}print('x', flush=True)\ntime.sleep(100)", "blocked", ""),
+    "blocks, and would ignore": (
+        f"{BLOCK}signal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('x', flush=True)\ntime.sleep(100)",
+        "ignored", ""),
+    "blocks, and has a handler": (
+        f"{BLOCK}signal.signal(signal.SIGTERM, lambda *_: None)\nprint('x', flush=True)\ntime.sleep(100)",
+        "blocked", ""),
     "ignores": ("import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('x', flush=True)\n"
                 "time.sleep(100)", "ignored", ""),
     "nothing": ("import time\nprint('x', flush=True)\ntime.sleep(100)", "default", ""),
@@ -84,3 +91,23 @@ def test_a_signal_that_nobody_takes_stays_pending() -> None:
             time.sleep(0.2)
             found = is_pending(pid, signal.SIGTERM)
             assert bool(found) is pending, name
+
+
+@pytest.mark.parametrize(("looks", "disposition"), [(2, "handled"), (4, "blocked")])
+def test_a_shell_that_begins_a_child_just_now_does_not_block_the_signal(
+    monkeypatch: pytest.MonkeyPatch, looks: int, disposition: str
+) -> None:
+    """It blocks every signal until its child has replaced it: dash does so for a millisecond, again and again."""
+    bit, seen = f"{1 << (signal.SIGTERM - 1):016x}", 0
+
+    def read(path: str) -> str:
+        nonlocal seen
+        if not path.endswith("/status"):
+            return ""
+        seen += 1
+        blocked = bit if seen <= looks else "0"
+        return f"Name:\tsh\nState:\tS\nPPid:\t1\nNSpid:\t7\t1\nSigBlk:\t{blocked}\nSigIgn:\t0\nSigCgt:\t{bit}\n"
+
+    monkeypatch.setattr(dispositions, "read", read)
+    told = describe(7, signal.SIGTERM)
+    assert told is not None and told["disposition"] == disposition

@@ -24,6 +24,8 @@ class Kernel:
         told["parent"] = 1
         monkeypatch.setattr(procfs, "descendants", lambda root: list(self.family))
         monkeypatch.setattr(dispositions, "describe", lambda pid, number: told)
+        self.children = {self.child}
+        monkeypatch.setattr(procfs, "children", lambda pid: set(self.children))
         monkeypatch.setattr(procfs, "exiting", lambda pid: self.exiting)
         monkeypatch.setattr(procfs, "wait_status", lambda pidfd: int(signal.SIGKILL))
 
@@ -88,3 +90,17 @@ def test_who_ended_before_pid_1_is_not_told(monkeypatch: pytest.MonkeyPatch) -> 
     kernel.exiting = True
     witness.after_exit(killed=False)
     assert records == []
+
+
+@pytest.mark.parametrize("child", [True, False])
+def test_whom_pid_1_adopts_after_the_signal_was_not_its_child(monkeypatch: pytest.MonkeyPatch, child: bool) -> None:
+    """The signal ends a shell under an init: what the shell had begun is the init's by the first look."""
+    kernel, loop = Kernel(monkeypatch), Clockwork()
+    kernel.children = {kernel.child} if child else {kernel.child + 1}
+    records: list[dict[str, Any]] = []
+    witness = Witness(Watched(loop, 1, None, lambda: True, lambda kind, facts, _: records.append(facts)))  # type: ignore[arg-type]
+    monkeypatch.setattr(procfs, "start_time", lambda pid: 0)
+    witness.before_signal(signal.SIGTERM)
+    witness.after_signal()
+    witness.after_exit(killed=False)
+    assert [each["child"] for each in records[-1]["processes"]] == [child]

@@ -50,9 +50,11 @@ def validate_address(address: Object) -> list[FieldError]:
 
 
 def update_address(new: Object, old: Object) -> list[FieldError]:
-    parent, stored = ((obj.get("spec") or {}).get("parentRef") or {} for obj in (new, old))
+    parent, stored = ((obj.get("spec") or {}).get("parentRef") for obj in (new, old))
     if parent == stored:
         return []
+    if parent is None:
+        return [invalid("spec.parentRef", None, IMMUTABLE)]
     shown = {key.capitalize(): parent.get(key) or "" for key in ("group", "resource", "namespace", "name")}
     return [invalid("spec.parentRef", shown, IMMUTABLE)]
 
@@ -95,13 +97,18 @@ def _cidr_problems(cidr: str) -> list[str]:
 
 
 def update_service_cidr(new: Object, old: Object) -> list[FieldError]:
-    cidrs, stored = ((obj.get("spec") or {}).get("cidrs") or [] for obj in (new, old))
-    changed = (n for n, cidr in enumerate(cidrs) if n >= len(stored) or cidr != stored[n])
-    return [invalid(f"spec.cidrs[{n}]", cidrs[n], IMMUTABLE) for n in changed]
+    """A second one may come, for the other family. (`ValidateServiceCIDRUpdate`)"""
+    given, stored = ((obj.get("spec") or {}).get("cidrs") for obj in (new, old))
+    cidrs, before = given or [], stored or []
+    if len(cidrs) != len(before) and (len(before), len(cidrs)) != (1, 2):
+        return [invalid("spec.cidrs", given, IMMUTABLE)]
+    changed = [n for n, cidr in enumerate(before) if cidrs[n] != cidr]
+    errors = [invalid(f"spec.cidrs[{n}]", cidrs[n], IMMUTABLE) for n in changed]
+    return errors + validate_service_cidr(new) if len(cidrs) > len(before) else errors
 
 
 RULES = {
-    "ipaddresses": KindRules(is_address_name, create=validate_address, update=update_address),
+    "ipaddresses": KindRules(is_address_name, validate_address, then=update_address),
     "servicecidrs": KindRules(create=validate_service_cidr, update=update_service_cidr),
 }
 """By plural."""

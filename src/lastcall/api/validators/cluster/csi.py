@@ -9,7 +9,7 @@ from lastcall.api.field import FieldError, duplicate, each, forbidden, invalid, 
 from lastcall.api.meta import Object
 from lastcall.api.names import is_dns1123_subdomain, is_qualified_name
 from lastcall.api.quantity import parse_quantity
-from lastcall.api.validators.common import NON_NEGATIVE, label_selector, non_negative, one_of
+from lastcall.api.validators.common import NON_NEGATIVE, internal, label_selector, non_negative, one_of
 from lastcall.api.validators.kind_rules import KindRules
 
 IMMUTABLE = "field is immutable"
@@ -173,17 +173,7 @@ def update_attachment_status(new: Object, old: Object) -> list[FieldError]:
 def update_attachment(new: Object, old: Object) -> list[FieldError]:
     if new.get("spec") == old.get("spec"):
         return []
-    spec = new.get("spec") or {}
-    source = spec.get("source") or {}
-    shown = {  # the internal type's names
-        "Attacher": spec.get("attacher") or "",
-        "Source": {
-            "PersistentVolumeName": source.get("persistentVolumeName"),
-            "InlineVolumeSpec": source.get("inlineVolumeSpec"),
-        },
-        "NodeName": spec.get("nodeName") or "",
-    }
-    return [invalid("spec", shown, IMMUTABLE)]
+    return [invalid("spec", internal("storage.v1.VolumeAttachmentSpec", new.get("spec") or {}), IMMUTABLE)]
 
 
 def validate_attributes_class(attributes: Object) -> list[FieldError]:

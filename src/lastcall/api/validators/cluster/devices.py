@@ -1,6 +1,6 @@
 """ResourceClaims, ResourceClaimTemplates, DeviceClasses and ResourceSlices.
 
-Source: pkg/apis/resource/validation/validation.go. Expressions in CEL are not compiled.
+Source: pkg/apis/resource/validation/validation.go. What selectors may cost is not estimated.
 """
 
 import re
@@ -14,6 +14,8 @@ from lastcall.api.meta import Object
 from lastcall.api.names import is_dns1123_label, is_dns1123_subdomain, is_label_value, is_qualified_name
 from lastcall.api.quota.counting import is_extended
 from lastcall.api.validators.cluster.csi import driver_name
+from lastcall.api.validators.common import internal
+from lastcall.api.validators.expressions import Expressions, expression_error
 from lastcall.api.validators.kind_rules import KindRules
 
 MOST = 32
@@ -71,9 +73,18 @@ def validate_template(template: Object) -> list[FieldError]:
     return _claim_spec((template.get("spec") or {}).get("spec") or {}, "spec.spec")
 
 
-def update_spec(new: Object, old: Object) -> list[FieldError]:
+def update_claim(new: Object, old: Object) -> list[FieldError]:
     """The spec of claims and templates never changes."""
-    return [] if new.get("spec") == old.get("spec") else [invalid("spec", new.get("spec"), IMMUTABLE)]
+    return _same_spec(new, old, "resource.v1.ResourceClaimSpec")
+
+
+def update_template(new: Object, old: Object) -> list[FieldError]:
+    return _same_spec(new, old, "resource.v1.ResourceClaimTemplateSpec")
+
+
+def _same_spec(new: Object, old: Object, type_: str) -> list[FieldError]:
+    spec = new.get("spec") or {}
+    return [] if spec == (old.get("spec") or {}) else [invalid("spec", internal(type_, spec), IMMUTABLE)]
 
 
 def _claim_spec(spec: Object, path: str) -> list[FieldError]:
@@ -177,6 +188,35 @@ def _selector(selector: Object, path: str) -> list[FieldError]:
     return []
 
 
+def _selector_errors(selectors: Sequence[Object] | None, path: str, expressions: Expressions) -> list[FieldError]:
+    errors = []
+    for index, selector in enumerate(selectors or ()):
+        expression = (selector.get("cel") or {}).get("expression")
+        if expression is None or len(expression.encode()) > LONGEST_EXPRESSION:
+            continue  # said by `_selector`
+        if problem := expressions.selector(expression):
+            errors.append(expression_error(f"{path}.selectors[{index}].cel.expression", expression, problem))
+    return errors
+
+
+def claim_selectors(claim: Object, expressions: Expressions) -> list[FieldError]:
+    return _selectors_of_spec(claim.get("spec") or {}, "spec", expressions)
+
+
+def template_selectors(template: Object, expressions: Expressions) -> list[FieldError]:
+    return _selectors_of_spec((template.get("spec") or {}).get("spec") or {}, "spec.spec", expressions)
+
+
+def _selectors_of_spec(spec: Object, path: str, expressions: Expressions) -> list[FieldError]:
+    errors = []
+    for index, request in enumerate((spec.get("devices") or {}).get("requests") or ()):
+        at = f"{path}.devices.requests[{index}]"
+        errors += _selector_errors((request.get("exactly") or {}).get("selectors"), f"{at}.exactly", expressions)
+        for number, alternative in enumerate(request.get("firstAvailable") or ()):
+            errors += _selector_errors(alternative.get("selectors"), f"{at}.firstAvailable[{number}]", expressions)
+    return errors
+
+
 def _configuration(config: Object, path: str) -> list[FieldError]:
     opaque, path = config.get("opaque"), f"{path}.opaque"
     if opaque is None:
@@ -256,9 +296,10 @@ def _allocation(devices: Object, path: str, names: set[str]) -> list[FieldError]
     return errors + _list(devices.get("config"), f"{path}.config", config, 2 * MOST)
 
 
-def validate_class(device_class: Object) -> list[FieldError]:
+def validate_class(device_class: Object, expressions: Expressions) -> list[FieldError]:
     spec = device_class.get("spec") or {}
     errors = _list(spec.get("selectors"), "spec.selectors", _selector)
+    errors += _selector_errors(spec.get("selectors"), "spec", expressions)
     errors += _list(spec.get("config"), "spec.config", _configuration)
     name = spec.get("extendedResourceName")
     if name is not None and not is_extended(name):
@@ -345,11 +386,12 @@ def update_slice(new: Object, old: Object) -> list[FieldError]:
 RULES = {
     "resourceclaims": KindRules(
         create=validate_claim,
-        update=update_spec,
+        created=claim_selectors,
+        update=update_claim,
         subresources=(("status", update_claim_status),),
     ),
-    "resourceclaimtemplates": KindRules(create=validate_template, update=update_spec),
-    "deviceclasses": KindRules(obj=validate_class),
+    "resourceclaimtemplates": KindRules(obj=validate_template, created=template_selectors, then=update_template),
+    "deviceclasses": KindRules(expressions=validate_class),
     "resourceslices": KindRules(obj=validate_slice, update=update_slice),
 }
 """By plural."""

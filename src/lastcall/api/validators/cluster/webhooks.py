@@ -40,7 +40,6 @@ def validate_configuration(obj: Object, expressions: Expressions) -> list[FieldE
 
 def _webhook(webhook: Object, at: str, expressions: Expressions) -> list[FieldError]:
     errors = _name(webhook.get("name") or "", f"{at}.name")
-    errors += _review_versions(webhook.get("admissionReviewVersions") or [], f"{at}.admissionReviewVersions")
     for index, rule in enumerate(webhook.get("rules") or ()):
         errors += rule_errors(rule, f"{at}.rules[{index}]")
     errors += one_of(webhook, "failurePolicy", at, ("Fail", "Ignore"))
@@ -60,7 +59,7 @@ def _webhook(webhook: Object, at: str, expressions: Expressions) -> list[FieldEr
     errors += one_of(webhook, "reinvocationPolicy", at, ("IfNeeded", "Never"))
     if conditions := webhook.get("matchConditions"):
         errors += condition_errors(conditions, f"{at}.matchConditions", expressions.scope(params=False))
-    return errors
+    return errors + _review_versions(webhook.get("admissionReviewVersions") or [], f"{at}.admissionReviewVersions")
 
 
 def one_of(obj: Object, key: str, at: str, supported: Sequence[str]) -> list[FieldError]:
@@ -88,7 +87,7 @@ def _review_versions(versions: list[str], at: str) -> list[FieldError]:
         if version in versions[:index]:
             errors.append(invalid(f"{at}[{index}]", version, "duplicate version"))
         errors += each(f"{at}[{index}]", version, is_dns1035_label(version))
-    if not errors and not set(versions) & set(REVIEW_VERSIONS):
+    if not set(versions) & set(REVIEW_VERSIONS):
         errors.append(invalid(at, versions, f"must include at least one of {known}"))
     return errors
 

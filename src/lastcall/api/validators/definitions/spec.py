@@ -28,7 +28,7 @@ def validate_definition(definition: Object) -> list[FieldError]:
     errors: list[FieldError] = []
     for key in ("generateName", "name"):
         given = meta.get(key) or ""
-        if (given or key == "name") and given != f"{names.get('plural') or ''}.{group}":
+        if given and given != f"{names.get('plural') or ''}.{group}":
             errors.append(invalid(f"metadata.{key}", given, 'must be spec.names.plural+"."+spec.group'))
     errors += _spec(definition.get("spec") or {})
     errors += _status(definition)

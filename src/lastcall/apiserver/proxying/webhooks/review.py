@@ -7,6 +7,7 @@ client-go rest/request.go:transformResponse. The texts are those of a real 1.36.
 
 import base64
 import binascii
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -140,7 +141,7 @@ def _refused(status: int, content_type: str, body: bytes) -> str:
 
 def read(webhook: Webhook, uid: str, asked_version: str, body: bytes, *, mutating: bool) -> Verdict:
     """What the webhook says. Raises CallFailed for an answer that has no meaning."""
-    response = _response(_decoded(body, asked_version))
+    response = _response(decoded_review(body, asked_version))
     if (response.get("uid") or "") != uid:
         heard = go_quote(str(response.get("uid") or ""))
         raise CallFailed(f"received invalid webhook response: expected response.uid={go_quote(uid)}, got {heard}")
@@ -166,7 +167,14 @@ def read(webhook: Webhook, uid: str, asked_version: str, body: bytes, *, mutatin
     return verdict
 
 
-def _decoded(body: bytes, asked_version: str) -> Object:
+def decoded_review(
+    body: bytes,
+    asked_version: str,
+    kind_asked: str = "AdmissionReview",
+    group: str = GROUP,
+    versions: Sequence[str] = REVIEW_VERSIONS,
+) -> Object:
+    """An answer that is the review that was asked for, in that version. Raises CallFailed."""
     try:
         review = go_json.loads(body)
     except OutOfBoundsError as error:
@@ -182,15 +190,14 @@ def _decoded(body: bytes, asked_version: str) -> Object:
     kind, version = review.get("kind"), review.get("apiVersion")
     if not kind:
         raise CallFailed("Object 'Kind' is missing in the answer")
-    if kind != "AdmissionReview" or version not in [f"{GROUP}/{each}" for each in REVIEW_VERSIONS]:
+    if kind != kind_asked or version not in [f"{group}/{each}" for each in versions]:
         scheme = go_quote(_SCHEME)
         raise CallFailed(
             f"no kind {go_quote(str(kind))} is registered for version {go_quote(str(version))} in scheme {scheme}"
         )
     heard = str(version).rpartition("/")[2]
     if heard != asked_version:
-        why = f"converting ({heard}.AdmissionReview) to ({asked_version}.AdmissionReview): unknown conversion"
-        raise CallFailed(why)
+        raise CallFailed(f"converting ({heard}.{kind}) to ({asked_version}.{kind}): unknown conversion")
     return review
 
 

@@ -116,7 +116,7 @@ class EndpointSliceController:
         self._services = services
         self._slices = slices
         self._nodes = nodes
-        self._queue: WorkQueue[str] = WorkQueue(world, RETRIES)
+        self._queue: WorkQueue[str] = WorkQueue(world, RETRIES, "endpoint_slice")
         self._triggers = TriggerTimeTracker()
         self._assumed: dict[str, dict[str, _Assumed]] = {}
         self._memos: dict[str, Memo] = {}

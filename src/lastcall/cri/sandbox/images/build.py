@@ -38,7 +38,7 @@ def write_image(layout: ImageLayout, name: str, content: ImageContent) -> Descri
     """Store an image under its normalised name; answers its manifest. Raises ImageError."""
     with layout.locked():
         with layout.new_blob(LAYER) as blob:
-            _write_layer(blob, content.files)
+            write_layer(blob, content.files)
         layer = blob.descriptor()
         machine = os.uname().machine
         config = layout.add_document(
@@ -72,7 +72,8 @@ def render_config(config: ImageConfig) -> dict[str, Any]:
     return {key: item for key, item in value.items() if item}
 
 
-def _write_layer(blob: BlobWriter, files: Files) -> None:
+def write_layer(blob: BlobWriter, files: Files) -> None:
+    """Write files as a tar, the same bytes for the same files. Raises ImageError for one that cannot be read."""
     with tarfile.open(fileobj=cast(IO[bytes], blob), mode="w|", format=tarfile.PAX_FORMAT) as tar:
         for path in sorted(files):
             content, mode = files[path]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 
 from lastcall.cri.sandbox.shim import procfs
 from lastcall.cri.sandbox.shim.procfs import field, mask_names, read, signal_name, threads
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _SIGTIMEDWAIT = {"x86_64": 128, "aarch64": 137, "riscv64": 137, "loongarch64": 137, "ppc64le": 176, "s390x": 177}
 _NUMBER = _SIGTIMEDWAIT.get(os.uname().machine, -1)
 _MOST_FILES = 1024
+_LOOKS_AT_A_BLOCK = 3
+_SECONDS_BETWEEN_LOOKS = 0.001
 
 
 def signal_state(pid: int, number: int) -> ProcessSignalState | None:
@@ -43,7 +46,7 @@ def signal_state(pid: int, number: int) -> ProcessSignalState | None:
     for thread in threads(pid):
         if thread != pid and (other := _masks(read(f"/proc/{pid}/task/{thread}/status"))) is not None:
             blocked &= other[0]
-    disposition, taken = _met(pid, threads(pid), number, _disposition(number, blocked, ignored, caught))
+    disposition, taken = _met(pid, threads(pid), number, (blocked, ignored, caught))
     return {
         "pid": pid,
         "containerPid": _container_pid(status, pid),
@@ -62,15 +65,36 @@ def _container_pid(status: str, pid: int) -> int:
     return int((field(status, "NSpid") or str(pid)).split()[-1])
 
 
-def _met(pid: int, those: list[int], number: int, disposition: Disposition) -> tuple[Disposition, str]:
-    """The disposition with what the masks do not show, looking at `those` threads, and how the signal is taken."""
+def _met(pid: int, those: list[int], number: int, masks: tuple[int, int, int]) -> tuple[Disposition, str]:
+    """The disposition with what the masks do not show, looking at `those` threads, and how the signal is taken.
+
+    A shell blocks every signal for the moment in which it begins a child. So of a signal that is blocked and ignored it
+    is said that it is ignored, and one that is blocked and has a handler is looked at again.
+    """
+    disposition, ignored = _disposition(number, *masks), masks[1] >> (number - 1) & 1
     if disposition == "handled":
         return disposition, "handler"
     if any(_waits_for(pid, thread, number) for thread in those):
         return "handled", "sigwait"
-    if disposition == "blocked" and _has_signalfd(pid, number):
+    if disposition != "blocked":
+        return disposition, ""
+    if _has_signalfd(pid, number):
         return "handled", "signalfd"
+    if ignored:
+        return "ignored", ""
+    if masks[2] >> (number - 1) & 1 and _unblocked_soon(pid, number):
+        return "handled", "handler"
     return disposition, ""
+
+
+def _unblocked_soon(pid: int, number: int) -> bool:
+    """Whether one of a few looks, within some milliseconds, finds the first thread open to the signal."""
+    for _ in range(_LOOKS_AT_A_BLOCK):
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+        masks = _masks(read(f"/proc/{pid}/status"))
+        if masks is None or not masks[0] >> (number - 1) & 1:
+            return masks is not None
+    return False
 
 
 def _disposition(number: int, blocked: int, ignored: int, caught: int) -> Disposition:
@@ -98,7 +122,7 @@ def describe(pid: int, number: int) -> dict[str, Any] | None:
         "parent": int(field(status, "PPid") or 0),
         "name": status[6 : status.find("\n")],
         "state": field(status, "State")[:1],
-        "disposition": _met(pid, [pid], number, _disposition(number, *masks))[0],
+        "disposition": _met(pid, [pid], number, masks)[0],
     }
 
 

@@ -108,6 +108,14 @@ def descendants(root: int) -> list[int]:
     return list(found)
 
 
+def children(pid: int) -> set[int] | None:
+    """Whom a process has begun or adopted. None when it has so many threads that only some would be asked."""
+    ids = threads(pid)
+    if len(ids) == _MOST_THREADS:
+        return None
+    return {int(child) for thread in ids for child in read(f"/proc/{pid}/task/{thread}/children").split()}
+
+
 def wait_status(pidfd: int) -> int | None:
     """How a process that is not our child ended, as wait(2) has it; None while it lives, or when the kernel (before
     Linux 6.15) does not tell. The pidfd must be older than its end.

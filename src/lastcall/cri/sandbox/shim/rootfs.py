@@ -96,14 +96,18 @@ def build(spec: dict[str, Any]) -> None:
     users: idmap.Users | None = spec.get("users")
     if users is not None:
         linux.set_file_owner(users.first, users.first)
-        for directory in _directories_of_layers(spec["rootfs"]):
+        layers = [*spec["rootfs"]["lowerdirs"], *(path for each in spec["mounts"] for path in each.get("image") or ())]
+        for directory in _directories_of_layers({**spec["rootfs"], "lowerdirs": layers}):
             idmap.cover(directory, users)
     root = _mount_rootfs(spec["rootfs"])
     _mount_kernel(root, spec)
     _mount_dev(root, spec)
     proc_device = os.stat(root.open("/proc")).st_dev
     for mount in sorted(spec["mounts"], key=lambda mount: _depth(mount["target"])):
-        _bind_mount(root, mount, proc_device, users)
+        if mount.get("image"):
+            _mount_image(root, mount, os.path.dirname(spec["rootfs"]["upper"]))
+        else:
+            _bind_mount(root, mount, proc_device, users)
     if not spec["privileged"]:
         for path in spec["readonlyPaths"]:
             _make_readonly(root, path)
@@ -136,26 +140,33 @@ def _mount_rootfs(rootfs: dict[str, Any]) -> Root:
     """Mount the overlay on its mount point. What the container writes goes to `upper`."""
     for path in (rootfs["upper"], rootfs["work"], rootfs["mountpoint"]):
         os.makedirs(path, 0o755, exist_ok=True)
-    lowerdirs, here = list(rootfs["lowerdirs"]), os.getcwd()
+    links = os.path.join(os.path.dirname(rootfs["upper"]), "layers")
+    writable = f",upperdir={_escape(rootfs['upper'])},workdir={_escape(rootfs['work'])}"
+    _mount_overlay(rootfs["lowerdirs"], rootfs["mountpoint"], links, writable)
+    return Root(os.open(rootfs["mountpoint"], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
+
+
+def _mount_overlay(lowerdirs: list[str], mountpoint: str, links: str, writable: str = "") -> None:
+    """Mount layers over each other; `writable` are the options of the one that takes writes, `links` a directory that
+    may be made."""
+    here = os.getcwd()
     lower = ":".join(map(_escape, lowerdirs))
-    if len(lower) > _OPTIONS_LIMIT - len(rootfs["upper"]) - len(rootfs["work"]) - 64:
+    if len(lower) > _OPTIONS_LIMIT - len(writable) - 64:
         # Many layers: by short links in the container's own directory, so that one page of options is enough.
-        links = os.path.join(os.path.dirname(rootfs["upper"]), "layers")
         os.mkdir(links, 0o700)
         os.chdir(links)
         for number, path in enumerate(lowerdirs):
             os.symlink(path, str(number))
         lower = ":".join(str(number) for number in range(len(lowerdirs)))
-    options = f"lowerdir={lower},upperdir={_escape(rootfs['upper'])},workdir={_escape(rootfs['work'])}"
+    options = f"lowerdir={lower}{writable}"
     try:
         # user.* attributes keep opaque directories; trusted.* ones are for the initial user namespace alone.
-        linux.mount("overlay", rootfs["mountpoint"], "overlay", linux.MS_NODEV, f"{options},userxattr")
+        linux.mount("overlay", mountpoint, "overlay", linux.MS_NODEV, f"{options},userxattr")
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-        linux.mount("overlay", rootfs["mountpoint"], "overlay", linux.MS_NODEV, options)
+        linux.mount("overlay", mountpoint, "overlay", linux.MS_NODEV, options)
     os.chdir(here)
-    return Root(os.open(rootfs["mountpoint"], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
 
 
 def _escape(path: str) -> str:
@@ -319,6 +330,40 @@ def _bind_mount(root: Root, mount: dict[str, Any], proc_device: int, users: idma
         reason = _words(error) if isinstance(error, OSError) else str(error)
         raise SetupError(
             f'error during container init: error mounting "{source}" to rootfs at "{target}": {reason}'
+        ) from error
+
+
+def _mount_image(root: Root, mount: dict[str, Any], directory: str) -> None:
+    """Mount what an image holds, read-only; of more than one layer with a mount point below `directory`.
+
+    `sub` is a path in the image; a link in it leads to somewhere else in the image.
+    """
+    target = os.path.normpath("/" + mount["target"].lstrip("/"))
+    try:
+        source = mount["image"][0]
+        if len(mount["image"]) > 1:
+            source = os.path.join(directory, "image", str(_depth(target)) + target.replace("/", "_"))
+            os.makedirs(source, 0o700, exist_ok=True)
+            _mount_overlay(mount["image"], source, os.path.join(directory, "links" + target.replace("/", "_")))
+        held = Root(os.open(source, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
+        try:
+            place = held.open(mount["sub"] or ".")
+            try:
+                flags = linux.OPEN_TREE_CLONE | linux.OPEN_TREE_CLOEXEC | linux.AT_RECURSIVE | linux.AT_EMPTY_PATH
+                tree = linux.open_tree(place, "", flags)
+                is_directory = stat.S_ISDIR(os.fstat(place).st_mode)
+            finally:
+                os.close(place)
+        finally:
+            os.close(held.fd)
+        with contextlib.suppress(NotImplementedError):
+            _set_readonly(tree)
+        _attach(tree, root.directory(target) if is_directory else root.file(target))
+        _remount_readonly_below(root, target)
+    except OSError as error:
+        what = f"{mount['source']}/{mount['sub']}" if mount["sub"] else mount["source"]
+        raise SetupError(
+            f'error during container init: error mounting image "{what}" to rootfs at "{target}": {_words(error)}'
         ) from error
 
 

@@ -91,6 +91,7 @@ class Witness:
         self._open: list[Socket] = []
         self._family: list[dict[str, Any]] = []
         self._at_signal: set[int] | None = None
+        self._children: set[int] | None = None
         self._pidfds: dict[int, int] = {}
         self._seen = 0
         self._killed = False
@@ -98,8 +99,9 @@ class Witness:
         self._timer: Timer | None = None
 
     def before_signal(self, number: int) -> None:
-        """The counters, for which there is time."""
+        """The counters, while there is time, and whose parent PID 1 is: it adopts whom the signal makes an orphan."""
         self._signal = signal_name(number)
+        self._children = procfs.children(self._watched.pid)
         if self._watched.network is not None:
             with contextlib.suppress(*_UNREADABLE):
                 sockets = Sockets(self._watched.pid)
@@ -304,11 +306,17 @@ class Witness:
             "name": process["name"],
             "state": process["state"],
             "disposition": process["disposition"],
-            "child": process["parent"] == self._watched.pid,
+            "child": self._is_child(process),
         }
         if self._at_signal is not None and process["pid"] not in self._at_signal:
             told["afterSignal"] = True
         return told
+
+    def _is_child(self, process: dict[str, Any]) -> bool:
+        """Whether PID 1 has it as a child; of one that lived at the signal, whether it had it then."""
+        if self._children is not None and self._at_signal is not None and process["pid"] in self._at_signal:
+            return process["pid"] in self._children
+        return bool(process["parent"] == self._watched.pid)
 
     def _tell_sockets(self) -> None:
         sockets, last = self._sockets, self._last

@@ -53,7 +53,7 @@ class SignalSent(TypedDict):
     """A signal is on its way."""
 
     signal: str
-    pid: int
+    pid: NotRequired[int]
     why: Annotated[str, "StopContainer, grace over, StopPodSandbox, exec timeout, caller gone, the shim died …"]
     oomKills: NotRequired[
         Annotated[int | None, "for SIGKILL: out-of-memory kills in the container so far; null: nobody counts"]
@@ -67,12 +67,16 @@ class ProcessExited(TypedDict):
     """A container's PID 1 has ended."""
 
     containerId: str
-    pid: int
+    pid: NotRequired[int]
     exitCode: int
     signal: Annotated[str | None, "that ended it"]
     oomKilled: bool | None
     oomKills: NotRequired[Annotated[int | None, "since the start; null: nobody counts"]]
     memoryLimit: NotRequired[Annotated[Bytes | None, "null without one"]]
+    unexplained: NotRequired[Annotated[bool, "whether anything had told it to stop is not known"]]
+    finishedAt: NotRequired[
+        Annotated[str, "of the Pod's status, by the node's clock: the end was concluded from it, without a pid"]
+    ]
 
 
 class ExecStarted(TypedDict):

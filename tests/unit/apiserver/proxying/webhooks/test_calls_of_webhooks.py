@@ -1,18 +1,15 @@
 """Writes that admission webhooks are asked about, over real TLS on loopback. What a webhook's answers mean was recorded
 on a real Kubernetes 1.36.2 (answers.json: UID stands for that of the request)."""
 
-import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
-from api_server import RunningServer, running_server
+from api_server import RunningServer
+from webhook_target import ADDRESS, RULE, Target, hooked
 
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import (
@@ -28,43 +25,9 @@ from lastcall.api.resources import (
     Resource,
 )
 from lastcall.apiserver.auth.pki import ClusterCA
-from lastcall.apiserver.auth.tls import server_context
-from lastcall.apiserver.proxying import upstream
 
 RECORDED = json.loads((Path(__file__).parent / "answers.json").read_text())
-ADDRESS = "10.1.2.3"
-RULE = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}
 Object = dict[str, Any]
-
-
-@dataclass
-class Target:
-    """A webhook: `answer` gives (status, body) for a request; `asked` keeps them."""
-
-    answer: Callable[[Object], tuple[int, str]]
-    asked: list[Object] = field(default_factory=list)
-    paths: list[str] = field(default_factory=list)
-    port: int = 0
-    bundle: str = ""
-
-    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        review = await request.json()
-        self.asked.append(review["request"])
-        self.paths.append(request.path)
-        status, body = self.answer(review["request"])
-        return web.Response(status=status, body=body.encode(), headers={"Content-Type": "application/json"})
-
-    def hook(self, name: str = "h.example.com", path: str = "/", **more: Any) -> Object:
-        client = {"url": f"https://127.0.0.1:{self.port}{path}", "caBundle": self.bundle}
-        return {
-            "name": name,
-            "clientConfig": client,
-            "rules": [RULE],
-            "sideEffects": "None",
-            "admissionReviewVersions": ["v1"],
-            "namespaceSelector": {"matchLabels": {"hooked": "yes"}},
-            **more,
-        }
 
 
 def says(**response: Any) -> Callable[[Object], tuple[int, str]]:
@@ -77,25 +40,6 @@ def says(**response: Any) -> Callable[[Object], tuple[int, str]]:
         return 200, json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": told})
 
     return answer
-
-
-@asynccontextmanager
-async def hooked(target: Target) -> AsyncIterator[RunningServer]:
-    authority = ClusterCA.create()
-    context = server_context(*authority.issue_server(["127.0.0.1", "hook.ns.svc"]))
-    listening = await asyncio.get_running_loop().create_server(web.Server(target.handle), "127.0.0.1", 0, ssl=context)
-    target.port = listening.sockets[0].getsockname()[1]
-    target.bundle = base64.b64encode(authority.certificate_pem).decode()
-
-    async def dial(host: str, port: int):
-        return await upstream.dial("127.0.0.1", target.port if host == ADDRESS else port)
-
-    try:
-        async with running_server(dial=dial) as server:
-            await server.admin.create(NAMESPACES, {"metadata": {"name": "ns", "labels": {"hooked": "yes"}}})
-            yield server
-    finally:
-        listening.close()
 
 
 async def install(server: RunningServer, *hooks: Object, kind: str = "Validating", name: str = "w") -> Resource:

@@ -1,0 +1,52 @@
+"""`python3 -m lastcall.agent`: on a node, in a Pod with `hostPID`, with the node's /sys/fs/cgroup at /host/cgroup.
+
+Lines of JSON: what it is told on stdin (`requests`), what it saw on stdout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from lastcall.agent.groups import Groups
+from lastcall.agent.lines import Lines
+from lastcall.agent.node import NodeAgent
+from lastcall.cri.sandbox.shim.loop import Loop
+from lastcall.world import walls
+from lastcall.world.clock import RealClock
+
+_CAP_SYS_PTRACE = 19
+
+
+def main() -> None:
+    """Until it is told to end, or nobody says anything any more."""
+    parser = argparse.ArgumentParser(prog="lastcall.agent", description="Tell what this node sees of Pods.")
+    parser.add_argument("--node", default=os.environ.get("NODE_NAME", os.uname().nodename), help="this node's name")
+    parser.add_argument("--cgroup", default="/host/cgroup", help="where the node's /sys/fs/cgroup is")
+    parser.add_argument("--idle", type=float, default=60.0, help="seconds without a word after which it ends")
+    options = parser.parse_args()
+    groups = Groups(options.cgroup)
+    if not groups.usable:
+        sys.exit(f"{options.cgroup} has no control groups; fix: mount the node's /sys/fs/cgroup there, read-only")
+    lines = Lines(_write)
+    # One Pod, or one line, that fails ends its own turn.
+    walls.stand(walls.Faults(lambda fault: lines.say(error=f"{fault.component} {fault.key}: {fault.error}")))
+    NodeAgent(
+        Loop(), RealClock(), groups, lines, options.node, idle=options.idle, traces=_has_capability(_CAP_SYS_PTRACE)
+    ).run(sys.stdin.fileno())
+
+
+def _write(data: bytes) -> None:
+    while data:
+        data = data[os.write(1, data) :]
+
+
+def _has_capability(number: int) -> bool:
+    with open("/proc/self/status") as file:
+        mask = next((line.split()[1] for line in file if line.startswith("CapEff:")), "0")
+    return bool(int(mask, 16) >> number & 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""What a container's group says of its memory. Pure.
+
+Sources: Linux Documentation/admin-guide/cgroup-v2.rst (memory.events, memory.max), cgroup-v1/memory.rst (oom_control).
+"""
+
+from __future__ import annotations
+
+_NO_LIMIT_V1 = 1 << 60
+"""Version 1 has no word for "no limit": it shows the largest number of pages that fits."""
+
+
+def oom_kills(events: str) -> int | None:
+    """Processes of the group that the kernel killed for lack of memory: `oom_kill` of memory.events (version 2) or
+    memory.oom_control (version 1, since Linux 4.13); None where nobody counts."""
+    for line in events.splitlines():
+        name, _, value = line.partition(" ")
+        if name == "oom_kill" and value.strip().isdecimal():
+            return int(value)
+    return None
+
+
+def limit(text: str) -> int | None:
+    """Bytes of memory.max or memory.limit_in_bytes; None without a limit."""
+    value = text.strip()
+    if not value.isdecimal() or int(value) >= _NO_LIMIT_V1:
+        return None
+    return int(value)

@@ -1,0 +1,1 @@
+"""Paths that are not of objects (Kubernetes's non-resource URLs): discovery, versions, keys, health."""

@@ -1,0 +1,121 @@
+"""What a request says beside its path: options, the body, the form of the answer, warnings that go with it.
+
+Source: apiserver pkg/endpoints/handlers/{create,update,patch,delete}.go.
+"""
+
+from typing import Any, cast
+
+from lastcall.api.errors import method_not_allowed, too_large
+from lastcall.api.meta import Object
+from lastcall.api.resources import REVIEWS, Resource
+from lastcall.apiserver.auth.authentication import UserInfo
+from lastcall.apiserver.requestinfo import RequestInfo
+from lastcall.apiserver.wire.bodies import Turns, decode_object, decode_optional, decode_patch
+from lastcall.apiserver.wire.context import FieldValidation, RequestContext
+from lastcall.apiserver.wire.negotiation import MediaType, body_media_type, negotiate, wants_pretty
+from lastcall.apiserver.wire.options import parse_delete_options, parse_dry_run
+from lastcall.apiserver.wire.warning_headers import warning_headers
+from lastcall.world.aiohttp_inside import server as web
+
+MAX_BODY_BYTES = 3 << 20
+"""MaxRequestBodyBytes."""
+
+MAX_REVIEW_BYTES = 64 << 10
+"""Of what everybody may send who is known, whatever else they may: reviews, and options of a DELETE. Kubernetes has no
+other limit for them, and other processors to read them with."""
+
+WARNINGS: Any = web.RequestKey("warnings", list) if web.RequestKey else "warnings"
+"""Where a request keeps its warnings."""
+
+
+def namespace_of(info: RequestInfo, resource: Resource) -> str:
+    """The namespace that is asked about; "" for kinds without namespaces, and for all of them."""
+    return info.namespace if resource.namespaced else ""
+
+
+def needs_name(info: RequestInfo) -> None:
+    """Raises the 405 StatusError when the path names no object."""
+    if not info.name:
+        raise method_not_allowed()
+
+
+def context_of(request: web.BaseRequest, user: UserInfo, options_kind: str, *, apply: bool = False) -> RequestContext:
+    """Who writes, and how. `options_kind`: as errors name the options. Raises the 400 StatusError."""
+    query = request.query
+    return RequestContext(
+        user,
+        request.headers.get("User-Agent", ""),
+        field_manager=query.get("fieldManager", ""),
+        dry_run=parse_dry_run(options_kind, query, query.getall("dryRun", []), apply=apply),
+        field_validation=cast(FieldValidation, query.get("fieldValidation") or "Warn"),  # looked at with dryRun
+        warnings=warnings_of(request),
+    )
+
+
+def deleting_context(request: web.BaseRequest, user: UserInfo) -> RequestContext:
+    """Who deletes; the options of a deletion say the rest."""
+    return RequestContext(user, request.headers.get("User-Agent", ""), warnings=warnings_of(request))
+
+
+def media_type_of(request: web.BaseRequest, *, list_: bool, rows: bool = True) -> MediaType:
+    """The form of the answer. `rows`: whether it can be a Table. Raises the 406 StatusError."""
+    return pretty(request, negotiate(request.headers.get("Accept", ""), list_=list_, rows=rows))
+
+
+def pretty(request: web.BaseRequest, media_type: MediaType) -> MediaType:
+    """`media_type`, indented where a person asks: with `?pretty`, a browser or curl."""
+    if not wants_pretty(request.query, request.headers.get("User-Agent", "")):
+        return media_type
+    return MediaType(media_type.name, media_type.as_, media_type.version, True)
+
+
+def warnings_of(request: web.BaseRequest) -> list[str]:
+    """What the answer's `Warning` headers will say, also that of a refused request."""
+    warnings: list[str] = request.setdefault(WARNINGS, [])
+    return warnings
+
+
+def warn(request: web.BaseRequest, response: web.StreamResponse) -> None:
+    """The `Warning` headers of an answer that has not begun."""
+    for header in warning_headers(request.get(WARNINGS, ())):
+        response.headers.add("Warning", header)
+
+
+async def body_of(request: web.BaseRequest, limit: int = MAX_BODY_BYTES) -> bytes:
+    """The body. Raises the 413 StatusError when it has more than `limit` bytes."""
+    if (request.content_length or 0) > limit:
+        raise too_large(f"limit is {limit}")
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in request.content.iter_any():
+        size += len(chunk)
+        if size > limit:
+            raise too_large(f"limit is {limit}")
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+class Bodies:
+    """Reads bodies; a long one in `turns`, between which others are served. All raise StatusError."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+
+    async def object(self, request: web.BaseRequest, kind: Resource, context: RequestContext) -> Object:
+        """An object of `kind`."""
+        body = await body_of(request, MAX_REVIEW_BYTES if kind in REVIEWS else MAX_BODY_BYTES)
+        return await decode_object(body, _body_type(request), kind, context, self._turns)
+
+    async def patch(self, request: web.BaseRequest, content_type: str, context: RequestContext) -> Any:
+        """A patch: a list of operations, or an object."""
+        return await decode_patch(await body_of(request), content_type, self._turns, context)
+
+    async def delete_options(self, request: web.BaseRequest) -> Any:
+        """What the body and the query say about a deletion."""
+        body = await body_of(request, MAX_REVIEW_BYTES)
+        decoded = await decode_optional(body, _body_type(request), None, self._turns) if body else None
+        return parse_delete_options(decoded, request.query, request.query.getall("dryRun", []))
+
+
+def _body_type(request: web.BaseRequest) -> str:
+    return body_media_type(request.headers.get("Content-Type", ""))

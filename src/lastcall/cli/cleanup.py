@@ -1,0 +1,56 @@
+"""`lastcall cleanup`: puts back what experiments on somebody's cluster have left, after a kill or a lost connection."""
+
+import click
+
+from lastcall.cli.clusters.options import ContextOptions, context_options
+from lastcall.cli.errors import UserError
+from lastcall.cli.interrupts import Interrupts
+from lastcall.cli.rollout.experiments.confirming import confirm, yes_option
+
+
+@click.command()
+@context_options()
+@yes_option
+def cleanup(asked: ContextOptions, yes: str) -> None:
+    """Put back what experiments have left in the cluster of --context.
+
+    run and rollout with --context write each change into a ConfigMap of the namespace before they make it. cleanup
+    reads these, puts back what is still as the experiment left it, deletes what the experiment created, and removes the
+    ConfigMap. What somebody has changed since stays. An experiment that runs on this machine is left alone. It can be
+    repeated.
+
+    It looks in all namespaces, or in that of -n.
+
+    Exit status: 0 nothing is left; 2 bad input, or not allowed; 1 anything else.
+    """
+    if not asked.context:
+        raise click.UsageError("Missing option '--context': name the cluster that is to be cleaned up")
+    with Interrupts(message="what is left stays in the ledgers: repeat it") as interrupts:
+        interrupts.run(_cleanup(asked, yes))
+
+
+async def _cleanup(asked: ContextOptions, yes: str) -> None:
+    # late: 104 ms of `cleanup --help`
+    from lastcall.cli.rollout.experiments.leftovers import find_leftovers, put_back
+    from lastcall.cli.rollout.experiments.reaching import reached
+    from lastcall.world.clock import RealClock
+
+    context = asked.context
+    async with reached(asked) as cluster:
+        found = await find_leftovers(cluster.client, asked.namespace, cluster.namespace)
+        for each in found.unknown:
+            click.echo(f"not looked at: {each}", err=True)
+        for where, ledger in found.running:
+            click.echo(
+                f"namespace {where}: an experiment of process {ledger.holder.pid} is running, and is left alone",
+                err=True,
+            )
+        if not found.lines:
+            click.echo(f"nothing is left in context {context}")
+            return
+        head = f"In context {context} ({cluster.server}) lastcall will"
+        confirm(context, [head, *(f"  - {line}" for line in found.lines)], yes)
+        await put_back(cluster.client, RealClock(), found, lambda line: click.echo(line))
+        click.echo(f"nothing is left in context {context}")
+    if found.running:
+        raise UserError("an experiment is running: nothing of it was touched")

@@ -1,0 +1,65 @@
+"""Where requests from outside enter somebody's cluster: the address of a URL, or what a Service offers. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from lastcall.api.meta import Object, name_of
+from lastcall.cli.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """`host` is the name that requests carry, `address` what is resolved and connected to; `told` is for people."""
+
+    address: str
+    port: int
+    host: str
+    told: str
+
+
+def of_url(url: str) -> Entrance:
+    """`http://shop.example.com:8080`; the path is an option of its own. Raises UserError."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise UserError(f"--url {url}: {error}") from error
+    if parts.scheme == "https":
+        raise UserError(f"--url {url}: the load generator does not speak TLS yet\nfix: give an http:// URL")
+    if parts.scheme != "http" or not parts.hostname or parts.username or parts.password:
+        raise UserError(f"--url {url}: not a URL to send to: write http://HOST or http://HOST:PORT")
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise UserError(f"--url {url}: the path is an option of its own: --path {parts.path}")
+    return Entrance(parts.hostname, port or 80, parts.netloc, url)
+
+
+def of_inside(service: Object, port: Object) -> Entrance:
+    """The Service's own address, for clients in the cluster."""
+    address = service["spec"].get("clusterIP")
+    host = f"{name_of(service)}.{service['metadata']['namespace']}.svc.cluster.local"
+    return Entrance(str(address), port["port"], host, f"Service {name_of(service)}")
+
+
+def of_service(service: Object, port: Object, nodes: Sequence[Object]) -> Entrance:
+    """The load balancer's address, else a port of a node. Raises UserError where there is neither."""
+    host = f"{name_of(service)}.{service['metadata']['namespace']}.svc.cluster.local"
+    for each in ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ():
+        if address := each.get("ip") or each.get("hostname"):
+            return Entrance(
+                address, port["port"], host, f"the load balancer of Service {name_of(service)} at {address}"
+            )
+    addresses = [_address(node) for node in nodes]
+    if port.get("nodePort") and (address := next(filter(None, addresses), "")):
+        return Entrance(address, port["nodePort"], host, f"port {port['nodePort']} of the node at {address}")
+    raise UserError(
+        f"Service {name_of(service)} has no address outside of its cluster: it is of type "
+        f"{service['spec'].get('type', 'ClusterIP')}\n"
+        "fix: --url http://HOST:PORT, if something leads to it; or --from pod, which sends from inside"
+    )
+
+
+def _address(node: Object) -> str:
+    """The first one under which a client may reach it: the external before the internal one."""
+    found = {each.get("type"): str(each.get("address")) for each in (node.get("status") or {}).get("addresses") or ()}
+    return found.get("ExternalIP") or found.get("InternalIP") or ""

@@ -1,0 +1,216 @@
+"""The ledger of an experiment: what it changes on somebody's cluster, written there before each change. Pure.
+
+A ConfigMap in the namespace has one entry for each change. Whoever restores compares what is there with the entry, so
+restoring can be repeated, can begin after a change that was never made, and leaves alone what somebody else has changed
+since.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from lastcall.api.meta import Object, labels_of, name_of, namespace_of, uid_of
+from lastcall.api.resources import CONFIGMAPS, Resource
+
+LABEL = "lastcall-experiment"
+"""On the ledger and on everything that an experiment creates: the experiment's id."""
+PREFIX = "lastcall-ledger-"
+_ENTRIES, _HOLDER = "entries", "holder"
+_ABSENT = "lastcall/absent"
+"""In the place of a value that was not there, which null is not."""
+
+
+RESTARTED_AT = ("spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt")
+REPLICAS = ("spec", "replicas")
+CHANGES = (RESTARTED_AT, REPLICAS)
+"""The fields of a workload that experiments change."""
+_WORKLOADS = frozenset(("apps", plural) for plural in ("deployments", "statefulsets", "daemonsets", "replicasets"))
+_WORD = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+
+
+class NotALedger(ValueError):
+    """A ConfigMap has our label and no entries that can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An object by its address; `namespace` "" is cluster-scoped."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    name: str
+    namespace: str = ""
+
+    @classmethod
+    def of(cls, resource: Resource, name: str, namespace: str) -> "Target":
+        return cls(
+            resource.group, resource.version, resource.plural, resource.kind, name, namespace * resource.namespaced
+        )
+
+    @property
+    def resource(self) -> Resource:
+        return Resource(self.group, self.version, self.plural, self.kind, bool(self.namespace), self.kind.lower())
+
+    @property
+    def told(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """The object will be created, with the label."""
+
+    target: Target
+    does: Literal["created"] = "created"
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The field at `path` will be set from `before` to `after`."""
+
+    target: Target
+    path: tuple[str, ...]
+    before: Any
+    after: Any
+    does: Literal["changed"] = "changed"
+
+
+Entry = Created | Changed
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The process that writes a ledger: its machine, its pid there, and when that process started."""
+
+    host: str
+    pid: int
+    started: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """All that one experiment changes; `id` is a DNS label."""
+
+    id: str
+    holder: Holder
+    entries: tuple[Entry, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{PREFIX}{self.id}"
+
+    def with_entry(self, entry: Entry) -> "Ledger":
+        return Ledger(self.id, self.holder, (*self.entries, entry))
+
+
+@dataclass(frozen=True, slots=True)
+class Restoration:
+    """What puts one entry back. `delete` is the uid of an object to delete, `patch` a JSON patch; neither is nothing to
+    do, because of `why`. `waits`: what has to go is going."""
+
+    delete: str = ""
+    patch: tuple[Mapping[str, Any], ...] = ()
+    why: str = ""
+    waits: bool = False
+
+
+def was(obj: Object, path: Sequence[str]) -> Any:
+    """The value of a field as `Changed.before` has it."""
+    value: Any = obj
+    for step in path:
+        if not isinstance(value, Mapping) or step not in value:
+            return _ABSENT
+        value = value[step]
+    return value
+
+
+def restoration(id_: str, entry: Entry, there: Object | None) -> Restoration:
+    """How to put an entry of experiment `id_` back; `there` is its object as it is now, or None if it is gone."""
+    if there is None:
+        return Restoration(why=f"{entry.target.told} is gone")
+    if isinstance(entry, Created):
+        if labels_of(there).get(LABEL) != id_:
+            return Restoration(why=f"{entry.target.told} was not created by this experiment")
+        if "deletionTimestamp" in there["metadata"]:
+            return Restoration(why=f"{entry.target.told} is ending", waits=True)
+        return Restoration(delete=uid_of(there))
+    now = was(there, entry.path)
+    field = ".".join(entry.path)
+    if now == entry.before:
+        return Restoration(why=f"{field} of {entry.target.told} is as it was")
+    if now != entry.after:
+        return Restoration(why=f"{field} of {entry.target.told} was changed since, and is left as it is")
+    pointer = "".join(f"/{_escaped(step)}" for step in entry.path)
+    test = {"op": "test", "path": pointer, "value": entry.after}
+    if entry.before == _ABSENT:
+        return Restoration(patch=(test, {"op": "remove", "path": pointer}))
+    return Restoration(patch=(test, {"op": "replace", "path": pointer, "value": entry.before}))
+
+
+def leftover_revisions(revisions: Iterable[Object], owner_uid: str, change: Changed) -> list[Object]:
+    """The ReplicaSets or ControllerRevisions that a rollout of ours left in the history of its workload: those of the
+    owner whose template has what we set, and that have no Pods any more."""
+    return [each for each in revisions if _is_ours(each, owner_uid, change)]
+
+
+def _is_ours(revision: Object, owner_uid: str, change: Changed) -> bool:
+    owners = revision["metadata"].get("ownerReferences") or ()
+    of = revision["data"] if revision.get("kind") == "ControllerRevision" else revision
+    status = revision.get("status") or {}
+    return (
+        any(owner.get("uid") == owner_uid for owner in owners)
+        and was(of, change.path) == change.after
+        and not (revision.get("spec") or {}).get("replicas")
+        and not status.get("replicas")
+    )
+
+
+def as_config_map(ledger: Ledger, namespace: str) -> Object:
+    """The ledger as it stands in the cluster."""
+    return {
+        "apiVersion": CONFIGMAPS.api_version,
+        "kind": CONFIGMAPS.kind,
+        "metadata": {"name": ledger.name, "namespace": namespace, "labels": {LABEL: ledger.id}},
+        "data": {
+            _HOLDER: json.dumps(asdict(ledger.holder)),
+            _ENTRIES: json.dumps([asdict(each) for each in ledger.entries], indent=1),
+        },
+    }
+
+
+def from_config_map(obj: Object) -> Ledger:
+    """Raises NotALedger. Whoever may write a ConfigMap can write such a one, and somebody with more rights restores it:
+    so it speaks only of its own namespace, and changes nothing but what experiments change."""
+    id_ = labels_of(obj).get(LABEL, "")
+    try:
+        data = obj["data"]
+        entries = tuple(_entry(each, namespace_of(obj)) for each in json.loads(data[_ENTRIES]))
+        holder = Holder(**json.loads(data[_HOLDER]))
+        if name_of(obj) != f"{PREFIX}{id_}" or not id_:
+            raise ValueError("its name is not that of its label")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise NotALedger(f"ConfigMap {name_of(obj)} is not a ledger that this version can read: {error}") from error
+    return Ledger(id_, holder, entries)
+
+
+def _entry(value: Mapping[str, Any], namespace: str) -> Entry:
+    target = Target(**value["target"])
+    if target.namespace != namespace or not all(map(_WORD.fullmatch, (target.version, target.plural, target.name))):
+        raise ValueError(f"{target} is not of this namespace")
+    if target.group and not _WORD.fullmatch(target.group):
+        raise ValueError(f"{target.group!r} is not the name of a group")
+    if value["does"] == "created":
+        return Created(target)
+    path = tuple(map(str, value["path"]))
+    if value["does"] != "changed" or (target.group, target.plural) not in _WORKLOADS or path not in CHANGES:
+        raise ValueError(f"experiments do not change {'.'.join(path)} of {target.told}")
+    return Changed(target, path, value["before"], value["after"])
+
+
+def _escaped(step: str) -> str:
+    """(RFC 6901)"""
+    return step.replace("~", "~0").replace("/", "~1")

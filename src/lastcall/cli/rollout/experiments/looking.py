@@ -1,0 +1,43 @@
+"""`lastcall doctor --context`: what experiments have left on somebody's cluster."""
+
+import click
+
+from lastcall.cli.clusters.options import ContextOptions
+from lastcall.cli.interrupts import Interrupts
+from lastcall.cli.options import json_text
+from lastcall.cli.rollout.experiments.leftovers import Leftovers, find_leftovers
+from lastcall.cli.rollout.experiments.reaching import reached
+
+SCHEMA = "lastcall/leftovers/v1"
+
+
+def look_for_leftovers(asked: ContextOptions, output: str) -> int:
+    """The exit status: 1 where something is left. Raises UserError, WorldError."""
+    with Interrupts(message="nothing was changed") as interrupts:
+        context, found = interrupts.run(_look(asked))
+    if output == "json":
+        document = {
+            "schema": SCHEMA,
+            "context": context,
+            "leftovers": found.lines,
+            "running": [f"namespace {where}: process {ledger.holder.pid}" for where, ledger in found.running],
+            "notLookedAt": found.unknown,
+        }
+        click.echo(json_text(document), nl=False)
+        return 1 if found.lines else 0
+    for where, ledger in found.running:
+        click.echo(f"namespace {where}: an experiment of process {ledger.holder.pid} is running")
+    for line in found.lines:
+        click.echo(line)
+    for each in found.unknown:
+        click.echo(f"not looked at: {each}")
+    if found.lines:
+        click.echo(f"fix: lastcall cleanup --context {context}")
+        return 1
+    click.echo("No experiment has left anything.")
+    return 0
+
+
+async def _look(asked: ContextOptions) -> tuple[str, Leftovers]:
+    async with reached(asked) as cluster:
+        return cluster.context, await find_leftovers(cluster.client, "", cluster.namespace)

@@ -1,0 +1,97 @@
+"""What an experiment will do to somebody's cluster, in words, before it does it; and who may say yes. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lastcall.api.meta import Object, name_of
+from lastcall.api.resources import DAEMONSETS, Resource
+from lastcall.cli.errors import UserError
+
+if TYPE_CHECKING:
+    from lastcall.cli.manifests.read import Manifest
+
+RESERVED = "kube-"
+"""Namespaces that begin so are Kubernetes's own: a mistake there ends more than an application."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`steps` are what is done, `restored` what is put back afterwards, each a sentence."""
+
+    context: str
+    server: str
+    namespace: str
+    steps: tuple[str, ...]
+    restored: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> list[str]:
+        """The whole of it, to be read before it is allowed."""
+        head = f"In context {self.context} ({self.server}), namespace {self.namespace}, lastcall will"
+        found = [head, *(f"  - {step}" for step in self.steps)]
+        if self.restored:
+            found += ["and afterwards, also after Ctrl-C, will", *(f"  - {each}" for each in self.restored)]
+        ledger = f"What it changes stands in a ConfigMap there first: lastcall cleanup --context {self.context}"
+        return [*found, f"{ledger} puts it back whatever happens to this process."]
+
+
+def check_namespace(namespace: str) -> None:
+    """Raises UserError for one that is Kubernetes's own."""
+    if namespace.startswith(RESERVED):
+        raise UserError(
+            f"namespace {namespace} is Kubernetes's own: experiments in {RESERVED}* are refused\n"
+            "fix: name a namespace of applications with -n"
+        )
+
+
+def is_allowed(context: str, answer: str) -> bool:
+    """Whether somebody said yes: the name of the context, whole."""
+    return bool(context) and answer.strip() == context
+
+
+def check_yes(context: str, given: str) -> None:
+    """Raises UserError for a `--yes` that names another context."""
+    if given and not is_allowed(context, given):
+        raise UserError(f"--yes={given} allows context {given}, and this is {context}\nfix: --yes={context}")
+
+
+def of_copy(namespace: str, manifests: Sequence["Manifest"]) -> tuple[str, str]:
+    """(step, restored) of a copy in this cluster."""
+    names = ", ".join(f"{each.resource.kind} {name_of(each.obj)}" for each in manifests)
+    return f"copy to this namespace from {namespace}, which is only read: {names}", "delete all of these copies"
+
+
+def check_copy(namespace: str, copy_to: str) -> None:
+    """Raises UserError for a namespace that copies cannot go to."""
+    check_namespace(copy_to)
+    if copy_to == namespace:
+        raise UserError(f"--copy-to {copy_to}: the workload is in it\nfix: name another namespace, an empty one")
+
+
+def of_rollout(
+    resource: Resource, workload: Object, count: int, disrupt: str, ends: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(steps, restored) of a disruption. `ends` is how single Pods are ended: `evict` or `delete`."""
+    what = f"{resource.kind} {name_of(workload)}"
+    if disrupt == "rollout":
+        step = f"roll out {what}: replace its {told_pods(count)}, by an annotation in its Pod template"
+        back = f"take the annotation away again, which replaces the {told_pods(count)} once more"
+        return (step,), (back, "remove the revision that this leaves in the workload's history")
+    if disrupt == "scale-in":
+        if resource == DAEMONSETS:
+            raise UserError("a DaemonSet has no replicas to take away: use --disrupt rollout or delete")
+        fewer = replicas_after(count)
+        step = f"scale {what} from {count} to {fewer} replicas, which ends {told_pods(count - fewer)}"
+        return (step,), (f"scale it to {count} replicas again",)
+    how = "evict" if ends == "evict" else "delete"
+    return (f"{how} 1 of the {told_pods(count)} of {what}",), ()
+
+
+def replicas_after(count: int) -> int:
+    """What a scale-in leaves: half, and one at least."""
+    return max(1, count // 2)
+
+
+def told_pods(count: int) -> str:
+    return "1 Pod" if count == 1 else f"{count} Pods"

@@ -1,0 +1,34 @@
+"""The cluster that an experiment is made on, or taken from."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lastcall.cli.clusters.connecting import choose, connected
+from lastcall.cli.clusters.options import ContextOptions
+
+if TYPE_CHECKING:
+    from lastcall.client.http import HTTPClient
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """`namespace` is what the user asked for, else the context's, else "default"."""
+
+    client: "HTTPClient"
+    context: str
+    server: str
+    namespace: str
+
+    @property
+    def where(self) -> str:
+        return f"context {self.context!r}"
+
+
+@asynccontextmanager
+async def reached(asked: ContextOptions) -> AsyncIterator[Reached]:
+    """For the time of the block. Raises UserError, WorldError, also for what the client raises inside the block."""
+    chosen = choose(asked)
+    async with connected(chosen, agent="lastcall-experiment") as cluster:
+        yield Reached(cluster.client, chosen.context, chosen.server, chosen.namespace)

@@ -1,0 +1,1 @@
+"""`lastcall trace`: `command` reads the options, `session` follows and tells."""

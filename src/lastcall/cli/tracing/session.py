@@ -1,0 +1,237 @@
+"""One trace: connect, follow, tell each end as it comes, and at the end what was asked for as a document."""
+
+import asyncio
+from collections import Counter, deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lastcall.api.errors import StatusError
+from lastcall.api.selectors import parse_label_selector
+from lastcall.cli.clusters.connecting import connected
+from lastcall.cli.console import CommandConsole
+from lastcall.cli.errors import UserError
+from lastcall.cli.exit_status import exit_status
+from lastcall.cli.interrupts import Interrupts
+from lastcall.cli.options import asked_for_one_line
+from lastcall.cli.run import output
+from lastcall.cli.run.live import TICK_SECONDS, LiveTimeline
+from lastcall.cli.run.output import stdout_console, takes_stdout
+from lastcall.timeline.record import Record
+from lastcall.timeline.story import Ending
+from lastcall.timeline.verdict import outcome_words
+from lastcall.tracing.follower import Follower, Options
+from lastcall.tracing.scope import Scope, ScopeError, target_of
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.cli.clusters.connecting import Chosen, Connected
+    from lastcall.tracing.node_agent.agents import NodeAgents
+
+MOST_TOGETHER = 1000
+"""Stories that a document at the end may have: the latest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command line says."""
+
+    targets: tuple[str, ...]
+    all_namespaces: bool
+    selector: str
+    logs: bool
+    count: int
+    timeout: float | None
+    node_agent: bool
+    node_agent_image: str
+    node_agent_namespace: str
+    node_agent_ptrace: bool
+    output: str
+    output_file: Path | None
+    explain: bool
+
+    @property
+    def as_lines(self) -> bool:
+        """Each story is a line of JSON when its Pod has ended."""
+        return self.output == "json" and self.output_file is None and asked_for_one_line()
+
+
+def run_trace(chosen: "Chosen", asked: Asked) -> int:
+    """Follow until the end that was asked for; the exit status. Raises CommandError."""
+    scope = scope_of(asked, chosen.namespace)
+    with Interrupts(message="the trace has ended") as interrupts:
+        return asyncio.run(_run(chosen, asked, scope, interrupts))
+
+
+def scope_of(asked: Asked, namespace: str) -> Scope:
+    """Raises UserError for a target or a selector that cannot be meant so."""
+    try:
+        if asked.selector:
+            parse_label_selector(asked.selector)
+        targets = tuple(target_of(each) for each in asked.targets)
+    except ScopeError as error:
+        raise UserError(str(error)) from error
+    except StatusError as error:
+        raise UserError(f"--selector {asked.selector!r}: {error.message}") from error
+    return Scope("" if asked.all_namespaces else namespace, asked.selector, targets)
+
+
+async def _run(chosen: "Chosen", asked: Asked, scope: Scope, interrupts: Interrupts) -> int:
+    async with connected(chosen, agent="lastcall-trace") as there:
+        try:
+            return await _Trace(asked, scope, there, interrupts).run()
+        finally:
+            interrupts.on_first = None
+
+
+class _Trace:
+    def __init__(self, asked: Asked, scope: Scope, there: "Connected", interrupts: Interrupts) -> None:
+        self._asked = asked
+        self._scope = scope
+        self._server = there.chosen.server
+        self._version = ".".join(there.version.removeprefix("v").split(".")[:2])
+        self._git_version = there.version
+        self._interrupts = interrupts
+        self._world = World()
+        progress = CommandConsole(stderr=True, highlight=False)
+        self._out = stdout_console()
+        on_stderr = takes_stdout(asked.output, asked.output_file)
+        self._live = LiveTimeline(progress if on_stderr else self._out, progress, asked.explain)
+        self._kept: deque[Ending] = deque(maxlen=MOST_TOGETHER)
+        self._outcomes: Counter[str] = Counter()
+        self._agents = self._node_agents(there) if asked.node_agent else None
+        self._follower = Follower(
+            there.client,
+            scope,
+            world=self._world,
+            kubernetes_version=self._version,
+            options=Options(logs=asked.logs, count=asked.count),
+            on_record=self._record,
+            on_begin=self._live.add,
+            on_note=self._live.note,
+            node_side=self._agents,
+        )
+
+    def _node_agents(self, there: "Connected") -> "NodeAgents":
+        # late: only with --node-agent
+        from lastcall.tracing.node_agent.agents import NodeAgents
+        from lastcall.tracing.node_agent.job import DEFAULT_IMAGE
+
+        asked = self._asked
+        return NodeAgents(
+            there.client,
+            namespace=asked.node_agent_namespace or there.chosen.namespace or "default",
+            image=asked.node_agent_image or DEFAULT_IMAGE,
+            traces=asked.node_agent_ptrace,
+            on_record=lambda record: self._follower.add(record),
+            on_note=self._live.note,
+            world=self._world,
+        )
+
+    async def run(self) -> int:
+        loop = asyncio.get_running_loop()
+
+        def stop() -> None:
+            loop.call_soon_threadsafe(self._follower.stop)
+
+        self._interrupts.on_first = stop
+        if self._interrupts.number:
+            self._follower.stop()
+        self._live.begin([], named=True)
+        going_on: list[Ending] = []
+        try:
+            async with Tasks() as tasks:
+                if self._agents is not None:
+                    self._agents.start(tasks)
+                tasks.spawn(self._follower.run(), name="trace")
+                tasks.spawn(self._tick(), name="live timeline")
+                tasks.spawn(self._greet(), name="first list")
+                async for ending in self._follower.endings():
+                    self._tell(ending)
+                going_on = self._follower.ongoing()
+                tasks.cancel()
+        finally:
+            if self._agents is not None:
+                await self._agents.close()
+            self._live.end()
+        if self._follower.failure is not None:
+            raise self._follower.failure
+        return self._finish(going_on)
+
+    async def _greet(self) -> None:
+        await self._follower.synced()
+        if self._follower.failure is not None:
+            return
+        if commands := self._follower.commands():
+            self._live.note("fix, as an administrator:")
+            for command in commands:
+                self._live.note(f"  {command}")
+        where = f"namespace {self._scope.namespace}" if self._scope.namespace else "all namespaces"
+        what = ", ".join(f"{each.kind} {each.name}" for each in self._scope.targets)
+        count = self._follower.following()
+        self._live.note(
+            f"{self._server} (Kubernetes {self._git_version}), {where}: "
+            f"{f'waiting for the end of {what}' if what else f'following {count} Pods'}; Ctrl-C ends it"
+        )
+        if self._asked.timeout is not None:
+            await self._world.clock.sleep(self._asked.timeout)
+            self._follower.stop()
+
+    async def _tick(self) -> None:
+        while True:
+            await self._world.clock.sleep(TICK_SECONDS)
+            self._live.tick(self._world.clock.monotonic_ns())
+
+    def _record(self, record: Record) -> None:
+        self._live.record(record)
+
+    def _tell(self, ending: Ending) -> None:
+        self._outcomes[outcome_words(ending)] += 1
+        self._kept.append(ending)
+        self._live.forget(ending.pod.uid)
+        if self._asked.as_lines:
+            click.echo(self._document([ending]), nl=False)
+        elif not takes_stdout(self._asked.output, self._asked.output_file):
+            output.tell(
+                self._out,
+                [ending],
+                "text",
+                None,
+                kubernetes_version=self._version,
+                status=0,
+                explain=self._asked.explain,
+                seen_live=True,
+            )
+
+    def _document(self, endings: list[Ending]) -> str:
+        return output.document(
+            endings,
+            self._asked.output,
+            kubernetes_version=self._version,
+            status=exit_status(endings),
+            explain=self._asked.explain,
+            width=self._out.width,
+        )
+
+    def _finish(self, going_on: list[Ending]) -> int:
+        """What was asked for as a document, what is still going on, and how many ended how."""
+        asked, kept = self._asked, list(self._kept)
+        if asked.output_file is not None:
+            output.write_file(asked.output_file, self._document(kept))
+            click.echo(f"Report written to {asked.output_file}", err=True)
+        elif takes_stdout(asked.output, None) and not asked.as_lines:
+            click.echo(self._document(kept), nl=False)
+        for ending in going_on[:20]:
+            pod = ending.pod
+            self._live.note(f"still going on: {pod.namespace}/{pod.name} {outcome_words(ending)}")
+        if len(going_on) > 20:
+            self._live.note(f"still going on: {len(going_on) - 20} more")
+        total = self._follower.told
+        if total > len(kept):
+            self._live.note(f"the report has the {len(kept)} latest of {total} ends")
+        told = ", ".join(f"{count} {words}" for words, count in self._outcomes.most_common())
+        self._live.note(f"{total} Pod{'' if total == 1 else 's'} ended{f': {told}' if told else ''}")
+        return exit_status(kept)

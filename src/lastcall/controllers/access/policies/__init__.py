@@ -1,0 +1,1 @@
+"""The validatingadmissionpolicy-status controller: are a policy's expressions right for the kinds that it matches?"""

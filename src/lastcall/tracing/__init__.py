@@ -1,0 +1,1 @@
+"""On any cluster: lives of Pods, told from what its API says."""

@@ -1,0 +1,88 @@
+"""`lastcall rollout --context`: an experiment on another cluster, one of `lastcall up`, that puts all of it back."""
+
+import asyncio
+import json
+import signal
+from collections import Counter
+from pathlib import Path
+
+import ordinary_user
+import pytest
+from api_snapshot import difference, whole_api
+from published_schema import documented
+from staying import Place
+from waiting import eventually
+
+from lastcall.client.kubeconfig import client_for, load_kubeconfig
+
+pytestmark = pytest.mark.real_kernel
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "rollout" / "polite.yaml"
+
+
+def everything(kubeconfig: str) -> Counter[str]:
+    async def look() -> Counter[str]:
+        client = client_for(load_kubeconfig(kubeconfig))
+        try:
+            return await whole_api(client)
+        finally:
+            await client.close()
+
+    return asyncio.run(look())
+
+
+@pytest.mark.timeout(600)
+def test_an_experiment_on_another_cluster_leaves_it_as_it_was_also_when_it_is_killed() -> None:
+    with Place(ordinary_user.USERS[-1]) as place:
+        facts = place.up("--name", "theirs", "--publish", "0:svc/shop/polite:80")
+        kubeconfig, entrance = facts["kubeconfig"], f"http://{facts['published'][0]['address']}"
+        (context,) = (
+            each["name"] for each in json.loads(place.kubectl(kubeconfig, "config", "view", "-o", "json"))["contexts"]
+        )
+        place.kubectl(kubeconfig, "create", "namespace", "shop")
+        place.kubectl(kubeconfig, "apply", "-n", "shop", "-f", str(EXAMPLE))
+        place.kubectl(
+            kubeconfig, "wait", "-n", "shop", "deployment/polite", "--for=condition=Available", "--timeout=120s"
+        )
+        before = everything(kubeconfig)
+        there = ("--kubeconfig", kubeconfig, "--context", context)
+        experiment = ("rollout", "deployment/polite", *there, "-n", "shop", "--url", entrance, "--load", "fresh=30")
+
+        for words, why in (
+            ((), "nobody can be asked here"),
+            (("--yes=other",), "--yes=other allows context other"),
+            ((f"--yes={context}", "-n", "kube-system"), "are refused"),
+            ((f"--yes={context}", "--disrupt", "drain"), "ends Pods of others"),
+            ((f"--yes={context}", "--from", "node"), "--from pod or client"),
+        ):
+            refused = place.run(*experiment, *words)
+            assert (refused.status, why in refused.err) == (2, True), refused.err
+        assert difference(before, everything(kubeconfig)) == []
+
+        result = place.run(*experiment, f"--yes={context}", "-o", "json", timeout=300)
+        assert result.status == 0, (result.out, result.err)
+        (found,) = json.loads(result.out)["experiments"]
+        assert found["lost"] == 0 and found["total"] > 30 and found["control"]["lost"] == 0
+        assert found["from"] == "client" and found["withoutOutcome"] == []
+        assert difference(before, everything(kubeconfig)) == []
+
+        scaled = place.run(*experiment, f"--yes={context}", "--disrupt", "scale-in", "-o", "json", timeout=300)
+        assert scaled.status == 0, (scaled.out, scaled.err)
+        assert difference(before, everything(kubeconfig)) == []
+
+        process = place.start(*experiment, f"--yes={context}")
+        doctor = ("doctor", *there)
+        eventually(lambda: place.run(*doctor).status == 1 or "is running" in place.run(*doctor).out, "a ledger")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        left = place.run(*doctor)
+        assert (left.status, "put back spec.template" in left.out) == (1, True), left.out
+        documented(json.loads(place.run(*doctor, "-o", "json").out))
+        denied = place.run("cleanup", *there)
+        assert (denied.status, "nobody can be asked" in denied.err) == (2, True), denied.err
+        for _ in range(2):
+            done = place.ok("cleanup", *there, f"--yes={context}")
+            assert f"nothing is left in context {context}" in done
+        assert place.run(*doctor).status == 0
+        assert difference(before, everything(kubeconfig)) == []
+        place.ok("down", "--name", "theirs")

@@ -1,0 +1,1 @@
+"""Real components of Kubernetes, started and ended by a test (`$KUBERNETES_HOME/bin`)."""

@@ -1,0 +1,71 @@
+"""A proxy on loopback that speaks HTTP CONNECT and SOCKS5, and notes whom it was asked for. For tests."""
+
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+
+class Proxy:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self.asked: list[str] = []
+        self._tls = tls
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._server.getsockname()[1])
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self._server.accept()
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with suppress(OSError):
+            client = connection if self._tls is None else self._tls.wrap_socket(connection, server_side=True)
+            first = client.recv(1)
+            host, port = self._socks(client) if first == b"\x05" else self._connect(client, first)
+            self.asked.append(f"{host}:{port}")
+            target = socket.create_connection((host, port), timeout=10)
+            client.sendall(
+                b"\x05\0\0\x01\0\0\0\0\0\0" if first == b"\x05" else b"HTTP/1.1 200 Connection established\r\n\r\n"
+            )
+            threading.Thread(target=_pump, args=(target, client), daemon=True).start()
+            _pump(client, target)
+
+    def _connect(self, client: socket.socket, head: bytes) -> tuple[str, int]:
+        while not head.endswith(b"\r\n\r\n"):
+            head += client.recv(1)
+        host, _, port = head.split()[1].decode().rpartition(":")
+        return host, int(port)
+
+    def _socks(self, client: socket.socket) -> tuple[str, int]:
+        client.recv(client.recv(1)[0])
+        client.sendall(b"\x05\0")
+        kind = client.recv(4)[3]
+        host = socket.inet_ntoa(client.recv(4)) if kind == 1 else client.recv(client.recv(1)[0]).decode()
+        return host, int.from_bytes(client.recv(2), "big")
+
+
+def _pump(source: socket.socket, sink: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(1 << 16):
+            sink.sendall(data)
+    for each in (source, sink):
+        with suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def proxy(tls: ssl.SSLContext | None = None) -> Iterator[Proxy]:
+    made = Proxy(tls)
+    try:
+        yield made
+    finally:
+        made.close()

@@ -1,0 +1,300 @@
+"""Whatever an experiment changes on somebody's cluster is put back, at whatever moment its process was killed."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from api_server import running_server
+from api_snapshot import difference, whole_api
+
+from lastcall.api.meta import Object, copy_object, uid_of
+from lastcall.api.resources import DEPLOYMENTS, NAMESPACES, REPLICASETS, SECRETS, SERVICES
+from lastcall.cli.errors import WorldError
+from lastcall.cli.rollout.experiments import changing
+from lastcall.cli.rollout.experiments.changing import Changes, is_running, is_settled, this_process
+from lastcall.cli.rollout.experiments.ledger import (
+    LABEL,
+    REPLICAS,
+    RESTARTED_AT,
+    Changed,
+    Created,
+    Holder,
+    Ledger,
+    NotALedger,
+    Target,
+    as_config_map,
+    from_config_map,
+    leftover_revisions,
+    restoration,
+)
+from lastcall.cli.rollout.experiments.leftovers import find_leftovers, put_back
+from lastcall.client.api import Client
+from lastcall.world.clock import RealClock
+
+LABELS = {"app": "web"}
+WORKLOAD: Object = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web"},
+    "spec": {
+        "replicas": 4,
+        "selector": {"matchLabels": LABELS},
+        "template": {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "a", "image": "a"}]}},
+    },
+}
+SERVICE: Object = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}
+SECRET: Object = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"a": "b"}}
+WEB = Target.of(DEPLOYMENTS, "web", "shop")
+PATH = "/spec/replicas"
+GONE_HOLDER = Holder("another-machine", 1, 1)
+
+
+class Killed(Exception):
+    """The process is not there any more."""
+
+
+class Dying:
+    """A client whose process is killed at its `last` write: before it, or `after` the server has done it."""
+
+    def __init__(self, client: Client, last: int, *, after: bool) -> None:
+        self._client, self._left, self._after = client, last, after
+
+    def __getattr__(self, verb: str) -> Any:
+        ask = getattr(self._client, verb)
+        if verb not in ("create", "patch", "update", "delete"):
+            return ask
+
+        async def write(*arguments: Any, **named: Any) -> Any:
+            self._left -= 1
+            if self._left < 0 or (self._left == 0 and not self._after):
+                raise Killed
+            answer = await ask(*arguments, **named)
+            if self._left == 0:
+                raise Killed
+            return answer
+
+        return write
+
+
+async def experiment(client: Any) -> None:
+    """Five writes to the cluster and as many to the ledger, and then all that puts them back."""
+    changes = Changes(client, "shop")
+    await changes.create(SERVICES, SERVICE)
+    await changes.create(SECRETS, SECRET)
+    await changes.change(DEPLOYMENTS, "web", RESTARTED_AT, "2026-01-01T00:00:00Z")
+    await changes.change(DEPLOYMENTS, "web", REPLICAS, 2)
+    await changes.restore(lambda line: None)
+
+
+def on_a_cluster(test: Callable[[Client], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changing, "GONE_SECONDS", 0.2)  # no controller gives the Deployment its Pods here
+    monkeypatch.setattr(changing, "this_process", lambda: GONE_HOLDER)
+
+    async def run() -> None:
+        async with running_server() as running:
+            await running.admin.create(NAMESPACES, {"metadata": {"name": "shop"}})
+            await running.admin.create(DEPLOYMENTS, WORKLOAD, "shop")
+            await test(running.admin)
+
+    asyncio.run(run())
+
+
+def test_an_experiment_puts_back_what_it_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(client: Client) -> None:
+        before = await whole_api(client)
+        await experiment(client)
+        assert difference(before, await whole_api(client)) == []
+
+    on_a_cluster(test, monkeypatch)
+
+
+def test_cleanup_puts_back_what_a_killed_experiment_has_left_wherever_it_was_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(client: Client) -> None:
+        before = await whole_api(client)
+        stages = 0
+        for last in range(1, 30):
+            for after in (False, True):
+                try:
+                    await experiment(Dying(client, last, after=after))
+                except Killed:
+                    stages += 1
+                for _ in range(2):  # any number of times
+                    found = await find_leftovers(client, "", "shop")
+                    await put_back(client, RealClock(), found, lambda line: None)
+                assert difference(before, await whole_api(client)) == [], f"killed at write {last}, after it: {after}"
+        assert stages >= 24  # eight writes, their ledger's, and those that put back
+
+    on_a_cluster(test, monkeypatch)
+
+
+def test_cleanup_that_is_killed_itself_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(client: Client) -> None:
+        before = await whole_api(client)
+        for last in range(1, 8):
+            with pytest.raises(Killed):
+                await experiment(Dying(client, 8, after=True))
+            found = await find_leftovers(client, "", "shop")
+            assert len(found.lines) == 4
+            try:
+                await put_back(Dying(client, last, after=True), RealClock(), found, lambda line: None)
+            except Killed:
+                again = await find_leftovers(client, "", "shop")
+                await put_back(client, RealClock(), again, lambda line: None)
+            assert difference(before, await whole_api(client)) == [], last
+
+    on_a_cluster(test, monkeypatch)
+
+
+def test_what_somebody_has_changed_since_stays_and_what_is_not_ours_is_not_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(client: Client) -> None:
+        with pytest.raises(Killed):
+            await experiment(Dying(client, 8, after=True))
+        await client.patch(DEPLOYMENTS, "web", {"spec": {"replicas": 7}}, "shop")
+        await client.delete(SERVICES, "s", "shop")
+        mine = await client.create(SERVICES, SERVICE, "shop")
+        said: list[str] = []
+        await put_back(client, RealClock(), await find_leftovers(client, "", "shop"), said.append)
+        workload = await client.get(DEPLOYMENTS, "web", "shop")
+        assert workload["spec"]["replicas"] == 7 and not workload["spec"]["template"]["metadata"].get("annotations")
+        assert uid_of(await client.get(SERVICES, "s", "shop")) == uid_of(mine)
+        assert "spec.replicas of Deployment web was changed since, and is left as it is" in said
+        assert (await find_leftovers(client, "", "shop")).lines == []
+
+    on_a_cluster(test, monkeypatch)
+
+
+def test_a_copy_that_was_changed_is_deleted_and_not_mended_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(client: Client) -> None:
+        await client.create(NAMESPACES, {"metadata": {"name": "scratch"}})
+        before = await whole_api(client)
+        changes = Changes(client, "scratch")
+        await changes.create(DEPLOYMENTS, WORKLOAD)
+        await changes.change(DEPLOYMENTS, "web", REPLICAS, 1)
+        said: list[str] = []
+        with pytest.raises(WorldError, match="is still there"):  # no controller ends its Pods here
+            await changes.restore(said.append)
+        assert said == ["deleted Deployment web"]
+        await client.patch(DEPLOYMENTS, "web", {"metadata": {"finalizers": None}}, "scratch")
+        await put_back(client, RealClock(), await find_leftovers(client, "", "scratch"), said.append)
+        assert difference(before, await whole_api(client)) == []
+
+    on_a_cluster(test, monkeypatch)
+
+
+def test_an_object_with_the_label_and_no_ledger_is_found() -> None:
+    async def run() -> None:
+        async with running_server() as running:
+            await running.admin.create(NAMESPACES, {"metadata": {"name": "shop"}})
+            labelled = copy_object(SERVICE)
+            labelled["metadata"]["labels"] = {LABEL: "a1"}
+            await running.admin.create(SERVICES, labelled, "shop")
+            found = await find_leftovers(running.admin, "", "shop")
+            assert found.lines == ["namespace shop: delete Service s, which no ledger names"]
+            await put_back(running.admin, RealClock(), found, lambda line: None)
+            assert (await find_leftovers(running.admin, "", "shop")).lines == []
+
+    asyncio.run(run())
+
+
+def test_a_ledger_of_a_running_process_is_told_apart() -> None:
+    assert is_running(this_process())
+    assert not is_running(replace(this_process(), started=this_process().started + 1))  # the pid of another one now
+    assert not is_running(replace(this_process(), pid=2**22 + 1, started=5))
+    assert not is_running(GONE_HOLDER)
+
+
+@pytest.mark.parametrize(
+    ("there", "deletes", "patches"),
+    [
+        (None, False, 0),
+        ({"metadata": {"uid": "u"}}, False, 0),
+        ({"metadata": {"uid": "u", "labels": {LABEL: "other"}}}, False, 0),
+        ({"metadata": {"uid": "u", "labels": {LABEL: "id"}}}, True, 0),
+        ({"metadata": {"uid": "u", "labels": {LABEL: "id"}, "deletionTimestamp": "x"}}, False, 0),
+    ],
+)
+def test_only_what_has_the_experiment_s_label_is_deleted(there: Object | None, deletes: bool, patches: int) -> None:
+    found = restoration("id", Created(WEB), there)
+    assert (bool(found.delete), len(found.patch)) == (deletes, patches)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "patch"),
+    [
+        (3, 1, [{"op": "test", "path": PATH, "value": 1}, {"op": "replace", "path": PATH, "value": 3}]),
+        (3, 3, []),
+        (3, 2, []),
+    ],
+)  # fmt: skip
+def test_a_field_is_put_back_if_it_is_still_as_we_set_it(before: int, now: int, patch: list[Object]) -> None:
+    found = restoration("id", Changed(WEB, REPLICAS, before, 1), {"metadata": {}, "spec": {"replicas": now}})
+    assert [*found.patch] == patch
+
+
+def entries(group: str, plural: str, *, namespace: str = "shop", does: str = "created", **more: Any) -> str:
+    target = {"group": group, "version": "v1", "plural": plural, "kind": "X", "name": "s", "namespace": namespace}
+    return json.dumps([{"does": does, "target": target, **more}])
+
+
+def ledger_with(**changed: Any) -> Object:
+    written = as_config_map(Ledger("a1", GONE_HOLDER, (Changed(WEB, REPLICAS, 3, 1),)), "shop")
+    for name, value in changed.items():
+        written["data"][name] = value
+    return written
+
+
+def test_a_ledger_is_read_as_it_was_written() -> None:
+    whole = Ledger("a1", GONE_HOLDER, (Created(Target.of(SECRETS, "s", "shop")), Changed(WEB, RESTARTED_AT, "a", "b")))
+    assert from_config_map(as_config_map(whole, "shop")) == whole
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"entries": "["},
+        {"entries": "[1]"},
+        {"entries": "{}x"},
+        {"holder": "{}"},
+        {"entries": entries("", "secrets", namespace="kube-system")},
+        {"entries": entries("", "../../apis")},
+        {"entries": entries("rbac.authorization.k8s.io", "roles", does="changed", path=["rules"], before=1, after=2)},
+        {"entries": entries("apps", "deployments", does="changed", path=["spec", "template"], before=1, after=2)},
+        {"entries": entries("apps", "deployments", does="erased")},
+    ],
+)
+def test_a_ledger_that_somebody_else_wrote_changes_nothing_but_what_experiments_change(changed: Object) -> None:
+    with pytest.raises(NotALedger):
+        from_config_map(ledger_with(**changed))
+
+
+def test_the_revision_that_a_rollout_of_ours_left_is_told_from_those_of_others() -> None:
+    change = Changed(WEB, RESTARTED_AT, "lastcall/absent", "now")
+    ours: Object = {
+        "kind": REPLICASETS.kind,
+        "metadata": {"name": "ours", "ownerReferences": [{"uid": "u"}]},
+        "spec": {
+            "replicas": 0,
+            "template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}},
+        },
+        "status": {"replicas": 0},
+    }
+    others = [copy_object(ours) for _ in range(3)]
+    others[0]["metadata"]["ownerReferences"][0]["uid"] = "x"
+    others[1]["spec"]["template"]["metadata"]["annotations"]["kubectl.kubernetes.io/restartedAt"] = "before"
+    others[2]["status"]["replicas"] = 1
+    assert leftover_revisions([*others, ours], "u", change) == [ours]
+
+
+def test_a_workload_has_its_pods_when_its_controller_has_seen_it_and_all_are_new() -> None:
+    status = {"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 3}
+    workload: Object = {"kind": "Deployment", "metadata": {"generation": 2}, "spec": {"replicas": 3}, "status": status}
+    assert is_settled(workload)
+    for name, value in (("observedGeneration", 1), ("replicas", 4), ("updatedReplicas", 2), ("availableReplicas", 2)):
+        assert not is_settled({**workload, "status": {**status, name: value}}), name

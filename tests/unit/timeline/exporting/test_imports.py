@@ -1,0 +1,53 @@
+"""Who does not serve metrics pays nothing for them: no module of Prometheus or OpenTelemetry is loaded elsewhere."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[4] / "src" / "lastcall"
+FOREIGN = ("prometheus_client", "opentelemetry", "requests", "google.protobuf")
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+def is_in(name, modules):
+    return any(name == each or name.startswith(each + ".") for each in modules)
+
+
+def test_only_the_package_exporting_names_them():
+    found = {path.relative_to(ROOT).as_posix(): set(imports(path)) for path in sorted(ROOT.rglob("*.py"))}
+    naming = {name for name, modules in found.items() if any(is_in(each, FOREIGN) for each in modules)}
+    assert naming == {"exporting/metrics.py", "exporting/otlp.py", "store/etcd/messages.py"}
+
+
+def test_opentelemetry_is_loaded_by_its_own_module_alone():
+    """Metrics do without the extra."""
+    code = "import lastcall.exporting.server, lastcall.exporting.event_writer, sys; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert any(is_in(each, ("prometheus_client",)) for each in loaded)
+    assert [each for each in loaded if is_in(each, ("opentelemetry", "requests", "google"))] == []
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "lastcall.cli.run.command, lastcall.cli.run.session, lastcall.cluster.embedded",
+        "lastcall.cli.up, lastcall.cli.story, lastcall.cli.rollout.command, lastcall.cli.doctor",
+        "lastcall.apiserver, lastcall.controllers.manager, lastcall.node.kubelet, lastcall.scheduler.scheduler",
+        "lastcall.testing",
+    ],
+)
+def test_no_other_command_or_role_loads_them(module):
+    code = f"import {module}, sys; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "lastcall" in loaded
+    assert [each for each in loaded if is_in(each, (*FOREIGN, "lastcall.exporting"))] == []

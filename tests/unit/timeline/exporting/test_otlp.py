@@ -1,0 +1,226 @@
+"""Spans at a receiver on loopback that decodes them with OpenTelemetry's own messages, in good and bad days."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+from opentelemetry.proto.trace.v1.trace_pb2 import Status
+from story_samples import samples
+from waiting import until
+
+from lastcall.exporting.addresses import parse_endpoint
+from lastcall.exporting.otlp import MOST_TRIES, SpanSender
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _stories():
+    """They have an event loop of their own: they are made before the tests' loops."""
+    samples()
+
+
+PROTOBUF = "application/x-protobuf"
+
+
+class Receiver:
+    """Answers as it is told to: a status, or `hang`. Keeps what it decoded."""
+
+    def __init__(self):
+        self.answer = 200
+        self.rejects = 0
+        self.spans = []
+        self.resources = []
+        self.headers = []
+        self.requests = 0
+        self.url = ""
+        self.released = asyncio.Event()
+
+    async def take(self, request):
+        self.requests += 1
+        self.headers.append(dict(request.headers))
+        if self.answer == "hang":
+            await self.released.wait()
+            return web.Response(status=503)
+        if self.answer != 200:
+            return web.Response(status=self.answer, headers={"Location": "http://192.0.2.1/"})
+        body = await request.read()  # aiohttp has undone the compression
+        assert request.content_type == PROTOBUF
+        message = ExportTraceServiceRequest.FromString(body)
+        for resource_spans in message.resource_spans:
+            self.resources.append({each.key: each.value.string_value for each in resource_spans.resource.attributes})
+            for scope in resource_spans.scope_spans:
+                assert scope.scope.name == "lastcall"
+                self.spans += scope.spans
+        reply = ExportTraceServiceResponse()
+        if self.rejects:
+            reply.partial_success.CopyFrom(ExportTracePartialSuccess(rejected_spans=self.rejects))
+        return web.Response(body=reply.SerializeToString(), content_type=PROTOBUF)
+
+
+@asynccontextmanager
+async def receiving():
+    receiver = Receiver()
+    application = web.Application()
+    application.router.add_post("/v1/traces", receiver.take)
+    runner = web.AppRunner(application, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    receiver.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        yield receiver
+    finally:
+        receiver.released.set()
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def sending(url, notes, environment=None):
+    sender = SpanSender(World(), parse_endpoint(url), notes.append, environment or {"OTEL_BSP_SCHEDULE_DELAY": "10"})
+    async with Tasks() as tasks:
+        running = tasks.spawn(sender.run(), name="otlp")
+        try:
+            yield sender
+        finally:
+            sender.close()
+            running.cancel()
+
+
+async def test_an_end_arrives_as_a_trace():
+    async with receiving() as receiver, sending(receiver.url, notes := []) as sender:
+        sender.ended(samples()["sigkill"][0])
+        assert await sender.flush(30)
+        told = sender.delivered()
+    by_name = {each.name: each for each in receiver.spans}
+    assert set(by_name) == {"DELETE", "preStop", "drain", "endpoint", "network", "unmount"}
+    root = by_name["DELETE"]
+    assert not root.parent_span_id and root.trace_id.hex() == samples()["sigkill"][0].pod.uid.replace("-", "")
+    assert {each.parent_span_id for each in receiver.spans if each is not root} == {root.span_id}
+    assert {each.trace_id for each in receiver.spans} == {root.trace_id}
+    assert root.status.code == Status.STATUS_CODE_ERROR and "SIGKILL" in root.status.message
+    (link,) = by_name["drain"].links
+    assert link.span_id == by_name["preStop"].span_id
+    attributes = {each.key: each.value for each in root.attributes}
+    assert attributes["k8s.pod.name"].string_value == "sigkill-demo"
+    assert attributes["lastcall.grace_seconds"].int_value == 10
+    drain = by_name["drain"]
+    assert 7.9 < (drain.end_time_unix_nano - drain.start_time_unix_nano) / 1e9 < 8.1
+    assert receiver.resources[0]["service.name"] == "lastcall"
+    assert told == {"sent": 6, "failed": 0, "dropped": 0, "waiting": 0}
+    assert notes == []
+
+
+async def test_the_standard_variables_hold(monkeypatch):
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "ends")
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "k8s.cluster.name=prod")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20abc")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
+    environment = {"OTEL_SERVICE_NAME": "ends", "OTEL_BSP_SCHEDULE_DELAY": "10"}
+    async with receiving() as receiver, sending(receiver.url, [], environment) as sender:
+        sender.ended(samples()["graceful"][0])
+        assert await sender.flush(30)
+    assert receiver.resources[0]["service.name"] == "ends"
+    assert receiver.resources[0]["k8s.cluster.name"] == "prod"
+    assert receiver.headers[0]["Authorization"] == "Bearer abc"
+    assert receiver.headers[0]["Content-Encoding"] == "gzip"
+    assert receiver.spans
+
+
+async def test_a_sampler_that_takes_nothing_sends_nothing(monkeypatch):
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
+    async with receiving() as receiver, sending(receiver.url, []) as sender:
+        sender.ended(samples()["graceful"][0])
+        assert await sender.flush(30)
+    assert receiver.requests == 0
+
+
+async def test_every_text_of_a_hostile_pod_arrives():
+    async with receiving() as receiver, sending(receiver.url, []) as sender:
+        sender.ended(samples()["hostile"][0])
+        sender.ended(samples()["chatty"][0])
+        assert await sender.flush(30)
+    assert len({each.trace_id for each in receiver.spans}) == 2
+
+
+async def test_a_receiver_that_is_down_is_told_and_stops_nothing(monkeypatch):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.2")
+    async with receiving() as gone:
+        url = gone.url
+    notes = []
+    async with sending(url, notes) as sender:
+        sender.ended(samples()["graceful"][0])
+        await until(lambda: notes, "it is told")
+        assert sender.delivered()["waiting"] > 0
+        assert not await sender.flush(0.01)
+    assert len(notes) == 1 and notes[0].startswith(f"spans cannot be sent to {url}/v1/traces: ")
+
+
+async def test_what_nobody_takes_is_given_up_and_the_next_one_is_sent(monkeypatch):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.2")
+    notes = []
+    async with receiving() as receiver, sending(receiver.url, notes) as sender:
+        receiver.answer = 400
+        sender.ended(samples()["graceful"][0])
+        await sender.flush(60)
+        assert receiver.requests == MOST_TRIES
+        failed = sender.delivered()["failed"]
+        assert failed > 0 and sender.delivered()["sent"] == 0
+        receiver.answer = 200
+        sender.ended(samples()["sigkill"][0])
+        assert await sender.flush(30)
+        assert sender.delivered() == {"sent": 6, "failed": failed, "dropped": 0, "waiting": 0}
+    assert "it answers 400" in notes[0] and "again" in notes[1] and len(notes) == 2
+
+
+async def test_a_receiver_that_sends_elsewhere_is_not_followed(monkeypatch):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.2")
+    notes = []
+    async with receiving() as receiver, sending(receiver.url, notes) as sender:
+        receiver.answer = 307
+        sender.ended(samples()["graceful"][0])
+        await until(lambda: notes, "it is told")
+        assert "it answers 307 and sends elsewhere" in notes[0]
+        assert sender.delivered()["sent"] == 0
+
+
+async def test_what_a_receiver_refuses_of_a_batch_counts_as_failed():
+    async with receiving() as receiver, sending(receiver.url, []) as sender:
+        receiver.rejects = 2
+        sender.ended(samples()["sigkill"][0])
+        assert await sender.flush(30)
+        assert sender.delivered() == {"sent": 4, "failed": 2, "dropped": 0, "waiting": 0}
+
+
+async def test_a_slow_receiver_costs_a_bounded_queue_and_whole_traces(monkeypatch):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "30")
+    notes = []
+    environment = {"OTEL_BSP_MAX_QUEUE_SIZE": "20", "OTEL_BSP_SCHEDULE_DELAY": "1"}
+    async with receiving() as receiver, sending(receiver.url, notes, environment) as sender:
+        receiver.answer = "hang"
+        for _ in range(50):
+            sender.ended(samples()["sigkill"][0])
+        await until(lambda: receiver.requests, "it is asked")
+        told = sender.delivered()
+        assert (told["waiting"], told["dropped"]) == (18, 50 * 6 - 18)
+        assert any("traces are dropped" in note for note in notes)
+        assert not await sender.flush(0.05), "the end is not held up"
+
+
+async def test_a_number_that_is_none_is_told_and_not_used():
+    async with receiving() as receiver, sending(receiver.url, notes := [], {"OTEL_BSP_MAX_QUEUE_SIZE": "-1"}):
+        assert notes == ["OTEL_BSP_MAX_QUEUE_SIZE='-1' is not a whole number above 0: 2048 is used"]
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
+async def test_a_proxy_is_not_asked_for_this_machine(monkeypatch, variable):
+    monkeypatch.setenv(variable, "http://127.0.0.1:1")
+    async with receiving() as receiver, sending(receiver.url, []) as sender:
+        sender.ended(samples()["graceful"][0])
+        assert await sender.flush(30)
+    assert receiver.spans

@@ -1,0 +1,49 @@
+"""What keeps one difference from making others, and what the real server does not answer the same way twice."""
+
+from collections.abc import Iterator
+
+from differential.request import JSON, Request
+from differential.servers import Answer, Server
+
+MOST_REPEATS = 12
+_OF_NO_OBJECT = ("list", "deletecollection", "odd", "discovery")
+_STAY = ("namespaces", "nodes/proxy")
+"""A Namespace does not go without its controller."""
+
+
+def again(request: Request, real: Server, answer: Answer) -> Iterator[Answer]:
+    """What the real server says when it is asked again for what it refused: Go goes through a map in no order, so that
+    several errors come in several orders. Nothing changes by asking: each answer is a refusal, or the asking ends."""
+    if not 400 <= answer.status < 500 or request.is_read:
+        return
+    for _ in range(MOST_REPEATS):
+        found = real.ask(request)
+        if found.status != answer.status:
+            return
+        if found.body != answer.body:
+            yield found
+
+
+def object_of(request: Request, pair: tuple[Answer, Answer]) -> str:
+    """The path of the object that a request was about; "" where there is none, or none that can be removed."""
+    resource, _, subresource = request.about.rpartition(" ")[2].partition("/")
+    if request.verb.startswith(_OF_NO_OBJECT) or resource in _STAY:
+        return ""
+    if subresource:
+        return request.path.removesuffix(f"/{subresource}")
+    if request.verb != "create":
+        return request.path
+    for answer in pair:
+        document = answer.document
+        meta = document.get("metadata") if isinstance(document, dict) else None
+        if answer.status < 300 and isinstance(meta, dict) and meta.get("name"):
+            return f"{request.path}/{meta['name']}"
+    return ""
+
+
+def removal(path: str) -> Iterator[Request]:
+    """What removes an object, whatever holds it."""
+    options = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
+    yield Request("DELETE", path, "", "delete", headers={"Content-Type": JSON}, body=options)
+    headers = {"Content-Type": "application/merge-patch+json"}
+    yield Request("PATCH", path, "", "patch", headers=headers, body={"metadata": {"finalizers": None}})
