@@ -29,8 +29,10 @@ def stamp_ns(text: str) -> int | None:
 
 
 @dataclass(slots=True)
-class Offset:
-    """`ours - theirs` of one clock, at most: the least difference seen lately. None before the first stamp."""
+class ArrivalOffset:
+    """`ours - theirs` of one clock, at most: the least difference seen lately. None before the first stamp.
+
+    A clock that can be asked has `clocks.Offset`, with an error on both sides."""
 
     _least: int | None = None
     _before: int | None = None
@@ -53,7 +55,7 @@ class Offset:
 class Clocks:
     """The clocks of a cluster: the API server's (""), and each node's by its name."""
 
-    _offsets: dict[str, Offset] = field(default_factory=dict)
+    _offsets: dict[str, ArrivalOffset] = field(default_factory=dict)
 
     def saw(self, clock: str, stamp: str, arrived_wall_ns: int) -> None:
         """Only of what has just happened: a stamp of long ago says nothing."""
@@ -63,7 +65,7 @@ class Clocks:
 
     def saw_ns(self, clock: str, made: int, arrived_wall_ns: int) -> None:
         """The same for a time in ns since the epoch, by that clock."""
-        self._offsets.setdefault(clock, Offset()).saw(made, arrived_wall_ns)
+        self._offsets.setdefault(clock, ArrivalOffset()).saw(made, arrived_wall_ns)
 
     def ours(self, clock: str, stamp: str) -> int | None:
         """The stamp on our wall clock, in ns; by their own word where nothing is known of the clock."""
