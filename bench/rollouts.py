@@ -134,8 +134,14 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--at-once", type=int, default=1)
     parser.add_argument("--only", default="", help="names of examples (polite,naive), all by default")
     parser.add_argument("--raw", type=Path, help="where each run's document goes, a line of JSON each")
+    from bench import rollouts_there as there  # it uses this module
+
+    there.add_options(parser)
     options = parser.parse_args(arguments)
     chosen = [each for each in VARIANTS if not options.only or each.manifest in options.only.split(",")]
+    if options.context:
+        on = there.There(options.context, options.kubeconfig, options.image, options.python)
+        raise SystemExit(not there.rollouts_there(on, chosen, options.runs, options.seconds, options.raw))
     print(machine(), flush=True)
     print()
     print(HEADER, flush=True)

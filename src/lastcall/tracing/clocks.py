@@ -80,6 +80,16 @@ def offset_of(samples: Iterable[Sample], *, drift: float = DRIFT) -> Offset:
     return Offset((least + most) / 2, (most - least) / 2, at, drift)
 
 
+def widest_offset(samples: Iterable[Sample], *, drift: float = DRIFT) -> Offset:
+    """The offset of a clock that jumps to and fro: with an error so large that it holds for each of the samples alone.
+    Raises ValueError without a sample."""
+    alone = [offset_of([each], drift=drift) for each in samples]
+    if not alone:
+        raise ValueError("no sample of the other clock")
+    least, most = min(each.seconds - each.error for each in alone), max(each.seconds + each.error for each in alone)
+    return Offset((least + most) / 2, (most - least) / 2, max(each.at for each in alone), drift)
+
+
 def told_signed(seconds: float) -> str:
     """`+1.234 s`, `-0.5 ms`: milliseconds below a second."""
     if abs(seconds) >= 1:

@@ -78,6 +78,8 @@ class LostRequest:
     between: tuple[str, str]
     seen: Seen
     message: Seen = "unknown"
+    not_known: str = ""
+    """Why its cause is not known, for one that was "not seen"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,7 @@ class Account:
     balance_after: tuple[Balance, ...] = ()
     never_answered: tuple[NeverAnswered, ...] = ()
     not_followed: bool = False
-    """Nobody followed the Pods: which one a request led to, and what they printed, is not known."""
+    """Seen from outside of the cluster: which Pod a good answer came from, and all that was printed, is not known."""
 
     @property
     def total(self) -> int:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from lastcall.tracing.clocks import NotOneOffset, Offset, Sample, offset_of
+from lastcall.tracing.clocks import NotOneOffset, Offset, Sample, offset_of, widest_offset
 
 
 def looked(rng: random.Random, true: float, at: float, *, drift: float = 0.0, slowest: float = 0.2) -> Sample:
@@ -74,3 +74,15 @@ def test_what_is_no_sample_is_said() -> None:
 )
 def test_an_offset_is_told_with_its_error(offset: Offset, told: str) -> None:
     assert offset.told == told
+
+
+def test_a_clock_that_jumps_to_and_fro_has_an_error_that_holds_for_every_look() -> None:
+    samples = [Sample(float(at), at + 10.0 + jump, at + 0.01) for at, jump in enumerate((0.0, 0.6, -0.4, 0.2))]
+    with pytest.raises(NotOneOffset):
+        offset_of(samples)
+    found = widest_offset(samples)
+    for each in samples:
+        assert abs((each.remote - each.sent) - found.seconds) <= found.error + 1e-9
+    assert 0.5 < found.error < 0.53
+    with pytest.raises(ValueError, match="no sample"):
+        widest_offset([])

@@ -81,7 +81,7 @@ _LostRest = TypedDict("_LostRest", {"class": str})
 
 
 class Lost(_LostRest):
-    """A request that was lost. `at` counts from the disruption."""
+    """A request that was lost. `at` counts from the disruption; `notKnown` is why its cause is not known."""
 
     id: int
     kind: Kind
@@ -97,6 +97,7 @@ class Lost(_LostRest):
     phase: str | None
     cause: Annotated[str, {"enum": CAUSES}]
     causeId: Annotated[str, {"enum": IDS_OF_CAUSES}]
+    notKnown: str | None
     between: list[str]
     application: Annotated[str, {"enum": ["never", "begun", "answered", "unknown"]}]
 

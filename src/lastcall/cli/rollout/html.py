@@ -143,7 +143,7 @@ def _experiment(result: Result) -> Markup:
         [tag("h3", "The patch"), tag("pre", tag("code", _lines(yaml_lines(patch))))] if patch else None,
         None if result.unheard else _latencies(result),
         _causes(found) if found.lost else None,
-        _pods(found, result.lives) if found.lost else None,
+        _pods(found, result.lives) if found.lost and not found.not_followed else None,
         _lost(found.lost) if found.lost else None,
         class_="pod",
     )
@@ -168,7 +168,8 @@ def _picture(result: Result) -> Markup:
     rows += [_row(each.name, _lane(each, began, lost, scale), _LANE) for each in lives]
     nowhere = [each for each in lost if each.pod not in known]
     if nowhere:
-        rows.append(_row("no Pod", _marks(nowhere, scale), _LANE))
+        where = "Pod not known" if result.account.not_followed else "no Pod"
+        rows.append(_row(where, _marks(nowhere, scale), _LANE))
     labels = [
         tag("text", f"{at:g} s", x=percent(scale.at(at)), y=14, class_="tick")
         for at in scale.ticks()

@@ -32,7 +32,8 @@ def alike(lost: Iterable[LostRequest]) -> list[Alike]:
     found: dict[tuple[str, ...], list[LostRequest]] = {}
     for each in lost:
         outcome = each.outcome
-        key = (outcome.kind, outcome.lost, outcome.behind, each.pod, each.phase, each.cause, each.seen, each.message)
+        how = (outcome.kind, outcome.lost, outcome.behind, each.pod, each.phase)
+        key = (*how, each.cause, each.seen, each.message, each.not_known)
         found.setdefault(key, []).append(each)
     return [Alike(those[0], len(those), max(each.at for each in those)) for those in found.values()]
 
@@ -42,10 +43,8 @@ def tell_lost(lost: LostRequest) -> str:
     outcome = lost.outcome
     where = (
         f"{lost.pod} ({lost.phase})"
-        if lost.pod
-        else "a Pod that is not known"
-        if lost.cause == "not seen"
-        else "no Pod"
+        if lost.pod and lost.phase
+        else lost.pod or ("a Pod that is not known" if lost.cause in ("not seen", "late endpoint") else "no Pod")
     )
     what = outcome.kind if outcome.kind in LONG_LIVED else f"{outcome.kind} request"
     text = f"{what} {outcome.id}: {outcome.lost}{_on(lost)}, {where}{_between(*lost.between)}"
@@ -55,6 +54,8 @@ def tell_lost(lost: LostRequest) -> str:
         reached = {"never": "never reached the application", "begun": "reached the application"}
         text += f"; message {outcome.unanswered} was not echoed"
         text += f" and {reached[lost.message]}" if lost.message in reached else ""
+    if lost.not_known:
+        text += f"; why is not known: {lost.not_known}"
     return text
 
 

@@ -137,7 +137,8 @@ def tell_text(console: "Console", result: Result) -> None:
         console.print(f"  also, for {advice.saves}: {advice.sentence}")
     if result.judgement.patch:
         console.print()
-        console.print(Text("  the patch (--apply-advice tries it):", style="dim"))
+        tried = "" if found.not_followed else " (--apply-advice tries it)"
+        console.print(Text(f"  the patch{tried}:", style="dim"))
         console.print(Text("\n".join(f"    {line}" for line in yaml_lines(result.judgement.patch))))
 
 
@@ -363,6 +364,7 @@ def _lost(lost: LostRequest) -> "document.Lost":
         "phase": lost.phase or None,
         "cause": lost.cause,
         "causeId": CAUSE_IDS[lost.cause],
+        "notKnown": lost.not_known or None,
         "between": list(lost.between),
         "application": lost.seen,
     }

@@ -199,7 +199,17 @@ REQUESTS: Mapping[str, Cause] = {
     ),
     "notSeen": Cause(
         title="Requests were lost in a cluster of which only the outside is seen.",
-        texts={"": "lost for a reason that cannot be seen from outside of the cluster"},
+        texts={
+            "": "lost, and why is not known: the API does not show it",
+            "pods": "its Pods could not be followed",
+            "clock": "whether it was before or after a Pod's end began is not known: clocks are aligned to ± $error",
+            "pod": "it had a connection, and which Pod that led to is not known",
+            "rules": "nodes may have had no Pod to send it to, or may still have sent it to one that had ended",
+            "start": "a new Pod without a readiness probe of that port may not have listened yet",
+            "signal": "the Pod was ending, and whether it had got its stop signal is not known",
+            "restart": "a container ended and was started again at that time, and why is not known",
+            "silence": "nothing answered its connect, as already before any Pod ended",
+        },
     ),
 }
 """Causes of single requests; `lastcall.traffic.account.CAUSE_IDS` says which is which."""

@@ -40,7 +40,9 @@ SIMULATION: Mapping[str, Cause] = {
         texts={
             "": "on $where, namespace $namespace, through $entrance: what lies between is a part of what was measured",
             "clock": "the load generator's clock and this machine's were aligned: theirs is $offset",
-            "causes": "why requests were lost cannot be seen from outside; this tries the same here, where it can: "
+            "server": "the API server's clock and this machine's were aligned: theirs is $offset",
+            "notKnown": "why $count of the lost requests were lost is not known: $why",
+            "causes": "this tries the same here, where nodes are seen, too: "
             "lastcall rollout --from-cluster $workload --context $context -n $namespace",
         },
     ),

@@ -19,6 +19,7 @@ from lastcall.cli.manifests.yaml_documents import Document
 from lastcall.cli.rollout.disruption import Disruption
 from lastcall.cli.rollout.experiments.changing import Changes, is_settled
 from lastcall.cli.rollout.experiments.entrance import Entrance, of_inside, of_service, of_url
+from lastcall.cli.rollout.experiments.following import LATE_SECONDS, Following
 from lastcall.cli.rollout.experiments.ledger import REPLICAS, RESTARTED_AT
 from lastcall.cli.rollout.experiments.patient import PatientClient
 from lastcall.cli.rollout.experiments.plan import (
@@ -37,11 +38,15 @@ from lastcall.cli.rollout.target import Target, find_target, never_heard, servin
 from lastcall.cli.rollout.waiting import LOOK_SECONDS, Waiting
 from lastcall.cluster.load import LoadClient
 from lastcall.timeline.catalogue.lookup import said
+from lastcall.tracing.scope import Target as Followed
 from lastcall.traffic.account import Account, account
 from lastcall.traffic.advice import Judgement, judge
+from lastcall.traffic.container_runs import serving_containers
 from lastcall.traffic.control import Control, asks_the_application
 from lastcall.traffic.generator import Load
+from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import Outcome
+from lastcall.traffic.traced import Traced, listens_when_ready, reasons, silent_before, with_causes, with_lags
 from lastcall.world.clock import Clock, monotonic, now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -233,12 +238,17 @@ class TheirRollout:
         changes: Changes,
     ) -> Result:
         address = await self._resolved(entrance)
+        following = self._following(owner, target)
         async with AsyncExitStack() as stack, Tasks() as tasks:
+            watching = tasks.spawn(following.run(), name="following")
+            if not await following.synced():
+                self.say("its Pods cannot be followed: why requests are lost will not be known")
+            since = monotonic(self.clock)
             load = await self._started(stack, self._load_of(entrance, address), changes)
             collecting = tasks.spawn(self._collect(load), name="outcomes")
             self.say(f"{self.options.control:g} s of requests to {entrance.told} before anything is disrupted")
             unheard = await self._control(owner, target)
-            began = monotonic(self.clock)
+            began = following.began = monotonic(self.clock)
             if unheard is None:
                 self.say(f"{self.options.disrupt} begins")
                 await self._disrupt(target.workload, pods, changes)
@@ -249,13 +259,17 @@ class TheirRollout:
                 await self.clock.sleep(self.options.settle)
             load.stop()
             await collecting
+            await self.clock.sleep(max(0.0, LATE_SECONDS - self.options.settle))
+            watching.cancel()
         moment = began if unheard is None else math.inf
-        found = as_seen_from_outside(account(self.outcomes, [], (), moment, begun=load.begun, whole_output=False))
-        judgement = unheard or self._judge(found, owner, target)
+        found = account(self.outcomes, [], (), moment, begun=load.begun, whole_output=False)
+        found = with_causes(found, self._traced(following, target, since, load))
+        lives = following.lives()
+        judgement = unheard or self._judge(found, with_lags(found, lives), owner, target)
         return Result(
             account=found,
             judgement=judgement,
-            lives=[],
+            lives=lives,
             outcomes=self.outcomes,
             owner=owner,
             what=f"{target.workload.resource.kind} {name_of(owner)}",
@@ -266,7 +280,31 @@ class TheirRollout:
             began=began,
             seconds=seconds,
             unheard=unheard is not None,
-            notes=(*self._notes(found, entrance, load), *of_load(self.outcomes)),
+            notes=(*self._notes(found, entrance, load, following), *of_load(self.outcomes)),
+        )
+
+    def _following(self, owner: Object, target: Target) -> Following:
+        resource, name = target.workload.resource, name_of(owner)
+        _, serving = serving_containers(owner["spec"]["template"]["spec"], target.container_port)
+        followed = Followed(resource.kind, name)
+        return Following(self.cluster, followed, self.world, frozenset(serving))
+
+    def _traced(self, following: Following, target: Target, since: float, load: LoadClient | PodLoad) -> Traced:
+        error = load.offset.error if isinstance(load, PodLoad) else 0.0
+        pods = following.traced()
+        ends = [each.deleted.earliest for each in pods if each.deleted is not None]
+        service = target.service.obj["spec"]
+        local = "Local" in (service.get("internalTrafficPolicy"), service.get("externalTrafficPolicy"))
+        container = serving_container(target.workload.obj["spec"]["template"]["spec"], target.container_port)
+        unready = bool(service.get("publishNotReadyAddresses"))
+        return Traced(
+            pods,
+            since,
+            error,
+            probed=listens_when_ready(container, target.container_port) and not unready,
+            whole_service=not (local or following.has_gaps),
+            silent_before=silent_before(self.outcomes, min(ends, default=math.inf), error),
+            failed=following.failed,
         )
 
     async def _started(self, stack: AsyncExitStack, load: Load, changes: Changes) -> LoadClient | PodLoad:
@@ -336,28 +374,25 @@ class TheirRollout:
             return None
         return never_heard(self.outcomes, monotonic(self.clock) - control.began, target, container)
 
-    def _judge(self, found: Account, owner: Object, target: Target) -> Judgement:
-        judgement = judge(found, [], owner, target.container_port, disrupt=self.options.disrupt, path=self.options.path)
-        return replace(judgement, advice=tuple(each for each in judgement.advice if not each.patch))
+    def _judge(self, found: Account, lives: Sequence[PodLife], owner: Object, target: Target) -> Judgement:
+        disrupt, path = self.options.disrupt, self.options.path
+        return judge(found, lives, owner, target.container_port, disrupt=disrupt, path=path)
 
-    def _notes(self, found: Account, entrance: Entrance, load: LoadClient | PodLoad) -> list[Note]:
+    def _notes(
+        self, found: Account, entrance: Entrance, load: LoadClient | PodLoad, following: Following
+    ) -> list[Note]:
         facts = {"where": self.cluster.where, "workload": self.asked, "namespace": self.cluster.namespace}
         notes = [Note("onACluster", "", said("onACluster", entrance=entrance.told, **facts))]
         if isinstance(load, PodLoad):
             notes.append(Note("onACluster", "", said("onACluster", "clock", offset=load.offset.told)))
-        if found.lost:
+        if offset := following.told_clocks():
+            notes.append(Note("onACluster", "", said("onACluster", "server", offset=offset)))
+        notes += [Note("onACluster", "", each) for each in dict.fromkeys(following.notes)]
+        for why, count in reasons(found):
+            notes.append(Note("onACluster", "", said("onACluster", "notKnown", count=count, why=why)))
+        if reasons(found):
             notes.append(Note("onACluster", "", said("onACluster", "causes", context=self.cluster.context, **facts)))
         return notes
-
-
-def as_seen_from_outside(found: Account) -> Account:
-    """Without causes that only the nodes could tell: which Pod a request led to, and what their rules said, is not
-    known outside of the cluster. An error that was answered is what it is."""
-    lost = tuple(
-        each if each.cause == "server error" else replace(each, cause="not seen", pod="", phase="")
-        for each in found.lost
-    )
-    return replace(found, lost=lost, not_followed=True)
 
 
 def _manifest(obj: Object, resource: Resource) -> Manifest:

@@ -10,9 +10,11 @@ from lastcall.api.errors import StatusError, status_failure
 from lastcall.cli.errors import WorldError
 from lastcall.cli.rollout.experiments.pod_load import NAME, PodLoad, generator_pod, new_token
 from lastcall.client.api import ConnectionLost
+from lastcall.traffic.account import Account, account
 from lastcall.traffic.generator import Load
 from lastcall.traffic.outcome import Outcome
 from lastcall.traffic.served import ServedGenerator
+from lastcall.traffic.traced import Bounds, Traced, TracedPod, with_causes
 from lastcall.world.clock import RealClock, monotonic
 from lastcall.world.tasks import Tasks
 
@@ -115,6 +117,72 @@ def test_a_clock_that_is_set_meanwhile_means_nothing() -> None:
             [each async for each in load.outcomes()]
 
     asyncio.run(with_generator(test, now=lambda: monotonic(clock) + next(ahead, 500.0)))
+
+
+class Leaving:
+    """A server that answers everything until it leaves, as a Pod does whose endpoint stays."""
+
+    async def __aenter__(self) -> "Leaving":
+        self.server = await asyncio.start_server(answering, "127.0.0.1", 0)
+        self.port = self.server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.server.close()
+
+
+def joined_with_an_end(now: Seconds, clock: RealClock) -> tuple[Account, PodLoad, float]:
+    """What becomes of requests to a Pod that leaves after half a second, by a generator with the clock `now`; and when
+    it left."""
+
+    async def experiment() -> tuple[Account, PodLoad, float]:
+        async with Leaving() as pod, Tasks() as tasks:
+            port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+            load = Load(target=("127.0.0.1", pod.port), rates={"fresh": 100.0})
+            served = ServedGenerator(load, "secret", now=now)
+            tasks.spawn(served.hold("127.0.0.1", 0, listening=port.set_result), name="generator")
+            generator = PodLoad(asked_at(await port, "secret"), clock)
+            began = monotonic(clock)
+            left: list[float] = []
+
+            async def leave() -> None:
+                await asyncio.sleep(0.5)
+                left.append(monotonic(clock))
+                pod.server.close()
+                left.append(monotonic(clock))
+
+            tasks.spawn(leave(), name="end")
+            outcomes, *_ = await measured(generator, 1.5)
+            tasks.cancel()
+        found = account(outcomes, [], (), began, begun=generator.begun, whole_output=False)
+        end = Bounds(left[0], left[1])
+        pods = [TracedPod("old", "old", ready=0.0, deleted=end, signalled=end, exited=end)]
+        pods.append(TracedPod("other", "other", ready=0.0))
+        return with_causes(found, Traced(pods, began, generator.offset.error, probed=True)), generator, left[0]
+
+    return asyncio.run(experiment())
+
+
+def test_a_generator_whose_clock_is_3700_ms_ahead_has_its_lost_requests_joined_with_the_end_that_lost_them() -> None:
+    clock = RealClock()
+    found, generator, _ = joined_with_an_end(lambda: monotonic(clock) + 3.7, clock)
+    assert abs(generator.offset.seconds - 3.7) <= generator.offset.error < 0.5
+    causes = dict(found.causes)
+    assert causes.pop("late endpoint") > 10 and found.without_outcome == ()
+    assert set(causes) <= {"not seen"}  # those that were refused just when it left
+    assert all(each.pod == "old" for each in found.lost if each.cause == "late endpoint")
+    # Told by its own clock, they would all have been 3.7 s later: the correction is what joins them.
+    assert max(each.outcome.finished for each in found.lost) < monotonic(clock)
+
+
+def test_with_a_clock_that_jitters_causes_are_not_known_but_those_outside_of_its_error() -> None:
+    clock, looks = RealClock(), iter(range(10**9))
+    found, generator, end = joined_with_an_end(lambda: monotonic(clock) + (1.4 if next(looks) % 2 else -1.4), clock)
+    assert 1.3 < generator.offset.error < 2.0
+    known = [each for each in found.lost if each.cause != "not seen"]
+    unknown = [each for each in found.lost if each.cause == "not seen"]
+    assert unknown and all("clocks are aligned to ±" in each.not_known for each in unknown)
+    assert all(each.outcome.finished - generator.offset.error >= end for each in known)
 
 
 def test_an_api_server_that_restarts_is_waited_for_and_no_outcome_is_missed() -> None:

@@ -1,0 +1,224 @@
+"""Causes of lost requests from what a cluster's API told of its Pods' ends. Pure.
+
+The rules are those of `account.py`. There a record says when something was; here the API bounds it: a DELETE was
+before its event came, a stop signal after the hook's sleep. And requests are timed by another machine's clock, wrong by
+an error that was measured. So a cause is claimed only where every time within the error gives it, and where every Pod
+that can have been the one gives it. Else what is not known is told, and why.
+
+Two things are concluded: that rules which never had to do without an endpoint named one, so that somebody refused; and
+that a Pod which listened did not refuse.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any, Literal
+
+from lastcall.timeline.catalogue.lookup import said
+from lastcall.traffic.account import Account, Cause, LostRequest, decide_cause, never_connected
+from lastcall.traffic.lives import PodLife
+from lastcall.traffic.outcome import Outcome
+
+NotKnown = Literal["", "pods", "clock", "pod", "rules", "start", "signal", "restart", "silence"]
+"""Variants of `notSeen` in the catalogue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A moment, in seconds of our monotonic clock, between two others."""
+
+    earliest: float
+    latest: float
+
+
+@dataclass(slots=True)
+class TracedPod:
+    """One Pod of the workload. `ready` is when it was first seen Ready, `unready` when it was not any more without a
+    DELETE. `restarts`: from when to when a container that serves may have been down while nobody deleted the Pod.
+    `signalled`: when the containers that serve may have got their stop signal; `exited`: when all of them had ended.
+    `seen` are the ids of requests that it printed after the DELETE, and how often. `new`: it came in the experiment."""
+
+    uid: str
+    name: str = ""
+    ip: str = ""
+    new: bool = False
+    created: float = 0.0
+    ready: float | None = None
+    unready: float | None = None
+    deleted: Bounds | None = None
+    signalled: Bounds | None = None
+    exited: Bounds | None = None
+    killed: bool = False
+    restarts: list[Bounds] = field(default_factory=list)
+    seen: Mapping[int, int] = field(default_factory=dict)
+
+    def lives(self) -> Iterator[PodLife]:
+        """Every life within the bounds: its corners, in the order that an end has."""
+        moments = ((None,) if each is None else (each.earliest, each.latest) for each in self._ends)
+        for deleted, signalled, exited in set(product(*moments)):
+            known = [each for each in (deleted, signalled, exited) if each is not None]
+            if known == sorted(known):
+                yield PodLife(
+                    self.uid,
+                    self.name,
+                    self.ip,
+                    ready=self.ready,
+                    deleted=deleted,
+                    term=signalled,
+                    exited=exited,
+                    killed=self.killed,
+                    routed=-math.inf,  # when rules stopped to name it is not known
+                )
+
+    @property
+    def _ends(self) -> tuple[Bounds | None, Bounds | None, Bounds | None]:
+        return self.deleted, self.signalled, self.exited
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """What was seen from outside. `since`: from then on Pods were followed. `probed`: a Pod is Ready, and named, only
+    when it listens for requests. `whole_service`: every node sends to any Pod. `silent_before`: a connect timed out
+    before any Pod ended, so that Pods that listen may do that here. `failed`: Pods could not be followed."""
+
+    pods: Sequence[TracedPod]
+    since: float
+    error: float
+    probed: bool
+    whole_service: bool = True
+    silent_before: bool = False
+    failed: bool = False
+
+
+def with_causes(found: Account, traced: Traced) -> Account:
+    """The account with the causes that are known, and with why the others are not."""
+    return replace(found, lost=tuple(explained(each, traced) for each in found.lost), not_followed=True)
+
+
+def explained(lost: LostRequest, traced: Traced) -> LostRequest:
+    """One lost request, with its cause, or with `not_known`."""
+    outcome = lost.outcome
+    those = [each for each in traced.pods if outcome.id in each.seen]
+    pod = those[0] if len(those) == 1 else None
+    if pod is not None:
+        lost = replace(lost, seen="answered" if pod.seen[outcome.id] > 1 else "begun")
+    if lost.cause == "server error":
+        return replace(lost, pod=pod.name if pod else "", phase="", between=("", ""))
+    if traced.failed:
+        return _not_known(lost, "pods", traced)
+    if never_connected(outcome):
+        return _explained_refusal(lost, traced)
+    if pod is None:
+        return _not_known(lost, "pod", traced)
+    causes = {
+        decide_cause(at, life)
+        for at in _shifted(outcome, traced.error)
+        for life in pod.lives()
+        if life.exited is None or life.exited >= at.sent  # it has printed it
+    }
+    if causes == {"unexplained"} or len(causes) != 1:
+        return _not_known(replace(lost, pod=pod.name), "signal", traced)
+    return replace(lost, cause=causes.pop(), pod=pod.name, phase="", between=("", ""))
+
+
+def _explained_refusal(lost: LostRequest, traced: Traced) -> LostRequest:
+    """Of one that reached no Pod."""
+    worlds = [_refusing(at, traced) for at in _shifted(lost.outcome, traced.error)]
+    causes = {cause for world in worlds for cause in world}
+    if causes == {"late endpoint"} and all(worlds):
+        names = {name for world in worlds for name in world["late endpoint"]}
+        pod = names.pop() if len(names) == 1 else ""
+        return replace(lost, cause="late endpoint", pod=pod, phase="", between=("", ""))
+    if len({frozenset(world) for world in worlds}) > 1:
+        return _not_known(lost, "clock", traced)
+    if not causes:
+        return replace(lost, cause="unexplained", pod="", phase="", between=("", ""))
+    if causes & {"crashed", "restarted"}:
+        return _not_known(lost, "restart", traced)
+    if "not listening yet" in causes:
+        return _not_known(lost, "start", traced)
+    return _not_known(lost, "rules" if "no endpoint" in causes else "silence", traced)
+
+
+def _refusing(outcome: Outcome, traced: Traced) -> dict[Cause, list[str]]:
+    """Each cause that fits → the Pods that may have been the one; {} where nothing explains it."""
+    found: dict[Cause, list[str]] = {}
+    for pod in traced.pods:
+        causes = {decide_cause(outcome, life) for life in pod.lives() if life.refuses(outcome.sent, outcome.finished)}
+        if any(each.earliest <= outcome.finished and outcome.sent <= each.latest for each in pod.restarts):
+            causes |= {"crashed", "restarted"}
+        if pod.new and not traced.probed and outcome.finished >= pod.created:
+            causes.add("not listening yet")
+        for cause in causes:
+            found.setdefault(cause, []).append(pod.name)
+    if "refused" in (outcome.lost, outcome.behind) or outcome.lost == "unreachable":
+        if not (traced.whole_service and _always_somebody(traced, outcome.finished)):
+            found.setdefault("no endpoint", [])
+    elif traced.silent_before:
+        found.setdefault("unexplained", [])
+    return found
+
+
+def _always_somebody(traced: Traced, until: float) -> bool:
+    """Whether a Pod was Ready, and not deleted, at every moment since Pods were followed: then the rules, which are
+    those of some earlier moment, name one."""
+    at = traced.since
+    spans = []
+    for pod in traced.pods:
+        ends = [pod.unready, pod.deleted.earliest if pod.deleted else None, *(each.earliest for each in pod.restarts)]
+        if pod.ready is not None:
+            spans.append((pod.ready, min((each for each in ends if each is not None), default=math.inf)))
+    for begin, end in sorted(spans):
+        if begin <= at:
+            at = max(at, end)
+    return at > until
+
+
+def silent_before(outcomes: Sequence[Outcome], moment: float, error: float) -> bool:
+    """Whether a connect that was begun before any Pod ended was never answered."""
+    return any(each.lost == "connect timeout" and each.sent < moment - error for each in outcomes)
+
+
+def _shifted(outcome: Outcome, error: float) -> list[Outcome]:
+    """The request at the times that its clock's error allows."""
+    return [
+        replace(outcome, sent=outcome.sent + by, finished=outcome.finished + by) for by in sorted({-error, 0.0, error})
+    ]
+
+
+def _not_known(lost: LostRequest, why: NotKnown, traced: Traced) -> LostRequest:
+    text = said("notSeen", why, error=f"{traced.error * 1000:.1f} ms")
+    return replace(lost, cause="not seen", phase="", between=("", ""), not_known=text)
+
+
+def reasons(found: Account) -> list[tuple[str, int]]:
+    """Why causes are not known, the most frequent first."""
+    return Counter(each.not_known for each in found.lost if each.not_known).most_common()
+
+
+def with_lags(found: Account, lives: Sequence[PodLife]) -> list[PodLife]:
+    """The lives with how long the rules have named each at least: until the last request was sent that it refused."""
+    last: dict[str, float] = {}
+    for each in found.lost:
+        if each.cause == "late endpoint":
+            begun = [life for life in lives if life.deleted is not None and life.deleted <= each.outcome.finished]
+            those = [life for life in begun if life.name == each.pod] or begun
+            if those:  # of several the last one: its lag is the least
+                uid = max(those, key=lambda life: life.deleted or 0.0).uid
+                last[uid] = max(each.outcome.sent, last.get(uid, 0.0))
+    return [replace(life, unrouted=last.get(life.uid, life.unrouted)) for life in lives]
+
+
+def listens_when_ready(container: Mapping[str, Any], port: int | str) -> bool:
+    """Whether a probe that keeps it from being Ready asks the port of the requests."""
+    names = {each.get("name"): each["containerPort"] for each in container.get("ports") or ()}
+    number = names.get(port, port)
+    for name in ("readinessProbe", "startupProbe"):
+        probe = container.get(name) or {}
+        for handler in ("httpGet", "tcpSocket", "grpc"):
+            asked = (probe.get(handler) or {}).get("port")
+            if asked is not None and names.get(asked, asked) == number:
+                return True
+    return False
