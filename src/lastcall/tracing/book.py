@@ -1,6 +1,6 @@
 """The records of one Pod whose end has begun, in bounded memory, each at its place on our clock. No I/O, no clock."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,6 +21,8 @@ MAX_LINES = 400
 """Lines of output of one Pod."""
 _ALIVE = (kinds.CONTAINER_STARTED, kinds.KILLING, kinds.SIGNAL_SENT, kinds.OUTPUT)
 """Until then it ran."""
+LEAST_GRACE = 1
+"""Of a Pod that ends, also deleted with 0 and held by finalizers. (`pod_workers.go:calculateEffectiveGracePeriod`)"""
 EVENT_LATE_NS = 3 * SECOND
 """A kubelet's Event is here so soon. One whose stamp is older is told by its stamp."""
 
@@ -44,8 +46,8 @@ class Book:
     began: Moment
     first: Object = field(default_factory=dict)
     """The object as it was when the end began, or when it was first seen to be ending."""
-    history: list[Told] = field(default_factory=list)
-    """Events of runs that had ended by then."""
+    history: list[tuple[Told, Moment]] = field(default_factory=list)
+    """Events of runs that had ended by then, and when each came."""
     late: bool = False
     """Its end had begun before it was followed."""
     explained_from_ns: int | None = None
@@ -123,10 +125,22 @@ class Book:
         past = Book(self.first, self.clocks, self.new_id, lambda record: None, self.began)
         past.explained_from_ns = self.explained_from_ns
         steps: list[tuple[int, int, Draft | Told]] = []
-        for index, each in enumerate(before_the_end(self.first)):
-            steps.append((past._place(each, self.began), index, each))
-        for index, event in enumerate(self.history):
-            steps.append((past._event_at(event, self.began), -1000 + index, event))
+        killed: dict[str, list[int]] = {}
+        for index, (event, came) in enumerate(self.history):
+            at_ns = past._event_at(event, came)
+            steps.append((at_ns, -1000 + index, event))
+            if event.reason == "Killing":
+                killed.setdefault(event.container, []).append(at_ns)
+        told_by_object = before_the_end(self.first)
+        places = [past._place(each, self.began) for each in told_by_object]
+        for index, each in enumerate(told_by_object):
+            if each.kind == kinds.PROCESS_EXITED:
+                # Known to a second: it may have been right after the Killing of the same second.
+                for at_ns in killed.get(each.container, ()):
+                    if places[index] < at_ns <= places[index] + SECOND:
+                        places[index] = at_ns + 1
+        runs_in_order(told_by_object, places)
+        steps += [(places[index], index, each) for index, each in enumerate(told_by_object)]
         for at_ns, _, step in sorted(steps, key=lambda each: each[:2]):
             moment = Moment(at_ns, self.began.wall_ns - (self.began.at_ns - at_ns))
             if isinstance(step, Told):
@@ -224,7 +238,8 @@ class Book:
             own = probe.get("terminationGracePeriodSeconds", own)
             grace = None
         value = own if grace is None else grace
-        return value if isinstance(value, int) else 30
+        value = value if isinstance(value, int) else 30
+        return value if reason else max(LEAST_GRACE, value)
 
     def _spec_of(self, name: str) -> Mapping[str, Any]:
         found = (each for _, each in containers_of(self.pod.get("spec") or {}) if each.get("name") == name)
@@ -249,20 +264,27 @@ class Book:
         )
 
     def _turns(self) -> None:
-        """When the containers that each sidecar waits for had ended: the regular ones, and the sidecars after it.
+        """When the containers that each sidecar waits for had ended: regular ones that ran, and sidecars after it.
 
         (`pod_termination_order.go:newTerminationOrdering`)
         """
         if not any(stop.waits_for_turn for stop in self.stops.values()):
             return
         spec = self.pod.get("spec") or {}
-        before = [str(each.get("name")) for kind, each in containers_of(spec) if kind == "container"]
+        ran = statuses_of(self.first)
+        before = [
+            name
+            for kind, each in containers_of(spec)
+            if kind == "container"
+            and ((name := str(each.get("name"))) in self.stops or (ran.get(name, {}).get("state") or {}).get("running"))
+        ]
         sidecars = [str(each.get("name")) for kind, each in containers_of(spec) if kind == "sidecar"]
         for name in reversed(sidecars):
             stop = self.stops.get(name)
             ends = [self.stops[each].exited if each in self.stops else None for each in before]
             if stop is not None and all(end is not None for end in ends):
-                self.stops[name] = replace(stop, turn=max(end for end in ends if end is not None))
+                at = max((end for end in ends if end is not None), default=stop.killing)
+                self.stops[name] = replace(stop, turn=at)
             before.append(name)
 
     def _advance(self, stop: Stop, now: Moment) -> None:
@@ -297,3 +319,16 @@ class Book:
         facts = {"cause": "deletionTimestamp", "gracePeriodSeconds": deletion_of(self.pod)[1]}
         facts["observedResourceVersion"] = ""
         self.write(Draft(kinds.TERMINATION_OBSERVED, facts, "kubelet", "", "", "inferred", at_ns=at), now)
+
+
+def runs_in_order(told: Sequence[Draft], places: list[int]) -> None:
+    """Move the places of starts and ends that an object tells, known to a second, so that each container's are in the
+    order in which they are told: a run ends before the next one starts."""
+    later: dict[str, int] = {}
+    for index in reversed(range(len(told))):
+        name = told[index].container
+        if not name:
+            continue
+        if name in later:
+            places[index] = min(places[index], later[name] - 1)
+        later[name] = places[index]

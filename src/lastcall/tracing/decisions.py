@@ -17,7 +17,7 @@ from lastcall.timeline import kinds
 from lastcall.tracing.drafts import Draft, draft
 from lastcall.tracing.events import Told, names_pod
 from lastcall.tracing.owners import OwnerState
-from lastcall.tracing.pods import condition_of, controller_of, phase_of
+from lastcall.tracing.pods import TERMINAL, condition_of, controller_of
 
 if TYPE_CHECKING:
     from lastcall.timeline.catalogue.records.controllers import DeletionDecided
@@ -59,7 +59,7 @@ class Around:
 
     `owner` is its controller's last state, None where that is not known; `owner_gone`: it was deleted, or is being
     deleted. `events` are about the Pod or its owner. `budgets` are the PodDisruptionBudgets that name the Pod in
-    status.disruptedPods.
+    status.disruptedPods. `phase` is the Pod's when its end began: at the end of it every Pod has ended.
     """
 
     owner: OwnerState | None = None
@@ -68,6 +68,7 @@ class Around:
     events: Sequence[Told] = ()
     taints: Sequence[str] = ()
     budgets: Sequence[str] = ()
+    phase: str = ""
 
 
 def decided(pod: Object, around: Around, at_ns: int) -> Draft | None:
@@ -116,7 +117,7 @@ def _by_event(pod: Object, around: Around, at_ns: int) -> Draft | None:
     if told is None:
         return None
     facts: GroundsOfDecision = {"ownerKind": told.of_kind, "owner": told.name, "ownerUid": told.of_uid}
-    step, why, rule = _step(pod, told, owner)
+    step, why, rule = _step(pod, told, owner, around.phase)
     if step:
         facts["step"] = step
     if owner is not None:
@@ -124,7 +125,7 @@ def _by_event(pod: Object, around: Around, at_ns: int) -> Draft | None:
     return _decision(told.reporter or f"{told.of_kind.lower()}-controller", rule, why, at_ns, facts)
 
 
-def _step(pod: Object, told: Told, owner: OwnerState | None) -> tuple[str, str, str]:
+def _step(pod: Object, told: Told, owner: OwnerState | None, phase: str) -> tuple[str, str, str]:
     """(step, why, rule): what the controller was about, by its owner's state."""
     named, rule = f"{told.of_kind} {told.name}", _BY_EVENT[told.of_kind]
     deleted_it = f"{named} deleted it, as its Event says"
@@ -133,8 +134,8 @@ def _step(pod: Object, told: Told, owner: OwnerState | None) -> tuple[str, str, 
     if owner is None:
         return "", deleted_it, rule
     if told.of_kind == "StatefulSet":
-        if phase_of(pod) in ("Failed", "Succeeded"):
-            return "ended", f"it has ended ({phase_of(pod)}), and {named} makes it anew", rule
+        if phase in TERMINAL:
+            return "ended", f"it has ended ({phase}), and {named} makes it anew", rule
         ordinal = name_of(pod).rpartition("-")[2]
         if owner.replicas is not None and ordinal.isdigit() and int(ordinal) >= owner.replicas:
             return "scaling", f"{named} scales to {owner.replicas}, the highest ordinal goes first", rule

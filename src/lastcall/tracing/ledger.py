@@ -95,10 +95,13 @@ class Ledger:
     def state(self, uid: str) -> OwnerState | None:
         return self._owners.get(uid) or self._gone.get(uid)
 
-    def is_gone(self, uid: str) -> bool:
-        """It was deleted, or is being deleted."""
+    def is_gone(self, uid: str, by_ns: int) -> bool:
+        """It was deleted, or was being deleted, at that time."""
         state = self._owners.get(uid)
-        return uid in self._gone if state is None else state.deleting
+        if not (uid in self._gone if state is None else state.deleting):
+            return False
+        deleted = [r.at_ns for r in self._records.get(uid, ()) if r.kind == kinds.OWNER_DELETED]
+        return not deleted or min(deleted) <= by_ns
 
     def chain(self, uid: str) -> Iterator[OwnerState]:
         """The owner and its owners."""
@@ -167,8 +170,10 @@ class Ledger:
             while len(self._namespaces) > MOST_GONE:
                 self._namespaces.pop(next(iter(self._namespaces)))
 
-    def namespace_ends(self, name: str) -> bool:
-        return name in self._namespaces
+    def namespace_ends(self, name: str, by_ns: int) -> bool:
+        """It was being deleted at that time."""
+        deleted = self._namespaces.get(name)
+        return deleted is not None and deleted.at_ns <= by_ns
 
     def node(self, obj: Object, *, gone: bool) -> bool:
         """Whether that changed what is known of it."""

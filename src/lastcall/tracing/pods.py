@@ -32,6 +32,10 @@ RULE_REMOVE = "staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.
 
 _STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 TERMINAL = ("Succeeded", "Failed")
+NO_START = "1970-01-01T00:00:00Z"
+"""What a runtime tells that knows no start: 0 of its clock."""
+NEVER_STARTED = ("StartError", "ContainerCannotRun")
+"""Reasons with which containerd and older runtimes tell of a container that has never run."""
 
 
 def phase_of(pod: Object) -> str:
@@ -103,10 +107,16 @@ def before_the_end(pod: Object) -> list[Draft]:
     return found
 
 
+def never_ran(run: Mapping[str, object]) -> bool:
+    """ContainerStatusUnknown, or a container that could not be started."""
+    started = str(run.get("startedAt") or "")
+    return started in ("", NO_START) or run.get("reason") in NEVER_STARTED
+
+
 def _started(name: str, run: Mapping[str, object], attempt: int) -> Iterator[Draft]:
     stamp = str(run.get("startedAt") or "")
-    if not stamp:
-        return  # ContainerStatusUnknown, or one that could not be started
+    if never_ran(run):
+        return
     facts: ContainerStarted = {"containerId": str(run.get("containerID") or ""), "attempt": max(0, attempt)}
     yield draft(
         kinds.CONTAINER_STARTED, facts, "kubelet", container=name, evidence="inferred", stamp=stamp, clock="node"
@@ -117,7 +127,7 @@ def _exited(name: str, ended: Mapping[str, object]) -> Iterator[Draft]:
     """The signal is left to `stops`, which knows what the node has done to the container."""
     stamp = str(ended.get("finishedAt") or "")
     code = ended.get("exitCode")
-    if not stamp or not isinstance(code, int) or not ended.get("startedAt"):
+    if not stamp or not isinstance(code, int) or never_ran(ended):
         return
     facts = {
         "containerId": str(ended.get("containerID") or ""),

@@ -28,6 +28,16 @@ SLACK_NS = 1_300_000_000
 """Ends of containers are known to a second, and a kubelet's status comes a moment later."""
 
 
+HOOK_SLACK_NS = 300_000_000
+"""Killing and FailedPreStopHook come by the same way, one about as late as the other."""
+
+
+END_TOLD_NS = 3 * SECOND
+"""A container's end stands in the Pod's status so soon."""
+SAME_NS = 600_000_000
+"""An exit is placed in the middle of its second, and an Event comes a moment late."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stop:
     """What is known of one container's stop. Times are of our monotonic clock, None for what nobody told.
@@ -96,6 +106,12 @@ def hook_end(stop: Stop, now: int) -> "tuple[int, PreStopFinished] | None":
     """When the hook was over and how; None while that is not known."""
     if stop.killing is None or not stop.handler:
         return None
+    over = stop.killing + stop.grace * SECOND
+    if stop.hook_failed is not None and stop.hook_failed >= over - HOOK_SLACK_NS:
+        # Nobody waits for it any more; the Event comes when it ends, with its container.
+        return over, {"handler": stop.handler, "outcome": "outlived", "seconds": float(stop.grace)}
+    if stop.hook_failed is not None and _may_have_died(stop, now):
+        return None
     if stop.hook_failed is not None:
         seconds = max(0, stop.hook_failed - stop.killing) / SECOND
         return stop.hook_failed, {
@@ -117,6 +133,32 @@ def hook_end(stop: Stop, now: int) -> "tuple[int, PreStopFinished] | None":
         "outcome": "outlived" if outlived else "succeeded",
         "seconds": float(length),
     }
+
+
+def waits_for_time(stop: Stop) -> bool:
+    """Whether a later moment may tell more of it, without any news."""
+    return stop.exited is None and (stop.sleep is not None or stop.hook_failed is not None)
+
+
+def _waits_for_its_end(stop: Stop, now: int) -> bool:
+    """Whether it is not known yet how its hook's failure and its own end go together."""
+    failed, killing = stop.hook_failed, stop.killing
+    late = failed is not None and killing is not None and failed - killing > SECOND
+    return late and failed is not None and stop.exited is None and now < failed + END_TOLD_NS
+
+
+def _may_have_died(stop: Stop, now: int) -> bool:
+    """Whether a hook that failed a while after its start may have failed because its container had ended.
+
+    Its exit is known to a second: what came in the same second may be cause or effect.
+    """
+    assert stop.killing is not None
+    assert stop.hook_failed is not None
+    if stop.hook_failed - stop.killing <= SECOND:
+        return False
+    if stop.exited is None:
+        return _waits_for_its_end(stop, now)
+    return stop.exited < stop.hook_failed + SAME_NS
 
 
 def stop_at(stop: Stop, now: int) -> tuple[int, int] | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lastcall.api.meta import Object, name_of, namespace_of
+from lastcall.api.meta import name_of, namespace_of
 from lastcall.timeline import kinds
 from lastcall.timeline.ending import build_endings
 from lastcall.timeline.facts.pod import pod_facts
@@ -17,13 +17,15 @@ from lastcall.tracing.drafts import Draft, draft
 from lastcall.tracing.events import Told
 from lastcall.tracing.ledger import Ledger
 from lastcall.tracing.rights import MissingRight
-from lastcall.tracing.stamps import SKEW_NOTICED_SECONDS
+from lastcall.tracing.stamps import SECOND, SKEW_NOTICED_SECONDS
 from lastcall.tracing.unknown import unknown
 
 if TYPE_CHECKING:
     from lastcall.timeline.catalogue.records.client import NotShown
     from lastcall.timeline.catalogue.records.kubelet_end import TerminationObserved
 
+LATER_NS = SECOND
+"""An owner that was deleted before its Pod is seen to go by another watch: so much later at most."""
 _ALWAYS = ("events", "endpointslices")
 """What is missed in every story where it may not be read; the others only where nobody knows who decided."""
 
@@ -35,7 +37,6 @@ class Surroundings:
     ledger: Ledger
     events: Sequence[Told]
     missing: Sequence[MissingRight]
-    streams_refused: bool = False
 
 
 def tell(book: Book, now: Moment, around: Surroundings, *, kubernetes_version: str) -> Ending:
@@ -47,13 +48,14 @@ def tell(book: Book, now: Moment, around: Surroundings, *, kubernetes_version: s
     def add(each: Draft) -> None:
         made.append(book.record_of(each, now.at_ns if each.at_ns is None else each.at_ns, now))
 
-    if (natural := _natural(pod, made, zero, now)) is not None:
+    if (natural := _natural(book, made, zero, now)) is not None:
         add(natural)
     if zero is not None and not any(r.kind == kinds.DELETION_DECIDED for r in made):
         state = Around(
             owner=around.ledger.state(owner_uid),
-            owner_gone=around.ledger.is_gone(owner_uid),
-            namespace_ends=around.ledger.namespace_ends(namespace_of(pod)),
+            owner_gone=around.ledger.is_gone(owner_uid, zero + LATER_NS),
+            namespace_ends=around.ledger.namespace_ends(namespace_of(pod), zero + LATER_NS),
+            phase=pods.phase_of(book.first),
             events=around.events,
             taints=around.ledger.taints(book.node),
             budgets=around.ledger.budgets_of(namespace_of(pod), name_of(pod)),
@@ -68,10 +70,14 @@ def tell(book: Book, now: Moment, around: Surroundings, *, kubernetes_version: s
     return build_endings(made, [pod_facts(pod)], kubernetes_version=kubernetes_version)[0]
 
 
-def _natural(pod: Object, records: Sequence[Record], zero: int | None, now: Moment) -> Draft | None:
-    """Its containers ended without a DELETE: by themselves, or because the kubelet ended the Pod."""
+def _natural(book: Book, records: Sequence[Record], zero: int | None, now: Moment) -> Draft | None:
+    """Its containers ended without a DELETE: by themselves, or because the kubelet ended the Pod.
+
+    A container that had ended and waits to be started again has not ended its Pod: only the phase says that.
+    """
+    pod = book.pod
     exits = [r.at_ns for r in records if r.kind == kinds.PROCESS_EXITED]
-    if not pods.is_terminal(pod) or (zero is not None and (not exits or max(exits) > zero)):
+    if not pods.is_terminal(book.first) or (zero is not None and (not exits or max(exits) > zero)):
         return None
     killings = [r.at_ns for r in records if r.kind == kinds.KILLING and not r.told(kinds.KILLING).get("reason")]
     reason = str((pod.get("status") or {}).get("reason") or "")

@@ -43,6 +43,13 @@ def unknown(pod: Object, records: Sequence[Record]) -> Iterator[str]:
     ]
     if exits:
         yield "When containers ended is known to a second: finishedAt of their status, by the node's clock."
+    more = [
+        name
+        for name, status in statuses_of(pod).items()
+        if int(status.get("restartCount") or 0) > bool((status.get("lastState") or {}).get("terminated"))
+    ]
+    if more:
+        yield f"Earlier runs of {_listed(more)} are not told: a status names only the last one that ended."
     yield from _stop_signals(pod, records)
 
 

@@ -52,8 +52,8 @@ def decide_decided_by(
     ended = next((r for r in records if r.kind == kinds.TERMINATION_OBSERVED), None)
     if ended is not None and (accepted is None or ended.at_ns < accepted.at_ns):
         cause = ended.told(kinds.TERMINATION_OBSERVED).get("cause")
-        if cause in _KUBELET:
-            return _by_kubelet(ended, records)
+        if cause in _KUBELET or _reason_after(ended, records) == "DeadlineExceeded":
+            return _by_kubelet(ended, records)  # over its deadline a Pod counts as completed
         if cause == "completed":
             by = _of_delete(records, accepted, causes, by_id)
             after = f"; its object went because {by.why}" if by is not None and by.why else ""
@@ -110,8 +110,7 @@ def _by_kubelet(ended: Record, records: Sequence[Record]) -> DecidedBy:
         name, words = _KUBELET_DECISIONS[decided.rule.rpartition(":")[2]]
         why = str(decided.told(kinds.DELETION_DECIDED).get("why") or "").rstrip(". ")
         return DecidedBy("kubelet", name, words.format(why=why), chain=(decided.id, ended.id))
-    written = [r for r in records if r.kind == kinds.POD_STATUS_WRITTEN and r.at_ns >= ended.at_ns]
-    reason = next((why for r in written if (why := str(r.told(kinds.POD_STATUS_WRITTEN).get("reason") or ""))), "")
+    reason = _reason_after(ended, records)
     words = {
         "Evicted": "the kubelet evicted it because its node was short of something",
         "DeadlineExceeded": "it had run for its activeDeadlineSeconds",
@@ -120,6 +119,12 @@ def _by_kubelet(ended: Record, records: Sequence[Record]) -> DecidedBy:
     }.get(reason, f"the kubelet ended it{f' ({reason})' if reason else ''}")
     named = {"Evicted": "nodePressure", "DeadlineExceeded": "deadline", "Terminated": "nodeShutdown"}.get(reason)
     return DecidedBy("kubelet", named or "kubelet", words, chain=(ended.id,))
+
+
+def _reason_after(ended: Record, records: Sequence[Record]) -> str:
+    """The first reason that the Pod's status had from its end on."""
+    written = [r for r in records if r.kind == kinds.POD_STATUS_WRITTEN and r.at_ns >= ended.at_ns]
+    return next((why for r in written if (why := str(r.told(kinds.POD_STATUS_WRITTEN).get("reason") or ""))), "")
 
 
 def _by_controller(decided: Record, causes: Mapping[str, str], by_id: Mapping[str, Record]) -> DecidedBy:

@@ -1,0 +1,86 @@
+"""What a Pod's object tells of the past, in the order in which it was."""
+
+from typing import Any
+
+import pytest
+
+from lastcall.timeline import kinds
+from lastcall.tracing import pods
+from lastcall.tracing.book import Book, Moment, runs_in_order
+from lastcall.tracing.events import Told
+from lastcall.tracing.stamps import SECOND, Clocks
+
+NOW = Moment(1000 * SECOND, 1000 * SECOND)
+
+
+def pod(**status: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"uid": "u", "name": "p", "namespace": "n", "creationTimestamp": "1970-01-01T00:10:00Z"},
+        "spec": {"nodeName": "node", "containers": [{"name": "app"}], "terminationGracePeriodSeconds": 5},
+        "status": status,
+    }
+
+
+def run(start: int, end: int | None = None, code: int = 0, **more: Any) -> dict[str, Any]:
+    if end is None:
+        return {"running": {"startedAt": stamp(start), **more}}
+    times = {"startedAt": stamp(start), "finishedAt": stamp(end)}
+    return {"terminated": {**times, "exitCode": code, "containerID": f"x://{start}", **more}}
+
+
+def stamp(seconds: int) -> str:
+    return f"1970-01-01T00:{seconds // 60:02}:{seconds % 60:02}Z"
+
+
+def book(obj: dict[str, Any]) -> Book:
+    numbers = iter(range(1000))
+    return Book(obj, Clocks(), lambda actor: f"{actor}-{next(numbers)}", lambda record: None, NOW, first=obj)
+
+
+def told(made: Book) -> list[str]:
+    wanted = (kinds.CONTAINER_STARTED, kinds.KILLING, kinds.STOP_REQUESTED, kinds.PROCESS_EXITED)
+    records = sorted(made.past(NOW), key=lambda each: each.at_ns)
+    return [f"{each.kind} {each.facts.get('exitCode', '')}".strip() for each in records if each.kind in wanted]
+
+
+def test_a_run_that_ended_in_the_second_in_which_the_next_began_ended_first() -> None:
+    status = {"name": "app", "restartCount": 1, "lastState": run(900, 910, 1), "state": run(910)}
+    assert told(book(pod(containerStatuses=[status]))) == ["ContainerStarted", "ProcessExited 1", "ContainerStarted"]
+
+
+def test_a_run_of_less_than_a_second_has_a_beginning_before_its_end() -> None:
+    status = {"name": "app", "restartCount": 2, "lastState": run(910, 910, 1), "state": run(910, 910, 1)}
+    found = told(book(pod(containerStatuses=[status])))
+    assert found == ["ContainerStarted", "ProcessExited 1"] * 2
+
+
+def test_an_exit_in_the_second_of_a_killing_comes_after_it() -> None:
+    status = {"name": "app", "restartCount": 0, "state": run(900, 910, 0)}
+    made = book(pod(phase="Succeeded", containerStatuses=[status]))
+    event = Told("e", "1", "Killing", "FailedPostStartHook", "Pod", "n", "p", "u", "app", "kubelet", "node", stamp(910))
+    made.history.append((event, Moment(911 * SECOND, 911 * SECOND)))
+    assert told(made) == ["ContainerStarted", "Killing", "StopRequested", "ProcessExited 0"]
+
+
+@pytest.mark.parametrize(
+    ("state", "ran"),
+    [
+        (run(900, 910), True),
+        (run(0, 910, 128), False),  # containerd has no start to tell
+        (run(900, 910, 128, reason="StartError"), False),
+        (run(900, 910, 127, reason="ContainerCannotRun"), False),
+        ({"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "finishedAt": None}}, False),
+    ],
+)
+def test_a_container_that_could_not_be_started_has_neither_begun_nor_ended(state: dict[str, Any], ran: bool) -> None:
+    status = {"name": "app", "restartCount": 0, "state": state}
+    found = [each.kind for each in pods.before_the_end(pod(containerStatuses=[status])) if each.container]
+    assert found == ([kinds.CONTAINER_STARTED, kinds.PROCESS_EXITED] if ran else [])
+
+
+def test_places_are_moved_only_as_far_as_the_order_asks() -> None:
+    status = {"name": "app", "restartCount": 1, "lastState": run(900, 910, 1), "state": run(910)}
+    drafts = pods.before_the_end(pod(containerStatuses=[status]))
+    places = [1, 2, 900, 910, 905]
+    runs_in_order(drafts, places)
+    assert places == [1, 2, 900, 904, 905]
