@@ -35,7 +35,7 @@ TERMINAL = ("Succeeded", "Failed")
 NO_START = "1970-01-01T00:00:00Z"
 """What a runtime tells that knows no start: 0 of its clock."""
 NEVER_STARTED = ("StartError", "ContainerCannotRun")
-"""Reasons with which containerd and older runtimes tell of a container that has never run."""
+"""Reasons with which containerd and older runtimes report a container that has never run."""
 
 
 def phase_of(pod: Object) -> str:

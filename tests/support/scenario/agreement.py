@@ -1,4 +1,4 @@
-"""Where the story that `trace` tells of a Pod differs from the exact one that `run` tells of the same lifecycle.
+"""Where the story of a Pod that `trace` reports differs from the exact one of `run` for the same lifecycle.
 
 What `trace` says it does not know is not a difference; what it claims and what it leaves out without a word is. Pure.
 """
@@ -22,7 +22,7 @@ STEPS = (
     kinds.PROCESS_EXITED,
     kinds.OBJECT_REMOVED,
 )
-"""What both tell of an end, in the order of its first mention for each container."""
+"""What both report, in the order of its first mention for each container."""
 APART_SECONDS = 2.5
 """Steps of different containers have an order when they are so far apart: ends are known to a second, and Events come
 when they come."""

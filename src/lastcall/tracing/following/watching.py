@@ -15,7 +15,7 @@ from lastcall.tracing.scope import Scope
 from lastcall.tracing.sources import Gap, Source
 
 OWNERS_WAIT_SECONDS = 10.0
-"""So long Pods wait for what is around them to be known."""
+"""How long Pods wait for what is around them to be known."""
 
 
 class Watching:
