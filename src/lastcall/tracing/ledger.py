@@ -20,6 +20,8 @@ MOST_GONE = 4096
 """Owners that are gone and still known."""
 MOST_RECORDS = 8
 """Of one owner."""
+MOST_STATES = 4
+"""Of one owner: what it was when a Pod was deleted whose story is told later."""
 _TAINTS = ("NoExecute", "NoSchedule")
 
 
@@ -34,6 +36,7 @@ class Ledger:
         self._tell = tell
         self._owners: dict[str, OwnerState] = {}
         self._gone: OrderedDict[str, OwnerState] = OrderedDict()
+        self._states: dict[str, list[tuple[int, OwnerState]]] = {}
         self._records: OrderedDict[str, list[Record]] = OrderedDict()
         self._listed: dict[str, set[str]] = {}
         self._namespaces: dict[str, Record] = {}
@@ -57,6 +60,10 @@ class Ledger:
             return
         new = owners.state_of(kind, obj, old)
         self._owners[uid] = new
+        seen = self._states.setdefault(uid, [])
+        if not seen or owners.differ(seen[-1][1], new):
+            seen.append((now.at_ns, new))
+            del seen[:-MOST_STATES]
         if told:
             self._write(uid, owners.changes(old, new, version, self._newest_revision(new)), now)
 
@@ -95,6 +102,11 @@ class Ledger:
     def state(self, uid: str) -> OwnerState | None:
         return self._owners.get(uid) or self._gone.get(uid)
 
+    def state_at(self, uid: str, at_ns: int) -> OwnerState | None:
+        """As it was seen to be at that time, as far as that is still known."""
+        before = [state for seen_ns, state in self._states.get(uid, ()) if seen_ns <= at_ns]
+        return before[-1] if before else self.state(uid)
+
     def is_gone(self, uid: str, by_ns: int) -> bool:
         """It was deleted, or was being deleted, at that time."""
         state = self._owners.get(uid)
@@ -123,6 +135,7 @@ class Ledger:
         while len(self._gone) > MOST_GONE:
             uid, _ = self._gone.popitem(last=False)
             self._records.pop(uid, None)
+            self._states.pop(uid, None)
 
     def _write(self, uid: str, drafts: Iterator[Draft], now: Moment) -> None:
         for each in drafts:

@@ -140,6 +140,22 @@ def changes(old: OwnerState | None, new: OwnerState, version: str, newest_revisi
     yield draft(kinds.OWNER_WRITTEN, written, "apiserver")
 
 
+def differ(old: OwnerState, new: OwnerState) -> bool:
+    """Whether a decision about its Pods may be another one."""
+
+    def grounds(state: OwnerState) -> tuple[object, ...]:
+        return (
+            state.generation,
+            state.finished,
+            state.finished_reason,
+            state.suspended,
+            state.update_revision,
+            state.template_generation,
+        )
+
+    return grounds(old) != grounds(new)
+
+
 def removed(old: OwnerState, version: str) -> Iterator[Draft]:
     """It is gone; nothing new when it was being deleted before."""
     if not old.deleting:

@@ -106,15 +106,17 @@ def hook_end(stop: Stop, now: int) -> "tuple[int, PreStopFinished] | None":
     """When the hook was over and how; None while that is not known."""
     if stop.killing is None or not stop.handler:
         return None
-    over = stop.killing + stop.grace * SECOND
-    if stop.hook_failed is not None and stop.hook_failed >= over - HOOK_SLACK_NS:
+    if stop.hook_failed is not None and stop.hook_failed >= over(stop) - HOOK_SLACK_NS:
         # Nobody waits for it any more; the Event comes when it ends, with its container.
-        return over, {"handler": stop.handler, "outcome": "outlived", "seconds": float(stop.grace)}
-    if stop.hook_failed is not None and _may_have_died(stop, now):
-        return None
+        return over(stop), {"handler": stop.handler, "outcome": "outlived", "seconds": float(stop.grace)}
     if stop.hook_failed is not None:
-        seconds = max(0, stop.hook_failed - stop.killing) / SECOND
-        return stop.hook_failed, {
+        at = stop.hook_failed
+        if _may_have_died(stop, now):
+            if stop.exited is None:
+                return None
+            at = max(at, stop.exited + 1)
+        seconds = max(0, at - stop.killing) / SECOND
+        return at, {
             "handler": stop.handler,
             "outcome": "failed",
             "seconds": seconds,
@@ -147,6 +149,12 @@ def _waits_for_its_end(stop: Stop, now: int) -> bool:
     return late and failed is not None and stop.exited is None and now < failed + END_TOLD_NS
 
 
+def over(stop: Stop) -> int:
+    """When its grace period is over."""
+    assert stop.killing is not None
+    return stop.killing + stop.grace * SECOND
+
+
 def _may_have_died(stop: Stop, now: int) -> bool:
     """Whether a hook that failed a while after its start may have failed because its container had ended.
 
@@ -168,7 +176,7 @@ def stop_at(stop: Stop, now: int) -> tuple[int, int] | None:
     at = stop.killing
     if stop.handler and stop.grace > 0:
         end = hook_end(stop, now)
-        if end is None:
+        if end is None or (stop.hook_failed is not None and end[0] < over(stop) and _may_have_died(stop, now)):
             return None
         at = end[0]
     if stop.waits_for_turn:

@@ -52,7 +52,7 @@ def tell(book: Book, now: Moment, around: Surroundings, *, kubernetes_version: s
         add(natural)
     if zero is not None and not any(r.kind == kinds.DELETION_DECIDED for r in made):
         state = Around(
-            owner=around.ledger.state(owner_uid),
+            owner=around.ledger.state_at(owner_uid, zero + LATER_NS),
             owner_gone=around.ledger.is_gone(owner_uid, zero + LATER_NS),
             namespace_ends=around.ledger.namespace_ends(namespace_of(pod), zero + LATER_NS),
             phase=pods.phase_of(book.first),

@@ -50,7 +50,23 @@ def unknown(pod: Object, records: Sequence[Record]) -> Iterator[str]:
     ]
     if more:
         yield f"Earlier runs of {_listed(more)} are not told: a status names only the last one that ended."
+    yield from _hooks(records)
     yield from _stop_signals(pod, records)
+
+
+def _hooks(records: Sequence[Record]) -> Iterator[str]:
+    """Hooks that failed in the second in which their container ended: which was first is not known."""
+    ends = {r.container: r for r in records if r.kind == kinds.PROCESS_EXITED}
+    for record in records:
+        end = ends.get(record.container)
+        if record.kind != kinds.PRE_STOP_FINISHED or end is None or record.evidence == "observed":
+            continue
+        if record.told(kinds.PRE_STOP_FINISHED)["outcome"] == "failed" and end.at_ns < record.at_ns:
+            name = record.container
+            yield (
+                f"Whether the preStop hook of {name} failed before {name} ended, or because it ended, is not known: "
+                "both were in the same second."
+            )
 
 
 def _stop_signals(pod: Object, records: Sequence[Record]) -> Iterator[str]:

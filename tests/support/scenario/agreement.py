@@ -28,6 +28,7 @@ APART_SECONDS = 2.5
 when they come."""
 OF_THE_CLUSTER = {"heldByFinalizers"}
 """Findings about how long controllers of that cluster took: true of it, and of no other."""
+JOB = "batch.kubernetes.io/job-tracking"
 _EARLIER = re.compile(r"^Earlier runs of ")
 _HOOK = re.compile(r"^How the preStop hook of (\S+) ended is not known")
 _END = re.compile(r"^How (\S+) ended is not known")
@@ -49,6 +50,8 @@ def steps(records: Iterable[Record]) -> list[tuple[str, str, str, int]]:
         has_ended = any(each[:2] == (record.container, kinds.PROCESS_EXITED) for each in found)
         if record.kind not in STEPS or (record.kind == kinds.STOP_REQUESTED and has_ended):
             continue  # nothing is left to stop
+        if record.kind == kinds.HELD_BY_FINALIZERS and JOB in record.told(kinds.HELD_BY_FINALIZERS)["finalizers"]:
+            continue  # whether its controller is faster than the kubelet is chance
         detail = ""
         if record.kind == kinds.SIGNAL_SENT:
             signal = record.told(kinds.SIGNAL_SENT)

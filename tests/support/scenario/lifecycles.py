@@ -197,7 +197,7 @@ class _Player:
             found = await self._pods()
             if wanted.get("ready"):
                 found = [each for each in found if _condition_is(each, "Ready") and not is_terminating(each)]
-            return len(found) == wanted["pods"]
+            return len(found) == int(wanted["pods"])
 
         async def event() -> bool:
             found = (await self.client.list(EVENTS, self.namespace)).items
@@ -207,7 +207,7 @@ class _Player:
                 for each in found
                 if each.get("reason") == wanted["event"] and name in ("", each["involvedObject"].get("name"))
             ]
-            return sum(counts) >= wanted.get("count", 1)
+            return sum(counts) >= int(wanted.get("count", 1))
 
         async def log() -> bool:
             for pod in await self._pods():
@@ -226,11 +226,8 @@ class _Player:
             except StatusError:
                 return bool(wanted["is"] == "gone")
             if wanted["is"] == "gone":
-                return self._gone_before.get(name, "") not in ("", found["metadata"]["uid"])
-            seen = (found.get("status") or {}).get("observedGeneration")
-            if wanted["is"].startswith("eq status.") and seen != found["metadata"].get("generation"):
-                return False  # its controller has not looked at it yet
-            return _is(found, wanted["is"])
+                return self._gone_before.get(name, "") not in ("", str(found["metadata"]["uid"]))
+            return _is(found, str(wanted["is"]))
 
         return pods if "pods" in wanted else event if "event" in wanted else log if "log" in wanted else state
 
