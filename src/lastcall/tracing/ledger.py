@@ -103,7 +103,7 @@ class Ledger:
         return self._owners.get(uid) or self._gone.get(uid)
 
     def state_at(self, uid: str, at_ns: int) -> OwnerState | None:
-        """As it was seen to be at that time, as far as that is still known."""
+        """As it was seen to be at that time, the last known state where that is not kept."""
         before = [state for seen_ns, state in self._states.get(uid, ()) if seen_ns <= at_ns]
         return before[-1] if before else self.state(uid)
 
