@@ -146,7 +146,7 @@ def _refusing(outcome: Outcome, traced: Traced) -> dict[Cause, list[str]]:
     """Each cause that fits → the Pods that may have been the one; {} where nothing explains it."""
     found: dict[Cause, list[str]] = {}
     for pod in traced.pods:
-        causes = {decide_cause(outcome, life) for life in pod.lives() if life.refuses(outcome.sent, outcome.finished)}
+        causes = {decide_cause(outcome, life) for life in pod.lives() if _refuses(life, outcome)}
         if any(each.earliest <= outcome.finished and outcome.sent <= each.latest for each in pod.restarts):
             causes |= {"crashed", "restarted"}
         if pod.new and not traced.probed and outcome.finished >= pod.created:
@@ -159,6 +159,12 @@ def _refusing(outcome: Outcome, traced: Traced) -> dict[Cause, list[str]]:
     elif traced.silent_before:
         found.setdefault("unexplained", [])
     return found
+
+
+def _refuses(life: PodLife, outcome: Outcome) -> bool:
+    """Whether its end can have refused it: then that had begun."""
+    begun = life.deleted is not None and life.deleted <= outcome.finished
+    return begun and life.refuses(outcome.sent, outcome.finished)
 
 
 def _always_somebody(traced: Traced, until: float) -> bool:

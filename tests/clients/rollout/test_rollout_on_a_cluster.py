@@ -3,12 +3,15 @@
 import asyncio
 import json
 import signal
+import time
 from collections import Counter
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import ordinary_user
 import pytest
 from api_snapshot import difference, whole_api
+from engines.proxies import Severed
 from published_schema import documented
 from staying import Place
 from waiting import eventually
@@ -85,4 +88,49 @@ def test_an_experiment_on_another_cluster_leaves_it_as_it_was_also_when_it_is_ki
             assert f"nothing is left in context {context}" in done
         assert place.run(*doctor).status == 0
         assert difference(before, everything(kubeconfig)) == []
+        place.ok("down", "--name", "theirs")
+
+
+@pytest.mark.timeout(600)
+def test_an_api_server_that_is_away_in_the_middle_of_a_rollout_is_waited_for() -> None:
+    with Place(ordinary_user.USERS[-1]) as place:
+        facts = place.up("--name", "theirs", "--publish", "0:svc/shop/naive:80")
+        kubeconfig, entrance = facts["kubeconfig"], f"http://{facts['published'][0]['address']}"
+        config = json.loads(place.kubectl(kubeconfig, "config", "view", "--raw", "-o", "json"))
+        server = urlsplit(config["clusters"][0]["cluster"]["server"])
+        (context,) = (each["name"] for each in config["contexts"])
+        place.kubectl(kubeconfig, "create", "namespace", "shop")
+        place.kubectl(kubeconfig, "apply", "-n", "shop", "-f", str(EXAMPLE.with_name("naive.yaml")))
+        place.kubectl(kubeconfig, "wait", "-n", "shop", "deployment/naive", "--for=condition=Available")
+        before = everything(kubeconfig)
+        way = Severed(str(server.hostname), server.port or 443)
+        config["clusters"][0]["cluster"]["server"] = f"https://{server.hostname}:{way.port}"
+        broken = place.home / "tmp" / "broken.kubeconfig"
+        broken.write_text(json.dumps(config))
+        broken.chmod(0o644)
+        experiment = ("rollout", "deployment/naive", "--kubeconfig", str(broken), "--context", context, "-n", "shop")
+        options = (f"--yes={context}", "--url", entrance, "--load", "fresh=30", "-o", "json")
+        process = place.start(*experiment, *options)
+        assert process.stderr is not None and process.stdout is not None
+        told = []
+        for line in process.stderr:
+            told.append(line)
+            if "rollout begins" in line:
+                break
+        time.sleep(0.5)
+        way.cut()
+        time.sleep(3)
+        way.open_again()
+        out, err = process.communicate(timeout=300)
+        way.close()
+        broken.unlink()
+        told.append(err)
+        assert process.returncode in (0, 3), told
+        assert "Traceback" not in err and "answers again" in err, told
+        (found,) = json.loads(out)["experiments"]
+        assert found["withoutOutcome"] == [] and found["total"] > 30
+        for each in found["lostRequests"]:
+            assert (each["causeId"] == "notSeen") == bool(each["notKnown"]), each
+        assert {each["name"] for each in found["pods"]}, "its Pods were followed"
+        eventually(lambda: difference(before, everything(kubeconfig)) == [], "all is put back")
         place.ok("down", "--name", "theirs")

@@ -69,3 +69,41 @@ def proxy(tls: ssl.SSLContext | None = None) -> Iterator[Proxy]:
         yield made
     finally:
         made.close()
+
+
+class Severed:
+    """A way to host:port on loopback that can be cut and opened again, as when a server restarts: connections are reset, and
+    new ones refused."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._target = (host, port)
+        self._open: list[socket.socket] = []
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._server.getsockname()[1])
+        self._begin()
+
+    def _begin(self) -> None:
+        threading.Thread(target=self._accept, args=(self._server,), daemon=True).start()
+
+    def cut(self) -> None:
+        for each in (self._server, *self._open):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+        self._open.clear()
+
+    def open_again(self) -> None:
+        self._server = socket.create_server(("127.0.0.1", self.port))
+        self._begin()
+
+    close = cut
+
+    def _accept(self, server: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = server.accept()
+                target = socket.create_connection(self._target, timeout=10)
+                target.settimeout(None)
+                self._open += [client, target]
+                for way in ((client, target), (target, client)):
+                    threading.Thread(target=_pump, args=way, daemon=True).start()

@@ -97,6 +97,11 @@ def test_where_something_else_fits_too_it_is_not_known(
     assert found.cause == "not seen" and why in found.not_known
 
 
+def test_just_at_a_delete_the_clocks_are_what_is_told_and_no_other_pod() -> None:
+    found = explained(lost(at=100.979), traced(ending(deleted=101.0), staying()))
+    assert found.cause == "not seen" and "whether it was before or after" in found.not_known
+
+
 def test_a_pod_that_sleeps_in_its_hook_still_listens_and_has_refused_nothing() -> None:
     sleeping = ending(exited=107.0, signalled=Bounds(105.98, 107.0))
     assert explained(lost(at=103.0), traced(sleeping, staying())).cause == "unexplained"

@@ -87,6 +87,10 @@ class Following:
                 self._is_synced = self._follower.failure is None
         return self._is_synced
 
+    def commands(self) -> list[str]:
+        """What gives the rights that it lacks, for an administrator's shell."""
+        return self._follower.commands()
+
     @property
     def failed(self) -> bool:
         return not self._is_synced or self._follower.failure is not None

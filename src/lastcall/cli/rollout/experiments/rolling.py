@@ -388,6 +388,7 @@ class TheirRollout:
         if offset := following.told_clocks():
             notes.append(Note("onACluster", "", said("onACluster", "server", offset=offset)))
         notes += [Note("onACluster", "", each) for each in dict.fromkeys(following.notes)]
+        notes += [Note("onACluster", "", said("onACluster", "right", command=each)) for each in following.commands()]
         for why, count in reasons(found):
             notes.append(Note("onACluster", "", said("onACluster", "notKnown", count=count, why=why)))
         if reasons(found):

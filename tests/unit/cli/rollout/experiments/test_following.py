@@ -1,6 +1,7 @@
 """What is known of when Pods ended on somebody's cluster: bounds, by what was seen, when, and by which clock."""
 
 import math
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -100,6 +101,19 @@ def test_the_api_servers_stamp_bounds_the_delete_once_its_clock_was_compared() -
     assert there.only.deleted.earliest == 10.3  # and never after it was seen
     there.following._samples[:] = [Sample(10.1, 1_000_006.1, 10.2), Sample(10.2, 2_000_000.0, 10.25)]
     assert there.only.deleted.earliest == 2.0  # a clock that was set says nothing
+
+
+@pytest.mark.parametrize("ahead", [3600, -3600])
+def test_an_api_server_whose_clock_is_an_hour_off_bounds_the_delete_as_well(ahead: int) -> None:
+    there = Watched()
+    there.sees(1.0)
+    there.following.began = 2.0
+    stamp = datetime.fromtimestamp(1_000_040 + ahead, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    there.sees(10.3, deleted=stamp)
+    there.following._samples.append(Sample(10.1, 1_000_010.1 + ahead, 10.2))
+    assert there.only.deleted.earliest == pytest.approx(10.0, abs=0.01)
+    told = there.following.told_clocks()
+    assert told.startswith("+3599.950 s" if ahead > 0 else "-3600.050 s"), told
 
 
 @pytest.mark.parametrize(("hook", "earliest"), [({"sleep": {"seconds": 5}}, 14.0), ({"exec": {"command": ["x"]}}, 9.0)])
