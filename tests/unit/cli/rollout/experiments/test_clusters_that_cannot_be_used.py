@@ -55,7 +55,7 @@ def server(tmp_path: Path, asked: list[str]) -> Iterator[tuple[ClusterCA, int]]:
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
         await site.start()
-        port.append(site._server.sockets[0].getsockname()[1])  # type: ignore[union-attr,attr-defined]
+        port.append(site._server.sockets[0].getsockname()[1])  # type: ignore[union-attr]
         return runner
 
     runner = loop.run_until_complete(begin())
