@@ -72,8 +72,8 @@ def proxy(tls: ssl.SSLContext | None = None) -> Iterator[Proxy]:
 
 
 class Severed:
-    """A way to host:port on loopback that can be cut and opened again, as when a server restarts: connections are reset, and
-    new ones refused."""
+    """A way to host:port on loopback that can be cut and opened again, as when a server restarts: connections end, and
+    new ones are refused."""
 
     def __init__(self, host: str, port: int) -> None:
         self._target = (host, port)
