@@ -42,6 +42,7 @@ SIMULATION: Mapping[str, Cause] = {
             "clock": "the load generator's clock and this machine's were aligned: theirs is $offset",
             "server": "the API server's clock and this machine's were aligned: theirs is $offset",
             "notKnown": "why $count of the lost requests were lost is not known: $why",
+            "gap": "its Pods were not seen for a while, because the watch was interrupted",
             "right": "an administrator gives the right: $command",
             "causes": "this tries the same here, where nodes are seen, too: "
             "lastcall rollout --from-cluster $workload --context $context -n $namespace",

@@ -20,6 +20,7 @@ from lastcall.timeline.record import Record
 from lastcall.tracing.clocks import NotOneOffset, Offset, Sample, offset_of
 from lastcall.tracing.follower import Follower
 from lastcall.tracing.pods import condition_of, deletion_of
+from lastcall.tracing.rights import MissingRight
 from lastcall.tracing.scope import Scope, Target
 from lastcall.tracing.stamps import SECOND, stamp_ns
 from lastcall.traffic.account import ids_printed
@@ -32,6 +33,7 @@ from lastcall.world.world import World
 SYNC_SECONDS = 20.0
 LATE_SECONDS = 1.0
 """Events of what has happened are here by then."""
+NEEDED = ("pods", "pods/log", "events")
 _LOOKS = 12
 _LOOK_SECONDS = 0.37
 """No part of a second: each look at a clock of whole seconds finds another part of one."""
@@ -49,7 +51,6 @@ class Following:
     serving: frozenset[str] = frozenset()
     pods: dict[str, TracedPod] = field(default_factory=dict)
     records: list[Record] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
     began: float | None = None
     """When the disruption was asked for; no Pod of it was deleted before."""
     _samples: list[Sample] = field(default_factory=list)
@@ -67,7 +68,6 @@ class Following:
             Scope(namespace=self.cluster.namespace, targets=(self.target,)),
             world=self.world,
             on_record=self._record,
-            on_note=self.notes.append,
             node_side=self,
         )
 
@@ -87,9 +87,10 @@ class Following:
                 self._is_synced = self._follower.failure is None
         return self._is_synced
 
-    def commands(self) -> list[str]:
-        """What gives the rights that it lacks, for an administrator's shell."""
-        return self._follower.commands()
+    @property
+    def missing(self) -> list[MissingRight]:
+        """What may not be read of that which causes are concluded from."""
+        return [each for each in self._follower.missing.values() if each.resource in NEEDED]
 
     @property
     def failed(self) -> bool:
@@ -97,7 +98,7 @@ class Following:
 
     @property
     def has_gaps(self) -> bool:
-        """Whether a watch was interrupted, or something may not be read: a Pod may have been unready meanwhile."""
+        """Whether something of the Pods was not seen, because a watch was interrupted."""
         return any(source.resource.plural == "pods" and source.gaps for source in self._follower.sources())
 
     @property
@@ -115,6 +116,7 @@ class Following:
         at, uid = monotonic(self.world.clock), uid_of(pod)
         found = self.pods.setdefault(uid, TracedPod(uid, name_of(pod), new=self.began is not None, created=at))
         found.ip = str((pod.get("status") or {}).get("podIP") or found.ip)
+        was_ready = found.ready is not None
         ready = condition_of(pod, "Ready").get("status") == "True"
         timestamp, grace = deletion_of(pod)
         if timestamp and found.deleted is None:
@@ -127,7 +129,7 @@ class Following:
             found.ready = at
         if not ready and found.ready is not None and found.deleted is None and found.unready is None:
             found.unready = last
-        if found.deleted is None and before is not None:
+        if found.deleted is None and before is not None and was_ready:
             self._note_restart(found, before, pod, last, at, ready=ready)
         elif found.deleted is not None and found.exited is None and self._has_ended(pod):
             found.exited = Bounds(-_FOREVER, at)
@@ -141,7 +143,7 @@ class Following:
     ) -> None:
         if found.restarts and found.restarts[-1].latest == _FOREVER and ready:
             found.restarts[-1] = Bounds(found.restarts[-1].earliest, at)
-        if self._runs(before) != self._runs(pod) and found.ready is not None:
+        if self._runs(before) != self._runs(pod):
             found.restarts.append(Bounds(last, at if ready else _FOREVER))
 
     def _statuses(self, pod: Object) -> list[Mapping[str, Any]]:

@@ -36,6 +36,7 @@ from lastcall.cli.rollout.experiments.taking import Taking, parsed_workload
 from lastcall.cli.rollout.result import Result
 from lastcall.cli.rollout.target import Target, find_target, never_heard, serving_container
 from lastcall.cli.rollout.waiting import LOOK_SECONDS, Waiting
+from lastcall.client.access.rights import commands_for
 from lastcall.cluster.load import LoadClient
 from lastcall.timeline.catalogue.lookup import said
 from lastcall.tracing.scope import Target as Followed
@@ -387,8 +388,11 @@ class TheirRollout:
             notes.append(Note("onACluster", "", said("onACluster", "clock", offset=load.offset.told)))
         if offset := following.told_clocks():
             notes.append(Note("onACluster", "", said("onACluster", "server", offset=offset)))
-        notes += [Note("onACluster", "", each) for each in dict.fromkeys(following.notes)]
-        notes += [Note("onACluster", "", said("onACluster", "right", command=each)) for each in following.commands()]
+        if following.has_gaps:
+            notes.append(Note("onACluster", "", said("onACluster", "gap")))
+        notes += [Note("onACluster", "", each.sentence) for each in following.missing]
+        for command in commands_for(right for each in following.missing for right in each.rights):
+            notes.append(Note("onACluster", "", said("onACluster", "right", command=command)))
         for why, count in reasons(found):
             notes.append(Note("onACluster", "", said("onACluster", "notKnown", count=count, why=why)))
         if reasons(found):

@@ -136,3 +136,15 @@ def test_a_restart_and_a_pod_that_was_unready_are_seen() -> None:
     there.sees(7.0, restarts=1)
     assert [(each.earliest, each.latest) for each in there.only.restarts] == [(1.0, 7.0)]
     assert there.only.unready == 1.0
+
+
+def test_a_pod_of_which_the_start_was_seen_late_has_not_been_restarted() -> None:
+    there = Watched()
+    state = pod(ready=False)
+    state["status"].pop("containerStatuses")
+    there.clock.seconds = 1.0
+    there.following.pod(state)
+    there.sees(6.0)  # Ready, with its first containers, by one event
+    assert there.only.restarts == [] and there.only.ready == 6.0
+    there.sees(7.0)
+    assert there.only.restarts == []
