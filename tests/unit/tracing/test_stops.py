@@ -6,7 +6,7 @@ import pytest
 
 from lastcall.tracing.drafts import Draft
 from lastcall.tracing.stamps import SECOND
-from lastcall.tracing.stops import Stop, exit_signal, stop_steps
+from lastcall.tracing.stops import Stop, exit_signal, stop_steps, waits_for_time
 
 LATER = 1000 * SECOND
 
@@ -79,3 +79,44 @@ def test_an_exit_code_tells_a_signal_only_after_it_was_sent() -> None:
     assert exit_signal(stop(exited=SECOND, exit_code=143), LATER) == "SIGTERM"
     assert exit_signal(stop(handler="exec", exited=SECOND, exit_code=143), LATER) is None
     assert exit_signal(stop(exited=SECOND, exit_code=0), LATER) is None
+
+
+@pytest.mark.parametrize(
+    ("known", "steps"),
+    [
+        (  # it hangs: its Event comes when its container is dead
+            {"handler": "exec", "hook_failed": 12 * SECOND, "exited": 12 * SECOND, "exit_code": 137},
+            [
+                "Killing 0",
+                "PreStopStarted 0",
+                "PreStopFinished 10",
+                "StopRequested 10",
+                "SignalSent 10",
+                "SignalSent 12",
+            ],
+        ),
+        (  # it fails at once: that its container ends in the same second is because of its stop signal
+            {"handler": "exec", "hook_failed": SECOND // 2, "exited": SECOND // 2, "exit_code": 0},
+            ["Killing 0", "PreStopStarted 0", "PreStopFinished 0.5", "StopRequested 0.5", "SignalSent 0.5"],
+        ),
+        (  # its container ended in the second in which it failed: no stop signal is claimed
+            {"handler": "exec", "hook_failed": 4 * SECOND, "exited": 4 * SECOND + 1, "exit_code": 7},
+            ["Killing 0", "PreStopStarted 0", "PreStopFinished 4"],
+        ),
+        (  # its container went on for seconds
+            {"handler": "exec", "hook_failed": 4 * SECOND, "exited": 6 * SECOND, "exit_code": 0},
+            ["Killing 0", "PreStopStarted 0", "PreStopFinished 4", "StopRequested 4", "SignalSent 4"],
+        ),
+    ],
+)
+def test_a_hook_that_failed_may_have_hung_or_died_with_its_container(
+    known: dict[str, object], steps: list[str]
+) -> None:
+    assert told(stop_steps(stop(**known), LATER)) == steps
+
+
+def test_how_a_late_failure_of_a_hook_and_an_end_go_together_is_waited_for() -> None:
+    failed = stop(handler="exec", hook_failed=4 * SECOND)
+    assert told(stop_steps(failed, 5 * SECOND)) == ["Killing 0", "PreStopStarted 0"]
+    assert waits_for_time(failed)
+    assert "StopRequested 4" in told(stop_steps(failed, 8 * SECOND))
