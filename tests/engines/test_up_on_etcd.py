@@ -1,19 +1,14 @@
 """`lastcall up --etcd-servers`: a cluster whose store is an etcd outside; controllers and scheduler apart."""
 
-import json
 import os
-import signal
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
+from engines.components import LASTCALL, cluster, component
 from engines.etcd import Etcd, missing_etcd
 from engines.servers import Keys
-from kubectls import CURRENT, Kubectl, needs_kubectl
+from kubectls import needs_kubectl
 from waiting import eventually
 
 pytestmark = [
@@ -21,32 +16,6 @@ pytestmark = [
     needs_kubectl,
     pytest.mark.skipif(bool(missing_etcd()), reason=missing_etcd()),
 ]
-LASTCALL = [sys.executable, "-m", "lastcall.cli.main"]
-
-
-@contextmanager
-def cluster(name: str, home: Path, *options: str) -> Iterator[Kubectl]:
-    started = subprocess.run(
-        [*LASTCALL, "up", name, "--detach", "--timeout", "200", "-o", "json", *options],
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert started.returncode == 0, started.stderr
-    try:
-        yield Kubectl(CURRENT, json.loads(started.stdout)["kubeconfig"], str(home))
-    finally:
-        ended = subprocess.run([*LASTCALL, "down", name], capture_output=True, text=True, timeout=120)
-        assert ended.returncode == 0, ended.stderr
-
-
-@contextmanager
-def component(*arguments: str, kubeconfig: str, log: Path) -> Iterator[Any]:
-    with log.open("ab") as out:
-        process = subprocess.Popen([*LASTCALL, *arguments, "--kubeconfig", kubeconfig], stdout=out, stderr=out)
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(60)
 
 
 def test_a_cluster_lives_in_an_etcd_and_the_next_one_finds_what_it_left(tmp_path: Path) -> None:

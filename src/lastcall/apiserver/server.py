@@ -57,6 +57,7 @@ from lastcall.apiserver.auth.tokens import ServiceAccountVerifier, TokenIssuer
 from lastcall.apiserver.catalog import Catalog
 from lastcall.apiserver.deletion import DeleteOptions
 from lastcall.apiserver.every_cluster.flow_control import CONSUMER, PRODUCER, FlowControl
+from lastcall.apiserver.every_cluster.identity import Identity, token_tracking
 from lastcall.apiserver.every_cluster.service_cidrs import ServiceAddresses
 from lastcall.apiserver.faces.table import FACES, stored_resource
 from lastcall.apiserver.inprocess import InProcessClient
@@ -149,6 +150,8 @@ class APIServerConfig:
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     storage_classes: Sequence[Object] = ()
     hosts: Sequence[str] = ()
+    components: bool = False
+    """Controllers or scheduler are processes of their own: what they need of a cluster is made, too."""
     front_proxy: FrontProxy = field(default_factory=FrontProxy)
     """With what this server proves to another one, which answers a group version, that it speaks for a user."""
 
@@ -216,6 +219,7 @@ class APIServer:
         self._addresses = [config.endpoint[0]]
         """Of all API servers of this store."""
         self._masters: Masters | None = None
+        self._identity: Identity | None = None
         if store.shared:
             self._share(shared)
         admission.kinds = self._kinds
@@ -271,6 +275,8 @@ class APIServer:
         from lastcall.apiserver.every_cluster.shared_services import SharedServices
 
         self._masters = Masters(shared.store, self._config.endpoint[0])
+        address = ":".join(map(str, self._config.endpoint))
+        self._identity = Identity(socket.gethostname(), address, self._world.new_uid())
         self._kinds[SERVICES] = SharedServices(
             shared,
             self._services,
@@ -376,6 +382,10 @@ class APIServer:
             await self._create_missing(client, resource, wanted, "default")
             await self._mend_endpoints(client, resource, wanted)
         await self._keep_authentication_config(client)
+        if self._config.components:
+            await self._create_missing(client, CONFIGMAPS, token_tracking(now(self._world.clock)), "kube-system")
+        if self._identity is not None:
+            await self._identity.keep(client, now(self._world.clock))
 
     async def _keep_authentication_config(self, client: Client) -> None:
         """(pkg/controlplane/controller/clusterauthenticationtrust)"""
@@ -392,7 +402,7 @@ class APIServer:
         for a durable store keeps many writes in one go."""
         client = self.client(SERVER_USER, "kube-apiserver")
         async with Tasks() as tasks:
-            for resource, obj in default_policy():
+            for resource, obj in default_policy(self._config.components):
                 namespace = obj["metadata"].get("namespace", "")
                 tasks.spawn(self._create_missing(client, resource, obj, namespace), name="default-policy")
 

@@ -184,6 +184,7 @@ async def _run(settings: Settings, interrupts: Interrupts) -> None:
                 service_account_key_pem=settings.service_account_key,
                 root_ca_pem=settings.client_ca,
                 issuer=settings.issuer,
+                components=True,
                 hosts=(settings.bind_address, settings.advertise_address, socket.gethostname()),
             ),
         )

@@ -90,6 +90,7 @@ async def _serve(
             tokens={credentials.admin_token: ADMIN},
             feature_gates=plan.options.feature_gates,
             storage_classes=(STANDARD_CLASS,),
+            components=store.shared or not (plan.options.controllers and plan.options.scheduler),
             front_proxy=FrontProxy(
                 credentials.front_proxy_ca_certificate, credentials.front_proxy.certificate, credentials.front_proxy.key
             ),

@@ -38,3 +38,10 @@ def test_the_default_roles_are_made_as_the_controller_would_have_them() -> None:
     assert [each["metadata"]["name"] for each in aggregating] == ["admin", "edit", "view"]
     for each in aggregating:
         assert each["rules"] == aggregated_rules(each, roles)
+
+
+def test_roles_of_controllers_are_there_where_controllers_are_processes_of_their_own() -> None:
+    beside, elsewhere = ({obj["metadata"]["name"] for _, obj in default_policy(each)} for each in (False, True))
+    assert beside < elsewhere
+    assert {"system:kube-scheduler", "system:controller:job-controller"} <= elsewhere - beside
+    assert {"system:node-bootstrapper", "system:persistent-volume-provisioner", "admin"} <= beside
