@@ -3,6 +3,7 @@
 import base64
 import http.client
 import json
+import secrets
 import ssl
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from engines.api_server import real_api_server
 from differential.request import JSON, Request, settled
 
 AGENT = "differential/1"
+ASKING = "kubernetes-admin"
+"""Who sends the requests, by a token on both servers: objects and reviews tell the name, and what a certificate adds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +122,13 @@ def _process(argv: list[str], log: Path, **more: Any) -> Iterator["subprocess.Po
 @contextmanager
 def real_server(scratch: Path, more: tuple[str, ...] = ()) -> Iterator[Server]:
     """A new etcd and kube-apiserver; `more` are flags of the latter. Raises LookupError when it does not start."""
-    with real_api_server(scratch, more) as real, Server(real.url, real.admin_tls()) as server:
-        yield server
+    token, tokens = secrets.token_hex(16), scratch / "tokens.csv"
+    tokens.touch(mode=0o600)
+    tokens.write_text(f'{token},{ASKING},,"system:masters"\n')
+    with real_api_server(scratch, (f"--token-auth-file={tokens}", *more)) as real:
+        trust = ssl.create_default_context(cadata=real.ca.certificate_pem.decode())
+        with Server(real.url, trust, token) as server:
+            yield server
 
 
 @contextmanager
