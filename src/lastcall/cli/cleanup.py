@@ -14,8 +14,8 @@ from lastcall.cli.rollout.experiments.confirming import confirm, yes_option
 def cleanup(asked: ContextOptions, yes: str) -> None:
     """Put back what experiments have left in the cluster of --context.
 
-    run and rollout with --context write each change into a ConfigMap of the namespace before they make it. cleanup
-    reads these, puts back what is still as the experiment left it, deletes what the experiment created, and removes the
+    rollout --context writes each change into a ConfigMap of the namespace before it is made. cleanup reads these, puts
+    back what is still as the experiment left it, deletes what the experiment created, and removes the
     ConfigMap. What somebody has changed since stays. An experiment that runs on this machine is left alone. It can be
     repeated.
 

@@ -53,6 +53,7 @@ QUEUES = {
     "service-lb-controller": "service",
     "ttl-after-finished-controller": "ttl_jobs_to_delete",
     "ttl-controller": "ttlcontroller",
+    "volumeattributesclass-protection-controller": "vacprotection",
 }
 """What Kubernetes names the queues of controllers whose own names say it otherwise."""
 

@@ -31,6 +31,7 @@ from lastcall.api.resources import (
     RESOURCEQUOTAS,
     SERVICES,
     VALIDATINGADMISSIONPOLICIES,
+    VOLUMEATTRIBUTESCLASSES,
 )
 from lastcall.client.api import STRATEGIC_MERGE_PATCH
 from lastcall.controllers.manager import NAMES
@@ -434,6 +435,25 @@ async def volumes_in_use(cluster: VirtualCluster) -> None:
     await cluster.sleep(20)
 
 
+async def attributes_classes_in_use(cluster: VirtualCluster) -> None:
+    made = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "VolumeAttributesClass",
+        "driverName": "d",
+        "parameters": {"a": "b"},
+    }
+    await cluster.create(*[{**made, "metadata": {"name": name}} for name in ("gold", "silver")])
+    await cluster.create(claim("data", storageClassName="", volumeAttributesClassName="gold"))
+    await cluster.sleep(10)
+    await cluster.delete("volumeattributesclass/silver")
+    await cluster.delete("volumeattributesclass/gold")
+    await cluster.sleep(10)
+    assert [name_of(each) for each in (await cluster.client.list(VOLUMEATTRIBUTESCLASSES)).items] == ["gold"]
+    await cluster.delete("persistentvolumeclaim/data")
+    await cluster.sleep(20)
+    assert not (await cluster.client.list(VOLUMEATTRIBUTESCLASSES)).items
+
+
 async def ephemeral_volumes(cluster: VirtualCluster) -> None:
     source = {"volumeClaimTemplate": {"spec": CLAIM["spec"]}}
     await cluster.create(*[pod_manifest(each, volumes=[{"name": "s", "ephemeral": source}]) for each in "pq"])
@@ -595,6 +615,7 @@ STORIES: dict[str, Story] = {
     "persistentvolume-binder-controller": Story(claims, DRAINS),
     "persistentvolumeclaim-protection-controller": Story(claims_in_use, DRAINS),
     "persistentvolume-protection-controller": Story(volumes_in_use, DRAINS),
+    "volumeattributesclass-protection-controller": Story(attributes_classes_in_use, DRAINS),
     "ephemeral-volume-controller": Story(ephemeral_volumes, DRAINS),
 }
 """By the controller's name; several stories of one have something in brackets."""

@@ -38,6 +38,7 @@ from lastcall.api.resources import (
     SERVICEACCOUNTS,
     SERVICES,
     STORAGECLASSES,
+    VOLUMEATTRIBUTESCLASSES,
     Resource,
 )
 from lastcall.api.scheduling import NO_SCHEDULE, NOT_READY, taints_of
@@ -47,7 +48,14 @@ from lastcall.apiserver.admission.pod_resize import check as check_resize
 from lastcall.apiserver.admission.pod_security import PREFIX
 from lastcall.apiserver.admission.priority import check_default, default_class, set_priority
 from lastcall.apiserver.admission.reader import Looks, Reader
-from lastcall.apiserver.admission.storage import check_growth, grows, protect_claim, protect_volume, set_default_class
+from lastcall.apiserver.admission.storage import (
+    check_growth,
+    grows,
+    protect_attributes_class,
+    protect_claim,
+    protect_volume,
+    set_default_class,
+)
 from lastcall.apiserver.admission.tolerations import add_default_tolerations
 from lastcall.apiserver.auth.authentication import node_of
 from lastcall.apiserver.auth.escalation import EscalationCheck
@@ -190,6 +198,9 @@ class Admission:
 
     async def _volume(self, context: RequestContext, resource: Resource, volume: Object, namespace: str) -> None:
         protect_volume(volume)
+
+    async def _attributes_class(self, context: RequestContext, resource: Resource, obj: Object, namespace: str) -> None:
+        protect_attributes_class(obj)
 
     async def _ingress(self, context: RequestContext, resource: Resource, ingress: Object, namespace: str) -> None:
         if classes := await self.reader.list(INGRESSCLASSES):
@@ -353,6 +364,7 @@ _ON_CREATE: Mapping[Resource, tuple[OnCreate, ...]] = {
     PRIORITYCLASSES: (*_ON_EVERY_CREATE, Admission._one_default),
     PERSISTENTVOLUMECLAIMS: (*_ON_EVERY_CREATE, Admission._claim),
     PERSISTENTVOLUMES: (*_ON_EVERY_CREATE, Admission._volume),
+    VOLUMEATTRIBUTESCLASSES: (*_ON_EVERY_CREATE, Admission._attributes_class),
     INGRESSES: (*_ON_EVERY_CREATE, Admission._ingress),
 }
 """The steps of a creation, in their order, between NamespaceLifecycle and the check of escalation."""

@@ -5,7 +5,15 @@ Sources: plugin/pkg/admission/storage/{storageclass/setdefault,storageobjectinus
 
 from collections.abc import Iterable
 
-from lastcall.api.claims import CLAIM_PROTECTION, VOLUME_PROTECTION, asked_size, class_of, default_class, names_a_class
+from lastcall.api.claims import (
+    ATTRIBUTES_CLASS_PROTECTION,
+    CLAIM_PROTECTION,
+    VOLUME_PROTECTION,
+    asked_size,
+    class_of,
+    default_class,
+    names_a_class,
+)
 from lastcall.api.errors import forbidden
 from lastcall.api.meta import Object, name_of
 from lastcall.api.resources import PERSISTENTVOLUMECLAIMS
@@ -37,6 +45,10 @@ def protect_claim(claim: Object) -> None:
 
 def protect_volume(volume: Object) -> None:
     protect(volume, VOLUME_PROTECTION)
+
+
+def protect_attributes_class(attributes_class: Object) -> None:
+    protect(attributes_class, ATTRIBUTES_CLASS_PROTECTION)
 
 
 def grows(new: Object, old: Object) -> bool:

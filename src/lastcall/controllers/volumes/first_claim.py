@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from lastcall.api.meta import Object
-from lastcall.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, PODS
+from lastcall.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, PODS, VOLUMEATTRIBUTESCLASSES
 from lastcall.client.api import Client
 from lastcall.controllers.informers import Informers
 from lastcall.controllers.volumes.storage_class import Directories
@@ -17,8 +17,9 @@ from lastcall.world.world import World
 BINDER = "persistentvolume-binder-controller"
 CLAIM_PROTECTION = "persistentvolumeclaim-protection-controller"
 VOLUME_PROTECTION = "persistentvolume-protection-controller"
+ATTRIBUTES_CLASS_PROTECTION = "volumeattributesclass-protection-controller"
 EPHEMERAL = "ephemeral-volume-controller"
-NAMES = (BINDER, CLAIM_PROTECTION, VOLUME_PROTECTION, EPHEMERAL)
+NAMES = (BINDER, CLAIM_PROTECTION, VOLUME_PROTECTION, ATTRIBUTES_CLASS_PROTECTION, EPHEMERAL)
 PROVISIONER = "local-path-provisioner"
 
 
@@ -39,6 +40,8 @@ class VolumeControllers:
         self._needed = asyncio.Event()
         for resource in (PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES):
             informers.get(resource).add_handler(lambda obj: self._needed.set())
+        if ATTRIBUTES_CLASS_PROTECTION in names:
+            informers.get(VOLUMEATTRIBUTESCLASSES).add_handler(lambda obj: self._needed.set())
         if EPHEMERAL in names:
             informers.get(PODS).add_handler(self._pod_seen)
 
@@ -50,6 +53,7 @@ class VolumeControllers:
         """Work until cancelled."""
         await self._needed.wait()
         # late: 7 ms of the control plane's start
+        from lastcall.controllers.volumes.attributes_classes import AttributesClassProtectionController
         from lastcall.controllers.volumes.binder import PersistentVolumeBinder
         from lastcall.controllers.volumes.ephemeral import EphemeralVolumeController
         from lastcall.controllers.volumes.local_path import LocalPathProvisioner
@@ -65,6 +69,8 @@ class VolumeControllers:
         if VOLUME_PROTECTION in self._names:
             recorder = recorder_for(VOLUME_PROTECTION)
             runs[VOLUME_PROTECTION] = VolumeProtectionController(world, client, informers, recorder).run
+        if ATTRIBUTES_CLASS_PROTECTION in self._names:
+            runs[ATTRIBUTES_CLASS_PROTECTION] = AttributesClassProtectionController(world, client, informers).run
         if EPHEMERAL in self._names:
             runs[EPHEMERAL] = EphemeralVolumeController(world, client, informers, recorder_for(EPHEMERAL)).run
         if self._directories is not None:

@@ -69,7 +69,7 @@ def without_finalizer(obj: Object, finalizer: str) -> Object:
     return made
 
 
-async def _write(client: Client, resource: Resource, obj: Object) -> None:
+async def write_finalizers(client: Client, resource: Resource, obj: Object) -> None:
     """What went meanwhile needs no finalizer. A conflict is told by StatusError and tried again.
 
     Only the finalizers are sent: what else is in the object, and may be wrong, does not matter here.
@@ -119,13 +119,13 @@ class ClaimProtectionController:
         if claim is None:
             return
         if needs(claim, CLAIM_PROTECTION):
-            await _write(self._client, PERSISTENTVOLUMECLAIMS, with_finalizer(claim, CLAIM_PROTECTION))
+            await write_finalizers(self._client, PERSISTENTVOLUMECLAIMS, with_finalizer(claim, CLAIM_PROTECTION))
         elif is_held(claim, CLAIM_PROTECTION):
             users = await self._used_by(claim)
             if users:
                 self._tell(claim, users)
             else:
-                await _write(self._client, PERSISTENTVOLUMECLAIMS, without_finalizer(claim, CLAIM_PROTECTION))
+                await write_finalizers(self._client, PERSISTENTVOLUMECLAIMS, without_finalizer(claim, CLAIM_PROTECTION))
 
     async def _used_by(self, claim: Object) -> list[Object]:
         """The Pods that use it, by the cache; when that knows of none, by the API. (`askInformer`, `askAPIServer`)"""
@@ -164,6 +164,6 @@ class VolumeProtectionController:
         if volume is None:
             return
         if needs(volume, VOLUME_PROTECTION):
-            await _write(self._client, PERSISTENTVOLUMES, with_finalizer(volume, VOLUME_PROTECTION))
+            await write_finalizers(self._client, PERSISTENTVOLUMES, with_finalizer(volume, VOLUME_PROTECTION))
         elif is_held(volume, VOLUME_PROTECTION) and (volume.get("status") or {}).get("phase") != "Bound":
-            await _write(self._client, PERSISTENTVOLUMES, without_finalizer(volume, VOLUME_PROTECTION))
+            await write_finalizers(self._client, PERSISTENTVOLUMES, without_finalizer(volume, VOLUME_PROTECTION))
