@@ -13,7 +13,7 @@ from lastcall.tracing.drafts import Draft
 from lastcall.tracing.events import Told, kill_reason, steps_of
 from lastcall.tracing.pods import before_the_end, deletion_of, statuses_of
 from lastcall.tracing.stamps import SECOND, Clocks
-from lastcall.tracing.stops import Stop, ended, exit_signal, stop_steps
+from lastcall.tracing.stops import Stop, ended, exit_signal, is_hook, stop_steps
 
 MAX_RECORDS = 800
 """Of one Pod; what is dropped is counted, and the story says so."""
@@ -23,6 +23,8 @@ _ALIVE = (kinds.CONTAINER_STARTED, kinds.KILLING, kinds.SIGNAL_SENT, kinds.OUTPU
 """Until then it ran."""
 LEAST_GRACE = 1
 """Of a Pod that ends, also deleted with 0 and held by finalizers. (`pod_workers.go:calculateEffectiveGracePeriod`)"""
+EARLY_NS = SECOND
+"""A hook's process may be seen before the Event that tells of its beginning."""
 EVENT_LATE_NS = 3 * SECOND
 """A kubelet's Event is here so soon. One whose stamp is older is told by its stamp."""
 
@@ -62,6 +64,8 @@ class Book:
     """Sentences on what was missed → why, as in the record NotShown."""
     _told: set[tuple[str, str, str]] = field(default_factory=set)
     _events: dict[str, str] = field(default_factory=dict)
+    _seen_exits: set[str] = field(default_factory=set)
+    """Containers whose last end a node saw."""
 
     @property
     def uid(self) -> str:
@@ -153,8 +157,35 @@ class Book:
         return past.records
 
     def add(self, record: Record) -> None:
-        """A record from elsewhere: a node's agent."""
+        """A record from elsewhere: a node's agent. What it saw goes before what was concluded."""
         self._append(record)
+        now = Moment(record.at_ns, record.wall_ns)
+        if record.kind == kinds.PROCESS_EXITED and record.container:
+            self._seen_exits.add(record.container)
+            stop = self.stops.get(record.container) or self._new_stop(record.container)
+            self.stops[record.container] = ended(stop, record.at_ns, dict(record.facts))
+            self.advance(now)
+        elif record.kind == kinds.EXEC_EXITED:
+            self.advance(now)
+
+    def _look_for_hook(self, stop: Stop) -> Stop:
+        """With the end of the hook's process, if a node saw it."""
+        if stop.handler != "exec" or stop.killing is None or stop.hook_ended is not None:
+            return stop
+        command = [str(word) for word in self._hook_of(stop.container).get("exec", {}).get("command") or ()]
+        begun = {
+            str(r.told(kinds.EXEC_STARTED)["execId"])
+            for r in self.records
+            if r.kind == kinds.EXEC_STARTED
+            and r.container == stop.container
+            and r.at_ns > stop.killing - EARLY_NS
+            and is_hook(command, [str(word) for word in r.told(kinds.EXEC_STARTED)["argv"]])
+        }
+        for r in self.records:
+            if r.kind == kinds.EXEC_EXITED and str(r.told(kinds.EXEC_EXITED)["execId"]) in begun:
+                code = r.told(kinds.EXEC_EXITED)["exitCode"]
+                return replace(stop, hook_ended=max(r.at_ns, stop.killing), hook_code=code or 0)
+        return stop
 
     def event(self, event: Told, now: Moment) -> None:
         """Killing or FailedPreStopHook of a container: its stop, up to where it has come."""
@@ -169,6 +200,8 @@ class Book:
             return  # of a run that was not seen to start: nothing of it is known yet
         if event.reason == "Killing" and stop.killing is None:
             reason = kill_reason(event.message)
+            if event.container in self._seen_exits and stop.exited is not None:
+                at = min(at, stop.exited)  # an Event may come after what a node saw
             if not reason and self.deleted_ns is not None:
                 at = max(at, self.deleted_ns)
             stop = replace(
@@ -185,8 +218,9 @@ class Book:
     def advance(self, now: Moment) -> None:
         """Write the steps of stops that have become known by now."""
         self._turns()
-        for stop in list(self.stops.values()):
-            self._advance(stop, now)
+        for name, stop in list(self.stops.items()):
+            self.stops[name] = self._look_for_hook(stop)
+            self._advance(self.stops[name], now)
 
     def line(self, container: str, at_ns: int, now: Moment, text: str, attempt: int) -> None:
         """A line that a container printed. Of too many the first are kept."""
@@ -198,6 +232,7 @@ class Book:
 
     def _new_run(self, name: str) -> None:
         self.stops.pop(name, None)
+        self._seen_exits.discard(name)
         self._told = {each for each in self._told if each[0] != name}
 
     # -- inside -------------------------------------------------------------------------------------------------------
@@ -245,9 +280,12 @@ class Book:
         found = (each for _, each in containers_of(self.pod.get("spec") or {}) if each.get("name") == name)
         return next(found, {})
 
+    def _hook_of(self, name: str) -> Mapping[str, Any]:
+        return (self._spec_of(name).get("lifecycle") or {}).get("preStop") or {}
+
     def _new_stop(self, name: str) -> Stop:
         spec = self._spec_of(name)
-        hook: Any = (spec.get("lifecycle") or {}).get("preStop") or {}
+        hook = self._hook_of(name)
         status = statuses_of(self.pod).get(name) or {}
         signal = status.get("stopSignal") or (spec.get("lifecycle") or {}).get("stopSignal") or "SIGTERM"
         sleep = (hook.get("sleep") or {}).get("seconds")
@@ -298,6 +336,9 @@ class Book:
     def _exited(self, name: str, at_ns: int, facts: dict[str, Any], now: Moment) -> int:
         """Fill in how a container ended; answers when."""
         stop = self.stops.get(name) or self._new_stop(name)
+        if name in self._seen_exits and stop.exited is not None:
+            facts["signal"] = exit_signal(stop, now.at_ns)
+            return stop.exited
         alive = (r.at_ns for r in self.records if r.container == name and r.kind in _ALIVE)
         least = max((at for at in alive if at <= now.at_ns), default=at_ns)
         at_ns = min(max(at_ns, least), now.at_ns)

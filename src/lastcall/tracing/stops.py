@@ -2,12 +2,13 @@
 
 The kubelet's Event Killing is written when it begins to stop a container: right after it come the preStop hook, and the
 stop signal when the hook is over, at once without one. A hook's end is known when it failed (an Event says so) and for
-`sleep`, whose length stands in the spec. Of any other hook neither its end nor the stop signal's time is known.
+`sleep`, whose length stands in the spec, or when a node's agent saw its process end. Of any other hook neither its end
+nor the stop signal's time is known.
 
 Source: kuberuntime_container.go:killContainer, executePreStopHook; pod_termination_order.go (sidecars).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ MINIMUM_GRACE = 2
 """`minimumGracePeriodInSeconds`."""
 SLACK_NS = 1_300_000_000
 """Ends of containers are known to a second, and a kubelet's status comes a moment later."""
+WITH_IT_NS = 60_000_000
+"""Processes that a kernel ends with PID 1 end within this time before or after it."""
 
 
 HOOK_SLACK_NS = 300_000_000
@@ -43,7 +46,8 @@ class Stop:
     """What is known of one container's stop. Times are of our monotonic clock, None for what nobody told.
 
     `killing` is when the Event came; `grace` the seconds for hook and stop signal together; `handler`, `detail` and
-    `sleep` (seconds, None for another handler) are the preStop hook's; `turn` is when the containers that a sidecar
+    `sleep` (seconds, None for another handler) are the preStop hook's, `hook_ended` and `hook_code` when a node saw its
+    process end, and with which exit code; `turn` is when the containers that a sidecar
     waits for had ended. `signal` is the stop signal, where the API tells.
     """
 
@@ -57,6 +61,8 @@ class Stop:
     sleep: int | None = None
     hook_failed: int | None = None
     hook_message: str = ""
+    hook_ended: int | None = None
+    hook_code: int = 0
     waits_for_turn: bool = False
     turn: int | None = None
     signal: str = "SIGTERM"
@@ -79,7 +85,8 @@ def stop_steps(stop: Stop, now: int) -> Iterator[Draft]:
         yield _step(kinds.PRE_STOP_STARTED, begun, name, stop.killing, RULE_HOOK)
         if (end := hook_end(stop, now)) is not None:
             at, finished = end
-            yield _step(kinds.PRE_STOP_FINISHED, finished, name, at, RULE_HOOK)
+            step = _step(kinds.PRE_STOP_FINISHED, finished, name, at, RULE_HOOK)
+            yield replace(step, evidence="observed") if "exitCode" in finished else step
     asked = stop_at(stop, now)
     if asked is None:
         if ended_by_grace(stop, now):
@@ -122,6 +129,8 @@ def hook_end(stop: Stop, now: int) -> "tuple[int, PreStopFinished] | None":
             "seconds": seconds,
             "message": stop.hook_message,
         }
+    if stop.hook_ended is not None:
+        return _seen_end(stop, stop.killing, stop.hook_ended)
     if stop.sleep is None:
         return None
     length = min(stop.sleep, stop.grace)
@@ -167,6 +176,35 @@ def _may_have_died(stop: Stop, now: int) -> bool:
     if stop.exited is None:
         return _waits_for_its_end(stop, now)
     return stop.exited < stop.hook_failed + SAME_NS
+
+
+def _seen_end(stop: Stop, killing: int, at: int) -> "tuple[int, PreStopFinished] | None":
+    """The end of a hook whose process a node saw: a kubelet waits for it no longer than the grace period.
+
+    One that ended with its container did not end by itself: what became of it an Event tells.
+    """
+    over = killing + stop.grace * SECOND
+    if at > over:
+        return over, {"handler": stop.handler, "outcome": "outlived", "seconds": float(stop.grace)}
+    if stop.hook_code and stop.exited is not None and at > stop.exited - WITH_IT_NS:
+        return None
+    return at, {
+        "handler": stop.handler,
+        "outcome": "failed" if stop.hook_code else "succeeded",
+        "seconds": max(0, at - killing) / SECOND,
+        "exitCode": stop.hook_code,
+    }
+
+
+def is_hook(command: Sequence[str], seen: Sequence[str]) -> bool:
+    """Whether a process that began in a container, from outside of it, is its hook, by their arguments.
+
+    `sh -c SCRIPT` may have become the last command of the script when it is seen: shells do without a process for it.
+    """
+    if not command or not seen:
+        return False
+    last = len(command) > 2 and command[-2].startswith("-") and command[-2].endswith("c")
+    return list(seen) == list(command) or (last and command[-1].rstrip().endswith(" ".join(seen)))
 
 
 def stop_at(stop: Stop, now: int) -> tuple[int, int] | None:

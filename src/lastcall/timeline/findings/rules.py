@@ -124,6 +124,8 @@ def _own_exit(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Find
         return
     if c.from_status and c.term_at is None and not c.ended_before_delete:
         return  # nobody saw its stop signal: that does not mean that none was sent
+    if c.term_at is None and c.pre_stop is not None and c.pre_stop.outcome == "unknown":
+        return  # nor is it known whether it ended before its hook did, after which the signal is sent
     if is_over(c, ending) and (c.failed_by_itself or c.ended_by not in ("", "itself")):
         return  # findings_restarts says it; or the node ended it with its Pod, as a sidecar of one that is complete
     if c.ended_before_delete and not is_deleted(ending):
