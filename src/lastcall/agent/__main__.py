@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 
 from lastcall.agent.groups import Groups
@@ -25,6 +26,7 @@ def main() -> None:
     parser.add_argument("--node", default=os.environ.get("NODE_NAME", os.uname().nodename), help="this node's name")
     parser.add_argument("--cgroup", default="/host/cgroup", help="where the node's /sys/fs/cgroup is")
     parser.add_argument("--idle", type=float, default=60.0, help="seconds without a word after which it ends")
+    parser.add_argument("--rules", action="store_true", help="read the node's rules for Services (CAP_NET_ADMIN)")
     options = parser.parse_args()
     groups = Groups(options.cgroup)
     if not groups.usable:
@@ -32,9 +34,21 @@ def main() -> None:
     lines = Lines(_write)
     # One Pod, or one line, that fails ends its own turn.
     walls.stand(walls.Faults(lambda fault: lines.say(error=f"{fault.component} {fault.key}: {fault.error}")))
-    NodeAgent(
-        Loop(), RealClock(), groups, lines, options.node, idle=options.idle, traces=_has_capability(_CAP_SYS_PTRACE)
-    ).run(sys.stdin.fileno())
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # it has nothing to put in order
+    try:
+        agent = NodeAgent(
+            Loop(),
+            RealClock(),
+            groups,
+            lines,
+            options.node,
+            idle=options.idle,
+            traces=_has_capability(_CAP_SYS_PTRACE),
+            rules=options.rules,
+        )
+    except OSError as error:
+        sys.exit(f"rules for Services cannot be read: {error}; fix: hostNetwork and CAP_NET_ADMIN, or no --rules")
+    agent.run(sys.stdin.fileno())
 
 
 def _write(data: bytes) -> None:

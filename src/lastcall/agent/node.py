@@ -7,6 +7,8 @@ import os
 from lastcall.agent.container import Container
 from lastcall.agent.lines import Lines, Recorder
 from lastcall.agent.requests import MOST_BYTES, MOST_PODS, BadRequest, parse_request
+from lastcall.agent.rule_watch import RuleWatch
+from lastcall.timeline import kinds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,13 +29,25 @@ class NodeAgent:
     """Reports on the Pods it is asked about until stdin ends, `end` is said, or nothing was said for `idle` seconds."""
 
     def __init__(
-        self, loop: Loop, clock: Clock, groups: Groups, lines: Lines, node: str, *, idle: float, traces: bool
+        self,
+        loop: Loop,
+        clock: Clock,
+        groups: Groups,
+        lines: Lines,
+        node: str,
+        *,
+        idle: float,
+        traces: bool,
+        rules: bool = False,
     ) -> None:
+        """`rules`: whether to read the node's rules for Services. Raises OSError where that is not allowed."""
         self._loop, self._clock, self._groups, self._lines = loop, clock, groups, lines
         self._recorder = Recorder(lines, clock, node)
         self._node, self._idle, self._traces = node, idle, traces
         self._pods: dict[str, dict[str, Container]] = {}
         self._ending: dict[str, int] = {}
+        self._rules = RuleWatch(loop, clock, self._rules_changed) if rules else None
+        self._addresses: dict[str, tuple[str, ...]] = {}
         self._heard = clock.monotonic_ns()
         self._rest = b""
         self._skipping = False
@@ -86,6 +100,7 @@ class NodeAgent:
                 cgroups=self._groups.version if self._groups.usable else None,
                 traces=self._traces,
                 exit_codes=_tells_exit_codes(),
+                rules=self._rules is not None,
             )
             self._lines.go_on(request.number)
         elif request.verb == "ping":
@@ -100,16 +115,34 @@ class NodeAgent:
         elif request.verb == "ending":
             if request.uid in self._pods and request.uid not in self._ending:
                 self._ending[request.uid] = clock.monotonic_ns()
+                if self._rules is not None:
+                    self._addresses[request.uid] = request.addresses
+                    self._rules.follow(request.addresses)
                 self._look(request.uid)
                 if len(self._ending) == 1:
                     self._loop.call_later(_OFTEN, self._look_at_ending)
         elif request.verb == "forget":
             self._ending.pop(request.uid, None)
             self._groups.forget(request.uid)
+            if self._rules is not None:
+                self._rules.forget(self._addresses.pop(request.uid, ()))
             for container in self._pods.pop(request.uid, {}).values():
                 container.close()
         else:
             self.done = True
+
+    def _rules_changed(self, address: str, service: str, received: bool, receives: bool, at_ns: int) -> None:
+        for uid, addresses in self._addresses.items():
+            if address in addresses:
+                facts = {
+                    "node": self._node,
+                    "service": service,
+                    "address": address,
+                    "received": received,
+                    "receives": receives,
+                    "ready": receives,
+                }
+                self._recorder.record(kinds.ENDPOINT_RULES_WRITTEN, pod_uid=uid, container="", facts=facts, at_ns=at_ns)
 
     # -- looking -----------------------------------------------------------------------------------------------------
 

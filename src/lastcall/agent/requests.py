@@ -3,7 +3,7 @@
 `{"hello": 1, "after": 17}`   begin, or go on after the line with this number
 `{"ping": 5}`                 answered with the agent's clocks, for the offset between them and the client's
 `{"watch": "<uid>"}`         begin to look at this Pod
-`{"ending": "<uid>"}`         it is being deleted: look often
+`{"ending": "<uid>"}`         it is being deleted: look often; with `"addresses": ["10.0.0.7"]` also who sends to it
 `{"forget": "<uid>"}`         it is gone
 `{"end": true}`               the client has no more questions
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 MOST_BYTES = 1 << 16
 MOST_PODS = 2000
 """Pods of one node at most: some times what a kubelet takes."""
+MOST_ADDRESSES = 4
+"""Of one Pod: it has one of each family."""
 
 _UID = re.compile(r"[0-9a-zA-Z][0-9a-zA-Z.-]{0,127}")
 
@@ -31,10 +34,11 @@ class BadRequest(ValueError):
 
 
 class Request:
-    """One line. `verb` is the name of its first field, `number` what hello and ping carry, `uid` the Pod."""
+    """One line. `verb` is the name of its first field, `number` what hello and ping carry, `uid` the Pod,
+    `addresses` where Services send to it."""
 
-    def __init__(self, verb: str, *, uid: str = "", number: int = 0) -> None:
-        self.verb, self.uid, self.number = verb, uid, number
+    def __init__(self, verb: str, *, uid: str = "", number: int = 0, addresses: tuple[str, ...] = ()) -> None:
+        self.verb, self.uid, self.number, self.addresses = verb, uid, number, addresses
 
 
 def parse_request(line: bytes) -> Request:
@@ -55,10 +59,22 @@ def parse_request(line: bytes) -> Request:
             uid = value[verb]
             if not isinstance(uid, str) or not _UID.fullmatch(uid):
                 raise BadRequest(f"{verb}: not the uid of a Pod")
-            return Request(verb, uid=uid)
+            return Request(verb, uid=uid, addresses=_addresses(value) if verb == "ending" else ())
     if value.get("end") is True:
         return Request("end")
     raise BadRequest("none of hello, ping, watch, ending, forget, end")
+
+
+def _addresses(value: dict[str, Any]) -> tuple[str, ...]:
+    found = value.get("addresses", [])
+    if not isinstance(found, list) or len(found) > MOST_ADDRESSES:
+        raise BadRequest(f"addresses: not a list of at most {MOST_ADDRESSES}")
+    for each in found:
+        try:
+            socket.inet_pton(socket.AF_INET6 if isinstance(each, str) and ":" in each else socket.AF_INET, each)
+        except (OSError, TypeError, ValueError) as error:
+            raise BadRequest("addresses: not an IP address") from error
+    return tuple(found)
 
 
 def _number(value: dict[str, Any], name: str) -> int:

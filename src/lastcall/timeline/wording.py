@@ -141,6 +141,8 @@ def _endpoint_change_seen(facts: kube_proxy.EndpointChangeSeen) -> Words:
 def _endpoint_rules_written(facts: kube_proxy.EndpointRulesWritten) -> Words:
     where = f"{facts.get('service')} → {facts.get('address')}"
     received, receives = facts.get("received"), facts.get("receives")
+    if not facts.get("service") and not receives:
+        return Words(f"{facts.get('node')}: no Service sends to {facts.get('address')}", DETAIL)
     if received and not receives:
         return Words(f"{facts.get('node')}: no new connections any more, {where}", STEP, "endpoint")
     if receives and not facts.get("ready"):

@@ -280,7 +280,7 @@ class Book:
         found = (each for _, each in containers_of(self.pod.get("spec") or {}) if each.get("name") == name)
         return next(found, {})
 
-    def _hook_of(self, name: str) -> Mapping[str, Any]:
+    def _hook_of(self, name: str) -> Any:
         return (self._spec_of(name).get("lifecycle") or {}).get("preStop") or {}
 
     def _new_stop(self, name: str) -> Stop:

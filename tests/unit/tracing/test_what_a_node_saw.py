@@ -32,7 +32,9 @@ def book(spec: dict[str, Any]) -> Book:
 
 
 def killing(name: str) -> Told:
-    return Told(name, "1", "Killing", f"Stopping container {name}", "Pod", "shop", "web", "u1", name, "kubelet", "n1", "")
+    return Told(
+        name, "1", "Killing", f"Stopping container {name}", "Pod", "shop", "web", "u1", name, "kubelet", "n1", ""
+    )
 
 
 def seen(kind: str, container: str, seconds: float, **facts: Any) -> Record:
@@ -92,7 +94,9 @@ def test_a_hook_that_is_killed_with_its_container_has_no_end_of_its_own() -> Non
     made.event(killing("app"), at(0.01))
     made.add(seen(kinds.EXEC_STARTED, "app", 0.05, execId="e1", pid=7, argv=HOOK))
     made.add(exited("app", 1.0))
-    made.add(seen(kinds.EXEC_EXITED, "app", 1.001, execId="e1", pid=7, exitCode=137, signal="SIGKILL", killedBecause=""))
+    made.add(
+        seen(kinds.EXEC_EXITED, "app", 1.001, execId="e1", pid=7, exitCode=137, signal="SIGKILL", killedBecause="")
+    )
     assert told(made) == []
 
 

@@ -35,6 +35,7 @@ from lastcall.cli.tracing.serve_options import ServeOptions, serve_options
     help="Where its Jobs are made.  [default: --namespace]",
 )
 @click.option("--node-agent-ptrace", is_flag=True, help="Give it CAP_SYS_PTRACE, for programs without a handler.")
+@click.option("--node-agent-rules", is_flag=True, help="Give it CAP_NET_ADMIN, for rules of Services on nodes.")
 @output_options
 def trace(
     targets: tuple[str, ...],
@@ -48,6 +49,7 @@ def trace(
     node_agent_image: str,
     node_agent_namespace: str,
     node_agent_ptrace: bool,
+    node_agent_rules: bool,
     output: str | None,
     output_file: Path | None,
     explain: bool,
@@ -68,7 +70,7 @@ def trace(
         raise click.UsageError("--serve runs until a signal; fix: leave out --count, --timeout and --output…")
     if serve.serve is not None and node_agent:
         raise click.UsageError("--serve only reads; fix: leave out --node-agent")
-    if not node_agent and (node_agent_image or node_agent_namespace or node_agent_ptrace):
+    if not node_agent and (node_agent_image or node_agent_namespace or node_agent_ptrace or node_agent_rules):
         raise click.UsageError("--node-agent-…: only with --node-agent")
     # late: 100 ms of `trace --help`
     from lastcall.cli.clusters.connecting import choose
@@ -85,6 +87,7 @@ def trace(
         node_agent_image=node_agent_image,
         node_agent_namespace=node_agent_namespace,
         node_agent_ptrace=node_agent_ptrace,
+        node_agent_rules=node_agent_rules,
         output=checked_output(output, output_file),
         output_file=output_file,
         explain=explain,

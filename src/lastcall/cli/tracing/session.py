@@ -49,6 +49,7 @@ class Asked:
     node_agent_image: str
     node_agent_namespace: str
     node_agent_ptrace: bool
+    node_agent_rules: bool
     output: str
     output_file: Path | None
     explain: bool
@@ -126,6 +127,7 @@ class _Trace:
             namespace=asked.node_agent_namespace or there.chosen.namespace or "default",
             image=asked.node_agent_image or DEFAULT_IMAGE,
             traces=asked.node_agent_ptrace,
+            rules=asked.node_agent_rules,
             on_record=lambda record: self._follower.add(record),
             on_note=self._live.note,
             world=self._world,

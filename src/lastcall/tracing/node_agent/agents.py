@@ -29,7 +29,14 @@ from lastcall.tracing.node_agent.job import (
     why_not_running,
 )
 from lastcall.tracing.node_agent.session import Session
-from lastcall.tracing.node_agent.translate import BadLine, NodeClock, names_of_containers, parse_line, record_of
+from lastcall.tracing.node_agent.translate import (
+    BadLine,
+    NodeClock,
+    addresses_of,
+    names_of_containers,
+    parse_line,
+    record_of,
+)
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -77,16 +84,19 @@ class NodeAgents:
         namespace: str,
         image: str,
         traces: bool = False,
+        rules: bool = False,
         on_record: Callable[[Record], None],
         on_note: Callable[[str], None],
         world: World,
     ) -> None:
         self.client_id = world.new_uid()[:8]
-        self._client, self._namespace, self._image, self._traces = client, namespace, image, traces
+        self._client, self._namespace, self._image = client, namespace, image
+        self._traces, self._rules = traces, rules
         self._on_record, self._on_note, self._world = on_record, on_note, world
         self._nodes: dict[str, _Node] = {}
         self._names: dict[str, dict[str, str]] = {}
         self._where: dict[str, str] = {}
+        self._addresses: dict[str, list[str]] = {}
         self._created: set[str] = set()
         self._tasks: Tasks | None = None
         self._too_many = False
@@ -107,6 +117,8 @@ class NodeAgents:
         if node is None:
             return
         self._where[uid] = node_name
+        if found := addresses_of(pod):
+            self._addresses[uid] = found
         ending = bool(pod["metadata"].get("deletionTimestamp"))
         if node.pods.get(uid) != ending:
             node.pods[uid] = ending
@@ -118,6 +130,7 @@ class NodeAgents:
     def gone(self, uid: str) -> None:
         """A Pod whose story is told."""
         self._names.pop(uid, None)
+        self._addresses.pop(uid, None)
         node = self._nodes.get(self._where.pop(uid, ""))
         if node is not None and node.pods.pop(uid, None) is not None:
             node.changed.set()
@@ -189,7 +202,7 @@ class NodeAgents:
     async def _running_pod(self, node: _Node) -> str:
         """The name of the agent's Pod, which runs; "" when there is none, and why stands in `given_up`."""
         name = job_name(self.client_id, node.name)
-        job = agent_job(self.client_id, node.name, self._namespace, self._image, traces=self._traces)
+        job = agent_job(self.client_id, node.name, self._namespace, self._image, traces=self._traces, rules=self._rules)
         self._created.add(name)
         try:
             await self._client.create(JOBS, job, self._namespace)
@@ -285,7 +298,7 @@ class NodeAgents:
                 await session.say(watch=uid)
             if ending and not node.told.get(uid):
                 node.told[uid] = True
-                await session.say(ending=uid)
+                await session.say(ending=uid, addresses=self._addresses.get(uid, []))
         for uid in [uid for uid in node.told if uid not in node.pods]:
             del node.told[uid]
             await session.say(forget=uid)

@@ -40,29 +40,31 @@ def is_agents_own(pod: Object) -> bool:
     return (pod["metadata"].get("labels") or {}).get(NAME_LABEL) == AGENT_NAME
 
 
-def agent_job(client: str, node: str, namespace: str, image: str, *, traces: bool) -> Object:
+def agent_job(client: str, node: str, namespace: str, image: str, *, traces: bool, rules: bool = False) -> Object:
     """`client` is an id of who starts it. With `traces` it has CAP_SYS_PTRACE and runs as root: it then also knows of
-    programs that take their signals by sigwait or signalfd, and their executables.
+    programs that take their signals by sigwait or signalfd, and their executables. With `rules` it is in the node's
+    network, as root with CAP_NET_ADMIN, and also knows when the node's rules for Services changed.
 
-    Without, it is an ordinary user without any capability, who sees the node's processes (hostPID) and its control
-    groups (read-only), and nothing else: no token, no network of the node, no writable file.
+    Without either, it is an ordinary user without any capability, who sees the node's processes (hostPID) and its
+    control groups (read-only), and nothing else: no token, no network of the node, no writable file.
     """
     labels = {NAME_LABEL: AGENT_NAME, "app.kubernetes.io/managed-by": "lastcall", CLIENT_LABEL: client}
-    user = 0 if traces else _NOBODY
+    added = [name for name, wanted in (("NET_ADMIN", rules), ("SYS_PTRACE", traces)) if wanted]
+    user = 0 if added else _NOBODY
     security: dict[str, Any] = {
         "runAsUser": user,
         "runAsGroup": user,
-        "runAsNonRoot": not traces,
+        "runAsNonRoot": not added,
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"], **({"add": ["SYS_PTRACE"]} if traces else {})},
+        "capabilities": {"drop": ["ALL"], **({"add": added} if added else {})},
         "seccompProfile": {"type": "RuntimeDefault"},
     }
     container: dict[str, Any] = {
         "name": CONTAINER,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
-        "command": ["python3", "-m", "lastcall.agent", f"--idle={IDLE_SECONDS}"],
+        "command": ["python3", "-m", "lastcall.agent", f"--idle={IDLE_SECONDS}", *(["--rules"] if rules else [])],
         "env": [{"name": "NODE_NAME", "value": node}],
         "stdin": True,
         "securityContext": security,
@@ -82,6 +84,7 @@ def agent_job(client: str, node: str, namespace: str, image: str, *, traces: boo
                 "spec": {
                     "nodeName": node,
                     "hostPID": True,
+                    **({"hostNetwork": True} if rules else {}),
                     "restartPolicy": "Never",
                     "terminationGracePeriodSeconds": 1,
                     "automountServiceAccountToken": False,

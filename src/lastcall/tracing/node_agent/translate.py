@@ -67,6 +67,14 @@ SEEN: dict[str, dict[str, tuple[type, ...]]] = {
         "signal?": (str,),
         "killedBecause": (str,),
     },
+    kinds.ENDPOINT_RULES_WRITTEN: {
+        "node": (str,),
+        "service": (str,),
+        "address": (str,),
+        "received": (bool,),
+        "receives": (bool,),
+        "ready": (bool,),
+    },
 }
 """The kinds of records that an agent writes → their facts and types; others are not taken from it. (list, X) is a list
 of X; what ends with "?" may be null. Another fact that is null makes the line no record: the kernel does not tell how a
@@ -129,6 +137,13 @@ def names_of_containers(pod: Object) -> dict[str, str]:
     return found
 
 
+def addresses_of(pod: Object) -> list[str]:
+    """The addresses that are the Pod's own, one of each family; none of one with the node's network."""
+    if (pod.get("spec") or {}).get("hostNetwork"):
+        return []
+    return [str(each["ip"]) for each in (pod.get("status") or {}).get("podIPs") or () if each.get("ip")][:2]
+
+
 def record_of(
     value: Mapping[str, Any], clock: NodeClock, names: Mapping[str, Mapping[str, str]], now: tuple[int, int]
 ) -> Record | None:
@@ -144,9 +159,10 @@ def record_of(
     if not isinstance(facts, dict) or not isinstance(at_ns, int) or not isinstance(id, str):
         raise BadLine(f"{kind}: facts, at_ns or container are of the wrong type")
     checked = _checked(kind, facts, SEEN[kind])
-    name = names.get(str(uid), {}).get(id)
+    of_pod = kind == kinds.ENDPOINT_RULES_WRITTEN
+    name = "" if of_pod else names.get(str(uid), {}).get(id)
     at = clock.ours_ns(at_ns)
-    if not name or at is None or checked is None:
+    if not (name or (of_pod and str(uid) in names)) or at is None or checked is None:
         return None
     at = min(at, now[0])  # what we hear of has been
     return Record(
@@ -156,7 +172,7 @@ def record_of(
         actor="node-agent",
         kind=kind,
         pod_uid=str(uid),
-        container=name,
+        container=name or "",
         facts=checked,
         evidence="observed",
     )

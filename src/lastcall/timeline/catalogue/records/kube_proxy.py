@@ -1,6 +1,6 @@
 """What the service proxy of each node sees and writes."""
 
-from typing import Annotated, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 
 from lastcall.timeline.catalogue.records.parts import EndpointConditions, Observed, Seconds
 
@@ -18,7 +18,10 @@ class EndpointChangeSeen(EndpointConditions):
 
 
 class EndpointRulesWritten(TypedDict):
-    """The kernel of a node goes by the changed rules from here on."""
+    """The kernel of a node goes by the changed rules from here on.
+
+    One that a node's agent read has no `seconds`; its `service` is empty when no rule leads to the address.
+    """
 
     node: str
     service: str
@@ -26,7 +29,7 @@ class EndpointRulesWritten(TypedDict):
     received: Annotated[bool, "new connections went there before"]
     receives: Annotated[bool, "new connections go there now"]
     ready: bool
-    seconds: Annotated[Seconds, "since the change was seen"]
+    seconds: NotRequired[Annotated[Seconds, "since the change was seen"]]
 
 
 class RulesRefused(TypedDict):
