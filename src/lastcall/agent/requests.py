@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-import socket
+from ipaddress import ip_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,9 +71,11 @@ def _addresses(value: dict[str, Any]) -> tuple[str, ...]:
         raise BadRequest(f"addresses: not a list of at most {MOST_ADDRESSES}")
     for each in found:
         try:
-            socket.inet_pton(socket.AF_INET6 if isinstance(each, str) and ":" in each else socket.AF_INET, each)
-        except (OSError, TypeError, ValueError) as error:
-            raise BadRequest("addresses: not an IP address") from error
+            is_one = isinstance(each, str) and "%" not in each and bool(ip_address(each))
+        except ValueError:
+            is_one = False
+        if not is_one:
+            raise BadRequest("addresses: not an IP address")
     return tuple(found)
 
 

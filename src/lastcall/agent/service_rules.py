@@ -11,7 +11,6 @@ Sources: linux/netfilter/nf_tables.h, nf_tables_compat.h, nf_nat.h, xt_comment.h
 from __future__ import annotations
 
 import re
-import socket
 import struct
 
 TYPE_CHECKING = False
@@ -24,6 +23,7 @@ _LIST_ELEMENT = 1
 _VERDICT_REGISTER = 0
 _JUMPS = (-3, -4)  # NFT_JUMP, NFT_GOTO
 _DNAT = 1
+_IPV4 = 2  # NFPROTO_IPV4
 _CHAIN_OF_ENDPOINT = re.compile(r"endpoint-[A-Z0-9]+-[^/]+/(?P<service>[^/]+)/")
 _COMMENT = re.compile(r"[a-z0-9.-]+/(?P<service>[a-z0-9.-]+)(?::.*)?", re.S)
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
@@ -98,7 +98,7 @@ class RuleSet:
             elif name == "target" and _text(data.get(1)) == "DNAT":
                 start = _RANGE_OFFSETS.get(_number(data.get(2)))
                 if start is not None:
-                    addresses.append(data.get(3, b"")[start : start + (4 if family == socket.AF_INET else 16)])
+                    addresses.append(data.get(3, b"")[start : start + (4 if family == _IPV4 else 16)])
             elif name == "match" and _text(data.get(1)) == "comment":
                 comment = _text(data.get(3))
         if addresses:
