@@ -170,7 +170,7 @@ def _of_container(run: ContainerEnding) -> Iterator[_Part]:
     ):
         if value not in (None, ""):
             about[f"lastcall.{name}"] = _text(value) if isinstance(value, str) else value
-    who = f": {run.killed_by}" if run.killed_by else "; who sent it is not known"
+    who = f": {run.killed_by}" if run.killed_by else "; its sender is not known"
     killed = f"ended by SIGKILL{who}" if run.sigkilled else ""
     records = (kinds.STOP_REQUESTED, kinds.SIGNAL_SENT, kinds.PROCESS_EXITED, kinds.STOP_FINISHED)
     yield _Part("drain", run.term_at, run.exited_at, records, run.name, "", about, killed)

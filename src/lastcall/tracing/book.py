@@ -24,7 +24,7 @@ _ALIVE = (kinds.CONTAINER_STARTED, kinds.KILLING, kinds.SIGNAL_SENT, kinds.OUTPU
 LEAST_GRACE = 1
 """Of a Pod that ends, also deleted with 0 and held by finalizers. (`pod_workers.go:calculateEffectiveGracePeriod`)"""
 EARLY_NS = SECOND
-"""A hook's process may be seen before the Event that tells of its beginning."""
+"""A hook's process may be seen before the Event that reports its beginning."""
 EVENT_LATE_NS = 3 * SECOND
 """A kubelet's Event is here so soon. One whose stamp is older is told by its stamp."""
 

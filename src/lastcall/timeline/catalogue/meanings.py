@@ -27,7 +27,7 @@ MEANINGS: dict[str, str] = {
     "EndpointChanged": "A Pod's address comes into an EndpointSlice, or its conditions change there.",
     # kube-proxy: kube_proxy.py
     "EndpointChangeSeen": "The proxy of a node sees a changed EndpointSlice. With `removed` there are no conditions.",
-    "EndpointRulesWritten": "The kernel of a node goes by the changed rules from here on.",
+    "EndpointRulesWritten": "The kernel of a node goes by the changed rules from here on. One that a node's agent read has no `seconds`; its `service` is empty when no rule leads to the address.",
     "RulesRefused": "The kernel does not take the rules.",
     # the component that decides: controllers.py
     "DeletionDecided": "A component decides that a Pod (or the Job that owns it) has to end. Written just before the DELETE.",
