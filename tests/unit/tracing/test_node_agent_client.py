@@ -303,9 +303,9 @@ async def test_a_pod_brings_its_node_an_agent_which_is_told_of_its_end() -> None
         client.agents.pod(POD)
         await until(lambda: {"watch": UID} in cluster.heard, "the Pod")
         assert cluster.heard[0] == {"hello": 1, "after": 0}
-        assert {"ending": UID} not in cluster.heard
+        assert {"ending": UID, "addresses": []} not in cluster.heard
         client.agents.pod({**POD, "metadata": {**POD["metadata"], "deletionTimestamp": "now"}})
-        await until(lambda: {"ending": UID} in cluster.heard, "its end")
+        await until(lambda: {"ending": UID, "addresses": []} in cluster.heard, "its end")
         cluster.say(seq=1, record=at_now())
         await until(lambda: client.records, "a record")
         client.agents.gone(UID)

@@ -9,9 +9,9 @@ from typing import Any
 
 import ordinary_user
 import pytest
+from engines.python_image import write_python_image
 from kubectls import needs_kubectl
 from pods import container, pod
-from python_image import write_python_image
 from staying import Place
 from waiting import eventually
 
