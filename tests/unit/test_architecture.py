@@ -99,6 +99,7 @@ PROCESS_CALLS = ("os.fork", "os.forkpty", "os.exec", "os.spawn", "os.posix_spawn
 
 OBSERVES = {
     "agent/container.py",  # processes of a Pod, as the kernel of their node shows them
+    "agent/node.py",  # rules of the node, as its kernel shows them
     "apiserver/records.py",  # its own writes
     "cli/waiting/follow.py",  # watch events a client saw
     "cli/run/session.py",  # the DELETE it sent

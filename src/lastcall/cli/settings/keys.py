@@ -136,6 +136,7 @@ COMMAND_LINE = frozenset(
         "name",
         "node-agent",
         "node-agent-ptrace",
+        "node-agent-rules",
         "older-than",
         "print",
         "rules",
