@@ -23,9 +23,10 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 class ConnectionLost(Exception):
     """The server cannot be reached or went away in the middle of an answer. Whether a write happened is unknown, unless
-    the request was never `sent`."""
+    the request was never `sent`. `reason` is why, without the request; "" where the text is all there is."""
 
     sent = True
+    reason = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -475,6 +475,7 @@ def _watch_event(line: bytes) -> WatchEvent:
 def _lost(method: str, url: str, error: BaseException) -> ConnectionLost:
     reason = "no answer in time" if isinstance(error, asyncio.TimeoutError) else str(error) or type(error).__name__
     lost = ConnectionLost(f"{method} {url}: {reason}")
+    lost.reason = str(reason)
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
         lost.sent = False
     return lost

@@ -69,7 +69,9 @@ class Patience:
     def _tell_trouble(self, error: Exception, now: float) -> None:
         if self._since is None:
             self._since = now
-            self._say(f"the API server {self._server} does not answer: {error}; trying again for {self._seconds:g} s")
+            # A path may hold a token: that of a load generator does.
+            why = (error.reason if isinstance(error, ConnectionLost) else "") or error
+            self._say(f"the API server {self._server} does not answer: {why}; trying again for {self._seconds:g} s")
 
     def _tell_end(self) -> None:
         if self._since is not None:

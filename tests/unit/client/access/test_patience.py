@@ -5,6 +5,7 @@ import pytest
 from lastcall.api.errors import StatusError, status_failure
 from lastcall.client.access.patience import MOST_SECONDS, SECONDS, Patience, wait_before
 from lastcall.client.api import ConnectionLost
+from lastcall.client.http import _lost
 from lastcall.world.virtual import run_virtual
 
 
@@ -74,6 +75,25 @@ def test_a_server_that_comes_back_is_waited_for_and_both_are_said_once():
     assert [line.partition(":")[0].split(" ")[0] for line in said] == ["the", "the"]
     assert "does not answer: refused; trying again for 120 s" in said[0]
     assert "answers again, after" in said[1]
+
+
+def test_what_is_said_of_a_server_that_is_away_does_not_name_the_path():
+    said: list[str] = []
+
+    async def scenario(world) -> None:
+        patience = Patience(world, said.append, "https://here")
+        patience.begin()
+        answers = iter([_lost("GET", "https://here/proxy/TOKEN/report", ConnectionResetError("reset by peer"))])
+
+        async def attempt() -> None:
+            for error in answers:
+                raise error
+
+        await patience.send("GET", attempt)
+
+    run_virtual(scenario)
+    assert "does not answer: reset by peer; trying again" in said[0]
+    assert "TOKEN" not in "".join(said)
 
 
 def test_one_that_stays_away_is_given_up():
