@@ -441,8 +441,10 @@ class SimulatedRuntime(SimulatedImages):
     async def _sigkill(self, container: Container, why: str) -> None:
         sent: SignalSent = {"signal": "SIGKILL", "pid": container.pid, "why": why}
         self._record(SIGNAL_SENT, container.sandbox.pod_uid, container.name, sent, rule=RULE_STOP)
-        await self._world.clock.sleep(self._durations.signal)
-        self._exit(container, SIGKILL_EXIT)
+        try:
+            await self._world.clock.sleep(self._durations.signal)
+        finally:  # it is sent, also when the caller goes away meanwhile
+            self._exit(container, SIGKILL_EXIT)
 
     def _end_later(self, container: Container, seconds: float, exit_code: int) -> None:
         """Whichever end comes first is the end; a later plan does not postpone an earlier one."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+from dataclasses import replace
 
 import pytest
 from fake_api import ListRecorder
@@ -170,6 +171,18 @@ def test_the_stop_signal_is_sent_once_and_a_caller_who_goes_away_leaves_no_kill_
 
 
 @pytest.mark.rule("node-semantics 22.3/not-running, 22.1/idempotent")
+def test_a_sigkill_that_was_sent_ends_its_process_also_when_the_caller_goes_away():
+    async def test(world, runtime, recorder):
+        _, container = await started(runtime)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await runtime.stop_container(container, 0)
+        assert [r["facts"]["signal"] for r in recorder.records if r["kind"] == "SignalSent"] == ["SIGKILL"]
+        assert (await runtime.container_status(container)).exit_code == 137
+
+    with_runtime(test, {"app": Program(drain_seconds=5)}, replace(INSTANT, signal=1.0))
+
+
 def test_stopping_what_is_unknown_or_not_running_succeeds():
     async def test(world, runtime, recorder):
         await runtime.stop_container("unknown", 10)
