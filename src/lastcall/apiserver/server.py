@@ -57,7 +57,7 @@ from lastcall.apiserver.auth.tokens import ServiceAccountVerifier, TokenIssuer
 from lastcall.apiserver.catalog import Catalog
 from lastcall.apiserver.deletion import DeleteOptions
 from lastcall.apiserver.every_cluster.flow_control import CONSUMER, PRODUCER, FlowControl
-from lastcall.apiserver.every_cluster.identity import Identity, token_tracking
+from lastcall.apiserver.every_cluster.identity import Identity
 from lastcall.apiserver.every_cluster.service_cidrs import ServiceAddresses
 from lastcall.apiserver.faces.table import FACES, stored_resource
 from lastcall.apiserver.inprocess import InProcessClient
@@ -382,8 +382,6 @@ class APIServer:
             await self._create_missing(client, resource, wanted, "default")
             await self._mend_endpoints(client, resource, wanted)
         await self._keep_authentication_config(client)
-        if self._config.components:
-            await self._create_missing(client, CONFIGMAPS, token_tracking(now(self._world.clock)), "kube-system")
         if self._identity is not None:
             await self._identity.keep(client, now(self._world.clock))
 

@@ -1,7 +1,6 @@
 """Options that several commands share, each written once, and types of values with errors that say what would do."""
 
 import json
-import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -342,14 +341,13 @@ def _etcd_options(given: dict[str, str]) -> Any:
 
 def read_pem(flag: str, path: str) -> bytes:
     """The PEM file that a flag names. Raises UserError."""
+    # late: only for servers that are given certificates
+    from lastcall.store.etcd import options
+
     try:
-        with open(path, "rb") as file:
-            content = file.read(1 << 20)
-    except OSError as error:
-        raise UserError(f"--{flag} {path}: {os.strerror(error.errno or 0)}; fix: name a PEM file") from None
-    if b"-----BEGIN " not in content:
-        raise UserError(f"--{flag} {path}: is not a PEM file; fix: name one that begins with -----BEGIN")
-    return content
+        return options.read_pem(flag, path)
+    except ValueError as error:
+        raise UserError(str(error)) from None
 
 
 def read_service_account_key(path: str) -> bytes:

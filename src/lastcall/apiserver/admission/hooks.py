@@ -1,4 +1,4 @@
-"""Where a write meets admission policies and webhooks. As long as there are none, they cost it no more than a look.
+"""Where a write meets admission policies and webhooks. Without any, they cost it no more than a look.
 
 A write is shown to both as the client named its kind, a Scale as a Scale. Policies come first.
 

@@ -1,9 +1,7 @@
 """Which API servers there are, for those who ask the API: each keeps a Lease `kube-system/apiserver-…`; those that
-nobody has renewed for an hour are deleted. And since when tokens of Secrets are followed, which the controller that
-cleans them up asks for.
+nobody has renewed for an hour are deleted.
 
-Source: apiserver/pkg/server/config.go (APIServerID), pkg/controlplane/controller/{apiserverleasegc,
-legacytokentracking}.
+Source: apiserver/pkg/server/config.go (APIServerID), pkg/controlplane/controller/apiserverleasegc.
 """
 
 import base64
@@ -21,8 +19,6 @@ from lastcall.world.clock import rfc3339_micro
 NAMESPACE = "kube-system"
 LEASE_SECONDS = 3600
 IDENTITY_LABEL = "apiserver.kubernetes.io/identity"
-SINCE = "kube-apiserver-legacy-service-account-token-tracking"
-"""A ConfigMap."""
 
 
 class Identity:
@@ -67,8 +63,3 @@ def expired(found: Object, moment: datetime) -> bool:
     if IDENTITY_LABEL not in (found["metadata"].get("labels") or {}) or not spec.get("renewTime"):
         return False
     return moment > parse_rfc3339(spec["renewTime"]) + timedelta(seconds=spec.get("leaseDurationSeconds") or 0)
-
-
-def token_tracking(moment: datetime) -> Object:
-    """The ConfigMap."""
-    return {"metadata": {"name": SINCE}, "data": {"since": moment.strftime("%Y-%m-%d")}}

@@ -364,7 +364,7 @@ def check_kind(resource: Resource, obj: Object) -> None:
 
 
 def misfit(resource: Resource, kind: str, api_version: str) -> str:
-    """Why an object of another kind or version is none of `resource`; "" for one that is."""
+    """Why an object is not a `resource`: it has another kind or version; "" for one that is."""
     if (kind, api_version) == (resource.kind, resource.api_version):
         return ""
     if api_version.count("/") > 1:

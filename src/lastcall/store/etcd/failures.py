@@ -12,7 +12,7 @@ from lastcall.store.api import StoreError, StoreFull, StoreUnsure
 
 Meaning = Literal["not sent", "refused", "unsure", "token", "compacted", "future", "lease"]
 """not sent: no member has seen it · refused: a member will not do it · unsure: nobody knows · token: to log in again ·
-compacted, future: of the asked revision · lease: there is none (any more)."""
+compacted, future: of the asked revision · lease: not found."""
 
 
 class Failure(NamedTuple):

@@ -92,13 +92,16 @@ def _check_url(url: str) -> None:
 
 
 def _read(flag: str, path: str) -> bytes:
-    if not path:
-        return b""
+    return read_pem(f"etcd-{flag}", path) if path else b""
+
+
+def read_pem(flag: str, path: str) -> bytes:
+    """The PEM file that a flag names. Raises ValueError."""
     try:
         with open(path, "rb") as file:
             content = file.read(1 << 20)
     except OSError as error:
-        raise ValueError(f"--etcd-{flag} {path}: {os.strerror(error.errno or 0)}; fix: name a PEM file") from None
+        raise ValueError(f"--{flag} {path}: {os.strerror(error.errno or 0)}; fix: name a PEM file") from None
     if b"-----BEGIN " not in content:
-        raise ValueError(f"--etcd-{flag} {path}: is not a PEM file; fix: name one that begins with -----BEGIN")
+        raise ValueError(f"--{flag} {path}: is not a PEM file; fix: name one that begins with -----BEGIN")
     return content

@@ -298,7 +298,7 @@ class EtcdStore(Index):
         return await whole(self._put(key, 0, encode))
 
     async def update(self, key: str, expected_revision: int, encode: Encode) -> Entry:
-        if not expected_revision:  # which means "there is none" to etcd
+        if not expected_revision:  # 0 means "not found" to etcd
             raise StoreConflict(key, await self.get(key))
         return await whole(self._put(key, expected_revision, encode))
 
