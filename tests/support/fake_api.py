@@ -79,7 +79,7 @@ class FakeAPI:
 
     # Client
 
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
+    async def get(self, resource: Resource, name: str, namespace: str = "", *, subresource: str = "") -> Object:
         await self._called("get", resource, name)
         return self._existing(resource, name, namespace)
 

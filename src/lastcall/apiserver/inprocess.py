@@ -77,10 +77,12 @@ class InProcessClient:
     def _context(self) -> RequestContext:
         return RequestContext(self._user, self._user_agent, in_process=True)
 
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
+    async def get(self, resource: Resource, name: str, namespace: str = "", *, subresource: str = "") -> Object:
         resource = self._operations.served(resource)
         if not self._may_everything:
-            await self._check("get", resource, namespace, name)
+            await self._check("get", resource, namespace, name, subresource)
+        if subresource == "scale":
+            return (await self._operations.get_scale(resource, namespace, name)).object
         return (await self._operations.get(resource, namespace, name)).object
 
     async def list(

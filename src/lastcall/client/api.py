@@ -45,7 +45,9 @@ class WatchEvent(NamedTuple):
 
 
 class Client(Protocol):
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
+    async def get(self, resource: Resource, name: str, namespace: str = "", *, subresource: str = "") -> Object:
+        """GET. The only `subresource` that every client can read is `scale`."""
+        ...
 
     async def list(
         self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""

@@ -7,9 +7,9 @@ or only half of one.
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import quote, urlsplit
 
 import orjson
@@ -24,7 +24,7 @@ from lastcall.client.api import MERGE_PATCH, ConnectionLost, ListResult, WatchEv
 from lastcall.world.aiohttp_inside.client import aiohttp
 
 if TYPE_CHECKING:
-    from lastcall.client.access.credentials import Credentials, Proof
+    from lastcall.client.access.credentials import Proof
     from lastcall.client.access.patience import Patience
 
 Query = Sequence[tuple[str, str]]
@@ -45,6 +45,14 @@ is on its way (servers on aiohttp after 75 s or more, Go's after minutes).
 STREAM_KEEPALIVE_READ_SIZE = 65536
 
 
+class Proving(Protocol):
+    """What a client proves its user with: `access/credentials.py` of a kubeconfig, `access/service_account.py`."""
+
+    async def proof(self) -> "Proof": ...
+
+    async def refused(self, proof: "Proof") -> bool: ...
+
+
 class HTTPClient:
     """A client of the API server at `server` (`https://host:port`, a path prefix is kept).
 
@@ -53,7 +61,7 @@ class HTTPClient:
 
     `credentials` take the place of `ssl_context` and `token`: what they say may change. `headers` are sent with every
     request, `proxy` is a URL (http, https, socks5), and without `compress` answers come as they are. With `patience`
-    requests are sent again while the server restarts.
+    requests are sent again while the server restarts. `on_refused` sees every failure that the server answers.
     """
 
     def __init__(
@@ -65,11 +73,12 @@ class HTTPClient:
         user_agent: str = f"lastcall/{__version__}",
         tls_server_name: str = "",
         request_timeout: float = REQUEST_TIMEOUT,
-        credentials: "Credentials | None" = None,
+        credentials: Proving | None = None,
         headers: Sequence[tuple[str, str]] = (),
         proxy: str = "",
         compress: bool = True,
         patience: "Patience | None" = None,
+        on_refused: Callable[[StatusError], None] | None = None,
     ) -> None:
         parts = urlsplit(server)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -82,6 +91,7 @@ class HTTPClient:
         self._proxy = proxy
         self._compress = compress
         self._patience = patience
+        self._on_refused = on_refused
         self._headers = CIMultiDict([("User-Agent", user_agent), *headers])
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
@@ -91,8 +101,8 @@ class HTTPClient:
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
 
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
-        answer = await self._json("GET", _path(resource, namespace, name), accept=_accept(resource))
+    async def get(self, resource: Resource, name: str, namespace: str = "", *, subresource: str = "") -> Object:
+        answer = await self._json("GET", _path(resource, namespace, name, subresource), accept=_accept(resource))
         return _named(answer, resource) if isinstance(resource, PartialResource) else answer
 
     async def list(
@@ -365,6 +375,8 @@ class HTTPClient:
             # A 401 is answered before anything is done: with other credentials the request may be sent again.
             if response.status != 401 or proof is None or not (again and await self._renewed(proof)):
                 break
+        if self._on_refused is not None:
+            self._on_refused(refusal)
         raise refusal
 
     async def _renewed(self, proof: "Proof") -> bool:

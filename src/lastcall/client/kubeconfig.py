@@ -14,7 +14,7 @@ import yaml
 
 from lastcall.client.access.errors import KubeconfigError
 from lastcall.client.access.tls import make_ssl_context
-from lastcall.client.http import HTTPClient
+from lastcall.client.http import HTTPClient, Proving
 
 if TYPE_CHECKING:
     from lastcall.client.access.config import ClientConfig, Overrides
@@ -74,8 +74,12 @@ def load_kubeconfig(
     return select(merged(files), asked, lambda name: Path(name).read_bytes())
 
 
-def client_for(config: "ClientConfig", *, say: "Say | None" = None, **options: Any) -> HTTPClient:
+def client_for(
+    config: "ClientConfig", *, say: "Say | None" = None, credentials: Proving | None = None, **options: Any
+) -> HTTPClient:
     """An HTTPClient for `config`; `options` go to HTTPClient (user_agent, request_timeout).
+
+    `credentials` are another user's than that of `config`; impersonation is not asked for then.
 
     `say` is told what a credential plugin writes to stderr. Raises KubeconfigError.
     """
@@ -86,9 +90,9 @@ def client_for(config: "ClientConfig", *, say: "Say | None" = None, **options: A
     return HTTPClient(
         config.server,
         ssl_context=None,
-        credentials=Credentials(config, say),
+        credentials=credentials or Credentials(config, say),
         tls_server_name=config.tls_server_name,
-        headers=config.impersonate.headers(),
+        headers=() if credentials is not None else config.impersonate.headers(),
         proxy=proxy_for(config.server, config.proxy_url, os.environ),
         compress=not config.disable_compression,
         **options,

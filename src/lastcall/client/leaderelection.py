@@ -230,8 +230,8 @@ class FencedClient:
         if not self._may_write():
             raise ConnectionLost("this process is not the leader: it may write nothing")
 
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
-        return await self._client.get(resource, name, namespace)
+    async def get(self, resource: Resource, name: str, namespace: str = "", **options: Any) -> Object:
+        return await self._client.get(resource, name, namespace, **options)
 
     async def list(
         self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""

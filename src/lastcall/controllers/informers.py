@@ -103,6 +103,10 @@ class Informers:
                 self._start(resource)
         return informer
 
+    def of(self, resource: Resource, namespace: str) -> Informer[T]:
+        """A cache of one namespace alone, for one controller: that runs it itself."""
+        return Informer(self._client, resource, namespace, world=self._world)
+
     @property
     def pods_by_owner(self) -> PodsByOwner:
         """The Pods of each owner, counted."""

@@ -18,6 +18,7 @@ from lastcall.controllers.deployment.controller import DeploymentController
 from lastcall.controllers.disruption.controller import DisruptionController
 from lastcall.controllers.garbagecollector.controller import GarbageCollector
 from lastcall.controllers.garbagecollector.pods.controller import PodGarbageCollector
+from lastcall.controllers.identities import ACCOUNTS, ROOT_CA_PUBLISHER
 from lastcall.controllers.informers import Informers
 from lastcall.controllers.job.controller import JobController
 from lastcall.controllers.job.ttl_after_finished import TTLAfterFinishedController
@@ -106,6 +107,7 @@ async def run_controllers(
     discover: "Discover | None" = None,
     sign: "Sign | None" = None,
     openapi: "OpenAPI | None" = None,
+    client_of: Callable[[str], Client] | None = None,
 ) -> None:
     """Run the controllers of `names` until cancelled. `recorder_for(name)` writes as that controller.
 
@@ -114,10 +116,17 @@ async def run_controllers(
     `sign`: makes the certificates that CertificateSigningRequests ask for; None where somebody else does.
     `discover`: asks which kinds there are, of a server that is not ours.
     `openapi`: the OpenAPI v3 document of a group-version; without it the expressions of policies stay unchecked.
+    `client_of`: the client of a ServiceAccount (`controllers/identities.py`); None where all act as `client`.
     """
+
+    def acting(name: str) -> Client:
+        return client if client_of is None else client_of(ACCOUNTS.get(name, name))
+
     informers = Informers(world, client, discover, openapi)
     controllers = {
-        name: make(world, client, informers, recorder_for(name)) for name, make in CONTROLLERS.items() if name in names
+        name: make(world, acting(name), informers, recorder_for(name))
+        for name, make in CONTROLLERS.items()
+        if name in names
     }
     own: list[tuple[Informer[Any], str]] = []
     if "endpointslice-controller" in names:
@@ -125,7 +134,7 @@ async def run_controllers(
         own.append((slices, "endpointslices"))
         controllers["endpointslice-controller"] = EndpointSliceController(
             world=world,
-            client=client,
+            client=acting("endpointslice-controller"),
             recorder=recorder_for("endpointslice-controller"),
             pods=informers.get(PODS),
             services=informers.get(SERVICES),
@@ -139,7 +148,8 @@ async def run_controllers(
         own += [(accounts, "serviceaccounts"), (config_maps, "configmaps")]
         controllers["serviceaccount-controller"] = ServiceAccountController(
             world=world,
-            client=client,
+            client=acting("serviceaccount-controller"),
+            publisher=acting(ROOT_CA_PUBLISHER),
             namespaces=informers.get(NAMESPACES),
             service_accounts=accounts,
             config_maps=config_maps,
@@ -148,10 +158,12 @@ async def run_controllers(
     if TOKENS in names:
         controllers[TOKENS] = FirstTokenSecret(world, client, informers, root_ca_pem)
     if CERTIFICATES in names:
-        controllers[CERTIFICATES] = FirstRequest(world, client, informers, sign)
+        controllers[CERTIFICATES] = FirstRequest(world, acting(CERTIFICATES), informers, sign)
     chosen = [name for name in VOLUME_CONTROLLERS if name in names]
     if chosen or volume_directories is not None:
-        controllers[VOLUMES] = VolumeControllers(world, client, informers, recorder_for, chosen, volume_directories)
+        controllers[VOLUMES] = VolumeControllers(
+            world, acting, client, informers, recorder_for, chosen, volume_directories
+        )
     async with Tasks() as tasks:
         for informer, name in own:
             tasks.spawn(informer.run(), name=f"informer {name}")

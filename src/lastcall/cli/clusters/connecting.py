@@ -1,6 +1,6 @@
 """A client of the cluster that the options name, once it answers."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from lastcall.world.blocking import wall
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.api.errors import StatusError
     from lastcall.client.access.config import ClientConfig
     from lastcall.client.http import HTTPClient
     from lastcall.tracing.clocks import Offset
@@ -59,7 +60,9 @@ def choose(asked: ContextOptions, environ: Mapping[str, str] | None = None) -> C
 
 
 @asynccontextmanager
-async def connected(chosen: Chosen, *, agent: str) -> AsyncIterator[Connected]:
+async def connected(
+    chosen: Chosen, *, agent: str, on_refused: "Callable[[StatusError], None] | None" = None
+) -> AsyncIterator[Connected]:
     """A client that has had its first answer; it is closed with the block. `agent` is for logs: `lastcall-trace`.
 
     Once it has answered, requests are sent again while it restarts (`access/patience.py`), and the user is told.
@@ -79,6 +82,7 @@ async def connected(chosen: Chosen, *, agent: str) -> AsyncIterator[Connected]:
         "user_agent": f"{agent}/{__version__}",
         "request_timeout": chosen.asked.request_timeout,
         "say": _say,
+        "on_refused": on_refused,
     }
     try:
         client = client_for(chosen.config, **options)

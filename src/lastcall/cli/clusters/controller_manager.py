@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lastcall import __version__
 from lastcall.cli.clusters.connecting import Connected
-from lastcall.cli.clusters.leading import Component
+from lastcall.cli.clusters.leading import Component, Fence
 from lastcall.cli.clusters.options import ContextOptions, context_options, leader_elect_option
 from lastcall.cli.errors import UserError
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.client.api import Client
+    from lastcall.client.http import HTTPClient
 
 LEASE = "kube-controller-manager"
 """The name kube-controller-manager itself uses: beside a real one this process waits for its end."""
@@ -29,13 +31,19 @@ LEASE = "kube-controller-manager"
     show_default=True,
     help="Names, separated by commas: * for all that are on by default, NAME to add one, -NAME to leave one out.",
 )
-def controller_manager(asked: ContextOptions, leader_elect: bool, controllers: str) -> None:
+@click.option(
+    "--use-service-account-credentials",
+    "accounts",
+    is_flag=True,
+    help="Each controller acts by a ServiceAccount of its own in kube-system, with its rights in Kubernetes.",
+)
+def controller_manager(asked: ContextOptions, leader_elect: bool, controllers: str, accounts: bool) -> None:
     """Run the controllers against an API server until Ctrl-C.
 
     They create the Pods of Deployments, StatefulSets, Jobs …, collect garbage and finalize namespaces. If the process
     is killed, the next one continues where it stopped. Exit status: 0 ended as asked, 2 bad input, 1 anything else.
     """
-    raise SystemExit(run_controller_manager(asked, leader_elect, chosen_controllers(controllers)))
+    raise SystemExit(run_controller_manager(asked, leader_elect, chosen_controllers(controllers), accounts))
 
 
 def chosen_controllers(text: str) -> list[str]:
@@ -61,25 +69,66 @@ def chosen_controllers(text: str) -> list[str]:
     return chosen
 
 
-def run_controller_manager(asked: ContextOptions, leader_elect: bool, names: Sequence[str]) -> int:
-    """Run until a signal; the exit status. Raises CommandError."""
+def run_controller_manager(
+    asked: ContextOptions, leader_elect: bool, names: Sequence[str], accounts: bool = False
+) -> int:
+    """Run until a signal; the exit status. Raises CommandError.
 
-    async def lead(world: World, cluster: Connected, acting: "Client") -> None:
+    With `accounts` each controller is a ServiceAccount of its own; caches and the lease stay the kubeconfig's user's.
+    """
+
+    async def lead(world: World, cluster: Connected, fence: Fence) -> None:
         # late: 375 ms of `controller-manager --help`
         from lastcall.client.discovery import discover, openapi_document
         from lastcall.controllers.manager import run_controllers
         from lastcall.timeline.memory import NoRecorder
 
         component.note(f"runs {', '.join(names)} against {cluster.chosen.server}")
-        await run_controllers(
-            world=world,
-            client=acting,
-            recorder_for=lambda name: NoRecorder(),
-            root_ca_pem=cluster.chosen.config.ca_pem,
-            names=names,
-            discover=partial(discover, cluster.client.request),
-            openapi=partial(openapi_document, cluster.client.request),
-        )
+        own = OwnClients(cluster, component, fence) if accounts else None
+        try:
+            await run_controllers(
+                world=world,
+                client=fence(cluster.client),
+                recorder_for=lambda name: NoRecorder(),
+                root_ca_pem=cluster.chosen.config.ca_pem,
+                names=names,
+                discover=partial(discover, cluster.client.request),
+                openapi=partial(openapi_document, cluster.client.request),
+                client_of=None if own is None else own.of,
+            )
+        finally:
+            if own is not None:
+                await own.close()
 
     component = Component("controller-manager", LEASE, lead)
     return component.run(asked, leader_elect=leader_elect, ended="the controllers have ended")
+
+
+class OwnClients:
+    """A client for each ServiceAccount that acts, made when it is first asked for."""
+
+    def __init__(self, cluster: Connected, component: Component, fence: Fence) -> None:
+        self._cluster, self._component, self._fence = cluster, component, fence
+        self._clients: dict[str, HTTPClient] = {}
+
+    def of(self, account: str) -> "Client":
+        """Of kube-system/`account`. The account and its tokens are made by the user of the kubeconfig."""
+        # late: 375 ms of `controller-manager --help`
+        from lastcall.client.access.service_account import AccountCredentials
+        from lastcall.client.kubeconfig import client_for
+
+        client = self._clients.get(account)
+        if client is None:
+            config, refusals = self._cluster.chosen.config, self._component.refusals
+            client = self._clients[account] = client_for(
+                config,
+                credentials=AccountCredentials(self._fence(self._cluster.client), config, account),
+                user_agent=f"lastcall-controller-manager/{__version__} {account}",
+                request_timeout=self._cluster.chosen.asked.request_timeout,
+                on_refused=None if refusals is None else refusals.note,
+            )
+        return self._fence(client)
+
+    async def close(self) -> None:
+        for client in self._clients.values():
+            await client.close()

@@ -16,10 +16,14 @@ from lastcall.world import walls
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.client.access.refusals import Refusals
+    from lastcall.client.access.rights import Right
     from lastcall.client.api import Client
 
-Lead = Callable[["World", Connected, "Client"], Awaitable[None]]
-"""Given the cluster, and a client that writes only as long as this process is the leader: work until cancelled."""
+Fence = Callable[["Client"], "Client"]
+"""Makes of a client one that writes only as long as this process is the leader."""
+Lead = Callable[["World", Connected, Fence], Awaitable[None]]
+"""Given the cluster: work until cancelled, and write through clients behind the fence only."""
 
 
 class Component:
@@ -28,6 +32,8 @@ class Component:
 
     def __init__(self, name: str, lease: str, lead: Lead) -> None:
         self.name, self._lease, self._lead = name, lease, lead
+        self.refusals: Refusals | None = None
+        """What the API server refused this process so far; None before it has begun."""
 
     def run(self, asked: ContextOptions, *, leader_elect: bool, ended: str) -> int:
         """Run until a signal; the exit status. Raises CommandError."""
@@ -50,8 +56,13 @@ class Component:
         interrupts.on_first = cancel
         interrupts.check()
         walls.stand(walls.Faults(say=self.note))
+        # late: 20 ms of the command's --help
+        from lastcall.client.access.refusals import Refusals
+
+        self.refusals = Refusals(World(), self._tell_refused)
+        agent = f"lastcall-{self.name}"
         try:
-            async with connected(chosen, agent=f"lastcall-{self.name}") as cluster:
+            async with connected(chosen, agent=agent, on_refused=self.refusals.note) as cluster:
                 await cluster.client.list(NAMESPACES)  # a user without rights is told so, and does not wait forever
                 await self._act(cluster, leader_elect)
         finally:
@@ -63,14 +74,17 @@ class Component:
 
         world, client = World(), cluster.client
         if not leader_elect:
-            await self._lead(world, cluster, client)
+            await self._lead(world, cluster, lambda client: client)
             return
         identity = f"{socket.gethostname()}_{world.new_uid()}"
         while True:
             elector = LeaderElector(world, client, name=self._lease, identity=identity, on_leader=self._tell(identity))
-            fenced = FencedClient(client, lambda elector=elector: elector.is_leader)  # type: ignore[misc]
+
+            def fence(client: "Client", elector: LeaderElector = elector) -> "Client":
+                return FencedClient(client, lambda: elector.is_leader)
+
             try:
-                await elector.run(lambda fenced=fenced: self._lead(world, cluster, fenced))  # type: ignore[misc]
+                await elector.run(lambda fence=fence: self._lead(world, cluster, fence))  # type: ignore[misc]
             except LeadershipLost as error:
                 self.note(f"{error}: waits for it again")
 
@@ -79,6 +93,19 @@ class Component:
             self.note("is the leader" if holder == identity else f"{holder} is the leader: waits for its end")
 
         return tell
+
+    def _tell_refused(self, right: "Right", count: int, first: bool) -> None:
+        # late: as above
+        from lastcall.client.access.rights import commands_for
+
+        if not first:
+            self.note(f"missing right of {right.user}: {right.words}: {count} requests refused so far")
+            return
+        fix = "".join(f"\n  {command}" for command in commands_for([right]))
+        self.note(
+            f"missing right of {right.user}: {right.words}. What needs it is tried again."
+            + (f" fix, as an administrator:{fix}" if fix else "")
+        )
 
     def note(self, text: object) -> None:
         click.echo(f"{self.name}[{os.getpid()}]: {text}", err=True)

@@ -1,16 +1,11 @@
 """`lastcall scheduler`: the scheduler as a process of its own, against any API server."""
 
-from typing import TYPE_CHECKING
-
 import click
 
 from lastcall.cli.clusters.connecting import Connected
-from lastcall.cli.clusters.leading import Component
+from lastcall.cli.clusters.leading import Component, Fence
 from lastcall.cli.clusters.options import ContextOptions, context_options, leader_elect_option
 from lastcall.world.world import World
-
-if TYPE_CHECKING:
-    from lastcall.client.api import Client
 
 LEASE = "kube-scheduler"
 
@@ -28,10 +23,10 @@ def scheduler(asked: ContextOptions, leader_elect: bool) -> None:
     raise SystemExit(component.run(asked, leader_elect=leader_elect, ended="the scheduler has ended"))
 
 
-async def _lead(world: World, cluster: Connected, client: "Client") -> None:
+async def _lead(world: World, cluster: Connected, fence: Fence) -> None:
     # late: 375 ms of `scheduler --help`
     from lastcall.scheduler.scheduler import run_scheduler
     from lastcall.timeline.memory import NoRecorder
 
     click.echo(f"scheduler: binds Pods of {cluster.chosen.server}", err=True)
-    await run_scheduler(world=world, client=client, recorder=NoRecorder())
+    await run_scheduler(world=world, client=fence(cluster.client), recorder=NoRecorder())

@@ -60,7 +60,7 @@ class NodeLifecycleController:
         self._events = EventRecorder(client, world, "node-controller")
         self._nodes: Informer[Node] = informers.get(NODES)
         self._pods: Informer[Pod] = informers.get(PODS)
-        self._leases: Informer[Lease] = Informer(client, LEASES, LEASE_NAMESPACE, world=world)
+        self._leases: Informer[Lease] = informers.of(LEASES, LEASE_NAMESPACE)
         self._zones = Zones()
         self._health: dict[str, NodeHealth] = {}
         self._known: dict[str, Node] = {}

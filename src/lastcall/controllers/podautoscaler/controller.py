@@ -43,7 +43,7 @@ SYNC_SECONDS = 15.0
 
 class PodAutoscalerController:
     def __init__(self, world: World, client: Client, informers: Informers) -> None:
-        self._world, self._client = world, client
+        self._world, self._client, self._informers = world, client, informers
         self._events = EventRecorder(client, world, COMPONENT)
         self._worker = Worker(world, COMPONENT, self._sync, events=self._events)
         self._autoscalers: Informer[Object] = informers.get(HORIZONTALPODAUTOSCALERS)
@@ -122,7 +122,7 @@ class PodAutoscalerController:
             found = bounded(memory, spec.get("behavior"), current, proposed, least, most, moment)
             wanted = found.replicas
             said += found.said
-        if wanted != current and not await self._rescale(autoscaler, target, current, wanted, reason, said):
+        if wanted != current and not await self._rescale(autoscaler, target, scale, wanted, reason, said):
             await self._write(autoscaler, tuple(said), shown)
             return
         shown |= {"desiredReplicas": wanted, "currentMetrics": metrics}
@@ -141,22 +141,24 @@ class PodAutoscalerController:
         for each in SERVED:
             if (each.group, each.kind) == (group, kind):
                 return each
-        for definition in (await self._client.list(CUSTOMRESOURCEDEFINITIONS)).items:
+        definitions: Informer[Object] = self._informers.get(CUSTOMRESOURCEDEFINITIONS)
+        await definitions.synced()
+        for definition in definitions.items():
             spec = definition["spec"]
             if (spec["group"], spec["names"]["kind"]) == (group, kind):
                 return Resource(group, version, spec["names"]["plural"], kind, True, subresources=("scale",))
         raise LookupError(f'no matches for kind "{kind}" in group "{group}"')
 
     async def _scale(self, target: Resource, name: str, namespace: str) -> Object:
-        """The target's Scale: what a patch that changes nothing answers. Raises StatusError."""
-        return await self._client.patch(target, name, {}, namespace, subresource="scale", dry_run=True)
+        """Raises StatusError."""
+        return await self._client.get(target, name, namespace, subresource="scale")
 
     async def _rescale(
-        self, autoscaler: Object, target: Resource, current: int, wanted: int, reason: str, said: list[Said]
+        self, autoscaler: Object, target: Resource, scale: Object, wanted: int, reason: str, said: list[Said]
     ) -> bool:
-        name, namespace = autoscaler["spec"]["scaleTargetRef"]["name"], namespace_of(autoscaler)
+        changed = {**scale, "spec": {**scale["spec"], "replicas": wanted}}
         try:
-            await self._client.patch(target, name, {"spec": {"replicas": wanted}}, namespace, subresource="scale")
+            await self._client.update(target, changed, namespace_of(autoscaler), subresource="scale")
         except StatusError as error:
             text = f"New size: {wanted}; reason: {reason}; error: {_words(error)}"
             self._events.event(autoscaler, "Warning", "FailedRescale", text)

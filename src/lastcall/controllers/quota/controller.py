@@ -111,8 +111,10 @@ class ResourceQuotaController:
         served = (*(kind for kind in SERVED if kind not in FACES), *self._declared.resources())
         for kind in counted_kinds(_hard(cached), served):
             await self._watch(kind)
+        quota = self._quotas.get(namespace, name)
+        if quota is None:
+            return
         try:
-            quota = await self._client.get(RESOURCEQUOTAS, name, namespace)
             kinds = [kind for kind in counted_kinds(_hard(quota), served) if kind in self._watched]
             status = await self._counted(quota, kinds)
             if status is not None and lessens(quota, status):

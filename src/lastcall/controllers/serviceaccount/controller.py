@@ -26,19 +26,23 @@ DESCRIPTION = (
 
 
 class ServiceAccountController:
-    """Reads `namespaces`, `service_accounts` and `config_maps` (caches that need hold no more than the two names)."""
+    """Reads `namespaces`, `service_accounts` and `config_maps` (caches that need hold no more than the two names).
+
+    `publisher` writes the ConfigMaps: Kubernetes has two controllers here, each with rights of its own.
+    """
 
     def __init__(
         self,
         *,
         world: World,
         client: Client,
+        publisher: Client,
         namespaces: Informer,
         service_accounts: Informer,
         config_maps: Informer,
         root_ca_pem: bytes,
     ) -> None:
-        self._client = client
+        self._client, self._publisher = client, publisher
         self._namespaces = namespaces
         self._service_accounts = service_accounts
         self._config_maps = config_maps
@@ -91,7 +95,7 @@ class ServiceAccountController:
             if config_map is None:
                 await self._ensure(ROOT_CA, self._root_ca(name), name)
             elif config_map.get("data") != self._data:
-                await self._client.update(CONFIGMAPS, {**config_map, "data": self._data}, name)
+                await self._publisher.update(CONFIGMAPS, {**config_map, "data": self._data}, name)
         except StatusError as error:
             # The namespace went away or began to while we wrote; its next event tells, nothing is to be retried.
             if is_not_found(error) or namespace_is_terminating(error):
@@ -99,9 +103,10 @@ class ServiceAccountController:
             raise
 
     async def _ensure(self, kind_name: str, obj: Object, namespace: str) -> None:
-        resource = SERVICEACCOUNTS if kind_name == SERVICE_ACCOUNT else CONFIGMAPS
+        account = kind_name == SERVICE_ACCOUNT
+        resource, client = (SERVICEACCOUNTS, self._client) if account else (CONFIGMAPS, self._publisher)
         try:
-            await self._client.create(resource, obj, namespace)
+            await client.create(resource, obj, namespace)
         except StatusError as error:
             if not is_already_exists(error):
                 raise

@@ -24,18 +24,22 @@ PROVISIONER = "local-path-provisioner"
 
 
 class VolumeControllers:
-    """Those of `names`, and the provisioner where `directories` says where volumes are."""
+    """Those of `names`, and the provisioner where `directories` says where volumes are.
+
+    `acting` gives the client of each controller by its name, `client` is the provisioner's.
+    """
 
     def __init__(
         self,
         world: World,
+        acting: Callable[[str], Client],
         client: Client,
         informers: Informers,
         recorder_for: Callable[[str], Recorder],
         names: list[str],
         directories: Directories | None,
     ) -> None:
-        self._world, self._client, self._informers = world, client, informers
+        self._world, self._acting, self._client, self._informers = world, acting, client, informers
         self._recorder_for, self._names, self._directories = recorder_for, names, directories
         self._needed = asyncio.Event()
         for resource in (PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES):
@@ -59,23 +63,22 @@ class VolumeControllers:
         from lastcall.controllers.volumes.local_path import LocalPathProvisioner
         from lastcall.controllers.volumes.protection import ClaimProtectionController, VolumeProtectionController
 
-        world, client, informers, recorder_for = self._world, self._client, self._informers, self._recorder_for
+        world, acting, informers, recorder_for = self._world, self._acting, self._informers, self._recorder_for
         runs: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {}
-        if BINDER in self._names:
-            runs[BINDER] = PersistentVolumeBinder(world, client, informers, recorder_for(BINDER)).run
-        if CLAIM_PROTECTION in self._names:
-            recorder = recorder_for(CLAIM_PROTECTION)
-            runs[CLAIM_PROTECTION] = ClaimProtectionController(world, client, informers, recorder).run
-        if VOLUME_PROTECTION in self._names:
-            recorder = recorder_for(VOLUME_PROTECTION)
-            runs[VOLUME_PROTECTION] = VolumeProtectionController(world, client, informers, recorder).run
+        for name, make in (
+            (BINDER, PersistentVolumeBinder),
+            (CLAIM_PROTECTION, ClaimProtectionController),
+            (VOLUME_PROTECTION, VolumeProtectionController),
+            (EPHEMERAL, EphemeralVolumeController),
+        ):
+            if name in self._names:
+                runs[name] = make(world, acting(name), informers, recorder_for(name)).run
         if ATTRIBUTES_CLASS_PROTECTION in self._names:
+            client = acting(ATTRIBUTES_CLASS_PROTECTION)
             runs[ATTRIBUTES_CLASS_PROTECTION] = AttributesClassProtectionController(world, client, informers).run
-        if EPHEMERAL in self._names:
-            runs[EPHEMERAL] = EphemeralVolumeController(world, client, informers, recorder_for(EPHEMERAL)).run
         if self._directories is not None:
             recorder = recorder_for(PROVISIONER)
-            provisioner = LocalPathProvisioner(world, client, informers, recorder, self._directories)
+            provisioner = LocalPathProvisioner(world, self._client, informers, recorder, self._directories)
             runs[PROVISIONER] = provisioner.run
         async with Tasks() as tasks:
             for name, run in runs.items():

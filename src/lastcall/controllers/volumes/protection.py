@@ -72,12 +72,10 @@ def without_finalizer(obj: Object, finalizer: str) -> Object:
 async def write_finalizers(client: Client, resource: Resource, obj: Object) -> None:
     """What went meanwhile needs no finalizer. A conflict is told by StatusError and tried again.
 
-    Only the finalizers are sent: what else is in the object, and may be wrong, does not matter here.
+    An update, as Kubernetes gives these controllers no right to patch.
     """
-    meta = obj["metadata"]
-    patch = {key: meta.get(key) for key in ("uid", "resourceVersion", "finalizers")}
     try:
-        await client.patch(resource, name_of(obj), {"metadata": patch}, namespace_of(obj))
+        await client.update(resource, obj, namespace_of(obj))
     except StatusError as error:
         if not is_not_found(error):
             raise
