@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 from engines.api_server import RealAPIServer, needs, real_api_server
 from waiting import eventually
 
@@ -22,7 +21,11 @@ POD = {"containers": [{"name": "main", "image": "busybox", "resources": {"reques
 TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": POD}
 SELECTOR = {"matchLabels": {"app": "web"}}
 JOB = {"template": {"metadata": {"labels": {"app": "job"}}, "spec": {**POD, "restartPolicy": "Never"}}}
+HALF = {"type": "Utilization", "averageUtilization": 50}
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}, "storageClassName": ""}
+
+
+MISSING = "missing right"
 
 
 def labelled(app: str) -> dict:
@@ -49,9 +52,7 @@ OBJECTS = {
         "spec": {
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
             "maxReplicas": 2,
-            "metrics": [
-                {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}
-            ],
+            "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": HALF}}],
         }
     },
 }  # fmt: skip
@@ -119,7 +120,12 @@ class Cluster:
     def node(self) -> None:
         """Ready, and never heard of again."""
         self.apply({("v1", "Node", "n"): {}})
-        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": "2020-01-01T00:00:00Z"}
+        ready = {
+            "type": "Ready",
+            "status": "True",
+            "reason": "KubeletReady",
+            "lastHeartbeatTime": "2020-01-01T00:00:00Z",
+        }
         room = {"cpu": "8", "memory": "8Gi", "pods": "110"}
         self.status("node", "n", "", {"conditions": [ready], "allocatable": room, "capacity": room})
 
@@ -133,11 +139,15 @@ class Cluster:
         for pod in self.items("pods", "-n", namespace):
             meta = pod["metadata"]
             if meta.get("deletionTimestamp"):
-                self.real.kubectl("-n", namespace, "delete", "pod", meta["name"], "--force", "--wait=false", check=False)
+                self.real.kubectl(
+                    "-n", namespace, "delete", "pod", meta["name"], "--force", "--wait=false", check=False
+                )
             elif pod["spec"].get("nodeName") and pod["status"]["phase"] == "Pending":
                 done = meta["labels"]["app"] == "job"
                 ready = {"type": "Ready", "status": str(not done), "lastTransitionTime": meta["creationTimestamp"]}
-                phase, address = ("Succeeded", {}) if done else ("Running", {"podIP": "192.0.2.9", "podIPs": [{"ip": "192.0.2.9"}]})
+                phase, address = (
+                    ("Succeeded", {}) if done else ("Running", {"podIP": "192.0.2.9", "podIPs": [{"ip": "192.0.2.9"}]})
+                )
                 self.status("pod", meta["name"], namespace, {"phase": phase, "conditions": [ready], **address})
 
 
@@ -179,5 +189,54 @@ def test_every_controller_works_with_the_rights_of_its_own_account(cluster: Clus
             "hpa": any(each["type"] == "AbleToScale" for each in conditions),
         }
 
-    eventually(lambda: all(work().values()), "the controllers' work", 60, pause=0.5, said=lambda: f"{work()}\n{cluster.logs()}")
-    print(cluster.logs())
+    eventually(
+        lambda: all(work().values()),
+        "the controllers' work",
+        90,
+        pause=0.5,
+        said=lambda: f"{work()}\n{cluster.logs()}",
+    )
+    assert MISSING not in cluster.logs()
+
+
+def test_what_is_deleted_goes_with_the_same_rights(cluster: Cluster) -> None:
+    def gone() -> dict[str, bool]:
+        cluster.run_pods("a")
+        pods = {pod["metadata"]["labels"]["app"] for pod in cluster.items("pods", "-n", "a")}
+        return {
+            "the Pods of the Deployment": "web" not in pods,
+            "the ReplicaSets": not cluster.items("replicasets", "-n", "a"),
+            "the volume": not cluster.get("pv", "disk"),
+            "the class": not cluster.get("volumeattributesclass", "fast"),
+            "the policy's observation": bool(
+                cluster.get("validatingadmissionpolicy", "checked").get("status", {}).get("observedGeneration")
+            ),
+        }
+
+    cluster.real.kubectl("-n", "a", "delete", "deployment/web", "pvc/data", "--wait=false")
+    cluster.real.kubectl("delete", "pv/disk", "volumeattributesclass/fast", "--wait=false")
+    eventually(lambda: all(gone().values()), "what was deleted is gone", 60, pause=0.5, said=gone)
+    cluster.real.kubectl("delete", "namespace", "a", "--wait=false")
+
+    def ended() -> bool:
+        cluster.run_pods("a")
+        return not cluster.get("namespace", "a")
+
+    eventually(ended, "the namespace is gone", 60, pause=0.5, said=lambda: cluster.get("namespace", "a"))
+    assert MISSING not in cluster.logs()
+
+
+def test_a_right_that_is_taken_away_is_told_with_the_fix_and_the_work_goes_on_when_it_is_back(cluster: Cluster) -> None:
+    role = "system:controller:job-controller"
+    binding = cluster.get("clusterrolebinding", role)
+    cluster.real.kubectl("delete", "clusterrolebinding", role)
+    cluster.real.kubectl("create", "namespace", "b")
+    cluster.apply({("batch/v1", "Job", "once"): {"spec": JOB}}, "b")
+    account = "system:serviceaccount:kube-system:job-controller"
+    told = f"{MISSING} of {account}: create pods in the namespace b. What needs it is tried again."
+    eventually(lambda: told in cluster.logs(), "the missing right is told", 60, pause=0.2, said=cluster.logs)
+    assert "--serviceaccount=kube-system:job-controller" in cluster.logs()
+    assert not cluster.items("pods", "-n", "b")
+    kept = {key: binding[key] for key in ("apiVersion", "kind", "roleRef", "subjects")}
+    cluster.real.kubectl("create", "-f", "-", stdin={**kept, "metadata": {"name": role}})
+    eventually(lambda: len(cluster.items("pods", "-n", "b")) == 1, "the Pod", 60, pause=0.5, said=cluster.logs)

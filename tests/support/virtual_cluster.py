@@ -18,11 +18,12 @@ import functools
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import yaml
 from published_schema import misfits
 from scenario.facts import endpoint_states, event_line, pod_facts
+from scenario.rights import RightsNoted
 from virtual_node import ALLOCATABLE, VirtualNode
 from waiting import until
 
@@ -41,6 +42,7 @@ from lastcall.api.resources import (
     SERVICEACCOUNTS,
     Resource,
 )
+from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.auth.pki import new_key_pem
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import MERGE_PATCH, Client
@@ -109,7 +111,12 @@ class VirtualCluster:
     `nodes` nodes are called `node-1`, `node-2`, …; `allocatable` changes what they have, `node_labels(name)` adds.
     What the cluster has of one node (`runtime`, `kubelet`, …) is the first one's; `cluster.nodes[name]` are all.
     `history` keeps what a client saw of WATCHED and of `watched`.
+
+    With `own_rights` each controller is its own ServiceAccount with the rights of Kubernetes's default roles, and the
+    cluster does not end well when one of them asked for more.
     """
+
+    own_rights: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -135,6 +142,7 @@ class VirtualCluster:
         self.node_name = node_name
         self.namespace = namespace
         self._wrap: Wrap = wrap or (lambda client, component: client)
+        self.rights_missed: set[str] = set()
         self._changed = asyncio.Event()
         self.all_records: list[Record] = _Noticed(self._changed.set)
         self.recorder = MemoryRecorder("apiserver", world.clock, records=self.all_records)
@@ -151,6 +159,7 @@ class VirtualCluster:
                 root_ca_pem=b"CA",
                 feature_gates=feature_gates or {},
                 storage_classes=(STANDARD_CLASS,),
+                components=self.own_rights,
             ),
         )
         self.directories = SimulatedDirectories()
@@ -227,6 +236,7 @@ class VirtualCluster:
             await self._tasks.__aexit__(None, None, None)
         if error is None:
             found = {each for record in self.all_records[:RECORDS_CHECKED] for each in misfits(record)}
+            assert not self.rights_missed, f"rights that Kubernetes does not give: {sorted(self.rights_missed)}"
             assert not found, f"records are not as the catalogue says: {sorted(found)}"
 
     def start_manager(self) -> None:
@@ -238,6 +248,7 @@ class VirtualCluster:
             root_ca_pem=b"CA",
             volume_directories=self.directories,
             openapi=self.server.openapi_document,
+            client_of=self._client_of_account if self.own_rights else None,
         )
         self._manager = self._tasks.spawn(controllers, name="controllers")
 
@@ -254,6 +265,12 @@ class VirtualCluster:
     async def kill_kubelet(self, node: str = "") -> None:
         """As `kill -9`: what it was doing is cut off, its execs end, containers go on. A node that is lost, too."""
         await self.nodes[node or self.node_name].kill_kubelet()
+
+    def _client_of_account(self, account: str) -> Client:
+        groups = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
+        user = UserInfo(f"system:serviceaccount:kube-system:{account}", groups)
+        client = self._wrap(self.server.client(user, "kube-controller-manager"), "kube-controller-manager")
+        return RightsNoted(client, self.rights_missed)
 
     def _client_of(self, component: str, *, wrapped: bool = True) -> Client:
         client = self.server.client(

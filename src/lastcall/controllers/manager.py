@@ -10,6 +10,7 @@ from lastcall.client.informer import Informer
 from lastcall.controllers.access.certificates.first_request import NAME as CERTIFICATES
 from lastcall.controllers.access.certificates.first_request import FirstRequest
 from lastcall.controllers.access.clusterrole_aggregation import ClusterRoleAggregationController
+from lastcall.controllers.access.identities import ACCOUNTS, ROOT_CA_PUBLISHER
 from lastcall.controllers.access.policies.first_use import NAME as POLICY_STATUS
 from lastcall.controllers.access.policies.first_use import FirstPolicy
 from lastcall.controllers.cronjob.controller import CronJobController
@@ -18,7 +19,6 @@ from lastcall.controllers.deployment.controller import DeploymentController
 from lastcall.controllers.disruption.controller import DisruptionController
 from lastcall.controllers.garbagecollector.controller import GarbageCollector
 from lastcall.controllers.garbagecollector.pods.controller import PodGarbageCollector
-from lastcall.controllers.identities import ACCOUNTS, ROOT_CA_PUBLISHER
 from lastcall.controllers.informers import Informers
 from lastcall.controllers.job.controller import JobController
 from lastcall.controllers.job.ttl_after_finished import TTLAfterFinishedController
@@ -116,7 +116,7 @@ async def run_controllers(
     `sign`: makes the certificates that CertificateSigningRequests ask for; None where somebody else does.
     `discover`: asks which kinds there are, of a server that is not ours.
     `openapi`: the OpenAPI v3 document of a group-version; without it the expressions of policies stay unchecked.
-    `client_of`: the client of a ServiceAccount (`controllers/identities.py`); None where all act as `client`.
+    `client_of`: the client of a ServiceAccount (`controllers/access/identities.py`); None where all act as `client`.
     """
 
     def acting(name: str) -> Client:

@@ -95,7 +95,7 @@ class Component:
         return tell
 
     def _tell_refused(self, right: "Right", count: int, first: bool) -> None:
-        # late: as above
+        # late: 20 ms of the command's --help
         from lastcall.client.access.rights import commands_for
 
         if not first:
