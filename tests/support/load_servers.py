@@ -6,6 +6,7 @@ import base64
 import contextlib
 import hashlib
 import socket
+import ssl
 import struct
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -23,14 +24,16 @@ def reset(writer: asyncio.StreamWriter) -> None:
     writer.close()
 
 
-async def outcomes(serve: Serve, kind: Kind, *, count: int = 1, rate: float = 50.0, **load: Any) -> list[Outcome]:
-    """What becomes of at least `count` of a kind, in the order in which they were planned."""
+async def outcomes(
+    serve: Serve, kind: Kind, *, count: int = 1, rate: float = 50.0, tls: ssl.SSLContext | None = None, **load: Any
+) -> list[Outcome]:
+    """What becomes of at least `count` of a kind, in the order in which they were planned. `tls` is the server's."""
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             await serve(reader, writer)
 
-    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=tls)
     found: list[Outcome] = []
 
     def report(outcome: Outcome) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from lastcall.traffic.conntrack import Address, Connections
 from lastcall.traffic.outcome import Lost
+from lastcall.traffic.secured import HTTP1, Secured, lost_in_handshake
 from lastcall.world.clock import Clock, monotonic
 
 CONNECT_SECONDS = 3.0
@@ -66,15 +67,18 @@ class Failed:
 
 
 class Dialler:
-    """`balanced`: targets are endpoints themselves, nothing between translates addresses."""
+    """`balanced`: targets are endpoints themselves, nothing between translates addresses. With `secured` a
+    connection is one when its TLS handshake is over."""
 
-    def __init__(self, clock: Clock, tracking: Connections | None) -> None:
+    def __init__(self, clock: Clock, tracking: Connections | None, secured: Secured | None = None) -> None:
         self._clock = clock
         self._tracking = tracking
+        self._secured = secured
         self._last = 0
         self.balanced = False
 
-    async def connect(self, target: Address) -> Connection | Failed:
+    async def connect(self, target: Address, protocol: str = HTTP1) -> Connection | Failed:
+        """`protocol` is what a TLS handshake asks for (ALPN)."""
         local: Address | None = None
         self._last += 1
         number = self._last
@@ -82,23 +86,34 @@ class Dialler:
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        is_open = False
         try:
-            async with asyncio.timeout(CONNECT_SECONDS):
+            async with asyncio.timeout(CONNECT_SECONDS) as limit:
                 try:
                     await loop.sock_connect(sock, target)
                 finally:
                     local = sock.getsockname()
-            reader, writer = await asyncio.open_connection(sock=sock)
+                is_open = True
+                if self._secured is not None:
+                    limit.reschedule(loop.time() + self._secured.seconds)
+                reader, writer = await self._over(sock, protocol)
         except TimeoutError:
             sock.close()
-            failed = self._failed("connect timeout", local, target)
+            failed = self._failed("timeout" if is_open else "connect timeout", local, target)
             if self._tracking is not None and local is not None:
                 self._tracking.forget(local, target)
             return failed
         except OSError as error:
             sock.close()
-            return self._failed(_REFUSED.get(error.errno or 0, "refused"), local, target)
+            lost = lost_in_handshake(error) if is_open else _REFUSED.get(error.errno or 0, "refused")
+            return self._failed(lost, local, target)
         return Connection(number, monotonic(self._clock), reader, writer, target, local[1])
+
+    async def _over(self, sock: socket.socket, protocol: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        secured = self._secured
+        if secured is None:
+            return await asyncio.open_connection(sock=sock)
+        return await asyncio.open_connection(sock=sock, ssl=secured.context(protocol), server_hostname=secured.name)
 
     def served_by(self, connection: Connection) -> str:
         """The address of the endpoint that it leads to; "" when nobody knows."""

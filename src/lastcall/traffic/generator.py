@@ -14,6 +14,7 @@ from lastcall.traffic.connection import Connection, Dialler, Failed
 from lastcall.traffic.conntrack import Address, Connections
 from lastcall.traffic.http1 import exchange
 from lastcall.traffic.outcome import LONG_LIVED, Answer, Kind, Outcome
+from lastcall.traffic.secured import Secured
 from lastcall.traffic.stream import follow
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
@@ -47,6 +48,10 @@ class Load:
     message_every: float = 0.5
     """Seconds between the messages of a WebSocket."""
     http2_connections: int = 4
+    tls_name: str = ""
+    """The name that the server's certificate is checked for; "" is a server without TLS."""
+    ca_pem: str = ""
+    """Whose certificates are trusted; "" is whom this machine trusts."""
 
 
 @dataclass(slots=True)
@@ -73,7 +78,8 @@ class Generator:
         self._stopped = asyncio.Event()
         self._targets: Sequence[Address] | None = None
         self._turn = 0
-        self._dialler = Dialler(world.clock, tracking)
+        secured = Secured(load.tls_name, load.ca_pem, load.timeout) if load.tls_name else None
+        self._dialler = Dialler(world.clock, tracking, secured)
         self._http2: Http2Pool | None = None
         self._pulse = monotonic(world.clock)
         self._stalls: deque[tuple[float, float]] = deque(maxlen=1000)  # when it was over, how long it was
@@ -106,7 +112,8 @@ class Generator:
                 from lastcall.traffic.http2_pool import Http2Pool
 
                 host, size = load.host or load.target[0], load.http2_connections
-                self._http2 = Http2Pool(self._clock, size, host, self._dialler, self._next_target, connections)
+                scheme = "https" if load.tls_name else "http"
+                self._http2 = Http2Pool(self._clock, size, host, self._dialler, self._next_target, connections, scheme)
             if load.rates.get("websocket"):
                 # late: 20 ms of the start of `rollout`
                 import lastcall.traffic.websocket  # noqa: F401

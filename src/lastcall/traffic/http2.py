@@ -49,10 +49,12 @@ class _Open:
 class Http2Connection:
     """`run` reads until the connection is over; `request` any number of times meanwhile."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, scheme: str = "http"
+    ) -> None:
         self._reader = reader
         self._writer = writer
-        self._host = host
+        self._host, self._scheme = host, scheme
         self._h2 = h2.connection.H2Connection(
             h2.config.H2Configuration(client_side=True, header_encoding="utf-8", validate_outbound_headers=False)
         )
@@ -82,7 +84,7 @@ class Http2Connection:
         """GET `path`. Cancelling resets the stream. Never raises for what the server does."""
         try:
             stream = self._h2.get_next_available_stream_id()
-            headers = [(":method", "GET"), (":scheme", "http"), (":authority", self._host), (":path", path)]
+            headers = [(":method", "GET"), (":scheme", self._scheme), (":authority", self._host), (":path", path)]
             headers += [("user-agent", "lastcall"), ("x-request-id", request_id)]
             self._h2.send_headers(stream, headers, end_stream=True)
         except h2.exceptions.ProtocolError:  # full, or no stream ids are left: nothing was sent

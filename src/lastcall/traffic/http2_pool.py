@@ -8,6 +8,7 @@ from lastcall.traffic.connection import Connection, Dialler, Failed
 from lastcall.traffic.conntrack import Address
 from lastcall.traffic.http2 import Http2Connection
 from lastcall.traffic.outcome import Answer
+from lastcall.traffic.secured import HTTP2
 from lastcall.world.clock import Clock, monotonic
 from lastcall.world.tasks import Tasks
 
@@ -32,9 +33,10 @@ class Http2Pool:
         dialler: Dialler,
         next_target: Callable[[], Address | None],
         tasks: Tasks,
+        scheme: str = "http",
     ) -> None:
         self._clock = clock
-        self._host = host
+        self._host, self._scheme = host, scheme
         self._dialler = dialler
         self._next_target = next_target
         self._tasks = tasks
@@ -88,10 +90,10 @@ class Http2Pool:
         target = self._next_target()
         if target is None:
             return None
-        opened = await self._dialler.connect(target)
+        opened = await self._dialler.connect(target, HTTP2)
         if isinstance(opened, Failed):
             return opened
-        channel = _Channel(opened, Http2Connection(opened.reader, opened.writer, self._host))
+        channel = _Channel(opened, Http2Connection(opened.reader, opened.writer, self._host, self._scheme))
         self._dialler.served_by(opened)
         self._channels[opened.number] = channel
         self._tasks.spawn(self._run(channel), name=f"frames of connection {opened.number}")

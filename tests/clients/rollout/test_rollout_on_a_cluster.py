@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import ordinary_user
 import pytest
 from api_snapshot import difference, whole_api
-from engines.proxies import Severed
+from engines.proxies import Severed, TLSEntrance
 from published_schema import documented
 from staying import Place
 from waiting import eventually
@@ -69,8 +69,17 @@ def test_an_experiment_on_another_cluster_leaves_it_as_it_was_also_when_it_is_ki
         assert found["from"] == "client" and found["withoutOutcome"] == []
         assert difference(before, everything(kubeconfig)) == []
 
-        scaled = place.run(*experiment, f"--yes={context}", "--disrupt", "scale-in", "-o", "json", timeout=300)
+        host, _, port = facts["published"][0]["address"].partition(":")
+        secure = TLSEntrance(host, int(port), place.home / "tmp")
+        through = ("--url", secure.url, f"--yes={context}", "--disrupt", "scale-in")
+        refused = place.run(*experiment, *through)
+        assert refused.status != 0 and "not trusted here\nlastcall: fix: --url-ca FILE" in refused.err, refused.err
+        assert difference(before, everything(kubeconfig)) == []
+        scaled = place.run(*experiment, *through, "--url-ca", str(secure.ca), "-o", "json", timeout=300)
+        secure.close()
         assert scaled.status == 0, (scaled.out, scaled.err)
+        (found,) = json.loads(scaled.out)["experiments"]
+        assert found["lost"] == 0 and found["total"] > 30 and found["withoutOutcome"] == []
         assert difference(before, everything(kubeconfig)) == []
 
         process = place.start(*experiment, f"--yes={context}")

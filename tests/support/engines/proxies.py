@@ -1,10 +1,14 @@
 """A proxy on loopback that speaks HTTP CONNECT and SOCKS5, and notes whom it was asked for. For tests."""
 
+import asyncio
 import socket
 import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from lastcall.apiserver.auth.pki import ClusterCA
 
 
 class Proxy:
@@ -107,3 +111,47 @@ class Severed:
                 self._open += [client, target]
                 for way in ((client, target), (target, client)):
                     threading.Thread(target=_pump, args=way, daemon=True).start()
+
+
+class TLSEntrance:
+    """As an Ingress that ends TLS: https on a loopback port, with a certificate for `localhost` of an authority of its
+    own, in front of host:port."""
+
+    def __init__(self, host: str, port: int, folder: Path) -> None:
+        authority = ClusterCA.create()
+        certificate, key = authority.issue_server(["localhost"])
+        own = folder / "entrance.pem"
+        own.write_bytes(certificate + key)
+        self.ca = folder / "entrance-ca.pem"
+        self.ca.write_bytes(authority.certificate_pem)
+        self.ca.chmod(0o644)
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._tls.load_cert_chain(own)
+        own.unlink()
+        self._target = (host, port)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        serving = asyncio.start_server(self._relay, "127.0.0.1", 0, ssl=self._tls)
+        server = asyncio.run_coroutine_threadsafe(serving, self._loop).result(30)
+        self.url = f"https://localhost:{server.sockets[0].getsockname()[1]}"
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(30)
+        self.ca.unlink()
+
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+            with suppress(OSError):
+                while data := await source.read(65536):
+                    sink.write(data)
+                    await sink.drain()
+            sink.close()
+
+        try:
+            inner_reader, inner_writer = await asyncio.open_connection(*self._target)
+        except OSError:
+            writer.close()
+            return
+        await asyncio.gather(pump(reader, inner_writer), pump(inner_reader, writer))

@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -38,7 +39,15 @@ if TYPE_CHECKING:
 @click.command()
 @rollout_options
 def rollout(
-    sources: Sources, taken: str, asked: ContextOptions, url: str, image: str, copy_to: str, yes: str, **options: Any
+    sources: Sources,
+    taken: str,
+    asked: ContextOptions,
+    url: str,
+    url_ca: Path | None,
+    image: str,
+    copy_to: str,
+    yes: str,
+    **options: Any,
 ) -> None:
     """Disrupt the workload of MANIFEST… under load, and account for every request.
 
@@ -110,10 +119,11 @@ def rollout(
     from lastcall.cli.linting.early import tell_certain_errors
 
     if asked.context and not taken:
-        raise SystemExit(_on_a_cluster(sources, asked, url, image, copy_to, yes, options))
-    if url or yes or image or copy_to or options["source"] == "client":
+        raise SystemExit(_on_a_cluster(sources, asked, url, url_ca, image, copy_to, yes, options))
+    if url or url_ca or yes or image or copy_to or options["source"] == "client":
         raise click.UsageError(
-            "--url, --image, --copy-to, --yes and --from client are for an experiment on the cluster of --context"
+            "--url, --url-ca, --image, --copy-to, --yes and --from client are for an experiment on the cluster of "
+            "--context"
         )
     if taken:
         loaded, differences = _taken(sources, taken, asked)
@@ -132,12 +142,20 @@ _ALONE = ("apply_advice", "find_safe", "keep_on_failure")
 
 
 def _on_a_cluster(
-    sources: Sources, there: ContextOptions, url: str, image: str, copy_to: str, yes: str, options: dict[str, Any]
+    sources: Sources,
+    there: ContextOptions,
+    url: str,
+    url_ca: Path | None,
+    image: str,
+    copy_to: str,
+    yes: str,
+    options: dict[str, Any],
 ) -> int:
     """The exit status of an experiment on somebody's cluster. Raises UserError, WorldError."""
     # late: 104 ms of `rollout --help`
     from lastcall.cli.image.build_agent import AGENT_IMAGE
     from lastcall.cli.rollout.experiments.confirming import confirm
+    from lastcall.cli.rollout.experiments.handshaking import read_ca
     from lastcall.cli.rollout.experiments.plan import check_yes
     from lastcall.cli.rollout.experiments.reaching import reached
     from lastcall.cli.rollout.experiments.rolling import TheirRollout
@@ -158,6 +176,9 @@ def _on_a_cluster(
         raise click.UsageError(f"--from {options['source']} is not for the cluster of --context: --from pod or client")
     if url and options["source"] == "pod":
         raise click.UsageError("--url is for requests from this machine: --from client")
+    if url_ca and not url.startswith("https:"):
+        raise click.UsageError("--url-ca is for an https:// URL: give --url https://…")
+    ca_pem = read_ca(url_ca)
     if copy_to and options["source"] != "pod":
         raise click.UsageError("--copy-to: only a Pod there reaches the copy: leave out --url and --from client")
     made, context, there = RolloutOptions(**options), there.context, _in_namespace(there, sources)
@@ -174,6 +195,7 @@ def _on_a_cluster(
                     url,
                     image or AGENT_IMAGE,
                     copy_to,
+                    ca_pem,
                     confirm=lambda plan: confirm(context, plan.lines, yes),
                     say=progress.say,
                     show=progress.show,

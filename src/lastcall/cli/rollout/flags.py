@@ -2,6 +2,7 @@
 requests, the verdict, what is told."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -45,7 +46,14 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         "--url",
         metavar="URL",
         default="",
-        help="With --context: where to send to: http://shop.example.com.  [default: what the Service offers outside]",
+        help="With --context: where to send to: https://shop.example.com.  [default: what the Service offers outside]",
+    ),
+    click.option(
+        "--url-ca",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        default=None,
+        help="Certificates (PEM) that are trusted at an https --url.  [default: the authorities of this machine]",
     ),
     click.option(
         "--image",

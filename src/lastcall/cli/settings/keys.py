@@ -110,6 +110,7 @@ NAMED = frozenset(
         "tls-cert-file",
         "tls-private-key-file",
         "up",
+        "url-ca",
         "use-service-account-credentials",
         "wheel",
     }

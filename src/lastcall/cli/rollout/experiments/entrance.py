@@ -16,22 +16,24 @@ class Entrance:
     port: int
     host: str
     told: str
+    tls_name: str = ""
+    """The name that the certificate is checked for; "" is no TLS."""
 
 
 def of_url(url: str) -> Entrance:
-    """`http://shop.example.com:8080`; the path is an option of its own. Raises UserError."""
+    """`https://shop.example.com:8443`; the path is an option of its own. Raises UserError."""
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
         raise UserError(f"--url {url}: {error}") from error
-    if parts.scheme == "https":
-        raise UserError(f"--url {url}: the load generator does not speak TLS yet\nfix: give an http:// URL")
-    if parts.scheme != "http" or not parts.hostname or parts.username or parts.password:
-        raise UserError(f"--url {url}: not a URL to send to: write http://HOST or http://HOST:PORT")
+    secure = parts.scheme == "https"
+    if not (secure or parts.scheme == "http") or not parts.hostname or parts.username or parts.password:
+        raise UserError(f"--url {url}: not a URL to send to: write https://HOST, or http://HOST:PORT")
     if parts.path not in ("", "/") or parts.query or parts.fragment:
         raise UserError(f"--url {url}: the path is an option of its own: --path {parts.path}")
-    return Entrance(parts.hostname, port or 80, parts.netloc, url)
+    name = parts.hostname if secure else ""
+    return Entrance(parts.hostname, port or (443 if secure else 80), parts.netloc, url, name)
 
 
 def of_inside(service: Object, port: Object) -> Entrance:

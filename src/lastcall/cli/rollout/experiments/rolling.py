@@ -20,6 +20,7 @@ from lastcall.cli.rollout.disruption import Disruption
 from lastcall.cli.rollout.experiments.changing import Changes, is_settled
 from lastcall.cli.rollout.experiments.entrance import Entrance, of_inside, of_service, of_url
 from lastcall.cli.rollout.experiments.following import LATE_SECONDS, Following
+from lastcall.cli.rollout.experiments.handshaking import check_handshake
 from lastcall.cli.rollout.experiments.ledger import REPLICAS, RESTARTED_AT
 from lastcall.cli.rollout.experiments.patient import PatientClient
 from lastcall.cli.rollout.experiments.plan import (
@@ -65,7 +66,8 @@ Confirm = Callable[[Plan], None]
 @dataclass(slots=True)
 class TheirRollout:
     """`run` once. `asked` is KIND/NAME. With a source of "pod" requests come from a Pod of `image`, else from here: to
-    `url`, or, if that is "", to what the Service offers outside. With `copy_to` a copy there is disrupted."""
+    `url`, or, if that is "", to what the Service offers outside. With `copy_to` a copy there is disrupted.
+    `url_ca` has the certificates, as PEM, that are trusted at an https `url`; "" is whom this machine trusts."""
 
     cluster: Reached
     options: "RolloutOptions"
@@ -73,6 +75,7 @@ class TheirRollout:
     url: str
     image: str
     copy_to: str
+    url_ca: str
     confirm: Confirm
     say: Callable[[str], None] = lambda text: None
     show: Callable[[float, float, str], None] = lambda at, waited, text: None
@@ -107,6 +110,8 @@ class TheirRollout:
             )
         target = await self._target(owner)
         entrance = await self._entrance(target)
+        if entrance.tls_name:
+            await check_handshake(entrance, self.url_ca)
         pods = await self._own_pods(owner)
         steps, restored = self._planned(owner, len(pods), entrance.told)
         self.confirm(Plan(self.cluster.context, self.cluster.server, namespace, steps, restored))
@@ -357,6 +362,8 @@ class TheirRollout:
             length=options.length,
             http2_connections=options.http2_connections,
             timeout=options.request_timeout,
+            tls_name=entrance.tls_name,
+            ca_pem=self.url_ca,
         )
 
     async def _collect(self, load: LoadClient | PodLoad) -> None:

@@ -84,15 +84,18 @@ def test_who_cannot_be_asked_allows_nothing() -> None:
     [
         ("http://shop.example.com", "shop.example.com", 80, "shop.example.com"),
         ("http://10.0.0.1:8080/", "10.0.0.1", 8080, "10.0.0.1:8080"),
+        ("https://shop.example.com", "shop.example.com", 443, "shop.example.com"),
+        ("https://10.0.0.1:8443/", "10.0.0.1", 8443, "10.0.0.1:8443"),
     ],
 )
 def test_a_url_says_where_to_send_and_which_host_requests_name(url: str, address: str, port: int, host: str) -> None:
     found = of_url(url)
     assert (found.address, found.port, found.host, found.told) == (address, port, host, url)
+    assert found.tls_name == (address if url.startswith("https:") else "")
 
 
 @pytest.mark.parametrize(
-    "url", ["shop", "ftp://a", "https://a", "http://", "http://a/path", "http://a:b", "http://u:p@a", "http://a?q=1"]
+    "url", ["shop", "ftp://a", "https://", "http://", "http://a/path", "http://a:b", "http://u:p@a", "http://a?q=1"]
 )
 def test_what_is_no_such_url_is_refused_with_what_to_write(url: str) -> None:
     with pytest.raises(UserError, match="--url"):
