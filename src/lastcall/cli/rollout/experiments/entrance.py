@@ -17,7 +17,7 @@ class Entrance:
     host: str
     told: str
     tls_name: str = ""
-    """The name that the certificate is checked for; "" is no TLS."""
+    """The name that the certificate is checked for; "" is a server without TLS."""
 
 
 def of_url(url: str) -> Entrance:
