@@ -48,11 +48,18 @@ class Generator:
             if (sub, verb) in subresources.MAKERS or (("*", verb) in subresources.MAKERS and sub not in subresources.STREAMS)
         ]  # fmt: skip
         self._deck: dict[str, list[Any]] = {}
+        self._shares = {each: share for each, share in SHARES.items() if self._is_possible(each)}
 
     def next(self) -> Request:
         while not self._next:
             self._next.extend(self._sequence())
         return self._next.popleft()
+
+    def _is_possible(self, share: str) -> bool:
+        """Whether some kind has it: a run may be of one kind, which lacks verbs or subresources."""
+        if share == "subresource":
+            return bool(self._subresources)
+        return share == "odd" or any(share in each.verbs for each in self.kinds)
 
     def _dealt(self, share: str, of: list[Any]) -> Any:
         """Each of them as often as the others: a deck that is shuffled anew when it is empty."""
@@ -63,7 +70,7 @@ class Generator:
         return deck.pop()
 
     def _sequence(self) -> list[Request]:
-        share = self.random.choices(list(SHARES), list(SHARES.values()))[0]
+        share = self.random.choices(list(self._shares), list(self._shares.values()))[0]
         if share == "subresource":
             kind, sub, verb = self._dealt(share, self._subresources)
             return self._of_subresource(kind, sub, verb)

@@ -164,7 +164,7 @@ RULES: dict[tuple[str, str], KindRules] = {
     ("", "podtemplates"): KindRules(obj=workloads.validate_pod_template),
     ("", "limitranges"): KindRules(obj=_limit_range),
     ("", "resourcequotas"): KindRules(
-        obj=_resource_quota, update=_resource_quota_update, subresources=(("status", _resource_quota_status),)
+        obj=_resource_quota, then=_resource_quota_update, subresources=(("status", _resource_quota_status),)
     ),
     ("batch", "jobs"): KindRules(
         obj=batch.validate_job, then=batch.update_job, subresources=(("status", batch.update_job_status),)

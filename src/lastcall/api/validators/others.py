@@ -128,7 +128,13 @@ def validate_endpoints(endpoints: Object) -> list[FieldError]:
                 errors.append(required(f"{at}.name"))
             errors += each(f"{at}.port", port.get("port") or 0, is_port_number(port.get("port") or 0))
             errors += required_one_of(port.get("protocol"), f"{at}.protocol", _PROTOCOLS)
+            errors += _app_protocol(port, at)
     return errors
+
+
+def _app_protocol(port: Object, path: str) -> list[FieldError]:
+    value = port.get("appProtocol")
+    return each(f"{path}.appProtocol", value, is_qualified_name(value)) if value else []
 
 
 def _endpoint_address(address: Object, path: str) -> list[FieldError]:
@@ -175,6 +181,7 @@ def validate_endpoint_slice(endpoint_slice: Object) -> list[FieldError]:
             errors.append(duplicate(f"{path}.name", name))
         names.append(name)
         errors += required_one_of(port.get("protocol"), f"{path}.protocol", _PROTOCOLS)
+        errors += _app_protocol(port, path)
     return errors
 
 

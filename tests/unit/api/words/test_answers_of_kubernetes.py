@@ -320,3 +320,24 @@ def test_a_finalizer_that_is_not_one_s_own_is_a_cause_of_each_check_of_the_kind(
 def test_where_a_node_s_range_and_its_ranges_do_not_agree_the_one_counts():
     old = {"metadata": {"name": "n"}, "spec": {"podCIDR": "10.1.0.0/24", "podCIDRs": ["10.1.0.0/24"]}}
     assert refused_update(kinds.NODES, {**old, "spec": {**old["spec"], "podCIDRs": ["x", "y"]}}, old) == ""
+
+
+def test_a_quota_s_unknown_scopes_are_told_before_their_change():
+    old = {"metadata": {"name": "q", "namespace": "n"}, "spec": {}}
+    shown = 'spec.scopes: Invalid value: ["OnDelete"]: '
+    assert refused_update(kinds.RESOURCEQUOTAS, {**old, "spec": {"scopes": ["OnDelete"]}}, old) == (
+        f"[{shown}unsupported scope, {shown}field is immutable]"
+    )
+
+
+def test_application_protocols_of_endpoints_and_slices_are_qualified_names():
+    meta = {"name": "e", "namespace": "n"}
+    subset = {"addresses": [{"ip": "10.1.2.3"}], "ports": [{"port": 0, "appProtocol": "\n"}]}
+    told = refused(kinds.ENDPOINTS, {"metadata": meta, "subsets": [subset]})
+    assert told.startswith("[subsets[0].ports[0].port: ")
+    protocol = told.partition("subsets[0].ports[0].appProtocol: ")[2]
+    assert protocol.startswith('Invalid value: "\\n": name part must consist of')
+    one = {"metadata": meta, "addressType": "IPv4", "endpoints": [], "ports": [{"name": "", "appProtocol": "/"}]}
+    assert 'ports[0].appProtocol: Invalid value: "/": prefix part must be non-empty' in refused(
+        kinds.ENDPOINTSLICES, one
+    )

@@ -1,0 +1,21 @@
+"""The requests that the differential tester makes."""
+
+from random import Random
+from types import SimpleNamespace
+
+from differential.bodies import Bodies
+from differential.generator import Generator
+from differential.kinds import Kind, Schemas
+
+MADE_ONLY = Kind("authorization.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", False, ("create",))
+
+
+def test_a_run_of_one_kind_asks_only_for_what_the_kind_has():
+    random = Random(7)
+    real = SimpleNamespace(held={})
+    generator = Generator([MADE_ONLY], Bodies(Schemas(), random), random, real)
+    asked = [generator.next() for _ in range(200)]
+    assert {each.verb for each in asked if each.method == "POST" and each.path == MADE_ONLY.collection("")} >= {
+        "create"
+    }
+    assert not {each.verb for each in asked} & {"update", "patch", "delete", "deletecollection", "list"}
