@@ -10,7 +10,6 @@ from lastcall.api.meta import Object, name_of
 from lastcall.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, VOLUMEATTRIBUTESCLASSES
 from lastcall.client.api import Client
 from lastcall.controllers.informers import Informers
-from lastcall.controllers.volumes.decide import class_is_used, classes_of_claim, classes_of_volume
 from lastcall.controllers.volumes.protection import (
     is_held,
     needs,
@@ -22,6 +21,26 @@ from lastcall.controllers.worker import Worker
 from lastcall.world.world import World
 
 COMPONENT = "volumeattributesclass-protection-controller"
+
+
+def classes_of_claim(claim: Object) -> set[str]:
+    """The one asked for, the one in force and the one on its way. (`getPVCReferencedVACNames`)"""
+    spec, status = claim.get("spec") or {}, claim.get("status") or {}
+    target = (status.get("modifyVolumeStatus") or {}).get("targetVolumeAttributesClassName")
+    named = (spec.get("volumeAttributesClassName"), status.get("currentVolumeAttributesClassName"), target)
+    return {name for name in named if name}
+
+
+def classes_of_volume(volume: Object) -> set[str]:
+    name = (volume.get("spec") or {}).get("volumeAttributesClassName")
+    return {name} if name else set()
+
+
+def is_used(name: str, claims: Iterable[Object], volumes: Iterable[Object]) -> bool:
+    """(`isBeingUsed`)"""
+    return any(name in classes_of_claim(each) for each in claims) or any(
+        name in classes_of_volume(each) for each in volumes
+    )
 
 
 class AttributesClassProtectionController:
@@ -64,7 +83,7 @@ class AttributesClassProtectionController:
             return
         if needs(found, ATTRIBUTES_CLASS_PROTECTION):
             await self._write(with_finalizer(found, ATTRIBUTES_CLASS_PROTECTION))
-        elif is_held(found, ATTRIBUTES_CLASS_PROTECTION) and not class_is_used(
+        elif is_held(found, ATTRIBUTES_CLASS_PROTECTION) and not is_used(
             name, self._claims.items(), self._volumes.items()
         ):
             await self._write(without_finalizer(found, ATTRIBUTES_CLASS_PROTECTION))

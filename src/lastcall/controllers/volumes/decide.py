@@ -1,9 +1,8 @@
-"""What the binder does about one claim or one volume, and who uses a VolumeAttributesClass. Pure.
+"""What the binder does about one claim or one volume. Pure.
 
 Source: pkg/controller/volume/persistentvolume/pv_controller.go (syncUnboundClaim, syncBoundClaim, syncVolume,
-reclaimVolume), index.go; pkg/controller/volume/vacprotection/vac_protection_controller.go.
-A claim and a volume are bound when each names the other; the four writes are made in an order in which any of them may
-be the last before a crash.
+reclaimVolume), index.go. A claim and a volume are bound when each names the other; the four writes are made in an order
+in which any of them may be the last before a crash.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ from lastcall.api.claims import (
 from lastcall.api.meta import annotations_of, copy_object, name_of, namespace_of, uid_of
 
 if TYPE_CHECKING:
-    from lastcall.api.meta import Object
     from lastcall.api.types.storage import (
         PersistentVolume,
         PersistentVolumeClaim,
@@ -323,26 +321,4 @@ def is_claim_of(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     """The claim is the very one in the claimRef, by uid."""
     return claim_key(volume) == (namespace_of(claim), name_of(claim)) and (
         volume["spec"]["claimRef"].get("uid") in (None, "", uid_of(claim))
-    )
-
-
-def classes_of_claim(claim: Object) -> set[str]:
-    """The VolumeAttributesClasses that the claim names: the one asked for, the one in force and the one on its way.
-    (`getPVCReferencedVACNames`)"""
-    spec, status = claim.get("spec") or {}, claim.get("status") or {}
-    target = (status.get("modifyVolumeStatus") or {}).get("targetVolumeAttributesClassName")
-    named = (spec.get("volumeAttributesClassName"), status.get("currentVolumeAttributesClassName"), target)
-    return {name for name in named if name}
-
-
-def classes_of_volume(volume: Object) -> set[str]:
-    """The VolumeAttributesClass that the volume names, or none."""
-    name = (volume.get("spec") or {}).get("volumeAttributesClassName")
-    return {name} if name else set()
-
-
-def class_is_used(name: str, claims: Iterable[Object], volumes: Iterable[Object]) -> bool:
-    """A claim or a volume names the VolumeAttributesClass. (`isBeingUsed`)"""
-    return any(name in classes_of_claim(each) for each in claims) or any(
-        name in classes_of_volume(each) for each in volumes
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lastcall.controllers.volumes.decide import class_is_used, classes_of_claim
+from lastcall.controllers.volumes.attributes_classes import classes_of_claim, is_used
 
 
 @pytest.mark.parametrize(
@@ -38,4 +38,4 @@ def test_a_claim_uses_the_class_it_asks_for_the_one_it_has_and_the_one_it_is_get
     ],
 )
 def test_a_class_is_used_by_claims_and_by_volumes(claims, volumes, used) -> None:
-    assert class_is_used("gold", claims, volumes) is used
+    assert is_used("gold", claims, volumes) is used
