@@ -18,7 +18,6 @@ from waiting import eventually
 pytestmark = [pytest.mark.timeout(400), needs("etcd", "kube-apiserver", "kubectl")]
 
 POD = {"containers": [{"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1m"}}}]}
-TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": POD}
 SELECTOR = {"matchLabels": {"app": "web"}}
 JOB = {"template": {"metadata": {"labels": {"app": "job"}}, "spec": {**POD, "restartPolicy": "Never"}}}
 HALF = {"type": "Utilization", "averageUtilization": 50}
@@ -41,16 +40,16 @@ OBJECTS = {
         "spec": {"replicas": 1, "selector": {"app": "old"}, "template": labelled("old")["template"]}
     },
     ("batch/v1", "Job", "once"): {"spec": {**JOB, "ttlSecondsAfterFinished": 0}},
-    ("batch/v1", "CronJob", "often"): {"spec": {"schedule": "* * * * *", "jobTemplate": {"spec": JOB}}},
     ("v1", "Service", "web"): {"spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}},
     ("v1", "Service", "others"): {"spec": {"ports": [{"port": 80}]}},
     ("v1", "Endpoints", "others"): {"subsets": [{"addresses": [{"ip": "192.0.2.7"}], "ports": [{"port": 80}]}]},
     ("policy/v1", "PodDisruptionBudget", "web"): {"spec": {"minAvailable": 1, "selector": SELECTOR}},
     ("v1", "ResourceQuota", "some"): {"spec": {"hard": {"pods": "40"}}},
     ("v1", "PersistentVolumeClaim", "data"): {"spec": CLAIM},
-    ("autoscaling/v2", "HorizontalPodAutoscaler", "web"): {
+    ("autoscaling/v2", "HorizontalPodAutoscaler", "old"): {
         "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "scaleTargetRef": {"apiVersion": "v1", "kind": "ReplicationController", "name": "old"},
+            "minReplicas": 2,
             "maxReplicas": 2,
             "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": HALF}}],
         }
@@ -65,6 +64,9 @@ OF_THE_CLUSTER = {
     },
     ("rbac.authorization.k8s.io/v1", "ClusterRole", "sum"): {
         "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"part": "yes"}}]}, "rules": [],
+    },
+    ("rbac.authorization.k8s.io/v1", "ClusterRole", "part"): {
+        "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}],
     },
     ("storage.k8s.io/v1", "VolumeAttributesClass", "fast"): {"driverName": "x.example.com", "parameters": {"a": "b"}},
     ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "checked"): {
@@ -166,6 +168,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def test_every_controller_works_with_the_rights_of_its_own_account(cluster: Cluster) -> None:
     cluster.node()
     cluster.apply(OF_THE_CLUSTER)
+    cluster.real.kubectl("label", "clusterrole", "part", "part=yes")
     cluster.real.kubectl("create", "namespace", "a")
     cluster.apply(OBJECTS, "a")
 
@@ -175,18 +178,19 @@ def test_every_controller_works_with_the_rights_of_its_own_account(cluster: Clus
         def status(kind: str, name: str) -> dict:
             return cluster.get(kind, name, "-n", "a").get("status") or {}
 
-        conditions = status("hpa", "web").get("conditions") or []
+        conditions = status("hpa", "old").get("conditions") or []
         return {
             "deployment": status("deployment", "web").get("availableReplicas") == 2,
             "statefulset": status("statefulset", "db").get("readyReplicas") == 1,
             "daemonset": status("daemonset", "agent").get("numberReady") == 1,
-            "replicationcontroller": status("replicationcontroller", "old").get("readyReplicas") == 1,
+            "replicationcontroller": status("replicationcontroller", "old").get("readyReplicas") == 2,
             "job is done and gone": not cluster.get("job", "once", "-n", "a"),
             "pdb": status("pdb", "web").get("disruptionsAllowed") == 1,
             "claim": status("pvc", "data").get("phase") == "Bound",
             "endpointslices": len(cluster.items("endpointslices", "-n", "a")) >= 2,
             "quota": "pods" in (status("resourcequota", "some").get("used") or {}),
-            "hpa": any(each["type"] == "AbleToScale" for each in conditions),
+            "hpa": any(each["type"] == "AbleToScale" and each["status"] == "True" for each in conditions),
+            "aggregated role": bool(cluster.get("clusterrole", "sum").get("rules")),
         }
 
     eventually(

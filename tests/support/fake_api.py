@@ -80,6 +80,7 @@ class FakeAPI:
     # Client
 
     async def get(self, resource: Resource, name: str, namespace: str = "", *, subresource: str = "") -> Object:
+        assert not subresource, "nothing here has one to read"
         await self._called("get", resource, name)
         return self._existing(resource, name, namespace)
 

@@ -120,7 +120,7 @@ async def run_controllers(
     """
 
     def acting(name: str) -> Client:
-        return client if client_of is None else client_of(ACCOUNTS.get(name, name))
+        return client if client_of is None else client_of(ACCOUNTS[name])
 
     informers = Informers(world, client, discover, openapi)
     controllers = {

@@ -170,7 +170,6 @@ def test_the_stop_signal_is_sent_once_and_a_caller_who_goes_away_leaves_no_kill_
     with_runtime(test, {"app": Program(on_term="ignore")})
 
 
-@pytest.mark.rule("node-semantics 22.3/not-running, 22.1/idempotent")
 def test_a_sigkill_that_was_sent_ends_its_process_also_when_the_caller_goes_away():
     async def test(world, runtime, recorder):
         _, container = await started(runtime)
@@ -183,6 +182,7 @@ def test_a_sigkill_that_was_sent_ends_its_process_also_when_the_caller_goes_away
     with_runtime(test, {"app": Program(drain_seconds=5)}, replace(INSTANT, signal=1.0))
 
 
+@pytest.mark.rule("node-semantics 22.3/not-running, 22.1/idempotent")
 def test_stopping_what_is_unknown_or_not_running_succeeds():
     async def test(world, runtime, recorder):
         await runtime.stop_container("unknown", 10)

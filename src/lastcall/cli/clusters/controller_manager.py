@@ -119,13 +119,13 @@ class OwnClients:
 
         client = self._clients.get(account)
         if client is None:
-            config, refusals = self._cluster.chosen.config, self._component.refusals
+            config = self._cluster.chosen.config
             client = self._clients[account] = client_for(
                 config,
                 credentials=AccountCredentials(self._fence(self._cluster.client), config, account),
                 user_agent=f"lastcall-controller-manager/{__version__} {account}",
                 request_timeout=self._cluster.chosen.asked.request_timeout,
-                on_refused=None if refusals is None else refusals.note,
+                on_refused=self._component.refused,
             )
         return self._fence(client)
 

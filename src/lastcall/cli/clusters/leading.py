@@ -16,6 +16,7 @@ from lastcall.world import walls
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
+    from lastcall.api.errors import StatusError
     from lastcall.client.access.refusals import Refusals
     from lastcall.client.access.rights import Right
     from lastcall.client.api import Client
@@ -32,8 +33,7 @@ class Component:
 
     def __init__(self, name: str, lease: str, lead: Lead) -> None:
         self.name, self._lease, self._lead = name, lease, lead
-        self.refusals: Refusals | None = None
-        """What the API server refused this process so far; None before it has begun."""
+        self._refusals: Refusals | None = None
 
     def run(self, asked: ContextOptions, *, leader_elect: bool, ended: str) -> int:
         """Run until a signal; the exit status. Raises CommandError."""
@@ -56,13 +56,8 @@ class Component:
         interrupts.on_first = cancel
         interrupts.check()
         walls.stand(walls.Faults(say=self.note))
-        # late: 20 ms of the command's --help
-        from lastcall.client.access.refusals import Refusals
-
-        self.refusals = Refusals(World(), self._tell_refused)
-        agent = f"lastcall-{self.name}"
         try:
-            async with connected(chosen, agent=agent, on_refused=self.refusals.note) as cluster:
+            async with connected(chosen, agent=f"lastcall-{self.name}", on_refused=self.refused) as cluster:
                 await cluster.client.list(NAMESPACES)  # a user without rights is told so, and does not wait forever
                 await self._act(cluster, leader_elect)
         finally:
@@ -94,11 +89,20 @@ class Component:
 
         return tell
 
-    def _tell_refused(self, right: "Right", count: int, first: bool) -> None:
-        # late: 20 ms of the command's --help
+    def refused(self, error: "StatusError") -> None:
+        """What any client of this process was answered: a right that is missing is told."""
+        if self._refusals is None:
+            # late: 15 ms, for an error
+            from lastcall.client.access.refusals import Refusals
+
+            self._refusals = Refusals(World(), self._tell_missing)
+        self._refusals.note(error)
+
+    def _tell_missing(self, right: "Right", count: int) -> None:
+        # late: 15 ms, for an error
         from lastcall.client.access.rights import commands_for
 
-        if not first:
+        if count > 1:
             self.note(f"missing right of {right.user}: {right.words}: {count} requests refused so far")
             return
         fix = "".join(f"\n  {command}" for command in commands_for([right]))

@@ -16,9 +16,9 @@ MOST = 1000
 
 
 class Refusals:
-    """`say` gets the right, how many requests were refused for it so far, and whether it is told for the first time."""
+    """`say` gets the right, and how many requests were refused for it so far: 1 when it is told for the first time."""
 
-    def __init__(self, world: World, say: Callable[[Right, int, bool], None]) -> None:
+    def __init__(self, world: World, say: Callable[[Right, int], None]) -> None:
         self._world, self._say = world, say
         self._counts: dict[Right, int] = {}
         self._told: dict[Right, float] = {}
@@ -32,9 +32,4 @@ class Refusals:
         now = monotonic(self._world.clock)
         if count == 1 or now - self._told[right] >= AGAIN_SECONDS:
             self._told[right] = now
-            self._say(right, count, count == 1)
-
-    @property
-    def counts(self) -> dict[Right, int]:
-        """Refused requests by the right that was missing."""
-        return dict(self._counts)
+            self._say(right, count)

@@ -8,6 +8,7 @@ Secrets are the process's own, as there.
 ROOT_CA_PUBLISHER = "root-ca-cert-publisher"
 
 ACCOUNTS = {
+    ROOT_CA_PUBLISHER: ROOT_CA_PUBLISHER,
     "certificatesigningrequest-signing-controller": "certificate-controller",
     "clusterrole-aggregation-controller": "clusterrole-aggregation-controller",
     "cronjob-controller": "cronjob-controller",
@@ -39,4 +40,5 @@ ACCOUNTS = {
     "validatingadmissionpolicy-status-controller": "validatingadmissionpolicy-status-controller",
     "volumeattributesclass-protection-controller": "volumeattributesclass-protection-controller",
 }
-"""The controllers by their names here → the ServiceAccount that each acts as."""
+"""The controllers by their names here → the ServiceAccount that each acts as. Kubernetes's publisher of the root
+certificate is a part of `serviceaccount-controller` here."""

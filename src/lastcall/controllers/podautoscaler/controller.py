@@ -86,7 +86,7 @@ class PodAutoscalerController:
         reference = spec["scaleTargetRef"]
         try:
             target = await self._target(reference)
-            scale = await self._scale(target, reference["name"], namespace)
+            scale = await self._client.get(target, reference["name"], namespace, subresource="scale")
         except (StatusError, LookupError) as error:
             words = _words(error)
             self._events.event(autoscaler, "Warning", "FailedGetScale", words)
@@ -148,10 +148,6 @@ class PodAutoscalerController:
             if (spec["group"], spec["names"]["kind"]) == (group, kind):
                 return Resource(group, version, spec["names"]["plural"], kind, True, subresources=("scale",))
         raise LookupError(f'no matches for kind "{kind}" in group "{group}"')
-
-    async def _scale(self, target: Resource, name: str, namespace: str) -> Object:
-        """Raises StatusError."""
-        return await self._client.get(target, name, namespace, subresource="scale")
 
     async def _rescale(
         self, autoscaler: Object, target: Resource, scale: Object, wanted: int, reason: str, said: list[Said]

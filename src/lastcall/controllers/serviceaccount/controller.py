@@ -7,7 +7,7 @@ namespace is not terminating.
 
 from lastcall.api.errors import StatusError, is_already_exists, is_not_found
 from lastcall.api.meta import Object, is_terminating, name_of, namespace_of
-from lastcall.api.resources import CONFIGMAPS, SERVICEACCOUNTS
+from lastcall.api.resources import CONFIGMAPS, SERVICEACCOUNTS, Resource
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.client.informer import Informer
 from lastcall.client.workqueue import WorkQueue
@@ -90,10 +90,10 @@ class ServiceAccountController:
                     "apiVersion": SERVICEACCOUNTS.api_version,
                     "metadata": {"name": SERVICE_ACCOUNT, "namespace": name},
                 }
-                await self._ensure(SERVICE_ACCOUNT, account, name)
+                await self._ensure(self._client, SERVICEACCOUNTS, account, name)
             config_map = self._config_maps.get(name, ROOT_CA)
             if config_map is None:
-                await self._ensure(ROOT_CA, self._root_ca(name), name)
+                await self._ensure(self._publisher, CONFIGMAPS, self._root_ca(name), name)
             elif config_map.get("data") != self._data:
                 await self._publisher.update(CONFIGMAPS, {**config_map, "data": self._data}, name)
         except StatusError as error:
@@ -102,9 +102,8 @@ class ServiceAccountController:
                 return
             raise
 
-    async def _ensure(self, kind_name: str, obj: Object, namespace: str) -> None:
-        account = kind_name == SERVICE_ACCOUNT
-        resource, client = (SERVICEACCOUNTS, self._client) if account else (CONFIGMAPS, self._publisher)
+    @staticmethod
+    async def _ensure(client: Client, resource: Resource, obj: Object, namespace: str) -> None:
         try:
             await client.create(resource, obj, namespace)
         except StatusError as error:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 CLAIM_COMPONENT = "persistentvolumeclaim-protection-controller"
 VOLUME_COMPONENT = "persistentvolume-protection-controller"
+_NOT_VALID = (400, 422)
 RULE = "pkg/controller/volume/pvcprotection/pvc_protection_controller.go:processPVC"
 
 
@@ -72,10 +73,18 @@ def without_finalizer(obj: Object, finalizer: str) -> Object:
 async def write_finalizers(client: Client, resource: Resource, obj: Object) -> None:
     """What went meanwhile needs no finalizer. A conflict is told by StatusError and tried again.
 
-    An update, as Kubernetes gives these controllers no right to patch.
+    An update, as Kubernetes gives these controllers no right to patch. An object that is stored and is not valid any
+    more cannot be updated: of that one only the finalizers are sent, so that it can go.
     """
     try:
-        await client.update(resource, obj, namespace_of(obj))
+        try:
+            await client.update(resource, obj, namespace_of(obj))
+        except StatusError as error:
+            if error.code not in _NOT_VALID:
+                raise
+            meta = obj["metadata"]
+            patch = {key: meta.get(key) for key in ("uid", "resourceVersion", "finalizers")}
+            await client.patch(resource, name_of(obj), {"metadata": patch}, namespace_of(obj))
     except StatusError as error:
         if not is_not_found(error):
             raise
