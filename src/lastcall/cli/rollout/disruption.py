@@ -53,7 +53,7 @@ class Disruption:
             case "delete":
                 await client.delete(PODS, name_of(pods[0]), namespace)
             case "evict":
-                await self._evict(pods[0])
+                await self.evict(pods[0])
             case "drain":
                 await self._drain(pods)
 
@@ -64,12 +64,17 @@ class Disruption:
         await self.client.patch(NODES, self.node, {"spec": {"unschedulable": True}})
         for pod in pods:
             if pod["spec"].get("nodeName") == self.node:
-                await self._evict(pod)
+                await self.evict(pod)
 
-    async def _evict(self, pod: Object) -> None:
-        """As kubectl does it: asked again every while that a budget says no, unless it always will."""
+    async def evict(self, pod: Object, options: Object | None = None) -> None:
+        """As kubectl does it: asked again every while that a budget says no, unless it always will.
+
+        `options` are DeleteOptions; a Pod that their precondition does not mean any more has gone. Raises WorldError.
+        """
         eviction = {"metadata": {"name": name_of(pod), "namespace": namespace_of(pod)}}
-        body = {"apiVersion": "policy/v1", "kind": "Eviction", **eviction}
+        body: Object = {"apiVersion": "policy/v1", "kind": "Eviction", **eviction}
+        if options:
+            body["deleteOptions"] = options
         began = monotonic(self.clock)
         sure = began + SURE_SECONDS
         while True:
@@ -77,7 +82,7 @@ class Disruption:
                 await self.client.create(PODS, body, namespace_of(pod), name=name_of(pod), subresource="eviction")
                 return
             except StatusError as error:
-                if is_not_found(error):
+                if is_not_found(error) or (options and error.code == 409):
                     return
                 at = monotonic(self.clock)
                 budget = await self._budget(pod, error)

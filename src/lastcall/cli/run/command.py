@@ -4,23 +4,38 @@ from typing import Any
 
 import click
 
+from lastcall.cli.clusters.options import ContextOptions, context_options
 from lastcall.cli.options import Sources, manifest_options
+from lastcall.cli.rollout.experiments.confirming import yes_option
 from lastcall.cli.run.options import make_options, run_options
 
 
 @click.command()
 @manifest_options("MANIFEST")
+@context_options(namespace=False, without=("request-timeout",))
+@yes_option
+@click.option("--delete", is_flag=True, help="With --context: delete the Pods, in place of evicting them.")
 @run_options
-def run(sources: Sources, **options: Any) -> None:
+def run(sources: Sources, asked: ContextOptions, yes: str, delete: bool, **options: Any) -> None:
     """Delete the Pods of MANIFEST… and report how each of them ended.
 
     MANIFEST is a file, a directory, or - for stdin, with Pods or owners of Pods (Deployment, StatefulSet, Job …).
     lastcall deletes an owner as `kubectl delete` does, and follows every Pod that it has at that moment. It starts a
     cluster for this and removes it afterwards; only the images that it pulled stay on disk.
 
+    With --context it creates the objects on that cluster, ends their Pods there by eviction, and removes everything
+    again. It says what it will do, and begins when the context's name was typed or given (--yes=NAME).
+
     Exit status: 0 all Pods ended gracefully; 3 a container was SIGKILLed, a preStop hook failed, or a container
     crashed or was restarted by a probe before the DELETE; 2 bad input; 1 anything else.
     """
+    if asked.context:
+        # late: 100 ms of `run --help`
+        from lastcall.cli.run.there.command import run_there
+
+        raise SystemExit(run_there(sources, asked, yes, delete, make_options(**options)))
+    if yes or delete or asked != ContextOptions():
+        raise click.UsageError("--yes, --delete and options of a cluster are for --context: give that, too")
     # late: 100 ms of `run --help`
     from lastcall.cli.linting.early import tell_certain_errors
     from lastcall.cli.run.experiment import run_manifests

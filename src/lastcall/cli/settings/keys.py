@@ -126,6 +126,7 @@ COMMAND_LINE = frozenset(
         "config",
         "count",
         "copy-to",
+        "delete",
         "detach",
         "die-with",
         "die-with-parent",

@@ -11,7 +11,15 @@ from typing import Any
 
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, copy_object, labels_of, name_of, uid_of
-from lastcall.api.resources import CONFIGMAPS, CONTROLLERREVISIONS, DEPLOYMENTS, PODS, REPLICASETS, Resource
+from lastcall.api.resources import (
+    CONFIGMAPS,
+    CONTROLLERREVISIONS,
+    DEPLOYMENTS,
+    PODS,
+    REPLICASETS,
+    REPLICATIONCONTROLLERS,
+    Resource,
+)
 from lastcall.api.selectors import selector_of_expressions
 from lastcall.cli.errors import WorldError
 from lastcall.cli.rollout.experiments.ledger import (
@@ -51,11 +59,13 @@ def is_running(holder: Holder) -> bool:
 
 @dataclass(slots=True)
 class Changes:
-    """The changes of one experiment in one namespace, which exists."""
+    """The changes of one experiment in one namespace, which exists. `gone_seconds`: how long what is deleted may
+    take."""
 
     client: Client
     namespace: str
     world: World = field(default_factory=World)
+    gone_seconds: float = GONE_SECONDS
     _ledger: Ledger | None = None
 
     @property
@@ -84,7 +94,7 @@ class Changes:
     async def restore(self, say: Say) -> None:
         """Put everything back. Raises WorldError where that is not possible: the ledger then stays."""
         if self._ledger is not None:
-            await restore(self.client, self.world.clock, self.namespace, self._ledger, say)
+            await restore(self.client, self.world.clock, self.namespace, self._ledger, say, self.gone_seconds)
             self._ledger = None
 
     async def _note(self, entry: Entry) -> None:
@@ -100,7 +110,9 @@ class Changes:
         self._ledger = changed
 
 
-async def restore(client: Client, clock: Clock, namespace: str, ledger: Ledger, say: Say) -> None:
+async def restore(
+    client: Client, clock: Clock, namespace: str, ledger: Ledger, say: Say, gone_seconds: float = GONE_SECONDS
+) -> None:
     """Put back what a ledger names, the last first, and remove the ledger. Raises WorldError with what is left."""
     left: list[str] = []
     waiting: list[Entry] = []
@@ -113,7 +125,7 @@ async def restore(client: Client, clock: Clock, namespace: str, ledger: Ledger, 
                 waiting.append(entry)
         except StatusError as error:
             left.append(f"{entry.target.told}: {error.message}")
-    left += await _until_gone(client, clock, namespace, waiting)
+    left += await _until_gone(client, clock, namespace, waiting, gone_seconds)
     for entry in ledger.entries:
         if isinstance(entry, Changed) and not left:
             await _settle(client, clock, namespace, entry, say)
@@ -159,17 +171,20 @@ async def _put_back(client: Client, namespace: str, id_: str, entry: Entry, say:
 
 
 def how_to_delete(resource: Resource) -> str | None:
-    """A workload is gone when its Pods are."""
-    return "Foreground" if resource.group in ("apps", "batch") else None
+    """A workload is gone when its Pods are. Those of a ReplicationController would stay."""
+    is_workload = resource.group in ("apps", "batch") or resource.plural == REPLICATIONCONTROLLERS.plural
+    return "Foreground" if is_workload else None
 
 
-async def _until_gone(client: Client, clock: Clock, namespace: str, entries: Iterable[Entry]) -> list[str]:
-    deadline = monotonic(clock) + GONE_SECONDS
+async def _until_gone(
+    client: Client, clock: Clock, namespace: str, entries: Iterable[Entry], seconds: float
+) -> list[str]:
+    deadline = monotonic(clock) + seconds
     left = []
     for entry in entries:
         while await _get(client, entry.target, namespace) is not None:
             if monotonic(clock) > deadline:
-                left.append(f"{entry.target.told} was deleted {GONE_SECONDS:g} s ago and is still there")
+                left.append(f"{entry.target.told} was deleted {seconds:g} s ago and is still there")
                 break
             await clock.sleep(_LOOK_SECONDS)
     return left

@@ -118,6 +118,11 @@ class Restoration:
     waits: bool = False
 
 
+def is_name(name: str) -> bool:
+    """Whether a ledger can have an object of this name."""
+    return bool(_WORD.fullmatch(name))
+
+
 def was(obj: Object, path: Sequence[str]) -> Any:
     """The value of a field as `Changed.before` has it."""
     value: Any = obj

@@ -20,6 +20,8 @@ class Reached:
     context: str
     server: str
     namespace: str
+    version: str = ""
+    """What the API server says of itself: `v1.36.2`."""
 
     @property
     def where(self) -> str:
@@ -31,4 +33,4 @@ async def reached(asked: ContextOptions) -> AsyncIterator[Reached]:
     """For the time of the block. Raises UserError, WorldError, also for what the client raises inside the block."""
     chosen = choose(asked)
     async with connected(chosen, agent="lastcall-experiment") as cluster:
-        yield Reached(cluster.client, chosen.context, chosen.server, chosen.namespace)
+        yield Reached(cluster.client, chosen.context, chosen.server, chosen.namespace, cluster.version)

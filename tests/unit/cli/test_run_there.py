@@ -1,0 +1,140 @@
+"""What `lastcall run --context` refuses, plans, and takes for its own."""
+
+from typing import Any
+
+import pytest
+
+from lastcall.api.meta import Object
+from lastcall.api.resources import (
+    CONFIGMAPS,
+    DAEMONSETS,
+    DEPLOYMENTS,
+    JOBS,
+    NAMESPACES,
+    PODS,
+    REPLICASETS,
+    REPLICATIONCONTROLLERS,
+    SERVICES,
+    STATEFULSETS,
+    Resource,
+)
+from lastcall.cli.errors import UserError
+from lastcall.cli.manifests.read import Manifest, Place
+from lastcall.cli.manifests.yaml_documents import Document
+from lastcall.cli.rollout.experiments.changing import how_to_delete
+from lastcall.cli.run.there.checks import check_manifests, controller_of, overlaps, own_pods, planned
+
+WEB = {"app": "web"}
+
+
+def manifest(resource: Resource, name: str, namespace: str = "shop", **rest: Any) -> Manifest:
+    labels = rest.pop("labels", {})
+    meta = {"name": name, "labels": labels, **({"namespace": namespace} if resource.namespaced else {})}
+    obj = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta, **rest}
+    return Manifest(obj, resource, Place("a.yaml", Document(obj, 1, 1)))
+
+
+def workload(resource: Resource = DEPLOYMENTS, labels: dict[str, str] = WEB, **spec: Any) -> Manifest:
+    wanted: Any = labels if resource == REPLICATIONCONTROLLERS else {"matchLabels": labels}
+    spec = {"selector": wanted, "template": {"metadata": {"labels": labels}, "spec": {}}, **spec}
+    return manifest(resource, "web", spec=spec)
+
+
+def there(name: str, selector: Any = None, labels: dict[str, str] | None = None, controller: str = "") -> Object:
+    owners = [{"uid": controller, "controller": True}] if controller else []
+    meta = {"name": name, "uid": f"u-{name}", "labels": labels or {}, "ownerReferences": owners}
+    return {"metadata": meta, "spec": {"selector": selector} if selector else {}}
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (manifest(NAMESPACES, "other"), "belongs to the whole cluster"),
+        (manifest(PODS, "a", "other"), "its namespace is other, and the experiment's is shop"),
+        (manifest(PODS, ""), "it needs a name"),
+        (manifest(CONFIGMAPS, "system:a"), "it needs a name"),
+        (workload(STATEFULSETS, volumeClaimTemplates=[{}]), "volumeClaimTemplates leave volumes behind"),
+    ],
+)
+def test_what_cannot_be_removed_without_a_trace_is_refused_with_its_place(given: Manifest, why: str) -> None:
+    with pytest.raises(UserError, match=r"^a\.yaml:1: ") as refused:
+        check_manifests("shop", [manifest(PODS, "good"), given])
+    assert why in str(refused.value) and "good" not in str(refused.value)
+
+
+def test_a_namespace_of_kubernetes_is_refused() -> None:
+    with pytest.raises(UserError, match="are refused"):
+        check_manifests("kube-system", [manifest(PODS, "a", "kube-system")])
+
+
+@pytest.mark.parametrize("resource", [DEPLOYMENTS, STATEFULSETS, DAEMONSETS, JOBS, REPLICATIONCONTROLLERS])
+def test_workloads_are_accepted_and_removed_with_their_pods(resource: Resource) -> None:
+    check_manifests("shop", [workload(resource)])
+    assert how_to_delete(resource) == "Foreground"
+
+
+@pytest.mark.parametrize(
+    ("manifests", "delete", "steps", "restored"),
+    [
+        (
+            [manifest(PODS, "a")],
+            False,
+            [
+                "create Pod a",
+                "wait until its Pods are Ready, for at most 60 s",
+                "evict these Pods, one after another, each when its PodDisruptionBudgets allow it",
+                "leave Pod a ended: an evicted Pod without an owner does not come back",
+            ],
+            "delete all that was created",
+        ),
+        (
+            [workload(replicas=3), workload(DAEMONSETS), workload(JOBS, parallelism=2)],
+            True,
+            [
+                "create Deployment web (3 Pods), DaemonSet web (a Pod on each node that it fits), Job web (2 Pods)",
+                "wait until its Pods are Ready, for at most 60 s",
+                "delete these Pods, all at the same time",
+            ],
+            "delete all that was created, with the Pods that replaced the ended ones",
+        ),
+    ],
+)
+def test_the_plan_says_what_is_done_and_what_does_not_come_back(
+    manifests: list[Manifest], delete: bool, steps: list[str], restored: str
+) -> None:
+    assert planned(manifests, delete=delete, timeout=60.0) == (tuple(steps), (restored,))
+
+
+@pytest.mark.parametrize(
+    ("manifests", "around", "found"),
+    [
+        ([workload()], {SERVICES: [there("front", WEB)]}, ["Service front, which is there, would send requests to"]),
+        ([manifest(PODS, "a", labels=WEB)], {SERVICES: [there("front", WEB)]}, ["Service front"]),
+        ([workload()], {SERVICES: [there("front", {"app": "other"}), there("none")]}, []),
+        ([manifest(PODS, "a", labels=WEB)], {REPLICASETS: [there("rs", {"matchLabels": WEB})]}, ["ReplicaSet rs"]),
+        ([manifest(PODS, "a", labels=WEB)], {REPLICATIONCONTROLLERS: [there("rc", WEB)]}, ["would adopt"]),
+        ([workload()], {REPLICASETS: [there("rs", {"matchLabels": WEB})]}, []),  # its Pods have a controller
+        ([workload()], {PODS: [there("lone", labels=WEB)]}, ["Deployment web would adopt Pod lone"]),
+        ([workload()], {PODS: [there("owned", labels=WEB, controller="u-rs")]}, []),
+        ([manifest(JOBS, "j", spec={})], {PODS: [there("lone", labels=WEB)]}, []),  # its selector is its own uid
+    ],
+)
+def test_what_would_mix_with_pods_that_are_there_is_found(
+    manifests: list[Manifest], around: dict[Resource, list[Object]], found: list[str]
+) -> None:
+    told = overlaps(manifests, around)
+    assert len(told) == len(found) and all(each in line for each, line in zip(found, told, strict=True)), told
+
+
+def test_only_pods_that_a_created_object_is_or_controls_are_its_own() -> None:
+    sets = [there("new", controller="u-web"), there("foreign", controller="u-shop")]
+    pods = [
+        there("lone"),
+        there("of-set", controller="u-new"),
+        there("of-others", WEB, WEB, controller="u-foreign"),
+        there("of-nobody", labels=WEB),
+        there("of-stateful", controller="u-db"),
+    ]
+    found = own_pods(["u-web", "u-db", "u-lone"], sets, pods)
+    assert found == {"u-lone": "u-lone", "u-of-set": "u-web", "u-of-stateful": "u-db"}
+    assert controller_of({"metadata": {"ownerReferences": [{"uid": "a"}]}}) == ""
