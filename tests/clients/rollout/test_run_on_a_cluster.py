@@ -133,3 +133,5 @@ def test_pods_end_on_another_cluster_and_it_is_as_before_also_when_the_run_is_ki
             assert difference(before, everything(kubeconfig)) == []
         assert place.run("doctor", *there).status == 0
         place.ok("down", "--name", "theirs")
+        for path in (place.home / "tmp").glob("*.yaml"):
+            path.unlink()
