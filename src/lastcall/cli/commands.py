@@ -12,7 +12,7 @@ from lastcall.cli.errors import ReaderGone
 from lastcall.cli.settings.context import config_option, settle, with_place
 
 COMMANDS = {
-    "run": ("lastcall.cli.run.command:run", "Delete Pods and report how each of them ended."),
+    "run": ("lastcall.cli.there.run:run", "Delete Pods and report how each of them ended."),
     "demo": ("lastcall.cli.demo:demo", "Watch a Pod end gracefully, by SIGKILL, or both."),
     "rollout": (
         "lastcall.cli.rollout.command:rollout",

@@ -43,7 +43,7 @@ def test_version_imports_neither_aiohttp_nor_rich_nor_a_command():
     code = (
         "import sys; from lastcall.cli.commands import invoke; invoke(['--version']); "
         "print(sorted(m for m in sys.modules if m.split('.')[0] in "
-        "('aiohttp', 'rich', 'yaml', 'orjson', 'uvloop', 'cryptography') or m == 'lastcall.cli.run.command'))"
+        "('aiohttp', 'rich', 'yaml', 'orjson', 'uvloop', 'cryptography') or m == 'lastcall.cli.there.run'))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.splitlines() == [f"lastcall {__version__}", "[]"]

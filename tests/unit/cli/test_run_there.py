@@ -22,7 +22,7 @@ from lastcall.cli.errors import UserError
 from lastcall.cli.manifests.read import Manifest, Place
 from lastcall.cli.manifests.yaml_documents import Document
 from lastcall.cli.rollout.experiments.changing import how_to_delete
-from lastcall.cli.run.there.checks import check_manifests, controller_of, overlaps, own_pods, planned
+from lastcall.cli.there.checks import check_manifests, controller_of, overlaps, own_pods, planned
 
 WEB = {"app": "web"}
 

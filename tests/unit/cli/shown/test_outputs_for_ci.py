@@ -13,10 +13,10 @@ from lastcall.cli.errors import CommandError
 from lastcall.cli.rollout import command as rollout_command
 from lastcall.cli.run.asked import RunOptions
 from lastcall.cli.run.checks import checks_of, summary_of
-from lastcall.cli.run.command import run
 from lastcall.cli.run.experiment import run_manifests
 from lastcall.cli.run.output import document
 from lastcall.cli.run.summary import append_summary
+from lastcall.cli.there.run import run
 from lastcall.cluster.errors import ClusterStartError
 from lastcall.timeline.render.checks import Check, as_github, as_junit, block, folded, plain, shortened, table
 

@@ -40,7 +40,7 @@ def test_opentelemetry_is_loaded_by_its_own_module_alone():
 @pytest.mark.parametrize(
     "module",
     [
-        "lastcall.cli.run.command, lastcall.cli.run.session, lastcall.cluster.embedded",
+        "lastcall.cli.there.run, lastcall.cli.run.session, lastcall.cluster.embedded",
         "lastcall.cli.up, lastcall.cli.story, lastcall.cli.rollout.command, lastcall.cli.doctor",
         "lastcall.apiserver, lastcall.controllers.manager, lastcall.node.kubelet, lastcall.scheduler.scheduler",
         "lastcall.testing",

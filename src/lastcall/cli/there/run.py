@@ -31,7 +31,7 @@ def run(sources: Sources, asked: ContextOptions, yes: str, delete: bool, **optio
     """
     if asked.context:
         # late: 100 ms of `run --help`
-        from lastcall.cli.run.there.command import run_there
+        from lastcall.cli.there.running import run_there
 
         raise SystemExit(run_there(sources, asked, yes, delete, make_options(**options)))
     if yes or delete or asked != ContextOptions():

@@ -26,7 +26,7 @@ from lastcall.cli.rollout.experiments.changing import GONE_SECONDS, Changes
 from lastcall.cli.rollout.experiments.patient import PatientClient
 from lastcall.cli.rollout.experiments.plan import Plan
 from lastcall.cli.run.live import TICK_SECONDS
-from lastcall.cli.run.there.checks import check_manifests, overlaps, own_pods, planned
+from lastcall.cli.there.checks import check_manifests, overlaps, own_pods, planned
 from lastcall.cli.waiting.follow import FollowedPod
 from lastcall.cli.waiting.object_events import last_events_of
 from lastcall.cli.waiting.why_not_ready import hopeless_reason, in_short, is_ready, why_no_pods, why_not_ready

@@ -19,8 +19,8 @@ from lastcall.cli.run.asked import RunOptions
 from lastcall.cli.run.experiment import consoles, show, tell_failure
 from lastcall.cli.run.live import LiveTimeline
 from lastcall.cli.run.output import takes_stdout
-from lastcall.cli.run.there.checks import NOT_THERE
-from lastcall.cli.run.there.session import TheirRun
+from lastcall.cli.there.checks import NOT_THERE
+from lastcall.cli.there.session import TheirRun
 from lastcall.timeline.story import Ending
 
 

@@ -1,4 +1,0 @@
-"""`lastcall run --context`: Pods of manifests are created and ended on somebody's cluster, and all is removed again.
-
-`checks.py` says what is refused and what will be done, `session.py` does it, `command.py` connects both to the user.
-"""
