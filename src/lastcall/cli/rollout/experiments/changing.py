@@ -60,12 +60,12 @@ def is_running(holder: Holder) -> bool:
 @dataclass(slots=True)
 class Changes:
     """The changes of one experiment in one namespace, which exists. `gone_seconds`: how long what is deleted may
-    take."""
+    take; 0 for GONE_SECONDS."""
 
     client: Client
     namespace: str
     world: World = field(default_factory=World)
-    gone_seconds: float = GONE_SECONDS
+    gone_seconds: float = 0.0
     _ledger: Ledger | None = None
 
     @property
@@ -111,7 +111,7 @@ class Changes:
 
 
 async def restore(
-    client: Client, clock: Clock, namespace: str, ledger: Ledger, say: Say, gone_seconds: float = GONE_SECONDS
+    client: Client, clock: Clock, namespace: str, ledger: Ledger, say: Say, gone_seconds: float = 0.0
 ) -> None:
     """Put back what a ledger names, the last first, and remove the ledger. Raises WorldError with what is left."""
     left: list[str] = []
@@ -125,7 +125,7 @@ async def restore(
                 waiting.append(entry)
         except StatusError as error:
             left.append(f"{entry.target.told}: {error.message}")
-    left += await _until_gone(client, clock, namespace, waiting, gone_seconds)
+    left += await _until_gone(client, clock, namespace, waiting, gone_seconds or GONE_SECONDS)
     for entry in ledger.entries:
         if isinstance(entry, Changed) and not left:
             await _settle(client, clock, namespace, entry, say)
