@@ -41,7 +41,7 @@ async def outcomes(
         if len(found) >= count:
             generator.stop()
 
-    asked = Load(server.sockets[0].getsockname(), {kind: rate}, **{"timeout": 5.0, **load})
+    asked = Load(server.sockets[0].getsockname(), {kind: rate}, **{"timeout": 30.0, **load})
     generator = Generator(World(), asked, report)
     async with asyncio.timeout(60):
         await generator.run()
