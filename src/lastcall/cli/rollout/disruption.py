@@ -10,6 +10,7 @@ from lastcall.api.resources import DAEMONSETS, NODES, PODDISRUPTIONBUDGETS, PODS
 from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.waiting.causes import fix_of
+from lastcall.client.access.rights import commands_for, missing_right
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client
 from lastcall.timeline.catalogue.lookup import said
 from lastcall.world.clock import Clock, monotonic, now, rfc3339
@@ -128,6 +129,8 @@ def _refused(pod: Object, error: StatusError, budget: Object | None) -> str:
         lines.append(f"  fix: {fix_of('budgetBlocks', **_facts(budget))}")
     elif "more than one PodDisruptionBudget" in error.message:
         lines.append(f"  fix: {fix_of('budgetBlocks', 'several')}")
+    elif right := missing_right(error.status):
+        lines += [f"  fix, as an administrator: {each}" for each in commands_for([right])]
     return "\n".join(lines)
 
 

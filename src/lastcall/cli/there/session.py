@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError, is_not_found
@@ -23,7 +24,7 @@ from lastcall.cli.errors import CommandError, UserError, WorldError
 from lastcall.cli.manifests.workloads import OWNERS, progress
 from lastcall.cli.rollout.disruption import Disruption
 from lastcall.cli.rollout.experiments.changing import GONE_SECONDS, Changes
-from lastcall.cli.rollout.experiments.patient import PatientClient
+from lastcall.cli.rollout.experiments.patient import PatientClient, until_answered
 from lastcall.cli.rollout.experiments.plan import Plan
 from lastcall.cli.run.live import TICK_SECONDS
 from lastcall.cli.there.checks import check_manifests, overlaps, own_pods, planned
@@ -128,18 +129,21 @@ class TheirRun:
             fix = "fix: run --context only creates; give it another name, or name an empty namespace with -n"
             raise UserError("\n".join([*taken, fix]))
         there: dict[Resource, list[Object]] = {}
-        unknown = []
+        unknown: list[str] = []
         for resource in _AROUND:
             try:
                 there[resource] = (await self._client.list(resource, namespace)).items
             except StatusError as error:
-                if error.code not in (403, 404):
+                if error.code == 403:
+                    unknown.append(resource.plural)
+                elif error.code != 404:
                     raise
-                unknown.append(f"not look whether {resource.plural} that are there match these Pods: {error.message}")
         if found := overlaps(self.manifests, there):
             fix = "fix: give the Pods other labels, or name an empty namespace with -n"
             raise UserError("\n".join([*found, fix]))
-        return unknown
+        if not unknown:
+            return []
+        return [f"not look whether {', '.join(unknown)} there match these Pods: reading them is not allowed"]
 
     # -- create to Ready ----------------------------------------------------------------------------------------------
 
@@ -285,18 +289,13 @@ class TheirRun:
             options: Object = {"preconditions": {"uid": uid_of(pod)}}
             if self.options.grace is not None:
                 options["gracePeriodSeconds"] = self.options.grace
-            await disruption.evict(pod, options)
+            await until_answered(self.clock, partial(disruption.evict, pod, options))
 
     async def _delete(self, pods: Sequence[Object]) -> None:
         for pod in pods:
+            delete = partial(self._client.delete, PODS, name_of(pod), namespace_of(pod), uid=uid_of(pod))
             try:
-                await self._client.delete(
-                    PODS,
-                    name_of(pod),
-                    namespace_of(pod),
-                    uid=uid_of(pod),
-                    grace_period_seconds=self.options.grace,
-                )
+                await until_answered(self.clock, partial(delete, grace_period_seconds=self.options.grace))
             except StatusError as error:
                 if not is_not_found(error) and error.code != 409:
                     raise

@@ -41,7 +41,8 @@ class Watching:
 
     def commands(self) -> list[str]:
         """For an administrator's shell: what gives all the rights that are missing."""
-        return commands_for(right for each in self.missing.values() for right in each.rights)
+        missing = sorted(self.missing.items())  # not as the answers came: a role's name has its rights
+        return commands_for(right for _, each in missing for right in each.rights)
 
     def refused(self, resource: Resource, namespace: str, error: StatusError, subresource: str = "") -> None:
         """A request was not allowed."""

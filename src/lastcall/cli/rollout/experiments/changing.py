@@ -7,9 +7,10 @@ import os
 import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from lastcall.api.errors import StatusError, is_not_found
+from lastcall.api.errors import StatusError, is_already_exists, is_conflict, is_not_found
 from lastcall.api.meta import Object, copy_object, labels_of, name_of, uid_of
 from lastcall.api.resources import (
     CONFIGMAPS,
@@ -36,6 +37,7 @@ from lastcall.cli.rollout.experiments.ledger import (
     restoration,
     was,
 )
+from lastcall.cli.rollout.experiments.patient import until_answered
 from lastcall.client.api import JSON_PATCH, Client
 from lastcall.cri.sandbox.shim.procfs import start_time
 from lastcall.world.clock import Clock, monotonic
@@ -73,15 +75,31 @@ class Changes:
         return self._ledger.id if self._ledger else ""
 
     async def create(self, resource: Resource, obj: Object) -> Object:
-        """The object, with the experiment's label. Raises StatusError."""
+        """The object, with the experiment's label. Raises StatusError, ConnectionLost."""
         await self._note(Created(Target.of(resource, name_of(obj), self.namespace)))
         labelled = copy_object(obj)
         labelled["metadata"]["namespace"] = self.namespace
         labelled["metadata"].setdefault("labels", {})[LABEL] = self.id
-        return await self.client.create(resource, labelled, self.namespace)
+        return await self._created(resource, labelled)
+
+    async def _created(self, resource: Resource, obj: Object) -> Object:
+        """Also when the answer was lost: then it is there, and has the label."""
+
+        async def once() -> Object:
+            try:
+                return await self.client.create(resource, obj, self.namespace)
+            except StatusError as error:
+                if not is_already_exists(error):
+                    raise
+                there = await self.client.get(resource, name_of(obj), self.namespace)
+                if labels_of(there).get(LABEL) != self.id:
+                    raise
+                return there
+
+        return await until_answered(self.world.clock, once)
 
     async def change(self, resource: Resource, name: str, path: tuple[str, ...], value: Any) -> Object:
-        """Set a field, if nobody changes it meanwhile. Raises StatusError."""
+        """Set a field, if nobody changes it meanwhile. Raises StatusError, ConnectionLost."""
         there = await self.client.get(resource, name, self.namespace)
         before = was(there, path)
         await self._note(Changed(Target.of(resource, name, self.namespace), path, before, value))
@@ -89,7 +107,19 @@ class Changes:
         for step in reversed(path):
             patch = {step: patch}
         patch["metadata"] = {"resourceVersion": there["metadata"]["resourceVersion"]}
-        return await self.client.patch(resource, name, patch, self.namespace)
+
+        async def once() -> Object:
+            try:
+                return await self.client.patch(resource, name, patch, self.namespace)
+            except StatusError as error:
+                if not is_conflict(error):
+                    raise
+                now = await self.client.get(resource, name, self.namespace)
+                if before == value or was(now, path) != value:
+                    raise
+                return now  # the answer was lost
+
+        return await until_answered(self.world.clock, once)
 
     async def restore(self, say: Say) -> None:
         """Put everything back. Raises WorldError where that is not possible: the ledger then stays."""
@@ -101,12 +131,18 @@ class Changes:
         """Write it down, and go on only when it stands there."""
         if self._ledger is None:
             first = Ledger(self.world.new_uid()[:8], this_process(), (entry,))
-            await self.client.create(CONFIGMAPS, as_config_map(first, self.namespace), self.namespace)
-            self._ledger = first
+            self._ledger = first  # before it is there: whoever stops in the middle of this removes it
+            try:
+                await self._created(CONFIGMAPS, as_config_map(first, self.namespace))
+            except StatusError:
+                self._ledger = None
+                raise
             return
         changed = self._ledger.with_entry(entry)
         data = {"data": as_config_map(changed, self.namespace)["data"]}
-        await self.client.patch(CONFIGMAPS, changed.name, data, self.namespace)
+        await until_answered(
+            self.world.clock, lambda: self.client.patch(CONFIGMAPS, changed.name, data, self.namespace)
+        )
         self._ledger = changed
 
 
@@ -121,7 +157,7 @@ async def restore(
         if isinstance(entry, Changed) and entry.target in ours:
             continue  # it goes as a whole
         try:
-            if await _put_back(client, namespace, ledger.id, entry, say):
+            if await until_answered(clock, partial(_put_back, client, namespace, ledger.id, entry, say)):
                 waiting.append(entry)
         except StatusError as error:
             left.append(f"{entry.target.told}: {error.message}")
@@ -134,7 +170,7 @@ async def restore(
             "\n".join([f"namespace {namespace}: not everything could be put back:", *(f"  {each}" for each in left)])
         )
     try:
-        await client.delete(CONFIGMAPS, ledger.name, namespace)
+        await until_answered(clock, partial(client.delete, CONFIGMAPS, ledger.name, namespace))
     except StatusError as error:
         if not is_not_found(error):
             raise

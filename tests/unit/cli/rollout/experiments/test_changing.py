@@ -10,10 +10,11 @@ import pytest
 from api_server import running_server
 from api_snapshot import difference, whole_api
 
+from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, copy_object, uid_of
 from lastcall.api.resources import DEPLOYMENTS, NAMESPACES, REPLICASETS, SECRETS, SERVICES
 from lastcall.cli.errors import WorldError
-from lastcall.cli.rollout.experiments import changing
+from lastcall.cli.rollout.experiments import changing, patient
 from lastcall.cli.rollout.experiments.changing import Changes, is_running, is_settled, this_process
 from lastcall.cli.rollout.experiments.ledger import (
     LABEL,
@@ -31,7 +32,7 @@ from lastcall.cli.rollout.experiments.ledger import (
     restoration,
 )
 from lastcall.cli.rollout.experiments.leftovers import find_leftovers, put_back
-from lastcall.client.api import Client
+from lastcall.client.api import Client, ConnectionLost
 from lastcall.world.clock import RealClock
 
 LABELS = {"app": "web"}
@@ -79,6 +80,25 @@ class Dying:
         return write
 
 
+class Losing(Dying):
+    """A client that loses the connection at its `last` write, before it or `after` the server has done it, and has it
+    again at the next."""
+
+    def __getattr__(self, verb: str) -> Any:
+        ask = super().__getattr__(verb)
+        if verb not in ("create", "patch", "update", "delete"):
+            return ask
+
+        async def write(*arguments: Any, **named: Any) -> Any:
+            try:
+                return await ask(*arguments, **named)
+            except Killed:
+                self._left = 1_000
+                raise ConnectionLost("the server went away") from None
+
+        return write
+
+
 async def experiment(client: Any) -> None:
     """Five writes to the cluster and as many to the ledger, and then all that puts them back."""
     changes = Changes(client, "shop")
@@ -90,7 +110,8 @@ async def experiment(client: Any) -> None:
 
 
 def on_a_cluster(test: Callable[[Client], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changing, "GONE_SECONDS", 0.2)  # no controller gives the Deployment its Pods here
+    monkeypatch.setattr(changing, "_LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(changing, "GONE_SECONDS", 0.05)  # no controller gives the Deployment its Pods here
     monkeypatch.setattr(changing, "this_process", lambda: GONE_HOLDER)
 
     async def run() -> None:
@@ -128,6 +149,57 @@ def test_cleanup_puts_back_what_a_killed_experiment_has_left_wherever_it_was_kil
                     await put_back(client, RealClock(), found, lambda line: None)
                 assert difference(before, await whole_api(client)) == [], f"killed at write {last}, after it: {after}"
         assert stages >= 24  # eight writes, their ledger's, and those that put back
+
+    on_a_cluster(test, monkeypatch)
+
+
+def test_an_answer_that_is_lost_is_asked_for_again_and_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patient, "_AGAIN_SECONDS", 0.0)
+
+    async def test(client: Client) -> None:
+        before = await whole_api(client)
+        lost = 0
+        for last in range(1, 16):
+            for after in (False, True):
+                losing = Losing(client, last, after=after)
+                await experiment(losing)
+                lost += losing._left > 500
+                assert difference(before, await whole_api(client)) == [], f"lost at write {last}, after it: {after}"
+        assert lost >= 24
+
+    on_a_cluster(test, monkeypatch)
+
+
+def test_an_object_of_somebody_else_is_not_taken_for_the_lost_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(client: Client) -> None:
+        theirs = await client.create(SERVICES, SERVICE, "shop")
+        changes = Changes(client, "shop")
+        with pytest.raises(StatusError, match="already exists"):
+            await changes.create(SERVICES, SERVICE)
+        await changes.restore(lambda line: None)
+        assert uid_of(await client.get(SERVICES, "s", "shop")) == uid_of(theirs)
+        assert (await find_leftovers(client, "", "shop")).lines == []
+
+    on_a_cluster(test, monkeypatch)
+
+
+def test_a_server_that_stays_away_ends_the_experiment_with_all_that_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patient, "_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(patient, "PATIENCE_SECONDS", 0.0)
+
+    async def test(client: Client) -> None:
+        before = await whole_api(client)
+        for last in (1, 2, 3, 4):
+            changes = Changes(Losing(client, last, after=True), "shop")
+
+            async def both(changes: Changes = changes) -> None:
+                await changes.create(SERVICES, SERVICE)
+                await changes.create(SECRETS, SECRET)
+
+            with pytest.raises(ConnectionLost):
+                await both()
+            await changes.restore(lambda line: None)
+            assert difference(before, await whole_api(client)) == [], last
 
     on_a_cluster(test, monkeypatch)
 
