@@ -4,7 +4,6 @@ Every method raises `StatusError` when the server answers with a failure and `Co
 or only half of one.
 """
 
-import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -21,6 +20,7 @@ from lastcall.api.errors import StatusError, status_failure
 from lastcall.api.meta import AnyObject, Object, name_of
 from lastcall.api.resources import PODS, PartialResource, Resource
 from lastcall.client.api import MERGE_PATCH, ConnectionLost, ListResult, WatchEvent
+from lastcall.client.lost import why_lost
 from lastcall.world.aiohttp_inside.client import aiohttp
 
 if TYPE_CHECKING:
@@ -473,7 +473,9 @@ async def _watch_events(
         if last:
             rest.append(last)
     if rest:
-        raise ConnectionLost(f"GET {response.url}: the watch ended in the middle of an event")
+        lost = ConnectionLost(f"GET {response.url}: the watch ended in the middle of an event")
+        lost.reason = "the watch ended in the middle of an event"
+        raise lost
 
 
 def _watch_event(line: bytes) -> WatchEvent:
@@ -485,9 +487,9 @@ def _watch_event(line: bytes) -> WatchEvent:
 
 
 def _lost(method: str, url: str, error: BaseException) -> ConnectionLost:
-    reason = "no answer in time" if isinstance(error, asyncio.TimeoutError) else str(error) or type(error).__name__
+    reason = why_lost(error)
     lost = ConnectionLost(f"{method} {url}: {reason}")
-    lost.reason = str(reason)
+    lost.reason = reason
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
         lost.sent = False
     return lost

@@ -79,7 +79,8 @@ def build_ending(
     in_story = [
         e for e in map(entry, deaths) if e.told(kinds.PROCESS_DIED).get("role") != "orphan" and _is_within(e, entries)
     ]
-    decided_by = decide_decided_by(records, causes, by_id)
+    by_probe = [(c.name, c.ended_by) for c in containers if c.ended_by in _PROBES]
+    decided_by = decide_decided_by(records, causes, by_id, by_probe)
     above = [by_id[each] for each in decided_by.chain if not by_id[each].pod_uid] if decided_by is not None else []
     in_story += map(entry, above)
     ending = Ending(

@@ -137,6 +137,8 @@ class ContainerEnding:
     restarts: int = 0
     started_at: float | None = None
     ended_by: EndedBy = ""
+    starts_again: bool = True
+    """False where the kubelet ended it and did not say that it will be restarted."""
     from_status: bool = False
     """Its end is known from the Pod's status alone: what is not recorded of its stop may have happened."""
     probe: FailedProbe | None = None

@@ -47,7 +47,13 @@ def outcome_words(ending: Ending) -> str:
         return "is ending" if ending.zero_kind else _lives(ending)
     if ending.outcome == "graceful" and had_ended(ending):
         return "had already ended"
+    if ending.outcome == "restarted" and not any(c.starts_again for c in _ended_by_probes(ending)):
+        return "had been ended by a probe before its end began" if is_deleted(ending) else "was ended by a probe"
     return OUTCOMES[ending.outcome]
+
+
+def _ended_by_probes(ending: Ending) -> list[ContainerEnding]:
+    return [c for c in [*ending.earlier, *ending.containers] if c.ended_by in ("livenessProbe", "startupProbe")]
 
 
 def _lives(ending: Ending) -> str:

@@ -10,7 +10,7 @@ from lastcall.timeline import kinds
 from lastcall.timeline.facts.recorded import containers_of
 from lastcall.timeline.record import Record
 from lastcall.tracing.drafts import Draft
-from lastcall.tracing.events import Told, kill_reason, steps_of
+from lastcall.tracing.events import Told, failed_probe, kill_reason, steps_of
 from lastcall.tracing.pods import before_the_end, deletion_of, statuses_of
 from lastcall.tracing.stamps import SECOND, Clocks
 from lastcall.tracing.stops import Stop, ended, exit_signal, is_hook, stop_steps
@@ -25,6 +25,8 @@ LEAST_GRACE = 1
 """Of a Pod that ends, also deleted with 0 and held by finalizers. (`pod_workers.go:calculateEffectiveGracePeriod`)"""
 EARLY_NS = SECOND
 """A hook's process may be seen before the Event that reports its beginning."""
+PROBE_NS = 2 * SECOND
+"""A kubelet ends a container so soon after the Event of the failure that was one too many."""
 EVENT_LATE_NS = 3 * SECOND
 """A kubelet's Event is here so soon. One whose stamp is older is told by its stamp."""
 
@@ -64,6 +66,8 @@ class Book:
     """Sentences on what was missed → why, as in the record NotShown."""
     _told: set[tuple[str, str, str]] = field(default_factory=set)
     _events: dict[str, str] = field(default_factory=dict)
+    _failing: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """Container → (the reason of a Killing for its probe, when that failed last)."""
     _seen_exits: set[str] = field(default_factory=set)
     """Containers whose last end a node saw."""
 
@@ -192,9 +196,11 @@ class Book:
         if self._events.get(event.uid) == event.version:
             return
         self._events[event.uid] = event.version
+        at = self._event_at(event, now)
+        if event.container and (probe := failed_probe(event)):
+            self._failing[event.container] = (probe, at)
         if not event.container or event.reason not in ("Killing", "FailedPreStopHook"):
             return
-        at = self._event_at(event, now)
         stop = self.stops.get(event.container) or self._new_stop(event.container)
         if stop.exited is not None and at > stop.exited + SECOND:
             return  # of a run that was not seen to start: nothing of it is known yet
@@ -204,9 +210,9 @@ class Book:
                 at = min(at, stop.exited)  # an Event may come after what a node saw
             if not reason and self.deleted_ns is not None:
                 at = max(at, self.deleted_ns)
-            stop = replace(
-                stop, killing=at, message=event.message, reason=reason, grace=self._grace(event.container, reason)
-            )
+            grace = self._grace(event.container, reason)
+            reason = reason or self._probe_before(event.container, at)
+            stop = replace(stop, killing=at, message=event.message, reason=reason, grace=grace)
             if reason == "FailedPostStartHook":
                 stop = replace(stop, handler=stop.handler)
             self._observed_by_kubelet(at, now, reason)
@@ -275,6 +281,14 @@ class Book:
         value = own if grace is None else grace
         value = value if isinstance(value, int) else 30
         return value if reason else max(LEAST_GRACE, value)
+
+    def _probe_before(self, container: str, at: int) -> str:
+        """Why a Pod that nobody deleted is ended as a whole: the last container of one that starts none again failed
+        its probe just before. (`kuberuntime_manager.go:computePodActions`)"""
+        probe, failed = self._failing.get(container, ("", 0))
+        never = (self.pod.get("spec") or {}).get("restartPolicy") == "Never"
+        why = (self.pod.get("status") or {}).get("reason")
+        return probe if never and not why and self.deleted_ns is None and 0 <= at - failed <= PROBE_NS else ""
 
     def _spec_of(self, name: str) -> Mapping[str, Any]:
         found = (each for _, each in containers_of(self.pod.get("spec") or {}) if each.get("name") == name)

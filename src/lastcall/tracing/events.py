@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _CONTAINER = re.compile(r"spec\.(?:containers|initContainers|ephemeralContainers)\{(.+)\}")
 _PROBES = {"liveness": "liveness", "readiness": "readiness", "startup": "startup"}
 _PROBE = re.compile(r"^(Liveness|Readiness|Startup) probe (failed|errored)(?: and resulted in [a-z ]+)?: ?(.*)$", re.S)
+_KILLS = {"liveness": "LivenessProbe", "startup": "StartupProbe"}
 _VOLUME = re.compile(r'(?:MountVolume\.\w+|SetUp) failed for volume "([^"]+)"')
 _DELETED = re.compile(r"^(?:Deleted pod: |[Dd]elete Pod )(\S+)")
 _LONGEST = 500
@@ -97,6 +98,12 @@ def kill_reason(message: str) -> str:
     if "startup probe" in message:
         return "StartupProbe"
     return "FailedPostStartHook" if "PostStart" in message else ""
+
+
+def failed_probe(event: Told) -> str:
+    """The reason of a Killing for the probe of which an Event tells a failure; "" for another Event."""
+    match = _PROBE.match(event.message) if event.reason == "Unhealthy" else None
+    return _KILLS.get(match.group(1).lower(), "") if match else ""
 
 
 def steps_of(event: Told) -> Iterator[Draft]:

@@ -93,7 +93,7 @@ class Source:
                     version = await self._list()
                 version = await self._watch(version)
             except ConnectionLost as error:
-                self._breaks(str(error))
+                self._breaks(error.reason or str(error))
                 await self._wait()
             except StatusError as error:
                 if error.code in (401, 403):

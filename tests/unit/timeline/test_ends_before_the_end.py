@@ -356,6 +356,41 @@ def test_a_pod_that_waits_after_its_probe_killed_it_was_restarted_and_not_killed
     assert [each.id for each in ending.findings if each.severity == "problem"] == ["livenessProbeKilled"]
 
 
+@pytest.mark.parametrize(
+    ("deleted_first", "result", "outcome", "why"),
+    [
+        (False, "failure", "restarted", "the kubelet had ended app, whose livenessProbe failed"),
+        (False, "success", "graceful", "its containers had ended by themselves"),
+        (True, "failure", "graceful", "it was deleted by"),
+    ],
+)
+def test_a_pod_that_starts_nothing_again_is_ended_by_its_probe_and_not_by_itself(
+    new_tape: Any, deleted_first: bool, result: str, outcome: str, why: str
+) -> None:
+    """The kubelet ends the Pod as a whole then: its Killing gives no reason."""
+    tape = new_tape()
+    tape.started(at=-30)
+    for answer in ("failure", result):
+        tape.add(-9, "kubelet", k.PROBE_CHANGED, "app", probe="liveness", result=answer, output=LATE,
+                 succeededBefore=True)  # fmt: skip
+    if deleted_first:
+        tape.accepted(5)
+        tape.observed(5)
+    at = 0.01 if deleted_first else -8.8
+    tape.killing(5, at=at)
+    tape.stop(at + 0.01, 5, disposition="handled")
+    tape.exit(at + 0.1, 0)
+    if not deleted_first:
+        tape.add(-7, "kubelet", k.TERMINATION_OBSERVED, cause="completed", gracePeriodSeconds=5)
+        tape.accepted(0)
+    tape.over(0.2, endpoint=False)
+    ending = tape.ending()
+    assert ending.outcome == outcome and ending.decided_by.why.startswith(why), ending.decided_by
+    if outcome == "restarted":
+        assert outcome_words(ending) == "had been ended by a probe before its end began"
+        assert finding(ending, "livenessProbeKilled").text.startswith("The kubelet ended app")
+
+
 def test_a_pod_between_two_runs_is_not_running_and_tells_of_its_crash(new_tape: Any) -> None:
     tape = new_tape()
     run(tape, 1, 1.1, lines=("FATAL",))

@@ -63,6 +63,36 @@ def test_an_exit_in_the_second_of_a_killing_comes_after_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("policy", "status", "message", "at", "reason"),
+    [
+        ("Never", {}, "Liveness probe failed: HTTP 500", 909, "LivenessProbe"),
+        ("Never", {}, "Startup probe failed: HTTP 500", 909, "StartupProbe"),
+        ("Never", {}, "Readiness probe failed: HTTP 500", 909, None),
+        ("Never", {}, "Liveness probe failed: HTTP 500", 900, None),  # it was not the last straw
+        ("Never", {"reason": "Evicted"}, "Liveness probe failed: HTTP 500", 909, None),
+        ("Always", {}, "Liveness probe failed: HTTP 500", 909, None),  # its Killing would say so
+    ],
+)
+def test_a_pod_that_starts_nothing_again_and_fails_its_probe_is_ended_for_that(
+    policy: str, status: dict[str, Any], message: str, at: int, reason: str | None
+) -> None:
+    obj = pod(**status, containerStatuses=[{"name": "app", "restartCount": 0, "state": run(800)}])
+    probe = {"terminationGracePeriodSeconds": 2}
+    obj["spec"] |= {"restartPolicy": policy, "containers": [{"name": "app", "livenessProbe": probe}]}
+    made = book(obj)
+
+    def event(number: int, reason: str, message: str, seconds: int) -> None:
+        said = Told(str(number), "1", reason, message, "Pod", "n", "p", "u", "app", "kubelet", "node", "")
+        made.event(said, Moment(seconds * SECOND, seconds * SECOND))
+
+    event(1, "Unhealthy", message, at)
+    event(2, "Killing", "Stopping container app", 910)
+    (killing,) = (each.facts for each in made.records if each.kind == kinds.KILLING)
+    assert killing.get("reason") == reason
+    assert killing["gracePeriodSeconds"] == 5  # the Pod's: the kubelet ends it as a whole
+
+
+@pytest.mark.parametrize(
     ("state", "ran"),
     [
         (run(900, 910), True),

@@ -47,7 +47,7 @@ RESTARTS: Mapping[str, Cause] = {
         title="The kubelet ended a container because its livenessProbe failed (exit code 137, or 143).",
         remedy="A startupProbe for a slow start; a timeoutSeconds and a failureThreshold that load does not exceed.",
         texts={
-            "": "The kubelet restarted $container$times$after because its livenessProbe failed$output$state ($end).",
+            "": "The kubelet $did $container$times$after because its livenessProbe failed$output$state ($end).",
             "notYetState": ": it did not listen yet",
             "noMoreState": ": it no longer listened",
             "otherPortState": ": it listened on port $others",
@@ -77,7 +77,7 @@ RESTARTS: Mapping[str, Cause] = {
         title="The kubelet ended a container because its startupProbe had not succeeded in time.",
         remedy="A larger startupProbe.failureThreshold, or a quicker start.",
         texts={
-            "": "The kubelet restarted $container$times$after because its startupProbe had not succeeded in "
+            "": "The kubelet $did $container$times$after because its startupProbe had not succeeded in "
             "time$output$state ($end).",
             "notYetState": ": it did not listen yet",
             "noMoreState": ": it no longer listened",

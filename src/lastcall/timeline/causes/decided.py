@@ -45,9 +45,13 @@ _KUBELET = {"apiTerminalPhase", "kill"}
 
 
 def decide_decided_by(
-    records: Sequence[Record], causes: Mapping[str, str], by_id: Mapping[str, Record]
+    records: Sequence[Record],
+    causes: Mapping[str, str],
+    by_id: Mapping[str, Record],
+    by_probe: Sequence[tuple[str, str]] = (),
 ) -> DecidedBy | None:
-    """Of one Pod's records, sorted by time; None when nothing reports its end."""
+    """Of one Pod's records, sorted by time; None when nothing reports its end. `by_probe` has the containers whose last
+    run the kubelet ended for a probe, each with that probe's name."""
     accepted = next((r for r in records if r.kind == kinds.DELETE_ACCEPTED), None)
     ended = next((r for r in records if r.kind == kinds.TERMINATION_OBSERVED), None)
     if ended is not None and (accepted is None or ended.at_ns < accepted.at_ns):
@@ -57,7 +61,12 @@ def decide_decided_by(
         if cause == "completed":
             by = _of_delete(records, accepted, causes, by_id)
             after = f"; its object went because {by.why}" if by is not None and by.why else ""
-            why = f"its containers had ended by themselves{after}"
+            failed = " and ".join(f"{name}, whose {probe} failed" for name, probe in by_probe)
+            why = (
+                f"the kubelet had ended {failed}{after}"
+                if by_probe
+                else f"its containers had ended by themselves{after}"
+            )
             return DecidedBy("kubelet", "completed", why, chain=(ended.id, *(by.chain if by is not None else ())))
     return _of_delete(records, accepted, causes, by_id)
 

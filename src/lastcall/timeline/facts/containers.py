@@ -32,6 +32,9 @@ _ENDED_BY: dict[str, EndedBy] = {
 }  # fmt: skip
 """By the reason of the record Killing."""
 
+_ENDS = (kinds.DELETE_ACCEPTED, kinds.TERMINATION_OBSERVED, kinds.DELETION_DECIDED)
+"""A Pod's end begins with the first of these."""
+
 
 def container_runs(
     facts: ContainerFacts, entries: Sequence[Entry], orphans: Sequence[Entry] = ()
@@ -46,13 +49,16 @@ def container_runs(
     if not starts:
         starts = [i for i, entry in enumerate(mine) if entry.record.kind == kinds.CONTAINER_STARTED]
     before = replace(facts, exit_code=None, reason=None, signal=None)  # the object reports the last run
-    earlier = [_run(before, mine[start:end], True, orphans) for start, end in pairwise(starts)]
+    ends_at = next((entry.at for entry in entries if entry.record.kind in _ENDS), None)
+    earlier = [_run(before, mine[start:end], True, orphans, ends_at) for start, end in pairwise(starts)]
     last = mine[starts[-1] :] if starts else mine
-    ending = replace(_run(facts, last, bool(starts), orphans), restarts=max(0, len(starts) - 1))
+    ending = replace(_run(facts, last, bool(starts), orphans, ends_at), restarts=max(0, len(starts) - 1))
     return ending, [each for each in earlier if each.exit_code is not None]
 
 
-def _run(facts: ContainerFacts, last: Sequence[Entry], started: bool, orphans: Sequence[Entry]) -> ContainerEnding:
+def _run(
+    facts: ContainerFacts, last: Sequence[Entry], started: bool, orphans: Sequence[Entry], ends_at: float | None
+) -> ContainerEnding:
     """One run: what the records from its start to the next one tell."""
     # A run begins with the process, or with the kubelet's word where nobody saw the process.
     begun = started and last[0].record.kind == kinds.PROCESS_STARTED
@@ -99,9 +105,10 @@ def _run(facts: ContainerFacts, last: Sequence[Entry], started: bool, orphans: S
         disposition=_disposition(seen, kill) if seen else "",
         caught=tuple(str(name) for name in seen.get("caught") or ()) if seen else (),
         started_at=last[0].at if started else None,
-        ended_by=_by_its_rule(_ended_by(last, exit_, requested), code, facts),
+        ended_by=_by_its_rule(_ended_by(last, exit_, requested, ends_at), code, facts),
+        starts_again=_starts_again(last),
         from_status=bool(gone and gone.get("finishedAt")),
-        probe=_failed_probe(last),
+        probe=_failed_probe(last, ends_at),
         last_lines=_last_lines(last),
         oom_kills=_whole(gone.get("oomKills")) if gone else None,
         memory_limit=_whole(gone.get("memoryLimit")) if gone else None,
@@ -111,7 +118,8 @@ def _run(facts: ContainerFacts, last: Sequence[Entry], started: bool, orphans: S
     )
 
 
-def _ended_by(entries: Sequence[Entry], exit_: Entry | None, requested: Entry | None) -> EndedBy:
+def _ended_by(entries: Sequence[Entry], exit_: Entry | None, requested: Entry | None, ends_at: float | None) -> EndedBy:
+    """`ends_at` is when the Pod's end began, None for one that lives."""
     if exit_ is None:
         return ""
     told = [e for e in entries if e.record.kind == kinds.KILLING and e.at <= exit_.at]
@@ -122,7 +130,7 @@ def _ended_by(entries: Sequence[Entry], exit_: Entry | None, requested: Entry | 
     first = told[0].told(kinds.KILLING)
     if first.get("gracePeriodSeconds") and not asked and _last(entries, kinds.PRE_STOP_STARTED) is None:
         return "itself"  # it was about to be stopped, and was quicker
-    return _ENDED_BY.get(str(first.get("reason") or ""), "node")
+    return _ENDED_BY.get(_why_killed(entries, told[0], ends_at), "node")
 
 
 def _by_its_rule(ended_by: EndedBy, code: int | None, facts: ContainerFacts) -> EndedBy:
@@ -131,10 +139,37 @@ def _by_its_rule(ended_by: EndedBy, code: int | None, facts: ContainerFacts) -> 
     return "restartRule" if ended_by == "itself" and code and asked else ended_by
 
 
-def _failed_probe(entries: Sequence[Entry]) -> FailedProbe | None:
+def _why_killed(entries: Sequence[Entry], killing: Entry, ends_at: float | None) -> str:
+    """The reason of a Killing. The kubelet gives none where it ends a whole Pod; it does so, too, when the last
+    container of a Pod that starts none again fails its probe, before any end of the Pod was decided.
+
+    (`kuberuntime_manager.go:computePodActions`: KillPod where nothing is kept and nothing starts)
+    """
+    reason = str(killing.told(kinds.KILLING).get("reason") or "")
+    if reason or (ends_at is not None and ends_at <= killing.at):
+        return reason
+    changes = [
+        each.told(kinds.PROBE_CHANGED)
+        for each in entries
+        if each.record.kind == kinds.PROBE_CHANGED and each.record.evidence == "observed" and each.at <= killing.at
+    ]
+    for name, probe in _PROBES.items():
+        last = next((each for each in reversed(changes) if each.get("probe") == probe), None)
+        if last is not None and last.get("result") == "failure":
+            return name
+    return ""
+
+
+def _starts_again(entries: Sequence[Entry]) -> bool:
+    """Whether the kubelet ended it to start it again: its message says so."""
+    told = _last(entries, kinds.KILLING)
+    return told is None or "will be restarted" in str(told.told(kinds.KILLING).get("message") or "")
+
+
+def _failed_probe(entries: Sequence[Entry], ends_at: float | None) -> FailedProbe | None:
     """The last failure of the probe for which the node ended it."""
     told = _last(entries, kinds.KILLING)
-    probe = _PROBES.get(str(told.told(kinds.KILLING).get("reason") or "")) if told else None
+    probe = _PROBES.get(_why_killed(entries, told, ends_at)) if told else None
     changes = [e.told(kinds.PROBE_CHANGED) for e in entries if e.record.kind == kinds.PROBE_CHANGED]
     failures = [each for each in changes if each.get("probe") == probe and each.get("result") == "failure"]
     if probe is None or not failures:

@@ -91,6 +91,7 @@ def _killed_by_probe(c: ContainerEnding, times: int) -> Finding:
     text = said(
         id_,
         container=c.name,
+        did="restarted" if c.starts_again or times > 1 else "ended",
         times=_times(times),
         after=f" {took} after its start" if took else "",
         state=said(id_, f"{variant}State", others=_and(list(map(str, others)))) if variant else "",
