@@ -11,6 +11,7 @@ from lastcall.api.resources import (
     DEPLOYMENTS,
     JOBS,
     NAMESPACES,
+    PERSISTENTVOLUMECLAIMS,
     PODS,
     REPLICASETS,
     REPLICATIONCONTROLLERS,
@@ -40,6 +41,10 @@ def workload(resource: Resource = DEPLOYMENTS, labels: dict[str, str] = WEB, **s
     return manifest(resource, "web", spec=spec)
 
 
+def stateful() -> Manifest:
+    return workload(STATEFULSETS, volumeClaimTemplates=[{"metadata": {"name": name}} for name in ("data", "logs")])
+
+
 def there(name: str, selector: Any = None, labels: dict[str, str] | None = None, controller: str = "") -> Object:
     owners = [{"uid": controller, "controller": True}] if controller else []
     meta = {"name": name, "uid": f"u-{name}", "labels": labels or {}, "ownerReferences": owners}
@@ -53,7 +58,6 @@ def there(name: str, selector: Any = None, labels: dict[str, str] | None = None,
         (manifest(PODS, "a", "other"), "its namespace is other, and the experiment's is shop"),
         (manifest(PODS, ""), "it needs a name"),
         (manifest(CONFIGMAPS, "system:a"), "it needs a name"),
-        (workload(STATEFULSETS, volumeClaimTemplates=[{}]), "volumeClaimTemplates leave volumes behind"),
     ],
 )
 def test_what_cannot_be_removed_without_a_trace_is_refused_with_its_place(given: Manifest, why: str) -> None:
@@ -116,6 +120,13 @@ def test_the_plan_says_what_is_done_and_what_does_not_come_back(
         ([workload()], {REPLICASETS: [there("rs", {"matchLabels": WEB})]}, []),  # its Pods have a controller
         ([workload()], {PODS: [there("lone", labels=WEB)]}, ["Deployment web would adopt Pod lone"]),
         ([workload()], {PODS: [there("owned", labels=WEB, controller="u-rs")]}, []),
+        (
+            [stateful()],
+            {PERSISTENTVOLUMECLAIMS: [there(f"{each}-0") for each in ("data-web", "logs-web", "data-db")]},
+            ["StatefulSet web would take PersistentVolumeClaim data-web-0, logs-web-0, which is there"],
+        ),
+        ([stateful()], {PERSISTENTVOLUMECLAIMS: [there("data-web-x"), there("data-web-0-a"), there("data-web")]}, []),
+        ([workload()], {PERSISTENTVOLUMECLAIMS: [there("data-web-0")]}, []),
         ([manifest(JOBS, "j", spec={})], {PODS: [there("lone", labels=WEB)]}, []),  # its selector is its own uid
     ],
 )
@@ -124,6 +135,15 @@ def test_what_would_mix_with_pods_that_are_there_is_found(
 ) -> None:
     told = overlaps(manifests, around)
     assert len(told) == len(found) and all(each in line for each, line in zip(found, told, strict=True)), told
+
+
+def test_the_plan_says_what_becomes_of_the_claims_of_a_stateful_set() -> None:
+    _, restored = planned([stateful(), workload()], delete=False, timeout=60.0)
+    assert restored == (
+        "delete all that was created, with the Pods that replaced the ended ones",
+        "delete the claims of StatefulSet web: their volumes go or stay as the reclaim policy of their StorageClass "
+        "has it",
+    )
 
 
 def test_only_pods_that_a_created_object_is_or_controls_are_its_own() -> None:

@@ -3,13 +3,21 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lastcall.api.meta import Object, labels_of, name_of, namespace_of, uid_of
-from lastcall.api.resources import DAEMONSETS, JOBS, PODS, REPLICATIONCONTROLLERS, SERVICES, STATEFULSETS, Resource
+from lastcall.api.resources import (
+    DAEMONSETS,
+    JOBS,
+    PERSISTENTVOLUMECLAIMS,
+    PODS,
+    REPLICATIONCONTROLLERS,
+    SERVICES,
+    Resource,
+)
 from lastcall.api.selectors import selector_of_expressions, selector_of_labels
 from lastcall.cli.errors import UserError
 from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.manifests.workloads import OWNERS
 from lastcall.cli.rollout.experiments.ledger import is_name
-from lastcall.cli.rollout.experiments.plan import check_namespace, told_pods
+from lastcall.cli.rollout.experiments.plan import check_namespace, taken_claims, told_claims, told_pods
 
 NOT_THERE = (
     "kubernetes_version",
@@ -41,8 +49,6 @@ def _refusal(namespace: str, manifest: Manifest) -> str:
         return f"its namespace is {namespace_of(obj)}, and the experiment's is {namespace}: name one with -n"
     if not is_name(str(obj["metadata"].get("name") or "")):
         return "it needs a name of lower case letters, digits, - and . (the ledger of what is removed has it)"
-    if resource == STATEFULSETS and (obj.get("spec") or {}).get("volumeClaimTemplates"):
-        return "its volumeClaimTemplates leave volumes behind that cannot be told from others: try it without --context"
     return ""
 
 
@@ -59,9 +65,8 @@ def planned(manifests: Sequence[Manifest], *, delete: bool, timeout: float) -> t
     if alone := [name_of(each.obj) for each in manifests if each.resource == PODS]:
         article = "a deleted" if delete else "an evicted"
         steps.append(f"leave {_pods_of(alone)} ended: {article} Pod without an owner does not come back")
-    if any(each.resource in OWNERS for each in manifests):
-        return tuple(steps), ("delete all that was created, with the Pods that replaced the ended ones",)
-    return tuple(steps), ("delete all that was created",)
+    replaced = ", with the Pods that replaced the ended ones" * any(each.resource in OWNERS for each in manifests)
+    return tuple(steps), (f"delete all that was created{replaced}", *told_claims(each.obj for each in manifests))
 
 
 def _pods_of(names: Sequence[str]) -> str:
@@ -91,8 +96,12 @@ def overlaps(manifests: Sequence[Manifest], there: Mapping[Resource, Sequence[Ob
     found = []
     ours = list(_labels(manifests))
     alone = [labels_of(each.obj) for each in manifests if each.resource == PODS]
+    claims = [name_of(each) for each in there.get(PERSISTENTVOLUMECLAIMS, ())]
+    for manifest in manifests:
+        if taken := taken_claims(manifest.obj, claims):
+            found.append(f"{_told(manifest)} would take PersistentVolumeClaim {', '.join(taken)}, which is there")
     for resource, objects in there.items():
-        if resource == PODS:
+        if resource in (PODS, PERSISTENTVOLUMECLAIMS):
             continue
         for obj in objects:
             wanted = (obj.get("spec") or {}).get("selector")

@@ -12,6 +12,7 @@ from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.resources import (
     DAEMONSETS,
     NAMESPACES,
+    PERSISTENTVOLUMECLAIMS,
     PODS,
     REPLICASETS,
     REPLICATIONCONTROLLERS,
@@ -24,6 +25,7 @@ from lastcall.cli.errors import CommandError, UserError, WorldError
 from lastcall.cli.manifests.workloads import OWNERS, progress
 from lastcall.cli.rollout.disruption import Disruption
 from lastcall.cli.rollout.experiments.changing import GONE_SECONDS, Changes
+from lastcall.cli.rollout.experiments.ledger import claim_templates
 from lastcall.cli.rollout.experiments.patient import PatientClient, until_answered
 from lastcall.cli.rollout.experiments.plan import Plan
 from lastcall.cli.run.live import TICK_SECONDS
@@ -50,6 +52,7 @@ HOPELESS_SECONDS = 5.0
 """On a cluster of many somebody else may bring the image or the key: a reason has to last so long."""
 SYNC_SECONDS = 20.0
 _AROUND = (SERVICES, REPLICASETS, REPLICATIONCONTROLLERS, STATEFULSETS, DAEMONSETS, PODS)
+_WITH_CLAIMS = (*_AROUND, PERSISTENTVOLUMECLAIMS)
 
 Confirm = Callable[[Plan], None]
 """Raises UserError where nobody said yes."""
@@ -130,7 +133,8 @@ class TheirRun:
             raise UserError("\n".join([*taken, fix]))
         there: dict[Resource, list[Object]] = {}
         unknown: list[str] = []
-        for resource in _AROUND:
+        claims = any(claim_templates(each.obj) for each in self.manifests)
+        for resource in _WITH_CLAIMS if claims else _AROUND:
             try:
                 there[resource] = (await self._client.list(resource, namespace)).items
             except StatusError as error:
@@ -139,11 +143,11 @@ class TheirRun:
                 elif error.code != 404:
                     raise
         if found := overlaps(self.manifests, there):
-            fix = "fix: give the Pods other labels, or name an empty namespace with -n"
+            fix = "fix: give it other labels or another name, or name an empty namespace with -n"
             raise UserError("\n".join([*found, fix]))
         if not unknown:
             return []
-        return [f"not look whether {', '.join(unknown)} there match these Pods: reading them is not allowed"]
+        return [f"not look whether {', '.join(unknown)} there get mixed with these Pods: reading them is not allowed"]
 
     # -- create to Ready ----------------------------------------------------------------------------------------------
 

@@ -11,14 +11,16 @@ from functools import partial
 from typing import Any
 
 from lastcall.api.errors import StatusError, is_already_exists, is_conflict, is_not_found
-from lastcall.api.meta import Object, copy_object, labels_of, name_of, uid_of
+from lastcall.api.meta import Object, labels_of, name_of, namespace_of, uid_of
 from lastcall.api.resources import (
     CONFIGMAPS,
     CONTROLLERREVISIONS,
     DEPLOYMENTS,
+    PERSISTENTVOLUMECLAIMS,
     PODS,
     REPLICASETS,
     REPLICATIONCONTROLLERS,
+    STATEFULSETS,
     Resource,
 )
 from lastcall.api.selectors import selector_of_expressions
@@ -33,6 +35,7 @@ from lastcall.cli.rollout.experiments.ledger import (
     Ledger,
     Target,
     as_config_map,
+    labelled,
     leftover_revisions,
     restoration,
     was,
@@ -77,10 +80,7 @@ class Changes:
     async def create(self, resource: Resource, obj: Object) -> Object:
         """The object, with the experiment's label. Raises StatusError, ConnectionLost."""
         await self._note(Created(Target.of(resource, name_of(obj), self.namespace)))
-        labelled = copy_object(obj)
-        labelled["metadata"]["namespace"] = self.namespace
-        labelled["metadata"].setdefault("labels", {})[LABEL] = self.id
-        return await self._created(resource, labelled)
+        return await self._created(resource, labelled(obj, self.id, self.namespace))
 
     async def _created(self, resource: Resource, obj: Object) -> Object:
         """Also when the answer was lost: then it is there, and has the label."""
@@ -162,6 +162,8 @@ async def restore(
         except StatusError as error:
             left.append(f"{entry.target.told}: {error.message}")
     left += await _until_gone(client, clock, namespace, waiting, gone_seconds or GONE_SECONDS)
+    if not left and any(entry.target.plural == STATEFULSETS.plural for entry in ledger.entries):
+        left += await _remove_claims(client, clock, namespace, ledger.id, say)
     for entry in ledger.entries:
         if isinstance(entry, Changed) and not left:
             await _settle(client, clock, namespace, entry, say)
@@ -224,6 +226,37 @@ async def _until_gone(
                 break
             await clock.sleep(_LOOK_SECONDS)
     return left
+
+
+async def _remove_claims(client: Client, clock: Clock, namespace: str, id_: str, say: Say) -> list[str]:
+    """Those of StatefulSets that were created and are gone; what is left of them."""
+    ours = partial(client.list, PERSISTENTVOLUMECLAIMS, namespace, label_selector=f"{LABEL}={id_}")
+    deadline = monotonic(clock) + GONE_SECONDS
+    deleted: set[str] = set()
+    try:
+        while claims := (await until_answered(clock, ours)).items:
+            for each in claims:
+                if uid_of(each) not in deleted and await _delete_claim(client, clock, each):
+                    say(f"deleted PersistentVolumeClaim {name_of(each)}")
+                deleted.add(uid_of(each))
+            if monotonic(clock) > deadline:
+                return [f"PersistentVolumeClaim {name_of(each)} was deleted and is still there" for each in claims]
+            await clock.sleep(_LOOK_SECONDS)
+    except StatusError as error:
+        return [f"the claims of a StatefulSet: {error.message}"]
+    return []
+
+
+async def _delete_claim(client: Client, clock: Clock, claim: Object) -> bool:
+    """Whether it was there."""
+    name, namespace = name_of(claim), namespace_of(claim)
+    try:
+        await until_answered(clock, partial(client.delete, PERSISTENTVOLUMECLAIMS, name, namespace, uid=uid_of(claim)))
+    except StatusError as error:
+        if not is_not_found(error):
+            raise
+        return False
+    return True
 
 
 async def _settle(client: Client, clock: Clock, namespace: str, change: Changed, say: Say) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from lastcall.api.meta import Object, labels_of, name_of, namespace_of, uid_of
-from lastcall.api.resources import CONFIGMAPS, Resource
+from lastcall.api.meta import Object, copy_object, labels_of, name_of, namespace_of, uid_of
+from lastcall.api.resources import CONFIGMAPS, STATEFULSETS, Resource
 
 LABEL = "lastcall-experiment"
 """On the ledger and on everything that an experiment creates: the experiment's id."""
@@ -116,6 +116,23 @@ class Restoration:
     patch: tuple[Mapping[str, Any], ...] = ()
     why: str = ""
     waits: bool = False
+
+
+def labelled(obj: Object, id_: str, namespace: str) -> Object:
+    """What experiment `id_` creates for `obj`. The claims that a StatefulSet makes have the label, too: it leaves them
+    behind. (`stateful_set_utils.go:getPersistentVolumeClaims`)"""
+    made = copy_object(obj)
+    made["metadata"]["namespace"] = namespace
+    made["metadata"].setdefault("labels", {})[LABEL] = id_
+    for template in claim_templates(made):
+        template.setdefault("metadata", {}).setdefault("labels", {})[LABEL] = id_
+    return made
+
+
+def claim_templates(obj: Object) -> Sequence[Object]:
+    """Those of a StatefulSet, () of anything else."""
+    found: Sequence[Object] = (obj.get("spec") or {}).get("volumeClaimTemplates") or ()
+    return found if obj.get("kind") == STATEFULSETS.kind else ()
 
 
 def is_name(name: str) -> bool:

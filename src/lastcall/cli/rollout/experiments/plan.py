@@ -1,12 +1,13 @@
 """What an experiment will do to somebody's cluster, in words, before it does it; and who may say yes. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.api.meta import Object, name_of
 from lastcall.api.resources import DAEMONSETS, Resource
 from lastcall.cli.errors import UserError
+from lastcall.cli.rollout.experiments.ledger import claim_templates
 
 if TYPE_CHECKING:
     from lastcall.cli.manifests.read import Manifest
@@ -56,10 +57,32 @@ def check_yes(context: str, given: str) -> None:
         raise UserError(f"--yes={given} allows context {given}, and this is {context}\nfix: --yes={context}")
 
 
-def of_copy(namespace: str, manifests: Sequence["Manifest"]) -> tuple[str, str]:
+def told_claims(objects: Iterable[Object]) -> list[str]:
+    """What is restored of the claims that StatefulSets make, a sentence each."""
+    return [
+        f"delete the claims of StatefulSet {name_of(each)}: their volumes go or stay as the reclaim policy of their "
+        "StorageClass has it"
+        for each in objects
+        if claim_templates(each)
+    ]
+
+
+def taken_claims(obj: Object, there: Iterable[str]) -> list[str]:
+    """Claims that are there and that a StatefulSet would take for its own: the data in them is somebody's.
+    (`stateful_set_utils.go:getPersistentVolumeClaimName`)"""
+    prefixes = tuple(
+        f"{(each.get('metadata') or {}).get('name') or ''}-{name_of(obj)}-" for each in claim_templates(obj)
+    )
+    return [name for name in there if name.startswith(prefixes) and name.rpartition("-")[2].isdecimal()]
+
+
+def of_copy(namespace: str, manifests: Sequence["Manifest"]) -> tuple[str, tuple[str, ...]]:
     """(step, restored) of a copy in this cluster."""
     names = ", ".join(f"{each.resource.kind} {name_of(each.obj)}" for each in manifests)
-    return f"copy to this namespace from {namespace}, which is only read: {names}", "delete all of these copies"
+    return f"copy to this namespace from {namespace}, which is only read: {names}", (
+        "delete all of these copies",
+        *told_claims(each.obj for each in manifests),
+    )
 
 
 def check_copy(namespace: str, copy_to: str) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of
-from lastcall.api.resources import NAMESPACES, NODES, PODS, SERVICES, Resource
+from lastcall.api.resources import NAMESPACES, NODES, PERSISTENTVOLUMECLAIMS, PODS, SERVICES, Resource
 from lastcall.api.selectors import selector_of_expressions
 from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.manifests.not_simulated import Note, of_load
@@ -21,7 +21,7 @@ from lastcall.cli.rollout.experiments.changing import Changes, is_settled
 from lastcall.cli.rollout.experiments.entrance import Entrance, of_inside, of_service, of_url
 from lastcall.cli.rollout.experiments.following import LATE_SECONDS, Following
 from lastcall.cli.rollout.experiments.handshaking import check_handshake
-from lastcall.cli.rollout.experiments.ledger import REPLICAS, RESTARTED_AT
+from lastcall.cli.rollout.experiments.ledger import REPLICAS, RESTARTED_AT, claim_templates
 from lastcall.cli.rollout.experiments.patient import PatientClient
 from lastcall.cli.rollout.experiments.plan import (
     Plan,
@@ -30,6 +30,7 @@ from lastcall.cli.rollout.experiments.plan import (
     of_copy,
     of_rollout,
     replicas_after,
+    taken_claims,
 )
 from lastcall.cli.rollout.experiments.pod_load import PodLoad, start_in_pod
 from lastcall.cli.rollout.experiments.reaching import Reached
@@ -128,9 +129,10 @@ class TheirRollout:
         await self._check_scratch()
         taken = await Taking(source.client, source.where, source.namespace, stays=True).run(self.asked)
         workload = taken.manifests[-1].obj
+        await self._check_claims(workload)
         copy, removed = of_copy(source.namespace, taken.manifests)
         steps, _ = self._planned(workload, workload["spec"].get("replicas", 1), "the copy of its Service")
-        self.confirm(Plan(source.context, source.server, copy_to, (copy, *steps), (removed, "delete that Pod")))
+        self.confirm(Plan(source.context, source.server, copy_to, (copy, *steps), (*removed, "delete that Pod")))
         changes = Changes(self._client, copy_to, self.world)
         try:
             for each in taken.manifests:
@@ -158,6 +160,16 @@ class TheirRollout:
                 ) from error
             if error.code != 403:  # a user without that right can still have those for what is in it
                 raise
+
+    async def _check_claims(self, workload: Object) -> None:
+        if not claim_templates(workload):
+            return
+        claims = (await self._client.list(PERSISTENTVOLUMECLAIMS, self.copy_to)).items
+        if taken := taken_claims(workload, [name_of(each) for each in claims]):
+            raise UserError(
+                f"--copy-to {self.copy_to}: the copy would take claims that are there: {', '.join(taken)}\n"
+                "fix: name another namespace, an empty one"
+            )
 
     async def _put_back(self, changes: Changes) -> None:
         if changes.id:

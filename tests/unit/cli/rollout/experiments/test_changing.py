@@ -12,7 +12,15 @@ from api_snapshot import difference, whole_api
 
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, copy_object, uid_of
-from lastcall.api.resources import DEPLOYMENTS, NAMESPACES, REPLICASETS, SECRETS, SERVICES
+from lastcall.api.resources import (
+    DEPLOYMENTS,
+    NAMESPACES,
+    PERSISTENTVOLUMECLAIMS,
+    REPLICASETS,
+    SECRETS,
+    SERVICES,
+    STATEFULSETS,
+)
 from lastcall.cli.errors import WorldError
 from lastcall.cli.rollout.experiments import changing, patient
 from lastcall.cli.rollout.experiments.changing import Changes, is_running, is_settled, this_process
@@ -255,6 +263,38 @@ def test_a_copy_that_was_changed_is_deleted_and_not_mended_first(monkeypatch: py
         assert said == ["deleted Deployment web"]
         await client.patch(DEPLOYMENTS, "web", {"metadata": {"finalizers": None}}, "scratch")
         await put_back(client, RealClock(), await find_leftovers(client, "", "scratch"), said.append)
+        assert difference(before, await whole_api(client)) == []
+
+    on_a_cluster(test, monkeypatch)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_the_claims_that_a_stateful_set_of_ours_has_made_go_with_it_and_no_others(
+    monkeypatch: pytest.MonkeyPatch, killed: bool
+) -> None:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
+    made = copy_object(WORKLOAD)
+    made["kind"] = STATEFULSETS.kind
+    made["metadata"]["name"] = "db"
+    made["spec"] |= {"serviceName": "db", "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": spec}]}
+
+    async def test(client: Client) -> None:
+        await client.create(PERSISTENTVOLUMECLAIMS, {"metadata": {"name": "data-other-0"}, "spec": spec}, "shop")
+        before = await whole_api(client)
+        changes = Changes(client, "shop")
+        there = await changes.create(STATEFULSETS, made)
+        (template,) = there["spec"]["volumeClaimTemplates"]
+        labels = template["metadata"]["labels"]  # what the controller does
+        claim = {"metadata": {"name": "data-db-0", "labels": labels}, "spec": spec}
+        await client.create(PERSISTENTVOLUMECLAIMS, claim, "shop")
+        await client.patch(PERSISTENTVOLUMECLAIMS, "data-db-0", {"metadata": {"finalizers": None}}, "shop")
+        await client.delete(STATEFULSETS, "db", "shop")  # no controller ends its Pods here
+        said: list[str] = []
+        if killed:
+            await put_back(client, RealClock(), await find_leftovers(client, "", "shop"), said.append)
+        else:
+            await changes.restore(said.append)
+        assert said == ["deleted PersistentVolumeClaim data-db-0"]
         assert difference(before, await whole_api(client)) == []
 
     on_a_cluster(test, monkeypatch)
