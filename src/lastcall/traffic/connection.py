@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from lastcall.traffic.conntrack import Address, Connections
 from lastcall.traffic.outcome import Lost
+from lastcall.traffic.ports import SourcePorts
 from lastcall.traffic.secured import HTTP1, Secured, lost_in_handshake
 from lastcall.world.clock import Clock, monotonic
 
@@ -68,12 +69,19 @@ class Failed:
 
 class Dialler:
     """`balanced`: targets are endpoints themselves, nothing between translates addresses. With `secured` a
-    connection is one when its TLS handshake is over."""
+    connection is one when its TLS handshake is over; `ports` are its source ports, by default the kernel's choice."""
 
-    def __init__(self, clock: Clock, tracking: Connections | None, secured: Secured | None = None) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        tracking: Connections | None,
+        secured: Secured | None = None,
+        ports: SourcePorts | None = None,
+    ) -> None:
         self._clock = clock
         self._tracking = tracking
         self._secured = secured
+        self._ports = ports
         self._last = 0
         self.balanced = False
 
@@ -89,6 +97,8 @@ class Dialler:
         is_open = False
         try:
             async with asyncio.timeout(CONNECT_SECONDS) as limit:
+                if self._ports is not None:
+                    self._ports.bind(sock, monotonic(self._clock))
                 try:
                     await loop.sock_connect(sock, target)
                 finally:

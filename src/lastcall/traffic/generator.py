@@ -14,6 +14,7 @@ from lastcall.traffic.connection import Connection, Dialler, Failed
 from lastcall.traffic.conntrack import Address, Connections
 from lastcall.traffic.http1 import exchange
 from lastcall.traffic.outcome import LONG_LIVED, Answer, Kind, Outcome
+from lastcall.traffic.ports import source_ports
 from lastcall.traffic.secured import Secured
 from lastcall.traffic.stream import follow
 from lastcall.world.clock import monotonic
@@ -52,6 +53,8 @@ class Load:
     """The name that the server's certificate is checked for; "" is a server without TLS."""
     ca_pem: str = ""
     """Whose certificates are trusted; "" is whom this machine trusts."""
+    own_ports: bool = False
+    """No source port is used again while a node may remember where it led."""
 
 
 @dataclass(slots=True)
@@ -79,7 +82,7 @@ class Generator:
         self._targets: Sequence[Address] | None = None
         self._turn = 0
         secured = Secured(load.tls_name, load.ca_pem, load.timeout) if load.tls_name else None
-        self._dialler = Dialler(world.clock, tracking, secured)
+        self._dialler = Dialler(world.clock, tracking, secured, source_ports() if load.own_ports else None)
         self._http2: Http2Pool | None = None
         self._pulse = monotonic(world.clock)
         self._stalls: deque[tuple[float, float]] = deque(maxlen=1000)  # when it was over, how long it was

@@ -5,11 +5,13 @@ before its event came, a stop signal after the hook's sleep. And requests are ti
 an error that was measured. So a cause is claimed only where every time within the error gives it, and where every Pod
 that can have been the one gives it. Else what is not known is told, and why.
 
-Two things are concluded: that rules which never had to do without an endpoint named one, so that somebody refused; and
-that a Pod which listened did not refuse.
+Three things are concluded: that rules which never had to do without an endpoint named one, so that somebody refused;
+that a Pod which listened did not refuse; and that rules which sent many connections to others, one after another, and
+none to a Pod, did not name it any more.
 """
 
 import math
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,8 +23,16 @@ from lastcall.traffic.account import Account, Cause, LostRequest, decide_cause, 
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import Outcome
 
-NotKnown = Literal["", "pods", "clock", "pod", "rules", "start", "signal", "restart", "silence"]
+NotKnown = Literal["", "pods", "clock", "pod", "rules", "start", "signal", "restart", "silence", "entrance", "over"]
 """Variants of `notSeen` in the catalogue."""
+
+
+ANSWER_SECONDS = 0.3
+"""So soon a Pod that listens answers a connect; the next packet that asks comes a second after the first."""
+NEVER = 0.001
+"""What is less likely is not claimed."""
+NEW = frozenset({"fresh", "tcp", "stream", "websocket"})
+"""Kinds of load that open a connection for each request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +91,9 @@ class TracedPod:
 class Traced:
     """What was seen from outside. `since`: from then on Pods were followed. `probed`: a Pod is Ready, and named, only
     when it listens for requests. `whole_service`: every node sends to any Pod. `silent_before`: a connect timed out
-    before any Pod ended, so that Pods that listen may do that here. `failed`: Pods could not be followed."""
+    before any Pod ended, so that Pods that listen may do that here. `failed`: Pods could not be followed. `direct`: a
+    connect is answered by a Pod, and by nothing before it. `reached`: when connects were begun that Pods took, sorted;
+    empty where rules do not choose each Pod as often as the others."""
 
     pods: Sequence[TracedPod]
     since: float
@@ -90,11 +102,42 @@ class Traced:
     whole_service: bool = True
     silent_before: bool = False
     failed: bool = False
+    direct: bool = True
+    reached: Sequence[float] = ()
 
 
 def with_causes(found: Account, traced: Traced) -> Account:
     """The account with the causes that are known, and with why the others are not."""
-    return replace(found, lost=tuple(explained(each, traced) for each in found.lost), not_followed=True)
+    lost = _while_named([explained(each, traced) for each in found.lost], traced)
+    return replace(found, lost=tuple(lost), not_followed=True)
+
+
+def reached(outcomes: Sequence[Outcome]) -> list[float]:
+    """When connects were begun that something took, sorted."""
+    return sorted(each.sent for each in outcomes if each.kind in NEW and not never_connected(each))
+
+
+def _while_named(lost: Sequence[LostRequest], traced: Traced) -> Iterator[LostRequest]:
+    """Without those late endpoints that rules can no longer have named: once they have left a Pod they do not name it
+    again."""
+    named = {pod.uid: pod.exited.latest + traced.error for pod in traced.pods if pod.exited is not None}
+    still: dict[int, bool] = {}
+    for each in sorted(lost, key=lambda each: each.outcome.sent):
+        if each.cause == "late endpoint":
+            at = each.outcome.sent
+            those = [pod for pod in traced.pods if pod.deleted is not None and (not each.pod or pod.name == each.pod)]
+            fit = [pod for pod in those if _may_name(pod, named.get(pod.uid, math.inf), at - traced.error, traced)]
+            named |= {pod.uid: at for pod in fit if pod.uid in named and at > named[pod.uid]}
+            still[each.outcome.id] = bool(fit)
+    for each in lost:
+        yield each if still.get(each.outcome.id, True) else _not_known(each, "over", traced)
+
+
+def _may_name(pod: TracedPod, since: float, until: float, traced: Traced) -> bool:
+    """Whether rules that named a Pod that did not listen may have sent everything to others between two moments."""
+    passed = bisect_left(traced.reached, until) - bisect_right(traced.reached, since)
+    others = sum(each.ready is not None and each.ready <= until for each in traced.pods if each is not pod)
+    return passed <= 0 or (others / (others + 1)) ** passed >= NEVER
 
 
 def explained(lost: LostRequest, traced: Traced) -> LostRequest:
@@ -109,7 +152,7 @@ def explained(lost: LostRequest, traced: Traced) -> LostRequest:
     if traced.failed:
         return _not_known(lost, "pods", traced)
     if never_connected(outcome):
-        return _explained_refusal(lost, traced)
+        return _explained_refusal(lost, traced) if traced.direct else _not_known(lost, "entrance", traced)
     if pod is None:
         return _not_known(lost, "pod", traced)
     causes = {
@@ -164,7 +207,13 @@ def _refusing(outcome: Outcome, traced: Traced) -> dict[Cause, list[str]]:
 def _refuses(life: PodLife, outcome: Outcome) -> bool:
     """Whether its end can have refused it: then that had begun."""
     begun = life.deleted is not None and life.deleted <= outcome.finished
-    return begun and life.refuses(outcome.sent, outcome.finished)
+    asked = outcome.finished
+    if outcome.lost in _SILENT or outcome.behind in _SILENT:
+        asked = min(asked, outcome.sent + ANSWER_SECONDS)  # later it was only waited for
+    return begun and life.refuses(outcome.sent, asked)
+
+
+_SILENT = ("connect timeout", "unreachable")
 
 
 def _always_somebody(traced: Traced, until: float) -> bool:

@@ -1,6 +1,7 @@
 """Causes of lost requests on somebody's cluster: claimed where bounds and the clocks' errors leave no other."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,7 @@ from lastcall.traffic.traced import (
     TracedPod,
     explained,
     listens_when_ready,
+    reached,
     reasons,
     silent_before,
     with_causes,
@@ -115,6 +117,54 @@ def test_a_connect_that_nobody_answers_is_an_endeds_only_where_others_never_did_
     assert other.cause == "not seen" and "nothing answered its connect" in other.not_known
     early = lost("connect timeout", 99.0, sent=98.0).outcome
     assert silent_before([early], BEGAN, 0.1) and not silent_before([late.outcome], BEGAN, 0.1)
+
+
+def test_a_connect_that_a_listening_pod_did_not_answer_at_once_was_not_sent_to_it() -> None:
+    """It was only waited for when the Pod ended: something else has lost it."""
+    sleeping = ending(exited=106.9, signalled=Bounds(106.65, 106.7))
+    at_once = lost("connect timeout", 109.0, sent=106.0)
+    assert explained(at_once, traced(sleeping, staying())).cause == "unexplained"
+    unreachable = lost("unreachable", 109.0, sent=106.0)
+    assert explained(unreachable, traced(sleeping, staying())).cause == "unexplained"
+    after = lost("connect timeout", 110.0, sent=107.0)
+    assert explained(after, traced(sleeping, staying())).cause == "late endpoint"
+
+
+@pytest.mark.parametrize(
+    ("others", "passed", "cause"),
+    [(1, 9, "late endpoint"), (1, 10, "not seen"), (3, 24, "late endpoint"), (3, 25, "not seen")],
+)
+def test_rules_that_sent_many_connections_to_others_and_none_to_a_pod_no_longer_named_it(
+    others: int, passed: int, cause: str
+) -> None:
+    """With one other Pod half of them would have gone to it, with three a quarter: (3/4)^25 is less than 0.001."""
+    pods = [ending(exited=101.2), *(staying(f"other-{number}") for number in range(others))]
+    known = traced(*pods, reached=[101.3 + 0.01 * number for number in range(passed)])
+    found = account([lost(at=102.0, number=1).outcome, lost(at=105.0, number=2).outcome], [], (), BEGAN)
+    assert {each.cause for each in with_causes(found, known).lost} == {cause}
+
+
+def test_while_they_sent_to_it_they_named_it_and_once_they_had_left_it_they_do_not_come_back() -> None:
+    times = (101.3, 101.4, 101.5, 105.0, 105.1)
+    outcomes = [lost(at=at, number=number).outcome for number, at in enumerate(times, 1)]
+    passed = sorted([101.35, 101.36, 101.45, *(101.6 + 0.1 * number for number in range(40))])
+    known = traced(ending(), staying(), reached=passed)
+    found = with_causes(account(outcomes, [], (), BEGAN), known)
+    assert [each.cause for each in found.lost] == ["late endpoint"] * 3 + ["not seen"] * 2
+    assert "nodes no longer knew the ended ones" in found.lost[-1].not_known
+
+
+def test_connects_that_were_taken_count_and_requests_on_old_connections_do_not() -> None:
+    fine = [replace(lost(number=number, at=at, kind=kind).outcome, lost="") for number, at, kind in
+            ((1, 103.0, "fresh"), (2, 102.0, "tcp"), (3, 101.0, "keep-alive"))]  # fmt: skip
+    assert reached([*fine, lost("5xx", number=4, at=104.0).outcome, lost(number=5).outcome]) == pytest.approx(
+        [101.999, 102.999, 103.999]
+    )
+
+
+def test_what_did_not_take_a_connect_at_a_url_may_be_no_pod() -> None:
+    found = explained(lost(), traced(ending(), staying(), direct=False))
+    assert found.cause == "not seen" and "what answers at the URL" in found.not_known
 
 
 def test_a_request_that_had_a_connection_is_explained_by_the_pod_that_printed_it() -> None:

@@ -354,7 +354,7 @@ def _lost(lost: LostRequest) -> "document.Lost":
         "at": round(lost.at, 6),
         "class": outcome.lost,
         "status": outcome.status or None,
-        "sent": round(outcome.sent - outcome.finished + lost.at, 6),
+        "sent": round(lost.at - (0.0 if outcome.lost == "connect timeout" else outcome.finished - outcome.sent), 6),
         "echoed": outcome.messages if outcome.kind == "websocket" else None,
         "unansweredMessage": outcome.unanswered or None,
         "messageSeen": lost.message if outcome.unanswered else None,

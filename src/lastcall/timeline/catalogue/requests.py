@@ -209,6 +209,9 @@ REQUESTS: Mapping[str, Cause] = {
             "signal": "the Pod was ending, and whether it had got its stop signal is not known",
             "restart": "a container ended and was started again at that time, and why is not known",
             "silence": "nothing answered its connect, as already before any Pod ended",
+            "entrance": "it reached no Pod, and what answers at the URL is not known to be the Service itself",
+            "over": "it led to no Pod that ran, after so many had been sent to others that nodes no longer knew the "
+            "ended ones",
         },
     ),
 }

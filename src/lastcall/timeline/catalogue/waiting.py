@@ -78,10 +78,10 @@ WAITING: Mapping[str, Cause] = {
             "": "add PersistentVolumeClaim $name to the manifests",
             "deleted": "let PersistentVolumeClaim $name go, then create it again",
             "lost": "bind PersistentVolumeClaim $name to a volume again",
-            "unbound": "a PersistentVolumeClaim has no volume: use storageClassName: standard, or add the "
-            "PersistentVolume",
-            "noVolume": "no volume fits the claims on this node: use storageClassName: standard, or add the "
-            "PersistentVolume",
+            "unbound": "a PersistentVolumeClaim has no volume: use a storageClassName that makes volumes (see kubectl "
+            "get storageclass; lastcall's own is standard), or add the PersistentVolume",
+            "noVolume": "no volume fits the claims on this node: use a storageClassName that makes volumes (see "
+            "kubectl get storageclass; lastcall's own is standard), or add the PersistentVolume",
         },
         lint=("claimMissing",),
     ),

@@ -61,6 +61,31 @@ def of_service(service: Object, port: Object, nodes: Sequence[Object]) -> Entran
     )
 
 
+def is_own(entrance: Entrance, service: Object, nodes: Sequence[Object]) -> bool:
+    """Whether an address and port are the Service's own: a node port, an external address, or a load balancer's. What
+    answers at another one may be a proxy, which has connections of its own to the Pods."""
+    spec = service["spec"]
+    given = {each.get("address") for node in nodes for each in (node.get("status") or {}).get("addresses") or ()}
+    ports = {each.get("nodePort") for each in spec.get("ports") or ()} - {None}
+    if entrance.port in ports and entrance.address in given:
+        return True
+    ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
+    own = {each.get("ip") or each.get("hostname") for each in ingress}
+    own |= {*(spec.get("externalIPs") or ()), spec.get("clusterIP")}
+    return entrance.address in own and entrance.port in {each.get("port") for each in spec.get("ports") or ()}
+
+
+def is_even(service: Object, inside: bool) -> bool:
+    """Whether each new connection is as likely led to any Pod as to the others: no session affinity, no part of the
+    Pods for a node, and one node that chooses, which of a load balancer is not known."""
+    spec = service["spec"]
+    local = "Local" in (spec.get("internalTrafficPolicy"), spec.get("externalTrafficPolicy"))
+    balanced = spec.get("type") == "LoadBalancer" and not inside
+    return (
+        spec.get("sessionAffinity") != "ClientIP" and not local and not balanced and not spec.get("trafficDistribution")
+    )
+
+
 def _address(node: Object) -> str:
     """The first one under which a client may reach it: the external before the internal one."""
     found = {each.get("type"): str(each.get("address")) for each in (node.get("status") or {}).get("addresses") or ()}

@@ -57,6 +57,8 @@ class Following:
     _states: dict[str, Object] = field(default_factory=dict)
     _seen_at: dict[str, float] = field(default_factory=dict)
     _deleted_stamps: dict[str, float] = field(default_factory=dict)
+    _graces: dict[str, int] = field(default_factory=dict)
+    """Seconds that the first DELETE gave: with the last one, which removes the object, they are 0."""
     _gone: dict[str, float] = field(default_factory=dict)
     _killing: dict[str, float] = field(default_factory=dict)
     _follower: Follower = field(init=False)
@@ -120,6 +122,8 @@ class Following:
         ready = condition_of(pod, "Ready").get("status") == "True"
         timestamp, grace = deletion_of(pod)
         if timestamp and found.deleted is None:
+            if grace is not None:
+                self._graces[uid] = grace
             made = stamp_ns(timestamp)
             if made is not None:
                 self._deleted_stamps[uid] = made / SECOND - (grace or 0)
@@ -207,7 +211,7 @@ class Following:
         earliest = max(self.began if self.began is not None else -_FOREVER, self._stamped(pod.uid))
         deleted = Bounds(min(earliest, pod.deleted.latest), pod.deleted.latest)
         ended = pod.exited.latest if pod.exited is not None else self._gone.get(pod.uid, _FOREVER)
-        hooked, slept = self._hooks(self._states[pod.uid])
+        hooked, slept = self._hooks(self._states[pod.uid], self._graces.get(pod.uid))
         told = ended if hooked else min(ended, self._killing.get(pod.uid, _FOREVER))
         signalled = Bounds(min(deleted.earliest + slept, told), told)
         return replace(pod, deleted=deleted, signalled=signalled, exited=Bounds(signalled.earliest, ended))
@@ -219,10 +223,9 @@ class Following:
             return -_FOREVER
         return server.to_ours(stamp) - server.error_at(monotonic(self.world.clock))
 
-    def _hooks(self, pod: Object) -> tuple[bool, float]:
+    def _hooks(self, pod: Object, grace: int | None) -> tuple[bool, float]:
         """(whether a container that serves has a preStop hook, how long the shortest of them sleeps at least)."""
         spec = pod["spec"]
-        grace = deletion_of(pod)[1]
         longest = grace if grace is not None else spec.get("terminationGracePeriodSeconds") or 0
         those = [each for each in spec["containers"] if not self.serving or each["name"] in self.serving]
         hooks = [(each.get("lifecycle") or {}).get("preStop") or {} for each in those]

@@ -18,7 +18,7 @@ from lastcall.cli.manifests.read import Manifest, Place
 from lastcall.cli.manifests.yaml_documents import Document
 from lastcall.cli.rollout.disruption import Disruption
 from lastcall.cli.rollout.experiments.changing import Changes, is_settled
-from lastcall.cli.rollout.experiments.entrance import Entrance, of_inside, of_service, of_url
+from lastcall.cli.rollout.experiments.entrance import Entrance, is_even, is_own, of_inside, of_service, of_url
 from lastcall.cli.rollout.experiments.following import LATE_SECONDS, Following
 from lastcall.cli.rollout.experiments.handshaking import check_handshake
 from lastcall.cli.rollout.experiments.ledger import REPLICAS, RESTARTED_AT, claim_templates
@@ -49,7 +49,15 @@ from lastcall.traffic.control import Control, asks_the_application
 from lastcall.traffic.generator import Load
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import Outcome
-from lastcall.traffic.traced import Traced, listens_when_ready, reasons, silent_before, with_causes, with_lags
+from lastcall.traffic.traced import (
+    Traced,
+    listens_when_ready,
+    reached,
+    reasons,
+    silent_before,
+    with_causes,
+    with_lags,
+)
 from lastcall.world.clock import Clock, monotonic, now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -281,7 +289,8 @@ class TheirRollout:
             watching.cancel()
         moment = began if unheard is None else math.inf
         found = account(self.outcomes, [], (), moment, begun=load.begun, whole_output=False)
-        found = with_causes(found, self._traced(following, target, since, load))
+        direct = await self._is_direct(replace(entrance, address=address), target)
+        found = with_causes(found, self._traced(following, target, since, load, direct))
         lives = following.lives()
         judgement = unheard or self._judge(found, with_lags(found, lives), owner, target)
         return Result(
@@ -307,7 +316,13 @@ class TheirRollout:
         followed = Followed(resource.kind, name)
         return Following(self.cluster, followed, self.world, frozenset(serving))
 
-    def _traced(self, following: Following, target: Target, since: float, load: LoadClient | PodLoad) -> Traced:
+    async def _is_direct(self, entrance: Entrance, target: Target) -> bool:
+        """Whether only nodes' rules for the Service are between the client and the Pods."""
+        return not self.url or is_own(entrance, target.service.obj, await self._nodes())
+
+    def _traced(
+        self, following: Following, target: Target, since: float, load: LoadClient | PodLoad, direct: bool
+    ) -> Traced:
         error = load.offset.error if isinstance(load, PodLoad) else 0.0
         pods = following.traced()
         ends = [each.deleted.earliest for each in pods if each.deleted is not None]
@@ -323,6 +338,8 @@ class TheirRollout:
             whole_service=not (local or following.has_gaps),
             silent_before=silent_before(self.outcomes, min(ends, default=math.inf), error),
             failed=following.failed,
+            direct=direct,
+            reached=reached(self.outcomes) if direct and is_even(target.service.obj, self._from_pod) else (),
         )
 
     async def _started(self, stack: AsyncExitStack, load: Load, changes: Changes) -> LoadClient | PodLoad:
@@ -376,6 +393,7 @@ class TheirRollout:
             timeout=options.request_timeout,
             tls_name=entrance.tls_name,
             ca_pem=self.url_ca,
+            own_ports=True,
         )
 
     async def _collect(self, load: LoadClient | PodLoad) -> None:

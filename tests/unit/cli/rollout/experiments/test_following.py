@@ -33,14 +33,22 @@ class At(Clock):
         self.seconds += seconds
 
 
-def pod(*, ready: bool = True, deleted: str = "", ended: bool = False, restarts: int = 0, hook: Any = None) -> Any:
+def pod(
+    *,
+    ready: bool = True,
+    deleted: str = "",
+    ended: bool = False,
+    restarts: int = 0,
+    hook: Any = None,
+    grace: int = 30,
+) -> Any:
     state = {"terminated": {"exitCode": 0}} if ended else {"running": {}}
     container: dict[str, Any] = {"name": "app", "image": "x"}
     if hook is not None:
         container["lifecycle"] = {"preStop": hook}
     metadata: dict[str, Any] = {"name": "web-1", "uid": "u", "namespace": "shop"}
     if deleted:
-        metadata |= {"deletionTimestamp": deleted, "deletionGracePeriodSeconds": 30}
+        metadata |= {"deletionTimestamp": deleted, "deletionGracePeriodSeconds": grace}
     return {
         "metadata": metadata,
         "spec": {"containers": [container], "terminationGracePeriodSeconds": 30},
@@ -126,6 +134,16 @@ def test_a_hook_that_sleeps_keeps_the_signal_away_and_another_may_end_at_once(ho
     assert (there.only.signalled.earliest, there.only.signalled.latest) == (earliest, math.inf)
     there.hears(16.0, kinds.OBJECT_REMOVED)
     assert (there.only.signalled.latest, there.only.exited.latest) == (16.0, 16.0)
+
+
+def test_a_pod_that_a_kubelet_removes_with_a_grace_of_0_slept_in_its_hook_before() -> None:
+    there = Watched()
+    hook = {"sleep": {"seconds": 5}}
+    there.sees(1.0, hook=hook)
+    there.following.began = 9.0
+    there.sees(10.3, deleted=DELETED, hook=hook)
+    there.sees(15.9, deleted=DELETED, hook=hook, ended=True, grace=0)
+    assert (there.only.signalled.earliest, there.only.exited.latest) == (14.0, 15.9)
 
 
 def test_a_restart_and_a_pod_that_was_unready_are_seen() -> None:

@@ -8,7 +8,7 @@ from lastcall.api.meta import Object
 from lastcall.api.resources import DAEMONSETS, DEPLOYMENTS
 from lastcall.cli.errors import UserError
 from lastcall.cli.rollout.experiments.confirming import confirm
-from lastcall.cli.rollout.experiments.entrance import of_service, of_url
+from lastcall.cli.rollout.experiments.entrance import Entrance, is_even, is_own, of_service, of_url
 from lastcall.cli.rollout.experiments.plan import Plan, check_copy, check_namespace, check_yes, is_allowed, of_rollout
 
 WEB: Object = {"metadata": {"name": "web"}}
@@ -120,3 +120,40 @@ def test_a_service_is_entered_by_its_load_balancer_else_by_a_port_of_a_node() ->
         of_service(service("ClusterIP"), {"port": 80}, nodes)
     with pytest.raises(UserError, match="has no address outside"):
         of_service(service("NodePort"), port, [])
+
+
+@pytest.mark.parametrize(
+    ("address", "port", "own"),
+    [
+        ("10.0.0.9", 30443, True),  # a node's port
+        ("10.0.0.9", 443, False),
+        ("203.0.113.7", 443, True),  # the load balancer
+        ("203.0.113.7", 30443, False),
+        ("198.51.100.1", 443, True),  # an external address
+        ("192.0.2.1", 443, False),  # an Ingress controller, perhaps
+    ],
+)
+def test_a_url_is_the_services_own_where_nodes_or_its_load_balancer_answer(address: str, port: int, own: bool) -> None:
+    node = {"status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.9"}]}}
+    service = {
+        "spec": {"ports": [{"port": 443, "nodePort": 30443}, {"port": 80}], "externalIPs": ["198.51.100.1"]},
+        "status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.7"}]}},
+    }
+    assert is_own(Entrance(address, port, "", ""), service, [node]) is own
+
+
+@pytest.mark.parametrize(
+    ("spec", "inside", "even"),
+    [
+        ({}, False, True),
+        ({"sessionAffinity": "ClientIP"}, True, False),
+        ({"externalTrafficPolicy": "Local"}, False, False),
+        ({"type": "LoadBalancer"}, False, False),
+        ({"type": "LoadBalancer"}, True, True),
+        ({"trafficDistribution": "PreferClose"}, True, False),
+    ],
+)
+def test_pods_get_as_many_connections_as_each_other_where_one_node_chooses_freely(
+    spec: dict[str, str], inside: bool, even: bool
+) -> None:
+    assert is_even({"spec": spec}, inside) is even
