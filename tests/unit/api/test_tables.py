@@ -122,7 +122,7 @@ def test_an_event_of_the_new_api_looks_like_one_of_the_old() -> None:
     new = {**common, "regarding": about, "note": "Stopping container main", "eventTime": "2030-01-01T00:00:00.000000Z",
            "reportingController": "kubelet", "reportingInstance": "node-1", "deprecatedCount": 2}  # fmt: skip
     expected = ["60s", "Normal", "Killing", "pod/p", "spec.containers{main}", "kubelet, node-1",
-                "Stopping container main", "60s", "2", "e"]  # fmt: skip
+                "Stopping container main", "60s", 2, "e"]  # fmt: skip
     assert cells(EVENTS, old, new) == [expected, expected]
 
 

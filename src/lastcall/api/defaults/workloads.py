@@ -91,6 +91,21 @@ def stateful_set(obj: Object, pod_spec: PodSpecDefaults) -> None:
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
+def metadata_alone(obj: Object) -> Object:
+    """The metadata as forms without the rest of the object have it. The annotation that `apps/v1` makes of a DaemonSet's
+    template generation is not part of it.
+
+    Source: pkg/apis/apps/v1/conversion.go:Convert_apps_DaemonSet_To_v1_DaemonSet
+    """
+    meta: Object = obj.get("metadata") or {}
+    annotations = meta.get("annotations") or {}
+    if TEMPLATE_GENERATION not in annotations:
+        return meta
+    left = {name: value for name, value in annotations.items() if name != TEMPLATE_GENERATION}
+    rest = {name: value for name, value in meta.items() if name != "annotations"}
+    return {**rest, "annotations": left} if left else rest
+
+
 def daemon_set(obj: Object, pod_spec: PodSpecDefaults) -> None:
     meta = obj.setdefault("metadata", {})
     # The number of template generations, a field once, is an annotation of whoever writes the object.

@@ -50,7 +50,7 @@ class Field:
         """Whether the struct is there even when nobody wrote it."""
         self.omitted = "o" in facts
         """Whether a zero value (0, "", false, an empty list or map) is not encoded."""
-        self.atomic = facts.get("mt") == "atomic" or types.get(self.ref, {}).get("mt") == "atomic"
+        self.atomic = (facts.get("mt") or types.get(self.ref, {}).get("mt")) == "atomic"  # the field has the last word
         """Whether a map or struct is one value for field managers; lists say it with `list_type`."""
         self.strategy: frozenset[str] = frozenset(facts["ps"].split(",")) if "ps" in facts else frozenset()
         self.item: Field | None = None

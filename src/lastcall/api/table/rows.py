@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from lastcall.api.custom.kinds import CustomResource
+from lastcall.api.defaults.workloads import metadata_alone
 from lastcall.api.meta import Object, labels_of, name_of
 from lastcall.api.resources import Resource
 from lastcall.api.table.cluster import ROWS as CLUSTER_ROWS
@@ -117,7 +118,7 @@ def _event(event: Object, now: datetime) -> list[Any]:
         ", ".join(part for part in parts if part),
         (event.get("message") or event.get("note") or "").strip(),
         first_seen,
-        str(count),
+        count,
         name_of(event),
     ]
 
@@ -255,7 +256,7 @@ def rows_for(
             row["object"] = {
                 "kind": "PartialObjectMetadata",
                 "apiVersion": "meta.k8s.io/v1",
-                "metadata": obj.get("metadata") or {},
+                "metadata": metadata_alone(obj),
             }
         else:
             row["object"] = None

@@ -27,7 +27,7 @@ def computed_body(
                 "kind": media_type.as_,
                 "apiVersion": f"{META_GROUP}/{media_type.version}",
                 "metadata": {},
-                "items": [partial_metadata(each, media_type) for each in items],
+                "items": [partial_metadata(each, media_type) for each in items] or None,
             }
         )
     return orjson.dumps(answer)

@@ -135,6 +135,8 @@ class _Encoder:
     def __init__(self, head: Object, name: str, media_type: MediaType) -> None:
         """`head` is all but the field `name`, which comes last in JSON and in its alphabetic place in YAML."""
         self._name, self._media_type = name, media_type
+        self._nothing = b"null" if media_type.as_ == "PartialObjectMetadataList" else b"[]"
+        """What stands for no items: Go appends to a list that is nil there."""
         self._yaml = media_type.name == YAML
         if self._yaml:
             self.before = self._text({key: value for key, value in head.items() if key < name})
@@ -142,7 +144,7 @@ class _Encoder:
         else:
             self.before = (
                 self._text(head).rstrip()[:-1].rstrip()
-                + (b',\n  "%b": [' if media_type.pretty else b',"%b":[') % name.encode()
+                + (b',\n  "%b": ' if media_type.pretty else b',"%b":') % name.encode()
             )
 
     def _text(self, obj: Object) -> bytes:
@@ -156,12 +158,12 @@ class _Encoder:
         if self._media_type.pretty:
             # One level deeper. A line break inside a text is written as \\n, so each one here is of the layout.
             body = reformat(body, self._media_type).rstrip().replace(b"\n", b"\n  ")
-            return (b"" if first else b",") + body[1:-1].rstrip()
-        return (b"" if first else b",") + body[1:-1]
+            return (b"[" if first else b",") + body[1:-1].rstrip()
+        return (b"[" if first else b",") + body[1:-1]
 
     def after(self, any_items: bool) -> bytes:
         if self._yaml:
-            return (b"" if any_items else f"{self._name}: []\n".encode()) + self._rest
+            return (b"" if any_items else b"%b: %b\n" % (self._name.encode(), self._nothing)) + self._rest
         if self._media_type.pretty:
-            return b"\n  ]\n}" if any_items else b"]\n}"
-        return END
+            return b"\n  ]\n}" if any_items else self._nothing + b"\n}"
+        return END if any_items else self._nothing + b"}\n"

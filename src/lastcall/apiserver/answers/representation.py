@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 import yaml
 
+from lastcall.api.defaults.workloads import metadata_alone
 from lastcall.api.errors import bad_request
 from lastcall.api.field import go_quote
 from lastcall.api.meta import Object
@@ -53,7 +54,7 @@ def partial_metadata(obj: Object, media_type: MediaType) -> Object:
     return {
         "kind": "PartialObjectMetadata",
         "apiVersion": f"{META_GROUP}/{media_type.version}",
-        "metadata": obj.get("metadata", {}),
+        "metadata": metadata_alone(obj),
     }
 
 

@@ -118,10 +118,29 @@ def _clean_secrets(account: Object) -> None:
 
 
 class LeaseStrategy(Strategy):
-    """pkg/registry/coordination/lease: compare-and-swap is the point of a Lease, so updates name their version."""
+    """pkg/registry/coordination/lease: compare-and-swap is the point of a Lease, so updates name their version.
+
+    Fields of the gate CoordinatedLeaderElection, which is off, are dropped where they are not in use.
+    (asked of 1.36.2)
+    """
 
     allow_create_on_update = True
     allow_unconditional_update = False
+
+    def prepare_for_create(self, obj: Object) -> None:
+        super().prepare_for_create(obj)
+        self._drop(obj, {})
+
+    def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
+        super().prepare_for_update(new, old, subresource)
+        self._drop(new, old.get("spec") or {})
+
+    @staticmethod
+    def _drop(obj: Object, in_use: Object) -> None:
+        spec = obj.get("spec") or {}
+        for name in ("strategy", "preferredHolder"):
+            if not in_use.get(name):
+                spec.pop(name, None)
 
 
 class EndpointSliceStrategy(Strategy):

@@ -3,7 +3,7 @@
 import pytest
 
 from lastcall.api.errors import StatusError
-from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, PODS, SERVICEACCOUNTS, SERVICES
+from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, PERSISTENTVOLUMES, PODS, SERVICEACCOUNTS, SERVICES
 from lastcall.apiserver.fieldmanager.compare import compare
 from lastcall.apiserver.fieldmanager.fields import path_text, paths
 from lastcall.apiserver.fieldmanager.manager import LAST_APPLIED, Conflicts, Scope, applied, updated
@@ -293,3 +293,20 @@ def test_a_struct_that_is_applied_empty_stays_when_its_fields_go(first, second, 
 def test_what_holds_only_an_empty_list_is_not_applied():
     entries = applied(scope(PODS), [], none(PODS), obj(PODS, spec={"imagePullSecrets": []}), "one", T1, force=False)[1]
     assert by_name(entries) == {}
+
+
+def test_the_parts_of_a_volumes_claim_reference_have_managers_of_their_own(virtual):
+    """`granular` at the field goes before `atomic` of its type (as 1.36.2 answers)."""
+
+    async def scenario(api) -> None:
+        csi = {"driver": "d.example.com", "volumeHandle": "h"}
+        spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "csi": csi}
+        spec["claimRef"] = {"namespace": "n", "name": "c"}
+        made = await api.admin.create(PERSISTENTVOLUMES, {"metadata": {"name": "v"}, "spec": spec})
+        (entry,) = made["metadata"]["managedFields"]
+        assert entry["fieldsV1"]["f:spec"]["f:claimRef"] == {".": {}, "f:name": {}, "f:namespace": {}}
+        patched = await api.admin.patch(PERSISTENTVOLUMES, "v", {"spec": {"claimRef": {"uid": "u"}}})
+        mine = patched["metadata"]["managedFields"][-1]["fieldsV1"]["f:spec"]["f:claimRef"]
+        assert "f:uid" in mine
+
+    virtual(scenario)

@@ -2,15 +2,16 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import orjson
 import pytest
 
 from lastcall.api.resources import CONFIGMAPS, EVENTS, EVENTS_V1, PODS
 from lastcall.apiserver.answers.list_bodies import PIECE_BYTES, list_body, stored_list
-from lastcall.apiserver.answers.representation import reformat, table
+from lastcall.apiserver.answers.representation import partial_metadata, reformat, table
 from lastcall.apiserver.registry.listing import SLICE
-from lastcall.apiserver.wire.negotiation import JSON, YAML, MediaType
+from lastcall.apiserver.wire.negotiation import JSON, PROTOBUF, YAML, MediaType
 from lastcall.apiserver.wire.options import ListOptions
 
 COUNTS = [0, 1, 2, SLICE, 2 * SLICE + 1]
@@ -98,6 +99,37 @@ def test_metadata_only_and_the_other_face_of_an_event(virtual: Callable) -> None
         assert "kind" not in shown["items"][0]
 
     virtual(scenario)
+
+
+METADATA = MediaType(JSON, "PartialObjectMetadataList")
+
+
+@pytest.mark.parametrize(
+    ("media_type", "end"),
+    [
+        (METADATA, b'"items":null}\n'),
+        (replace(METADATA, pretty=True), b'"items": null\n}'),
+        (replace(METADATA, name=YAML), b"items: null\n"),
+        (MediaType(), b'"items":[]}\n'),
+    ],
+)
+def test_a_list_of_metadata_without_items_says_null(virtual: Callable, media_type: MediaType, end: bytes) -> None:
+    """As Go writes a list that nothing was appended to (asked of 1.36.2)."""
+
+    async def scenario(api) -> None:
+        body = await list_body(api.server.operations, CONFIGMAPS, await fill(api, 0), media_type, {})
+        assert end in body
+        await list_body(api.server.operations, CONFIGMAPS, await fill(api, 0), replace(media_type, name=PROTOBUF), {})
+
+    virtual(scenario)
+
+
+def test_the_annotation_of_a_daemonsets_template_generation_is_no_part_of_its_metadata_alone() -> None:
+    mine = {"a": "b", "deprecated.daemonset.template.generation": "1"}
+    for annotations, left in ((mine, {"annotations": {"a": "b"}}), ({k: v for k, v in mine.items() if k != "a"}, {})):
+        obj = {"kind": "DaemonSet", "metadata": {"name": "d", "annotations": annotations}}
+        assert partial_metadata(obj, METADATA)["metadata"] == {"name": "d", **left}
+        assert obj["metadata"]["annotations"] == annotations
 
 
 @pytest.mark.parametrize("selector", ["", "spec.nodeName=n1"])
