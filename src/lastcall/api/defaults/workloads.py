@@ -92,8 +92,8 @@ TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
 def metadata_alone(obj: Object) -> Object:
-    """The metadata as forms without the rest of the object have it. The annotation that `apps/v1` makes of a DaemonSet's
-    template generation is not part of it.
+    """The metadata as forms without the rest of the object have it: without the annotation that `apps/v1` makes of a
+    DaemonSet's template generation.
 
     Source: pkg/apis/apps/v1/conversion.go:Convert_apps_DaemonSet_To_v1_DaemonSet
     """
