@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 import time
@@ -45,6 +46,7 @@ def main() -> int:
     parser.add_argument("--most", type=float, default=0.5, help="percent of requests that may differ")
     parser.add_argument("--show", type=int, default=60, help="causes to print")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that the servers are stopped
     with tempfile.TemporaryDirectory(prefix="differential-") as scratch, ExitStack() as stack:
         real = stack.enter_context(real_server(Path(scratch)))
         ours = stack.enter_context(our_server(Path(scratch)))

@@ -213,8 +213,6 @@ class Book:
             grace = self._grace(event.container, reason)
             reason = reason or self._probe_before(event.container, at)
             stop = replace(stop, killing=at, message=event.message, reason=reason, grace=grace)
-            if reason == "FailedPostStartHook":
-                stop = replace(stop, handler=stop.handler)
             self._observed_by_kubelet(at, now, reason)
         elif event.reason == "FailedPreStopHook":
             stop = replace(stop, hook_failed=max(at, stop.killing or at), hook_message=event.message)
