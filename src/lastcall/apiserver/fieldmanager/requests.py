@@ -180,7 +180,9 @@ def _untyped(resource: Resource) -> Object:
 def _with_entries(obj: Object, entries: list[Entry]) -> Object:
     """A copy of `obj`, which may be shared, with these entries."""
     new = copy_object(obj)
-    meta = new.setdefault("metadata", {})
+    if not new.get("metadata"):
+        new["metadata"] = {}  # a client may write null
+    meta = new["metadata"]
     meta.pop("managedFields", None)
     if entries:
         meta["managedFields"] = entries

@@ -13,6 +13,7 @@ from lastcall.apiserver.fieldmanager.requests import Tracking
 from lastcall.apiserver.fieldmanager.reset_fields import reset_fields
 from lastcall.apiserver.fieldmanager.resource_types import empty_object, type_of
 from lastcall.apiserver.fieldmanager.validate import problems
+from lastcall.client.api import APPLY_PATCH
 
 T1, T2 = "2030-01-01T00:00:01Z", "2030-01-01T00:00:02Z"
 UID = "u"
@@ -308,5 +309,28 @@ def test_the_parts_of_a_volumes_claim_reference_have_managers_of_their_own(virtu
         patched = await api.admin.patch(PERSISTENTVOLUMES, "v", {"spec": {"claimRef": {"uid": "u"}}})
         mine = patched["metadata"]["managedFields"][-1]["fieldsV1"]["f:spec"]["f:claimRef"]
         assert "f:uid" in mine
+
+    virtual(scenario)
+
+
+@pytest.mark.parametrize("metadata", [{"metadata": None}, {"metadata": {}}, {}])
+def test_an_apply_without_metadata_changes_what_is_there_and_makes_nothing_without_a_name(virtual, metadata) -> None:
+    """(as 1.36.2 answers)"""
+
+    async def scenario(api) -> None:
+        config = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}, **metadata}
+
+        async def apply():
+            return await api.admin.patch(
+                CONFIGMAPS, "x", config, "default", content_type=APPLY_PATCH, field_manager="a"
+            )
+
+        with pytest.raises(
+            StatusError, match=r"\(x based on URL\) was undeterminable: name must be provided"
+        ) as refused:
+            await apply()
+        assert refused.value.code == 400
+        await api.admin.create(CONFIGMAPS, {"metadata": {"name": "x"}}, "default")
+        assert (await apply())["data"] == {"a": "b"}
 
     virtual(scenario)
