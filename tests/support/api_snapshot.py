@@ -4,6 +4,7 @@ What a cluster writes by itself is left out: versions, statuses, leases, events,
 start, and names of Pods, of which new ones are made in the place of others.
 """
 
+import asyncio
 import json
 from collections import Counter
 from typing import Any
@@ -12,6 +13,7 @@ from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, copy_object, name_of, namespace_of
 from lastcall.api.resources import SERVED
 from lastcall.client.api import Client
+from lastcall.client.kubeconfig import client_for, load_kubeconfig
 
 LEFT_OUT = {
     "ComponentStatus",
@@ -44,6 +46,19 @@ async def whole_api(client: Client) -> Counter[str]:
             continue
         found.update(f"{resource.kind} {namespace_of(each)}/{_told(resource.kind, each)}" for each in items)
     return found
+
+
+def everything(kubeconfig: str) -> Counter[str]:
+    """`whole_api` as the user of a kubeconfig sees it; opens and closes its own client."""
+
+    async def look() -> Counter[str]:
+        client = client_for(load_kubeconfig(kubeconfig))
+        try:
+            return await whole_api(client)
+        finally:
+            await client.close()
+
+    return asyncio.run(look())
 
 
 def difference(before: Counter[str], after: Counter[str]) -> list[str]:

@@ -1,37 +1,22 @@
 """`lastcall rollout --context`: an experiment on another cluster, one of `lastcall up`, that puts all of it back."""
 
-import asyncio
 import json
 import signal
 import time
-from collections import Counter
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import ordinary_user
 import pytest
-from api_snapshot import difference, whole_api
+from api_snapshot import difference, everything
 from engines.proxies import Severed, TLSEntrance
 from published_schema import documented
 from staying import Place
 from waiting import eventually
 
-from lastcall.client.kubeconfig import client_for, load_kubeconfig
-
 pytestmark = pytest.mark.real_kernel
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "rollout" / "polite.yaml"
-
-
-def everything(kubeconfig: str) -> Counter[str]:
-    async def look() -> Counter[str]:
-        client = client_for(load_kubeconfig(kubeconfig))
-        try:
-            return await whole_api(client)
-        finally:
-            await client.close()
-
-    return asyncio.run(look())
 
 
 @pytest.mark.timeout(600)

@@ -1,18 +1,14 @@
 """`lastcall run --context`: Pods are ended on another cluster, one of `lastcall up`, and nothing of it is left."""
 
-import asyncio
 import json
 import signal
-from collections import Counter
 from pathlib import Path
 
 import ordinary_user
 import pytest
-from api_snapshot import difference, whole_api
+from api_snapshot import difference, everything
 from staying import Place
 from waiting import eventually
-
-from lastcall.client.kubeconfig import client_for, load_kubeconfig
 
 pytestmark = pytest.mark.real_kernel
 
@@ -53,17 +49,6 @@ metadata: {name: web}
 spec: {minAvailable: %d, selector: {matchLabels: {app: web}}}
 """
 CLAIMS = "kind: Namespace\napiVersion: v1\nmetadata: {name: mine}\n---" + NAIVE
-
-
-def everything(kubeconfig: str) -> Counter[str]:
-    async def look() -> Counter[str]:
-        client = client_for(load_kubeconfig(kubeconfig))
-        try:
-            return await whole_api(client)
-        finally:
-            await client.close()
-
-    return asyncio.run(look())
 
 
 @pytest.mark.timeout(400)

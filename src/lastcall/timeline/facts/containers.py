@@ -148,6 +148,7 @@ def _why_killed(entries: Sequence[Entry], killing: Entry, ends_at: float | None)
     reason = str(killing.told(kinds.KILLING).get("reason") or "")
     if reason or (ends_at is not None and ends_at <= killing.at):
         return reason
+    # A kubelet's record says that the failures were too many; an Event, from which `trace` infers, of each failure.
     changes = [
         each.told(kinds.PROBE_CHANGED)
         for each in entries

@@ -75,15 +75,19 @@ def is_own(entrance: Entrance, service: Object, nodes: Sequence[Object]) -> bool
     return entrance.address in own and entrance.port in {each.get("port") for each in spec.get("ports") or ()}
 
 
+def is_local(service: Object) -> bool:
+    """Whether a node sends only to Pods of its own."""
+    spec = service["spec"]
+    return "Local" in (spec.get("internalTrafficPolicy"), spec.get("externalTrafficPolicy"))
+
+
 def is_even(service: Object, inside: bool) -> bool:
     """Whether each new connection is as likely led to any Pod as to the others: no session affinity, no part of the
     Pods for a node, and one node that chooses, which of a load balancer is not known."""
     spec = service["spec"]
-    local = "Local" in (spec.get("internalTrafficPolicy"), spec.get("externalTrafficPolicy"))
-    balanced = spec.get("type") == "LoadBalancer" and not inside
-    return (
-        spec.get("sessionAffinity") != "ClientIP" and not local and not balanced and not spec.get("trafficDistribution")
-    )
+    if is_local(service) or (spec.get("type") == "LoadBalancer" and not inside):
+        return False
+    return spec.get("sessionAffinity") != "ClientIP" and not spec.get("trafficDistribution")
 
 
 def _address(node: Object) -> str:

@@ -18,7 +18,15 @@ from lastcall.cli.manifests.read import Manifest, Place
 from lastcall.cli.manifests.yaml_documents import Document
 from lastcall.cli.rollout.disruption import Disruption
 from lastcall.cli.rollout.experiments.changing import Changes, is_settled
-from lastcall.cli.rollout.experiments.entrance import Entrance, is_even, is_own, of_inside, of_service, of_url
+from lastcall.cli.rollout.experiments.entrance import (
+    Entrance,
+    is_even,
+    is_local,
+    is_own,
+    of_inside,
+    of_service,
+    of_url,
+)
 from lastcall.cli.rollout.experiments.following import LATE_SECONDS, Following
 from lastcall.cli.rollout.experiments.handshaking import check_handshake
 from lastcall.cli.rollout.experiments.ledger import REPLICAS, RESTARTED_AT, claim_templates
@@ -327,7 +335,6 @@ class TheirRollout:
         pods = following.traced()
         ends = [each.deleted.earliest for each in pods if each.deleted is not None]
         service = target.service.obj["spec"]
-        local = "Local" in (service.get("internalTrafficPolicy"), service.get("externalTrafficPolicy"))
         container = serving_container(target.workload.obj["spec"]["template"]["spec"], target.container_port)
         unready = bool(service.get("publishNotReadyAddresses"))
         return Traced(
@@ -335,7 +342,7 @@ class TheirRollout:
             since,
             error,
             probed=listens_when_ready(container, target.container_port) and not unready,
-            whole_service=not (local or following.has_gaps),
+            whole_service=not (is_local(target.service.obj) or following.has_gaps),
             silent_before=silent_before(self.outcomes, min(ends, default=math.inf), error),
             failed=following.failed,
             direct=direct,
