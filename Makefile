@@ -2,7 +2,7 @@
 PYTHON ?= $(shell tools/find-python 3.11)
 VENV := .venv
 
-.PHONY: differential conformance demo test check bench fuzz pains dist sbom machines wheels first-test clean
+.PHONY: differential conformance demo web site tour test check bench fuzz pains dist sbom machines wheels first-test clean
 
 demo: $(VENV)/.installed            ## the main job, as an ordinary user: watch two real Pods end
 	$(VENV)/bin/lastcall demo all || [ $$? -eq 3 ]   # 3: one of the two Pods is killed, as it should be
@@ -30,8 +30,8 @@ fuzz: $(VENV)/.installed-dev        ## MINUTES=n of inputs that nobody would wri
 pains: $(VENV)/.installed-dev       ## every pain of tests/pains on the kernel: n/n (ONLY=name: one; JSON=file: for machines)
 	$(VENV)/bin/python tests/pains $(if $(ONLY),--only $(ONLY)) $(if $(JSON),--json $(JSON))
 
-differential: $(VENV)/.installed-dev ## the same requests to a real API server ($$KUBERNETES_HOME) and ours: COUNT=20000 SEED=1 ONLY=v1
-	PYTHONPATH=src:tools:tests/support $(VENV)/bin/python -m differential --count $(or $(COUNT),20000) --seed $(or $(SEED),1) --only "$(ONLY)"
+differential: $(VENV)/.installed-dev ## the same requests to a real API server ($$KUBERNETES_HOME) and ours: COUNT=25000 SEED=1 ONLY=v1
+	PYTHONPATH=src:tools:tests/support $(VENV)/bin/python -m differential --count $(or $(COUNT),25000) --seed $(or $(SEED),1) --only "$(ONLY)"
 
 conformance: $(VENV)/.installed-dev  ## Kubernetes's own suite on two nodes (root, ../shared/kubernetes; 40 minutes): docs/conformance.md (FOCUS=regex: some)
 	$(VENV)/bin/python tools/conformance.py --focus "$(FOCUS)"
@@ -52,4 +52,13 @@ first-test: $(VENV)/.installed-dev  ## from nothing to a first passing test, as 
 	$(VENV)/bin/python tools/first_test.py
 
 clean:
-	rm -rf $(VENV) .venv-* build/pains build/machines dist
+	rm -rf $(VENV) .venv-* build/pains build/machines build/site build/site-source dist
+
+site: $(VENV)/.installed-dev        ## the documentation as a site, in build/site: every guide, the reference, the tour to play
+	PYTHONPATH=src:tools:tests/support $(VENV)/bin/python -m make_site
+
+tour: $(VENV)/.installed-dev        ## what versions of Kubernetes change in the tour's steps, anew (then `make web`)
+	$(VENV)/bin/python tools/make_tour.py
+
+web:                                ## build the page of `lastcall ui` from web/ (needs Node 20 and npm)
+	cd web && npm ci --ignore-scripts && npm run check && npm run build

@@ -9,9 +9,10 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
-from bench.figures import HEADER, machine, row
+from bench.figures import HEADER, as_installed, machine, row
 
 
 def child(*arguments: str) -> dict[str, Any]:
@@ -33,6 +34,7 @@ def main() -> None:
     print(machine())
     print()
     print(HEADER)
+    as_installed(Path(__file__).resolve().parent.parent)
     starts = [child("start") for _ in range(arguments.starts)]
     print(row("command → node Ready", [each["nodeReady"] for each in starts], "ms"))
     print(row("command → first Pod Running", [each["firstPodRunning"] for each in starts], "ms", "700 ms"))
@@ -49,9 +51,12 @@ OTHERS = {
     "api": "the API server over TLS: requests per second, LIST, watchers (8 min; --quick: 1 min)",
     "store": "the SQLite store by itself, and its restart with 10 000 Pods (30 s)",
     "engines": "the store on memory, SQLite and etcd; two API servers on one etcd, in turns (2 min; --rounds 5)",
+    "admission": "a cluster with one webhook and ten policies beside one without (2 min; --pods 40 --rounds 10)",
+    "kubelets": "Pods on containerd, beside a real kubelet's: --real KUBECONFIG (4 min; --pods 20 --rounds 5)",
     "virtual-cluster": "100 000 Pods on 1 000 nodes in virtual time (5 min)",
     "lint": "`lastcall lint`, and what its pass adds to `run` and `rollout` (30 s; --runs 20)",
     "healthy": "that no role is started again on a machine that is far too busy (--minutes 30 --burners 15)",
+    "page": "what the live page costs at 500 Pods, its frame times, a day of records (15 min; cost, frames or history)",
     "pytest-app": "the tests of examples/pytest-app with four workers; --real KUBECONFIG beside it (2 min; --rounds 3)",
     "load": "how true the load generator is to its rate, beside wrk (4 min; --seconds 5 --rounds 3)",
     "services": "an endpoint change at 10, 1 000 and 5 000 Services; new connections by ClusterIP and direct (20 s)",

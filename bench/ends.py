@@ -6,7 +6,6 @@ process of the cluster writes.
 
 import argparse
 import asyncio
-import os
 import re
 import statistics
 import subprocess
@@ -16,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bench.cluster_child import create, pod, until_gone, until_running
-from bench.figures import HEADER, machine, row
+from bench.figures import HEADER, cpu_seconds, machine, pss_kib, row
 from lastcall.api.meta import uid_of
 from lastcall.api.resources import PODS
 from lastcall.cluster.embedded import Running, start
@@ -74,19 +73,13 @@ def memory(cluster: Running) -> dict[str, float]:
     """PSS in KiB by role."""
     sizes = {}
     for role, pid in cluster.host_pids().items():
-        with open(f"/proc/{pid}/smaps_rollup") as file:
-            sizes[role] = float(next(int(line.split()[1]) for line in file if line.startswith("Pss:")))
+        sizes[role] = float(pss_kib(pid))
     return sizes
 
 
 def cpu_ms(cluster: Running) -> dict[str, float]:
     """CPU milliseconds so far by role: what a loaded machine does not change."""
-    found = {}
-    for role, pid in cluster.host_pids().items():
-        with open(f"/proc/{pid}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
-        found[role] = (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
-    return found
+    return {role: cpu_seconds(pid) * 1000 for role, pid in cluster.host_pids().items()}
 
 
 async def until(cluster: Running, version: str, count: int, is_it: Callable[[str, str], bool]) -> None:

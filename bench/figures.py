@@ -1,9 +1,13 @@
 """Figures and the machine they were taken on."""
 
+import compileall
 import os
 import platform
 import statistics
 from collections.abc import Sequence
+from pathlib import Path
+
+_TICK = os.sysconf("SC_CLK_TCK")
 
 
 def machine() -> str:
@@ -14,6 +18,25 @@ def machine() -> str:
         f"Linux {platform.release()}, {os.cpu_count()} CPUs, {memory:.0f} GiB, "
         f"Python {platform.python_version()}, as {user}"
     )
+
+
+def as_installed(checkout: Path) -> None:
+    """Compile the modules of a checkout, as an installer does. Without it more than half of a start is compilation: of
+    what the tests have not imported since it changed, and of all of it where PYTHONDONTWRITEBYTECODE is set."""
+    for directory in ("src", "bench"):
+        compileall.compile_dir(checkout / directory, quiet=1)
+
+
+def pss_kib(pid: int) -> int:
+    """Memory of a process, with its share of what others have, too."""
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return next(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:"))
+
+
+def cpu_seconds(pid: int) -> float:
+    """What a process has used so far, without its children."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICK
 
 
 def percentile(values: Sequence[float], share: float) -> float:

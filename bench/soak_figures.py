@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from bench.figures import pss_kib
+
 ROLES = {"lastcall-init": "init", "lastcall-contro": "control-plane", "lastcall-node-1": "node-1"}
 
 
@@ -32,7 +34,7 @@ def look(pods: int, seconds: float, front: int, counts: dict[str, float]) -> Sam
     roles = _roles(front)
     figures: dict[str, float] = {}
     for role, pid in roles.items():
-        figures[f"PSS {role}"] = _pss(pid)
+        figures[f"PSS {role}"] = float(pss_kib(pid))
     for role, pid in roles.items():
         figures[f"fds {role}"] = float(len(os.listdir(f"/proc/{pid}/fd")))
     root = f"/proc/{roles['init']}/root/lastcall"
@@ -62,12 +64,6 @@ def look(pods: int, seconds: float, front: int, counts: dict[str, float]) -> Sam
     figures["processes"] = float(len(_tree(roles["init"])))
     figures["network namespaces"] = float(len(_namespaces(_tree(roles["init"]))))
     return Sample(pods, seconds, {**figures, **counts})
-
-
-def _pss(pid: int) -> float:
-    """KiB."""
-    with open(f"/proc/{pid}/smaps_rollup") as file:
-        return float(next(int(line.split()[1]) for line in file if line.startswith("Pss:")))
 
 
 def _children(pid: int) -> list[int]:

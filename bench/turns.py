@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.api import NAMESPACE, Names, Request, Server, config_map
-from bench.figures import machine
+from bench.figures import as_installed, machine
 
 HERE = Path(__file__).resolve().parent.parent
 DRAWS = 2000
@@ -174,6 +174,8 @@ def main() -> None:
     arguments = parser.parse_args()
     other = arguments.other.resolve()
     print(f"{machine()}; in turns, load {os.getloadavg()[0]:.1f}", flush=True)
+    for checkout in (HERE, other):
+        as_installed(checkout)
     table: Table = {}
     if arguments.only in (None, "starts"):
         take_turns(table, arguments.starts, lambda: started(HERE), lambda: started(other))

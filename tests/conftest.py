@@ -16,8 +16,14 @@ from pathlib import Path
 import pytest
 
 ONLY_ON = {
+    "browser/test_live_page.py": "3.11",
+    "browser/test_page_in_japanese.py": "3.13",
+    "browser/test_pages_of_commands.py": "3.11",
     "browser/test_rollout_in_a_browser.py": "3.11",
+    "browser/test_rollouts_on_the_page.py": "3.13",
+    "browser/test_site.py": "3.11",
     "browser/test_story_in_a_browser.py": "3.13",
+    "browser/test_tour.py": "3.11",
     "clients/test_claims_on_the_kernel.py": "3.13",
     "clients/api/test_conformance_part.py": "3.11",
     "clients/shown/test_example_apps.py": "3.13",
@@ -63,13 +69,14 @@ ON_BOTH = (
     "scenarios/test_demos.py",
     "scenarios/test_determinism.py",
 )
-SHARED_OUT = ("clients", "crash", "engines", "node")
+SHARED_OUT = ("browser", "clients", "crash", "engines", "node")
 """Directories whose other files run on the one or the other in turn."""
 PURE = ("scenarios", "unit/api", "unit/apiserver", "unit/cel", "unit/controllers", "unit/lint", "unit/scheduler")
 """As these; on a Python that is neither of the two all of them run."""
 PYTHONS = ("3.11", "3.13")
 
 ALONE = (
+    "crash/test_watchdog.py",
     "pains/test_pains.py",
     "scenarios/whole/test_whole_manager_killed.py",
     "scenarios/test_determinism.py",
@@ -79,9 +86,16 @@ ALONE = (
 
 LONG_FIRST = (
     "clients/api/test_conformance_part.py",
+    "crash/test_watchdog.py",
+    "browser/test_rollouts_on_the_page.py",
+    "engines/test_lastcall_on_several_machines.py",
+    "engines/test_node_join.py",
     "clients/test_recorded_lifecycles.py",
     "clients/test_recorded_pulls_and_taints.py",
     "clients/shown/test_example_apps.py",
+    "clients/python/test_pytest_app.py",
+    "clients/shown/test_ci_templates.py",
+    "engines/test_critest.py",
     "clients/test_no_false_alarms.py",
     "clients/kubectl/test_kubectl_matrix.py",
     "clients/kubectl/test_kubectl_exec.py",
@@ -93,6 +107,11 @@ LONG_FIRST = (
     "crash/test_node_killed_while_pulling.py",
     "clients/test_up_and_down.py",
     "clients/rollout/test_rollout.py",
+    "clients/rollout/test_rollout_on_a_cluster.py",
+    "browser/test_live_page.py",
+    "browser/test_pages_of_commands.py",
+    "browser/test_tour.py",
+    "engines/test_etcd_faults.py",
     "clients/states/test_up_with_state.py",
     "clients/test_run_bad_input.py",
     "clients/kubectl/test_kubectl_workloads.py",

@@ -3,6 +3,7 @@
     python tools/conformance.py [--focus REGEX | --part] [--as-user] [--procs N] [--keep FILE]
     python tools/conformance.py --results FILE... [--as-user]     what earlier runs kept, as if it were one run
     python tools/conformance.py --results FILE... --choose SECONDS
+    python tools/conformance.py --runs FILE... --commit COMMIT [--real FILE]     several whole runs of one commit
 
 It needs the suite beside the clone (../shared/kubernetes, `install --conformance`), root, and about 40 minutes for all.
 docs/conformance.md is written only when all of it ran. `--as-user` runs the cluster as an ordinary user whom
@@ -10,6 +11,9 @@ docs/conformance.md is written only when all of it ran. `--as-user` runs the clu
 
 `--part` runs the specs of conformance_part.txt: those of a kept run that passed within a few seconds each, so that in
 minutes much is looked at. CI does so on every change. `--choose` makes that list.
+
+`--runs` keeps whole runs, a line for each spec, in conformance_runs/ and names them in docs/conformance.md; `--real` is
+what a real cluster said of the specs that failed.
 """
 
 import argparse
@@ -30,6 +34,7 @@ SUITE = PROJECT.parent / "shared" / "kubernetes" / "conformance"
 DOCUMENT = PROJECT / "docs" / "conformance.md"
 FIDELITY = PROJECT / "docs" / "fidelity.md"
 PART = Path(__file__).with_name("conformance_part.txt")
+RUNS = Path(__file__).with_name("conformance_runs")
 CLUSTER = "conformance"
 SPECS = 446
 """Of the whole suite."""
@@ -100,24 +105,59 @@ def lines_of_failures(results: Results, reasons: Mapping[str, str]) -> list[str]
     return lines
 
 
-def document(results: Results, commit: str) -> str:
-    """What stands in docs/conformance.md."""
-    passed = sum(bool(each["passed"]) for each in results.values())
+def passed_of(results: Results) -> int:
+    return sum(bool(each["passed"]) for each in results.values())
+
+
+def document(runs: Sequence[Results], commit: str, kept: str = "") -> str:
+    """What stands in docs/conformance.md. `kept` says where the runs are."""
+    *counts, last = (str(passed_of(each)) for each in runs)
+    told = f"{', '.join(counts)} and {last}" if counts else last
+    times = f" in {len(runs)} runs" if len(runs) > 1 else ""
     lines = [
         "# Kubernetes's conformance suite",
         "",
         "Made by `make conformance`: two nodes, as root, the suite of Kubernetes 1.36.2.",
         "",
-        f"Commit {commit}, {datetime.now(UTC):%Y-%m-%d}: {passed} of {len(results)} passed.",
+        f"Commit {commit}, {datetime.now(UTC):%Y-%m-%d}: {told} of {len(runs[0])} passed{times}.{kept}",
     ]
-    if passed < len(results):
-        lines += ["", "What did not pass:", "", *lines_of_failures(results, {})]
+    failures = {name: each for run in runs for name, each in run.items() if not each["passed"]}
+    if failures:
+        lines += ["", "What did not pass:", ""]
+        lines += lines_of_failures(failures, {})
     return "\n".join(lines) + "\n"
+
+
+def kept_run(results: Results) -> str:
+    """A line for each spec: whether it passed, seconds, name; below one that failed what it said."""
+    lines = []
+    for name, each in sorted(results.items()):
+        lines.append(f"{'passed' if each['passed'] else 'FAILED'}\t{each['seconds']:.1f}\t{name}")
+        if not each["passed"]:
+            lines += [f"\t{line.strip()}" for line in str(each["message"]).splitlines()[:12] if line.strip()]
+    return "\n".join(lines) + "\n"
+
+
+def keep_runs(files: Sequence[Path], real: Path | None, commit: str) -> None:
+    """Raises ValueError for a run of less than all specs."""
+    runs: list[Results] = [json.loads(path.read_text()) for path in files]
+    if short := [str(path) for path, each in zip(files, runs, strict=True) if len(each) != SPECS]:
+        raise ValueError(f"not whole runs: {', '.join(short)}")
+    RUNS.mkdir(exist_ok=True)
+    for old in RUNS.glob("*.tsv"):
+        old.unlink()
+    for number, each in enumerate(runs, 1):
+        (RUNS / f"{commit}-{number}.tsv").write_text(kept_run(each))
+    kept = " They are kept in `tools/conformance_runs/`"
+    if real is not None:
+        (RUNS / "kubernetes-1.36.2.tsv").write_text(kept_run(json.loads(real.read_text())))
+        kept += ", with what a real cluster said of those that failed"
+    DOCUMENT.write_text(document(runs, commit, f"{kept}."))
 
 
 def user_section(results: Results, commit: str) -> str:
     """What stands in docs/fidelity.md of a run as an ordinary user."""
-    passed = sum(bool(each["passed"]) for each in results.values())
+    passed = passed_of(results)
     alone = any("[Serial]" in name for name in results)
     of = (
         ""
@@ -175,14 +215,23 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--as-user", action="store_true", help="the cluster is an ordinary user's")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="also write the results here")
     parser.add_argument("--results", type=Path, nargs="+", metavar="FILE", help="of earlier runs: nothing runs")
+    parser.add_argument("--runs", type=Path, nargs="+", metavar="FILE", help="whole runs of one commit: keep them")
+    parser.add_argument("--real", type=Path, metavar="FILE", help="with --runs: what a real cluster said")
     parser.add_argument("--choose", type=float, metavar="SECONDS", help="with --results: write conformance_part.txt")
-    parser.add_argument("--commit", default="", help="with --results: that of the runs")
+    parser.add_argument("--commit", default="", help="with --results and --runs: that of the runs")
     return parser.parse_args()
 
 
 def main() -> int:
     arguments = parsed()
     results: Results
+    if arguments.runs:
+        try:
+            keep_runs(arguments.runs, arguments.real, arguments.commit)
+        except (OSError, ValueError) as error:
+            sys.stderr.write(f"--runs: {error}\n")
+            return 2
+        return 0
     if arguments.results:
         results = {name: each for path in arguments.results for name, each in json.loads(path.read_text()).items()}
         if arguments.choose:
@@ -199,7 +248,7 @@ def main() -> int:
     if arguments.as_user and (arguments.results or not (arguments.part or arguments.focus)):
         FIDELITY.write_text(written_into(FIDELITY.read_text(), user_section(results, commit)))
     elif len(results) == SPECS:
-        DOCUMENT.write_text(document(results, commit))
+        DOCUMENT.write_text(document([results], commit))
     asked = len(PART.read_text().splitlines()) if arguments.part else 0
     if len(results) < asked:
         sys.stderr.write(f"{asked} specs were asked for, {len(results)} ran\nfix: make the list again (--choose)\n")

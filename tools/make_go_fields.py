@@ -9,7 +9,8 @@ only: for each field its kind (pointer, list, map, struct, plain value) and whet
 - `o` on a field: a plain value without a pointer, or a list or map, that is not encoded when it is zero or empty
 - `n` on a type: lists and maps without omitempty, and times without a pointer: null when there is nothing in them
 - `a` on a type: plain values without omitempty and structs that are not pointers: written although nobody set them
-- `g` on a field, or on the items of its list: the type of its own that Go names in messages (`v1.PullPolicy`)
+- `g` on a field, or on the items of its list or map: the type of its own that Go names in messages (`v1.PullPolicy`,
+  `map[v1.QualifiedName]v1.DeviceAttribute`)
 """
 
 import json
@@ -31,6 +32,9 @@ ROOTS = {  # path in the repository → what its types' short names begin with
     "pkg/apis/apiextensions/v1": "apiextensions.v1",
     "pkg/apis/apiregistration/v1": "apiregistration.v1",
 }
+CORE = frozenset({"v1", "core", "corev1", "apiv1"})
+"""What the files with types call the package of the core group; meta is `metav1`."""
+_MAP = re.compile(r"map\[([\w.]+)\](.+)")
 _STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.M | re.S)
 _NAMED = re.compile(r"^type (\w+) (\[\][\w.]+|map\[[\w.]+\][\w.\[\]]+|\w+)$", re.M)
 _FIELD = re.compile(r"""^\s+(?:(\w+)\s+)?(\S+)\s+`(?:[^`]*?\s)?json:"([^"]*)""", re.M)
@@ -58,6 +62,7 @@ class Types:
     def __init__(self) -> None:
         self.structs: dict[str, dict[str, tuple[str, bool, bool]]] = {}
         self._inline: dict[str, str] = {}
+        self._inside: dict[str, list[str]] = {}
         self._order: dict[str, list[str]] = {}
         self._named: dict[str, str] = {}
 
@@ -70,6 +75,8 @@ class Types:
                 order.append(key or type_.rpartition(".")[2])
                 if not key and type_.endswith("Common"):  # TypeMeta is the same in all
                     self._inline[f"{prefix}.{name}"] = f"{prefix}.{type_}"
+                if not key and "inline" in options and "." not in type_:
+                    self._inside.setdefault(f"{prefix}.{name}", []).append(f"{prefix}.{type_}")
                 if key and key != "-":
                     zero = "omitzero" in options
                     fields[key] = (type_, zero or "omitempty" in options, zero)
@@ -88,13 +95,27 @@ class Types:
         shown = field[2].rpartition(".")[2] if field[3:] and field[3] & 2 else field[1]
         return order.index(shown) if shown in order else -1
 
+    def type_of(self, name: str, key: str) -> str:
+        """Of a field of a struct, or of one inside it; "" for one that is not known."""
+        own = (self.fields(name) or {}).get(key)
+        if own is not None:
+            return own[0]
+        return next(filter(None, (self.type_of(each, key) for each in self._inside.get(name, ()))), "")
+
     def own_name(self, prefix: str, type_: str) -> str:
-        """`v1.PullPolicy` for a type of its own that is not a struct, else ""."""
-        package, _, name = type_.rpartition(".")
-        full = f"{prefix}.{name}" if not package else f"{'core.v1' if package in ('v1', 'core') else 'meta.v1'}.{name}"
+        """`v1.PullPolicy` for a type of its own that is not a struct, or a map with one as its keys, else ""."""
         if type_ == "types.UID":
             return type_
-        return f"v1.{name}" if full in self._named else ""
+        if (found := _MAP.fullmatch(type_)) is not None:
+            key = self.own_name(prefix, found[1])
+            return f"map[{key}]{self._shown(prefix, found[2])}" if key else ""
+        full = _full(prefix, type_)
+        return ".".join(full.split(".")[-2:]) if full in self._named else ""
+
+    def _shown(self, prefix: str, type_: str) -> str:
+        return (
+            type_ if type_ in PLAIN or type_ == "resource.Quantity" else ".".join(_full(prefix, type_).split(".")[-2:])
+        )
 
     def kind(self, prefix: str, type_: str) -> str:
         """pointer, list, map, time, plain or struct."""
@@ -112,6 +133,12 @@ class Types:
         full = f"{prefix}.{name}" if not package else f"{'meta.v1' if package == 'metav1' else 'core.v1'}.{name}"
         named = self._named.get(full)
         return self.kind(full.rpartition(".")[0], named) if named else "struct"
+
+
+def _full(prefix: str, type_: str) -> str:
+    """The short name of a type as a file of `prefix` writes it."""
+    package, _, name = type_.rpartition(".")
+    return f"{prefix}.{name}" if not package else f"{'core.v1' if package in CORE else 'meta.v1'}.{name}"
 
 
 def main(repositories: list[str], tag: str) -> None:
@@ -132,7 +159,13 @@ def main(repositories: list[str], tag: str) -> None:
         for key, field in facts["f"].items():
             field.pop("o", None)
             type_, omitted, zero = struct.get(key, ("", False, False))
-            for facts_of, given in ((field, type_), (field.get("i"), type_.removeprefix("[]"))):
+            named = types.type_of(name, key)
+            value = found[2] if (found := _MAP.fullmatch(named)) else ""
+            for facts_of, given in (
+                (field, named),
+                (field.get("i"), named.removeprefix("[]")),
+                (field.get("m"), value),
+            ):
                 if facts_of is not None:
                     facts_of.pop("g", None)
                     if (own := types.own_name(prefix, given.removeprefix("*"))) and not facts_of.get("r"):

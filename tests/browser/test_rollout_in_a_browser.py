@@ -65,5 +65,9 @@ async def test_the_picture_is_whole_and_five_lost_ones_are_to_be_seen(
     assert 1 <= len(look["lost"]) <= 5
     for wide, high, left, right in look["lost"]:
         assert wide >= 2 and high >= 6 and 0 <= left < right <= look["window"]
+    outlines = "(kind => getComputedStyle(document.querySelector('rect.' + kind)).stroke)"
+    # Not by color alone: what was lost has an outline, too.
+    assert await page.eval(f"{outlines}('k-answered')") == "none"
+    assert (await page.eval(f"{outlines}('k-lost')")).startswith("rgb")
     assert min(look["picture"]) > (700 if width > 1000 else 300)
     assert min(look["cells"]) > 200  # sentences, not a letter a line

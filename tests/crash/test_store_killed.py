@@ -42,6 +42,8 @@ def run_and_kill(path: Path, turn: int, writes: int, history: int = EVERYTHING) 
     try:
         assert process.stdout is not None
         for line in process.stdout:
+            if not line.endswith("\n"):
+                break  # it was killed while it waited for room in the pipe: nobody knows the rest
             kind, *words = line.split()
             if kind == "ready":
                 said.ready = int(words[0])

@@ -33,6 +33,8 @@ CONFIGMAPS_PATH = "/api/v1/namespaces/default/configmaps"
 STOPPED_SECONDS = 30.0
 LOADED_SECONDS = 60.0
 BURNERS = 15
+ONE_USER = ordinary_user.USERS[-1:]
+"""For what takes its time whoever runs it."""
 SLOWEST_SECONDS = 400.0
 """Until a hang is over, on a machine that is busy with other tests: ten seconds of a role's own time."""
 
@@ -111,7 +113,7 @@ async def test_a_node_whose_loop_hangs_is_ended_and_its_pods_live_on(cluster: St
     await it_lived_on(cluster)
 
 
-@staying(timeout=400)
+@staying(timeout=400, users=ONE_USER)
 @pytest.mark.parametrize("roles", ["control-plane node-1", "init"])
 async def test_a_process_that_is_stopped_for_half_a_minute_is_no_hang(cluster: StayingCluster, roles: str) -> None:
     await a_running_pod(cluster)
@@ -127,7 +129,7 @@ async def test_a_process_that_is_stopped_for_half_a_minute_is_no_hang(cluster: S
     await it_lived_on(cluster)
 
 
-@staying(hanging=True, timeout=400)
+@staying(hanging=True, timeout=400, users=ONE_USER)
 async def test_a_starved_control_plane_is_no_hang_however_slow_its_work(cluster: StayingCluster) -> None:
     """Fifteen that burn, and work of 4 s: with its share of the processors it takes longer than ten seconds."""
     await a_running_pod(cluster)

@@ -106,7 +106,20 @@ def made(target: Target, random: Random, seeds: list[bytes]) -> bytes:
 
 
 def once(target: Target, data: bytes) -> tuple[str, bool, float]:
-    """(what is wrong, whether it was read, seconds of CPU: the machine may be busy with others)."""
+    """(what is wrong, whether it was read, seconds of CPU: the machine may be busy with others).
+
+    Slow once may be the process's own affair (a first import, a collection of all that a long run has left). An input
+    is slow when it is slow again.
+    """
+    problem, passed, took = _looked_at(target, data)
+    if took > SLOWEST_SECONDS:
+        took = min(took, _looked_at(target, data)[2])
+        if took > SLOWEST_SECONDS and not problem:
+            problem = f"took {took:.1f} s"
+    return problem, passed, took
+
+
+def _looked_at(target: Target, data: bytes) -> tuple[str, bool, float]:
     begin = time.process_time()
     problem, passed = "", False
     try:
@@ -115,10 +128,7 @@ def once(target: Target, data: bytes) -> tuple[str, bool, float]:
         pass
     except Exception as error:
         problem = f"{type(error).__name__}: {error}"[:300]
-    took = time.process_time() - begin
-    if took > SLOWEST_SECONDS and not problem:
-        problem = f"took {took:.1f} s"
-    return problem, passed, took
+    return problem, passed, time.process_time() - begin
 
 
 def keep(target: Target, data: bytes) -> str:

@@ -11,7 +11,7 @@ import struct
 import sys
 from collections.abc import Callable
 
-from lastcall.world import linux
+from lastcall.world import linux, privileges
 
 SYS_MOUNT = {"x86_64": 165, "aarch64": 40}[os.uname().machine]
 SYS_SETHOSTNAME = {"x86_64": 170, "aarch64": 161}[os.uname().machine]
@@ -77,7 +77,7 @@ def deny(system_call: int, number: int) -> Callable[[], None]:
         )
         buffer = ctypes.create_string_buffer(program)
         header = struct.pack("=HxxxxxxQ", 4, ctypes.addressof(buffer))
-        linux.set_no_new_privs()
+        privileges.set_no_new_privs()
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.prctl(22, 2, ctypes.c_char_p(header), 0, 0) != 0:
             raise OSError(ctypes.get_errno(), "prctl(PR_SET_SECCOMP)")

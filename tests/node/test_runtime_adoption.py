@@ -141,10 +141,8 @@ async def test_a_start_under_way_is_finished(world: ShimWorld):
     starts = [asyncio.create_task(world.runtime.start_container(container)) for container in containers]
     await asyncio.sleep(0.005)
     runtime = await next_node(world)
-    asked = [c.id for c in await runtime.list_containers()]
-    await world.until(lambda: all(runtime._picture.containers[each].started_at for each in asked))
-    listed = await runtime.list_containers()
-    assert all(c.state == ContainerState.CONTAINER_RUNNING for c in listed)
+    listed = await runtime.list_containers()  # a kubelet makes another container for one that is only created
+    assert listed and all(c.state == ContainerState.CONTAINER_RUNNING for c in listed)
     await world.until(lambda: list(world.processes().values()).count("sleep 100 ") == len(listed))
     await asyncio.gather(*starts, return_exceptions=True)
     await runtime.remove_pod_sandbox(sandbox)

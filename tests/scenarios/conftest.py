@@ -1,10 +1,12 @@
 """What every test here uses."""
 
 import pytest
+from scenario.translation import what_is_made_can_be_told_in_japanese  # noqa: F401 (a fixture of every test here)
 from shared_objects import shared_objects_stay_as_they_are  # noqa: F401 (a fixture of every test here)
 from virtual_cluster import VirtualCluster
 
 WITH_THEIR_OWN_RIGHTS = (
+    "kubelet/test_bootstrap_tokens.py",
     "owners/",
     "test_claims.py",
     "test_endpoints.py",

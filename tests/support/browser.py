@@ -145,8 +145,9 @@ class Browser:
         dark: bool = False,
         reduced_motion: bool = False,
         javascript: bool = True,
+        language: str = "",
     ) -> "Page":
-        """A new tab that has loaded `address`."""
+        """A new tab that has loaded `address`. `language` is the reader's: `ja`; the browser's own without one."""
         context = (await self.send("Target.createBrowserContext"))["browserContextId"]
         self._contexts.append(context)
         target = await self.send("Target.createTarget", url="about:blank", browserContextId=context)
@@ -160,6 +161,9 @@ class Browser:
             {"name": "prefers-reduced-motion", "value": "reduce" if reduced_motion else "no-preference"},
         ]
         await page.send("Emulation.setEmulatedMedia", features=features)
+        if language:
+            agent = (await self.send("Browser.getVersion"))["userAgent"]
+            await page.send("Emulation.setUserAgentOverride", userAgent=agent, acceptLanguage=language)
         if not javascript:
             await page.send("Emulation.setScriptExecutionDisabled", value=True)
         page.requests.clear()

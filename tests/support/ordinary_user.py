@@ -80,14 +80,14 @@ def open_the_way(paths: list[Path]) -> None:
 
 
 def main(command: list[str]) -> None:
-    from lastcall.world import linux
+    from lastcall.world import privileges
 
     open_the_way(needed())
     if command[0].startswith("--subordinate-ids="):
         give_subordinate_ids(int(command[0].partition("=")[2]))
         command = command[1:]
     else:
-        linux.drop_bounding_set(0)
+        privileges.drop_bounding_set(0)
     os.setgroups([])
     os.setresgid(UID, UID, UID)
     os.setresuid(UID, UID, UID)

@@ -31,8 +31,6 @@ FASTER = {
     # Its container leaves 5 s after its start, and the replay deletes it 3 s after it has seen that start in the log:
     # what a busy machine takes to show it is missing from the 2 s in between.
     "exit-during-prestop-exec": "too early",
-    # The hook fails when its connection breaks. On a busy machine the packet that says so may go with the Pod's link.
-    "prestop-http-hang": "FailedPreStopHook",
 }
 """Scenario → what may differ, nearly always because lastcall is faster than the recorded node."""
 

@@ -2,7 +2,7 @@
 
     python store_writer.py PATH TURN HISTORY
 
-Lines on standard output, each by one write(2), so that none is torn by a SIGKILL:
+Lines on standard output, each by one write(2); a SIGKILL may tear the last one, which has no end then:
 `ready REVISION`, `acked VERB KEY REVISION VALUE` after each acknowledged write, `seen TYPE KEY REVISION VALUE` for each
 change that a watch shows, `failed TEXT` for a write that raised StoreError.
 """

@@ -1,6 +1,7 @@
 """Looks at a running lastcall from outside: its processes by role, its namespaces, and what it left behind."""
 
 import os
+import re
 import time
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -132,6 +133,20 @@ def cgroups_named(pattern: str) -> list[str]:
     return [path for path in found if fnmatch(path, pattern)]
 
 
+_NAMED_NAMESPACE = re.compile(r" /run/netns/lastcall-test-(\d+)-\S+ ")
+
+
+def named_namespace(name: str) -> str:
+    """What a test calls a network namespace that it makes with `ip netns add`: tests beside it know whose it is."""
+    return f"lastcall-test-{os.getpid()}-{name}"
+
+
+def is_of_another_test(mount: str) -> bool:
+    """Whether a line of mountinfo is the named network namespace of a test that another process runs just now."""
+    match = _NAMED_NAMESPACE.search(mount)
+    return match is not None and int(match[1]) != os.getpid() and Path("/proc", match[1]).exists()
+
+
 @dataclass(frozen=True)
 class MachineState:
     """What a clean machine must look like again afterwards.
@@ -146,7 +161,8 @@ class MachineState:
     @classmethod
     def take(cls, home: Path) -> "MachineState":
         """`home` is the HOME (and XDG and TMPDIR root) that the tested commands are given."""
-        mounts = frozenset(line.split(" ", 3)[3] for line in Path("/proc/self/mountinfo").read_text().splitlines())
+        lines = Path("/proc/self/mountinfo").read_text().splitlines()
+        mounts = frozenset(line.split(" ", 3)[3] for line in lines if not is_of_another_test(line))
         links = frozenset(os.listdir("/sys/class/net"))
         files = frozenset(str(path) for path in home.rglob("*"))
         return cls(mounts, links, files)

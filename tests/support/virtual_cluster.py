@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
 import yaml
+from japanese import untold
 from published_schema import misfits
 from scenario.facts import endpoint_states, event_line, pod_facts
 from scenario.rights import RightsNoted
@@ -48,6 +49,7 @@ from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import MERGE_PATCH, Client
 from lastcall.cluster.virtual.tree import component_user
 from lastcall.controllers.manager import run_controllers
+from lastcall.controllers.nodes.ipam.ranges import NodeRanges
 from lastcall.controllers.volumes.storage_class import STANDARD_CLASS, SimulatedDirectories
 from lastcall.cri.simulated import Durations
 from lastcall.node.kubelet import Kubelet
@@ -235,9 +237,12 @@ class VirtualCluster:
         else:
             await self._tasks.__aexit__(None, None, None)
         if error is None:
-            found = {each for record in self.all_records[:RECORDS_CHECKED] for each in misfits(record)}
+            checked = self.all_records[:RECORDS_CHECKED]
+            found = {each for record in checked for each in misfits(record)}
+            english = {each for record in checked if (each := untold(record))}
             assert not self.rights_missed, f"rights that Kubernetes does not give: {sorted(self.rights_missed)}"
             assert not found, f"records are not as the catalogue says: {sorted(found)}"
+            assert not english, f"lines of records are not told in Japanese: {sorted(english)}"
 
     def start_manager(self) -> None:
         """Start the controllers' process; after `kill_manager` a new one that knows nothing, with a new client."""
@@ -249,6 +254,7 @@ class VirtualCluster:
             volume_directories=self.directories,
             openapi=self.server.openapi_document,
             client_of=self._client_of_account if self.own_rights else None,
+            node_ranges=NodeRanges("10.244.0.0/16"),
         )
         self._manager = self._tasks.spawn(controllers, name="controllers")
 

@@ -54,6 +54,9 @@ THROUGH_THE_WALL = {
     "apiserver/auth/tokens.py": {"asyncio.to_thread"},  # cryptography is loaded after the start
     # Blocking work on files of the host, off the event loop; the virtual world has no such modules.
     "cluster/local_path.py": {"asyncio.to_thread"},  # a volume with all that is in it is removed
+    "cluster/runtime/keeper.py": {"time.sleep"},  # a program without an event loop
+    "cluster/runtime/pod_files.py": {"asyncio.to_thread"},
+    "cluster/runtime/process.py": {"asyncio.to_thread"},
     "cri/sandbox/cni/network.py": {"asyncio.to_thread"},  # a thread enters the network namespace
     "cri/sandbox/images/store.py": {"asyncio.to_thread"},
     "cri/sandbox/images/pull.py": {"asyncio.to_thread"},
@@ -78,10 +81,14 @@ THROUGH_THE_WALL = {
 """Exceptions, each with its reason."""
 
 STARTS_PROCESSES = {
+    "cluster/joined/enroll.py",  # a node is made known to its cluster in a fork that ends with it
     "cluster/staying/credentials.py",  # the cluster's certificates are made in a fork that ends with it
+    "cluster/machines/hold.py",  # a fork removes what its parent made on the machine, also when that is killed
     "cluster/load.py",  # the generator on the host, a Python without a shell
     "cli/manifests/kustomize.py",  # kubectl kustomize
     "cluster/staying/child.py",  # lastcall up, for a program
+    "cli/showing/link.py",  # the live page of a command, a Python without a shell
+    "cli/showing/forecaster.py",  # what plays rollouts in virtual time for that page, likewise
     "cli/staying/execute.py",  # the command of lastcall exec
     "cli/image/engines.py",  # docker or podman, which save the images
     "world/id_maps.py",  # newuidmap
@@ -89,6 +96,9 @@ STARTS_PROCESSES = {
     "world/probes.py",  # a child tries what the machine allows
     "cluster/staying/detach.py",  # forks the front that outlives its terminal
     "cluster/init.py",  # forks the roles, executes the shim
+    "cluster/runtime/other/runtime.py",  # what asks a container runtime, a Python without a shell
+    "cluster/runtime/keeper.py",  # forks what holds the namespaces, executes the shim
+    "cluster/runtime/process.py",  # the keeper, which outlives it
     "cluster/egress/host_credentials.py",  # docker's credential helpers
     "cri/sandbox/images/from_host.py",  # asks busybox for its commands
     "cri/sandbox/shim/child.py",  # what a container runs
@@ -103,6 +113,7 @@ OBSERVES = {
     "apiserver/records.py",  # its own writes
     "cli/waiting/follow.py",  # watch events a client saw
     "cli/run/session.py",  # the DELETE it sent
+    "cluster/joined/witness.py",  # watch events that its kubelet and proxy saw
     "cluster/init.py",  # wait statuses of the roles
     "cluster/health/walls.py",  # what its walls caught
     "cri/sandbox/shim/__main__.py",  # what its walls caught
@@ -114,7 +125,7 @@ OBSERVES = {
     "controllers/pods/control.py",  # its own decision
     "controllers/job/ttl_after_finished.py",  # its own decision
     "controllers/volumes/protection.py",  # its own decision
-    "cri/sandbox/runtime.py",  # the Pod's network
+    "cri/sandbox/recorded_network.py",  # what the Pod network answered
     "cri/sandbox/shim/containers.py",  # processes: /proc, signals, wait statuses
     "node/image_manager.py",
     "node/stopping/kill_container.py",
@@ -139,7 +150,7 @@ OBSERVES = {
 }
 """The files that may write a record with evidence `observed`: their code saw or did it."""
 
-PREDICTS = {"cri/simulated.py", "node/volumes/simulated.py"}
+PREDICTS = {"cri/simulated_reports.py", "node/volumes/simulated.py"}
 """What they record happened in no kernel."""
 
 
@@ -251,6 +262,15 @@ def test_what_is_simulated_says_so() -> None:
     assert predicting == PREDICTS
 
 
+def test_the_structs_of_cri_come_through_their_door() -> None:
+    for name, tree in FILES.items():
+        modules = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        through = name == "cri/api.py" or name.startswith("cri/structs/")
+        assert through or not any(module.startswith("lastcall.cri.structs") for module in modules), name
+    assert any(isinstance(node, ast.ImportFrom) and node.module == "lastcall.cri.structs.containers"
+               for node in FILES["cri/api.py"].body)  # fmt: skip
+
+
 def test_package_files_import_nothing() -> None:
     for name, tree in FILES.items():
         if name.endswith("__init__.py") and name != "__init__.py":
@@ -263,7 +283,7 @@ def test_the_package_itself_imports_its_api_for_type_checkers_only() -> None:
 
 
 def test_the_shim_needs_only_the_standard_library_and_its_own_layer() -> None:
-    world = ("lastcall.world.linux", "lastcall.world.id_maps")
+    world = ("lastcall.world.linux", "lastcall.world.privileges", "lastcall.world.id_maps")
     allowed = ("lastcall.cri.sandbox.shim", *STDLIB_ONLY_MODULES, "lastcall.timeline", *world)
     for name, tree in FILES.items():
         if not name.startswith((SHIM, *STDLIB_ONLY)):

@@ -2,6 +2,7 @@
 
 import base64
 import copy
+from itertools import zip_longest
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -130,8 +131,9 @@ class Bodies:
 def _own_values(path: str, old: Any, new: Any, keys: tuple[str | int, ...]) -> Any:
     if isinstance(new, dict) and isinstance(old, dict):
         return {key: _own_values(path, old.get(key), each, (*keys, key)) for key, each in new.items()}
-    if isinstance(new, list) and isinstance(old, list) and len(new) == len(old):
-        return [_own_values(path, a, b, (*keys, i)) for i, (a, b) in enumerate(zip(old, new, strict=True))]
+    if isinstance(new, list) and isinstance(old, list):
+        paired = zip_longest(old[: len(new)], new)
+        return [_own_values(path, a, b, (*keys, i)) for i, (a, b) in enumerate(paired)]
     name = next((str(key) for key in reversed(keys) if isinstance(key, str)), "")
     if new == old and new is not None and normalising.normalised(new, name) != new:
         return Held(path, keys)

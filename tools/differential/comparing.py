@@ -47,9 +47,12 @@ _TextOfTimes.yaml_implicit_resolvers = {
 
 
 def _without_zeros(value: Any) -> Any:
-    """Protobuf has numbers and booleans that are zero, where JSON leaves some of them out."""
+    """Protobuf has numbers and booleans that are zero, where JSON leaves some of them out, and no empty lists; a whole
+    number there may be a float."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     if isinstance(value, dict):
-        return {key: _without_zeros(each) for key, each in value.items() if each not in (0, None)}
+        return {key: _without_zeros(each) for key, each in value.items() if each not in (0, None, [], "")}
     return [_without_zeros(each) for each in value] if isinstance(value, list) else value
 
 

@@ -10,12 +10,15 @@ from differential.bodies import Bodies
 from differential.kinds import Kind
 from differential.request import JSON, Held, Request
 from differential.servers import Answer, Server
+from differential.steadying import removal
 
 NAMESPACES = ("n1", "n2")
 SHARES = {
-    "create": 20, "update": 13, "patch": 20, "delete": 11, "deletecollection": 7, "subresource": 12, "get": 7, "list": 6,
-    "odd": 4,
+    "create": 1.2, "update": 1.0, "patch": 1.4, "delete": 1.0, "deletecollection": 0.9, "subresource": 1.0,
+    "get": 0.72, "list": 0.74, "watch": 0.72, "subresource get": 0.74, "odd": 0.5,
 }  # fmt: skip
+"""How often each of them comes for one kind that has it. Reads come less often than writes, and yet each so often as
+`LEAST_OF_EACH` wants in a run of 25000."""
 ITS_OWN = {"customresourcecleanup.apiextensions.k8s.io"}
 """Finalizers that the servers take away themselves."""
 
@@ -43,42 +46,43 @@ class Generator:
         self.asked: Counter[tuple[str, str]] = Counter()
         self._next: deque[Request] = deque()
         self._live: dict[str, tuple[Kind, str, str]] = {}
-        self._subresources = [
+        subs = [
             (kind, sub, verb) for kind in kinds for sub, verbs in kind.subresources.items() for verb in verbs
             if (sub, verb) in subresources.MAKERS or (("*", verb) in subresources.MAKERS and sub not in subresources.STREAMS)
         ]  # fmt: skip
+        self.pairs = {(kind.about(), verb) for kind in kinds for verb in kind.verbs}
+        """Each resource, or subresource, and each verb of Kubernetes that comes for it."""
+        self.pairs |= {(kind.about(sub), verb) for kind, sub, verb in subs}
+        all_of: dict[str, list[Any]] = {share: [each for each in kinds if share in each.verbs] for share in SHARES}
+        all_of |= {"odd": kinds, "subresource": [each for each in subs if each[2] != "get"]}
+        all_of["subresource get"] = [each for each in subs if each[2] == "get"]
+        self._of = {share: of for share, of in all_of.items() if of}
+        """A run may be of one kind, which lacks verbs or subresources."""
+        self._weights = [SHARES[share] * len(of) for share, of in self._of.items()]
         self._deck: dict[str, list[Any]] = {}
-        self._shares = {each: share for each, share in SHARES.items() if self._is_possible(each)}
 
     def next(self) -> Request:
         while not self._next:
             self._next.extend(self._sequence())
         return self._next.popleft()
 
-    def _is_possible(self, share: str) -> bool:
-        """Whether some kind has it: a run may be of one kind, which lacks verbs or subresources."""
-        if share == "subresource":
-            return bool(self._subresources)
-        return share == "odd" or any(share in each.verbs for each in self.kinds)
-
-    def _dealt(self, share: str, of: list[Any]) -> Any:
+    def _dealt(self, share: str) -> Any:
         """Each of them as often as the others: a deck that is shuffled anew when it is empty."""
         deck = self._deck.setdefault(share, [])
         if not deck:
-            deck.extend(of)
+            deck.extend(self._of[share])
             self.random.shuffle(deck)
         return deck.pop()
 
     def _sequence(self) -> list[Request]:
-        share = self.random.choices(list(self._shares), list(self._shares.values()))[0]
-        if share == "subresource":
-            kind, sub, verb = self._dealt(share, self._subresources)
-            return self._of_subresource(kind, sub, verb)
+        share = self.random.choices(list(self._of), self._weights)[0]
+        dealt = self._dealt(share)
+        if share.startswith("subresource"):
+            return self._of_subresource(*dealt)
         if share == "odd":
-            return [odd.request(self._dealt(share, self.kinds), self.random, self._namespace)]
-        kind = self._dealt(share, [each for each in self.kinds if share in each.verbs])
+            return [odd.request(dealt, self.random, self._namespace)]
         maker: Callable[[Kind], list[Request]] = getattr(self, f"_{share}")
-        return maker(kind)
+        return maker(dealt)
 
     # -- what there is ------------------------------------------------------------------------------------------------
 
@@ -212,6 +216,11 @@ class Generator:
     def _list(self, kind: Kind) -> list[Request]:
         return [reads.listing(kind, self._namespace(kind), self.random)]
 
+    def _watch(self, kind: Kind) -> list[Request]:
+        there = [path for path, (k, _, _) in self._live.items() if k is kind and path in self.real.held]
+        of = self.random.choice(there) if there else ""
+        return [reads.watching(kind, self._namespace(kind), of, self.random)]
+
     def _of_subresource(self, kind: Kind, sub: str, verb: str) -> list[Request]:
         before, namespace, name, old = self._existing(kind)
         maker = subresources.MAKERS.get((sub, verb)) or subresources.MAKERS["*", verb]
@@ -224,7 +233,7 @@ class Generator:
 
     def learned(self, request: Request, real: Answer, ours: Answer, our_server: Server) -> None:
         """What is there now, and what has to follow."""
-        self.asked[request.about, request.verb] += 1
+        self.asked[request.about, request.verb.split()[0]] += 1  # `patch json` is a patch
         dry = any(key == "dryRun" for key, _ in request.query) or b"dryRun" in _bytes(request.body)
         if dry or request.is_read or real.status >= 300:
             if real.status == 404 and request.method == "GET":
@@ -238,8 +247,12 @@ class Generator:
         obj, other = real.document, ours.document
         if not isinstance(obj, dict) or not isinstance(obj.get("metadata"), dict) or "uid" not in obj["metadata"]:
             return
-        if obj["metadata"].get("generateName"):
-            return  # each server has chosen its own name
+        if request.method == "POST" and isinstance(other, dict) and _name_of(other) != _name_of(obj):
+            # Each server has chosen a name itself: nobody can ask both for it later.
+            for server, created in ((self.real, obj), (our_server, other)):
+                for each_request in removal(f"{request.path}/{_name_of(created)}"):
+                    server.ask(each_request)
+            return
         for each in self.kinds:
             if each.kind == obj.get("kind") and each.api_version == obj.get("apiVersion"):
                 namespace, name = obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
@@ -288,6 +301,10 @@ class Generator:
         self._live.pop(path, None)
         self.real.held.pop(path, None)
         our_server.held.pop(path, None)
+
+
+def _name_of(obj: dict[str, Any]) -> str:
+    return str((obj.get("metadata") or {}).get("name", ""))
 
 
 def _bytes(body: Any) -> bytes:

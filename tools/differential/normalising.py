@@ -13,8 +13,14 @@ FURTHER_RANGE = "10.200."
 """Of the ServiceCIDR in the seeds: the real server may take a Service's address from it."""
 GENERATED = re.compile(r"\b(gen-|kube-api-access-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 QUOTED_VERSION = re.compile(
-    r"(\\?\"resourceVersion\\?\":\\?\"|the ResourceVersion in record \(|Too large resource version: 99999999, current: )\d+"
+    r"(\\?\"resourceVersion\\?\":\\?\"|the ResourceVersion in (?:record|the precondition) \("
+    r"|ResourceVersion in object meta: |Too large resource version: 99999999, current: )\d+"
 )
+NODE_PORT = re.compile(r"(\\?\"(?:nodePort|healthCheckNodePort)\\?\":)3[0-2]\d{3}\b")
+"""A Service that does not say which one gets any."""
+FURTHER_ADDRESS = re.compile(r"(\\?\"clusterIPs?\\?\":\[?\\?\")10\.200\.\d+\.\d+")
+AGE = re.compile(r"(?:\d+[ydhms])+")
+"""In a cell of a Table: how long ago a time was."""
 RESOURCE_VERSION = frozenset({"resourceVersion"})
 TOKENS = frozenset({"token", "continue"})
 FIXED_TIME = "2024-01-01"
@@ -28,14 +34,27 @@ def text(value: str) -> str:
     value = UID.sub("<uid>", value)
     value = TIME.sub(lambda found: found[0] if found[0].startswith(FIXED_TIME) else "<time>", value)
     value = SERVICE_ADDRESS.sub("<ip>", value)
+    value = FURTHER_ADDRESS.sub(r"\1<ip>", value)
+    value = NODE_PORT.sub(r"\1<nodePort>", value)
     value = QUOTED_VERSION.sub(r"\1<resourceVersion>", value)
     return GENERATED.sub(r"\1<generated>", value)
+
+
+def _is_generated(name: Any, prefix: Any) -> bool:
+    return (
+        isinstance(name, str)
+        and isinstance(prefix, str)
+        and name[: len(prefix)] == prefix
+        and len(name) == len(prefix) + 5
+    )
 
 
 def normalised(value: Any, key: str = "") -> Any:
     """A JSON value, all of it."""
     match value:
         case dict():
+            if (prefix := value.get("generateName")) and _is_generated(value.get("name"), prefix):
+                value = {**value, "name": f"{prefix}<generated>"}
             return {text(name): normalised(each, name) for name, each in value.items()}
         case list():
             return [normalised(each, key) for each in value]
@@ -43,6 +62,8 @@ def normalised(value: Any, key: str = "") -> Any:
             return "<resourceVersion>" if value not in ("", "0") else value
         case str() if key in TOKENS and value:
             return "<token>"
+        case str() if key == "cells" and AGE.fullmatch(value):
+            return "<age>"
         case str() if key in ("clusterIP", "clusterIPs") and value.startswith(FURTHER_RANGE):
             return "<ip>"
         case str():

@@ -142,7 +142,9 @@ def request(kind: Kind, random: Random, namespace_of: Callable[[Kind], str]) -> 
             query = (("fieldValidation", random.choice(("Strict", "Warn", "Ignore"))),)
             return Request("POST", collection, about, "odd body", query, headers, twice.encode())
         case 11:
-            return Request("GET", f"{collection}/", about, "odd path")
+            # Of the cluster's kinds without what the servers have made themselves.
+            chosen = () if kind.namespaced else (("labelSelector", "app=a"),)
+            return Request("GET", f"{collection}/", about, "odd path", chosen)
         case 12:
             return Request("DELETE", one, about, "odd body", (), headers, random.choice((b"{", b"[]", b"x", b"{}")))
         case 13:

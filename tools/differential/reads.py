@@ -3,7 +3,7 @@
 from random import Random
 
 from differential.kinds import Kind
-from differential.request import JSON, Request
+from differential.request import JSON, Held, Request
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -32,6 +32,16 @@ OTHERS = (
     ("includeObject", "None"), ("includeObject", "Bad"), ("pretty", "x"),
 )  # fmt: skip
 
+INITIAL_EVENTS = (
+    (("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan"), ("allowWatchBookmarks", "true")),
+    (("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")),
+    (("sendInitialEvents", "true"), ("allowWatchBookmarks", "true")),
+    (("sendInitialEvents", "true"), ("resourceVersionMatch", "Exact"), ("allowWatchBookmarks", "true")),
+    (("sendInitialEvents", "false"), ("resourceVersionMatch", "NotOlderThan")),
+    (("resourceVersionMatch", "NotOlderThan"),),
+    (("allowWatchBookmarks", "true"),),
+)
+
 
 def accepted(random: Random, share: float) -> dict[str, str]:
     """An Accept header for such a share of the requests."""
@@ -57,3 +67,26 @@ def listing(kind: Kind, namespace: str, random: Random) -> Request:
     if kind.namespaced and random.random() < 0.05:
         namespace = "no-such"
     return Request("GET", kind.collection(namespace), kind.about(), "list", query, accepted(random, 0.4))
+
+
+def watching(kind: Kind, namespace: str, of: str, random: Random) -> Request:
+    """What happens in a collection, with what is there now, or since the object at the path `of` was written."""
+    query: list[tuple[str, str | Held]] = [("watch", random.choice(("true", "1", "true", "yes")))]
+    if not kind.namespaced or random.random() < 0.3:
+        query.append(("labelSelector", random.choice(LABELS)))
+    if random.random() < 0.15:
+        query.append(("fieldSelector", random.choice(FIELDS)))
+    dice = random.random()
+    if of and dice < 0.4:
+        query.append(("resourceVersion", Held(of, ("metadata", "resourceVersion"))))
+    elif dice < 0.7:
+        query.append(("resourceVersion", random.choice(("0", "0", "x", "-1"))))
+    if random.random() < 0.25:
+        query += random.choice(INITIAL_EVENTS)
+    if random.random() < 0.1:
+        query.append(
+            random.choice((("timeoutSeconds", "x"), ("timeoutSeconds", "1"), ("unknown", "x"), ("limit", "1")))
+        )
+    accept = random.choice(("", TABLE, f"{TABLE},{JSON}", PARTIAL, "text/html", f"{JSON};stream=watch", "*/*"))
+    headers = {"Accept": accept} if random.random() < 0.4 else {}
+    return Request("GET", kind.collection(namespace), kind.about(), "watch", tuple(query), headers)

@@ -35,6 +35,7 @@ class Handler(BaseHTTPRequestHandler):
             else:
                 self.answer(200, stored("greeting") + "\n")
         except OSError as error:
+            print(f"the store does not answer: {error}", flush=True)
             self.answer(503, f"the store does not answer: {error}\n")
 
     def log_message(self, *_):

@@ -32,8 +32,12 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-server = ThreadingHTTPServer(("", 8080), Handler)
-server.daemon_threads = False  # so that server_close() waits for requests under way
+class Server(ThreadingHTTPServer):
+    daemon_threads = False  # so that server_close() waits for requests under way
+    request_queue_size = 128  # of the usual 5, connections of the application are dropped when this machine is busy
+
+
+server = Server(("", 8080), Handler)
 signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
 print("the store listens", flush=True)
 server.serve_forever(poll_interval=0.1)

@@ -121,8 +121,8 @@ def duplicate(path: str, value: Any) -> FieldError:
     return FieldError(DUPLICATE, path, value, "")
 
 
-def not_found(path: str, value: Any) -> FieldError:
-    return FieldError(NOT_FOUND, path, value, "")
+def not_found(path: str, value: Any, detail: str = "") -> FieldError:
+    return FieldError(NOT_FOUND, path, value, detail)
 
 
 def too_long(path: str, maximum: int) -> FieldError:

@@ -31,7 +31,7 @@ class Resource:
             return True
         if not isinstance(other, Resource):
             return NotImplemented
-        if (self.plural, self.group, self.version) != (other.plural, other.group, other.version):
+        if self.plural != other.plural or self.group != other.group or self.version != other.version:
             return False
         return all(getattr(self, name) == getattr(other, name) for name in Resource.__slots__)
 

@@ -415,16 +415,41 @@ def _unescape(value: str) -> str:
     return out
 
 
+_OWN_TEXTS = {
+    ("batch", "jobs"): "field label {quoted} not supported for Job",
+    ("resource.k8s.io", "resourceslices"): (
+        "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {label}"
+    ),
+}
+"""Kinds whose conversion of field labels says it in its own words."""
+_GENERIC_TEXT = frozenset({("networking.k8s.io", "ipaddresses")})
+"""Kinds with field labels of their own, and none that converts them."""
+_WITHOUT_NAMESPACE = frozenset(
+    {
+        ("", "nodes"),
+        ("", "namespaces"),
+        ("certificates.k8s.io", "certificatesigningrequests"),
+        ("resource.k8s.io", "resourceslices"),
+    }
+)
+"""Kinds of the cluster that convert field labels themselves; all others of the cluster know `metadata.namespace`."""
+
+
 def parse_field_selector(resource: Resource, text: str) -> FieldSelector:
     """`spec.nodeName=x,status.phase!=Running`. Raises the 400 StatusError in Kubernetes's words."""
     special = FIELDS.get((resource.group, resource.plural), {})
     if isinstance(resource, CustomResource):
         special = {path[1:]: _path(*path[1:].split(".")) for path in resource.selectable}
     getters = {**_EVERY, **special}
+    if (resource.group, resource.plural) in _WITHOUT_NAMESPACE:
+        del getters["metadata.namespace"]
     terms = field_terms(text)
     for term in terms:
         if term.label not in getters:
-            if special:
+            key = (resource.group, resource.plural)
+            if key in _OWN_TEXTS:
+                raise errors.bad_request(_OWN_TEXTS[key].format(label=term.label, quoted=go_quote(term.label)))
+            if special and key not in _GENERIC_TEXT:
                 raise errors.bad_request(f"field label not supported: {term.label}")
             known = ", ".join(go_quote(known_label) for known_label in sorted(_EVERY))
             raise errors.bad_request(f"{go_quote(term.label)} is not a known field selector: only {known}")

@@ -3,13 +3,15 @@
 Objects must be defaulted (`lastcall.api.defaults.kinds`) and decodable (`lastcall.api.schema.checks.check_fields`).
 """
 
+from functools import lru_cache
+from typing import NamedTuple
+
 from lastcall.api.field import FieldError, each
 from lastcall.api.meta import Object
-from lastcall.api.names import is_dns1123_label, is_path_segment_name
+from lastcall.api.names import Check, is_dns1123_label, is_path_segment_name
 from lastcall.api.resources import Resource
 from lastcall.api.validators import (
     access,
-    batch,
     data,
     events,
     metadata,
@@ -20,11 +22,13 @@ from lastcall.api.validators import (
     policy,
     service,
     status,
-    storage,
     workloads,
 )
 from lastcall.api.validators.expressions import ANY_EXPRESSIONS, Expressions
+from lastcall.api.validators.jobs import specs as job_specs
+from lastcall.api.validators.jobs import status as job_status
 from lastcall.api.validators.kind_rules import KindRules, no_change
+from lastcall.api.validators.storage import kinds as storage
 
 # Most clusters have neither quotas nor limit ranges: their rules are imported with the first.
 
@@ -69,6 +73,13 @@ def _api_service(obj: Object) -> list[FieldError]:
     from lastcall.api.validators import apiservices
 
     return apiservices.validate_api_service(obj)
+
+
+def _api_service_name(obj: Object) -> Check:
+    # late: most clusters have none
+    from lastcall.api.validators import apiservices
+
+    return apiservices.check_name(obj)
 
 
 def _api_service_status(new: Object, old: Object) -> list[FieldError]:
@@ -124,15 +135,17 @@ RULES: dict[tuple[str, str], KindRules] = {
         subresources=(("status", others.update_namespace_status), ("finalize", others.finalize_namespace)),
     ),
     ("", "serviceaccounts"): KindRules(),
-    ("", "nodes"): KindRules(obj=others.validate_node, then=others.update_node),
+    ("", "nodes"): KindRules(
+        obj=others.validate_node, then=others.update_node, subresources=(("status", others.node_status),)
+    ),
     ("", "events"): KindRules(is_path_segment_name, events.validate_event),
     ("events.k8s.io", "events"): KindRules(create=events.validate_new_event, update=events.update_event),
     ("", "bindings"): KindRules(is_path_segment_name),
     ("coordination.k8s.io", "leases"): KindRules(obj=others.validate_lease),
     ("discovery.k8s.io", "endpointslices"): KindRules(
-        obj=others.validate_endpoint_slice, then=others.update_endpoint_slice
+        obj=others.validate_endpoint_slice, change=others.change_endpoint_slice
     ),
-    ("", "endpoints"): KindRules(obj=others.validate_endpoints),
+    ("", "endpoints"): KindRules(obj=others.validate_endpoints, change_first=True),
     ("apps", "deployments"): KindRules(
         obj=workloads.validate_deployment,
         then=workloads.update_selector_immutable,
@@ -146,6 +159,7 @@ RULES: dict[tuple[str, str], KindRules] = {
     ("apps", "statefulsets"): KindRules(
         is_dns1123_label,
         workloads.validate_stateful_set,
+        fresh=workloads.new_stateful_set,
         then=workloads.update_stateful_set,
         subresources=(("status", status.stateful_set_status),),
     ),
@@ -155,7 +169,9 @@ RULES: dict[tuple[str, str], KindRules] = {
         subresources=(("status", status.daemon_set_status),),
     ),
     ("apps", "controllerrevisions"): KindRules(
-        obj=workloads.validate_controller_revision, then=workloads.update_controller_revision
+        obj=workloads.validate_controller_revision,
+        fresh=workloads.new_controller_revision,
+        then=workloads.update_controller_revision,
     ),
     ("", "replicationcontrollers"): KindRules(
         obj=workloads.validate_replication_controller,
@@ -167,13 +183,17 @@ RULES: dict[tuple[str, str], KindRules] = {
         obj=_resource_quota, then=_resource_quota_update, subresources=(("status", _resource_quota_status),)
     ),
     ("batch", "jobs"): KindRules(
-        obj=batch.validate_job, then=batch.update_job, subresources=(("status", batch.update_job_status),)
+        obj=job_specs.validate_job, then=job_specs.update_job, subresources=(("status", job_status.update_job_status),)
     ),
-    ("batch", "cronjobs"): KindRules(obj=batch.validate_cron_job),
-    ("policy", "poddisruptionbudgets"): KindRules(obj=policy.validate_pod_disruption_budget),
-    ("autoscaling", "horizontalpodautoscalers"): KindRules(obj=_autoscaler),
+    ("batch", "cronjobs"): KindRules(obj=job_specs.validate_cron_job),
+    ("policy", "poddisruptionbudgets"): KindRules(
+        obj=policy.validate_pod_disruption_budget, subresources=(("status", policy.update_budget_status),)
+    ),
+    ("autoscaling", "horizontalpodautoscalers"): KindRules(
+        obj=_autoscaler, subresources=(("status", status.autoscaler_status),)
+    ),
     ("scheduling.k8s.io", "priorityclasses"): KindRules(
-        obj=policy.validate_priority_class, update=policy.update_priority_class
+        create=policy.validate_priority_class, update=policy.update_priority_class
     ),
     ("networking.k8s.io", "ingresses"): KindRules(
         obj=access.validate_ingress, subresources=(("status", status.ingress_status),)
@@ -188,13 +208,17 @@ RULES: dict[tuple[str, str], KindRules] = {
     ("storage.k8s.io", "storageclasses"): KindRules(
         obj=storage.validate_storage_class, then=storage.update_storage_class
     ),
-    ("", "persistentvolumes"): KindRules(obj=storage.validate_volume, update=storage.update_volume),
-    ("", "persistentvolumeclaims"): KindRules(obj=storage.validate_claim, then=storage.update_claim),
+    ("", "persistentvolumes"): KindRules(obj=storage.validate_volume, then=storage.update_volume),
+    ("", "persistentvolumeclaims"): KindRules(
+        obj=storage.validate_claim,
+        change=storage.change_claim,
+        subresources=(("status", storage.update_claim_status),),
+    ),
     ("apiextensions.k8s.io", "customresourcedefinitions"): KindRules(
         create=_definition, update=_definition_update, subresources=(("status", _definition_status),)
     ),
     ("apiregistration.k8s.io", "apiservices"): KindRules(
-        is_path_segment_name, _api_service, subresources=(("status", _api_service_status),)
+        name_of=_api_service_name, obj=_api_service, subresources=(("status", _api_service_status),)
     ),
     ("rbac.authorization.k8s.io", "roles"): KindRules(is_path_segment_name, access.validate_role),
     ("rbac.authorization.k8s.io", "clusterroles"): KindRules(is_path_segment_name, access.validate_cluster_role),
@@ -242,8 +266,8 @@ _GENERIC = frozenset({
 })  # fmt: skip
 
 
-def rules_for(resource: Resource) -> KindRules:
-    key = (resource.group, resource.plural)
+def _rules(group: str, plural: str) -> KindRules:
+    key = (group, plural)
     found = RULES.get(key)
     if found is None and key in LATE:
         # late: most clusters have none of these kinds
@@ -253,9 +277,34 @@ def rules_for(resource: Resource) -> KindRules:
     return _METADATA_ONLY if found is None else found
 
 
-def _meta(resource: Resource, obj: Object, rules: KindRules) -> list[FieldError]:
+class _Ways(NamedTuple):
+    """How objects of a kind are looked at."""
+
+    rules: KindRules
+    core: bool
+    """Whether its validation is that of Kubernetes's core and not the generic one of any API server."""
+    full: int
+    update: int
+    """See `_OWN_CHECKS`."""
+
+    @property
+    def meta_comes_last(self) -> bool:
+        """Whether the kind's own validation leaves metadata to the API server."""
+        return not (self.full or self.update)
+
+
+@lru_cache(256)
+def _ways(group: str, plural: str) -> _Ways:
+    rules, key = _rules(group, plural), (group, plural)
+    core = not (rules is _METADATA_ONLY or group in _GENERIC_GROUPS or key in _GENERIC)
+    return _Ways(rules, core, *_OWN_CHECKS.get(key, (1, 1)))
+
+
+def _meta(resource: Resource, obj: Object, ways: _Ways) -> list[FieldError]:
+    rules = ways.rules
+    name_check = rules.name if rules.name_of is None else rules.name_of(obj)
     return metadata.validate_object_meta(
-        obj.get("metadata") or {}, namespaced=resource.namespaced, name_check=rules.name, core=_is_core(resource, rules)
+        obj.get("metadata") or {}, namespaced=resource.namespaced, name_check=name_check, core=ways.core
     )
 
 
@@ -267,20 +316,19 @@ def _any_meta(resource: Resource, obj: Object) -> list[FieldError]:
     )  # fmt: skip
 
 
-def _is_core(resource: Resource, rules: KindRules) -> bool:
-    """Whether its validation is that of Kubernetes's core and not the generic one of any API server."""
-    if rules is _METADATA_ONLY or resource.group in _GENERIC_GROUPS:
-        return False
-    return (resource.group, resource.plural) not in _GENERIC
-
-
 def validate_create(resource: Resource, obj: Object, expressions: Expressions = ANY_EXPRESSIONS) -> list[FieldError]:
     """Problems in the order of Kubernetes; empty when the object may be created. (`rest.BeforeCreate`)"""
-    rules = rules_for(resource)
-    errors = _meta(resource, obj, rules)
-    errors += rules.check(obj, expressions) if rules.create is None else rules.create(obj)
+    ways = _ways(resource.group, resource.plural)
+    rules = ways.rules
+    errors = [] if ways.meta_comes_last else _meta(resource, obj, ways)
+    if (new := rules.create or rules.fresh) is not None:
+        errors += new(obj)
+    else:
+        errors += rules.check(obj, expressions)
     if rules.created is not None:
         errors += rules.created(obj, expressions)
+    if not errors and ways.meta_comes_last:
+        errors = _any_meta(resource, obj)
     if errors:
         return errors
     name = (obj.get("metadata") or {}).get("name") or ""
@@ -300,32 +348,42 @@ def validate_update(
     kind (the strategy's `ValidateUpdate`), and most kinds do so again: Kubernetes lists a problem of metadata up to
     four times in `details.causes`.
     """
-    rules = rules_for(resource)
-    full, update = _OWN_CHECKS.get((resource.group, resource.plural), (1, 1))
-    meta, found = _meta(resource, new, rules), metadata_update_errors(new, old)
-    errors = [*_any_meta(resource, new), *found]
-    if update:
-        errors += found
-        if _is_core(resource, rules):
-            errors += metadata.own_finalizers((new.get("metadata") or {}).get("finalizers") or [])
+    rules, core, full, update = ways = _ways(resource.group, resource.plural)
+    errors: list[FieldError] = []
+    own: list[FieldError] = []
+    if changed := metadata.changed(new.get("metadata") or {}, old.get("metadata") or {}):
+        found = metadata_update_errors(new, old)
+        errors = [*_any_meta(resource, new), *found]
+        own = [*found] if update else []
+        if update and core:
+            own += metadata.own_finalizers((new.get("metadata") or {}).get("finalizers") or [])
+    # Kinds that look at the new object first tell its metadata's change after that.
+    late = (rules.update is no_change and not rules.change_first) or resource.plural == "resourceclaims"
+    if not (late and full) or subresource or rules.change is not None:
+        errors, own = errors + own, []
     for name, rule in rules.subresources:
         if name == subresource:
             return errors + rule(new, old)
     if subresource == "status":
         return errors
-    errors += rules.update(new, old)
-    errors += meta * full
+    # A name that follows from the object may have to be another one now.
+    meta = _meta(resource, new, ways) * full if full and (changed or rules.name_of is not None) else []
+    if rules.change is not None:
+        return errors + meta + rules.change(new, old)
     if rules.create is not None:
-        return errors
-    return errors + rules.check(new, expressions) + rules.then(new, old)
+        return errors + meta + own + rules.update(new, old)
+    errors += rules.update(new, old)
+    errors += meta
+    return errors + rules.check(new, expressions) + own + rules.then(new, old)
 
 
 _OWN_CHECKS = dict.fromkeys(
     (
         ("", "podtemplates"), ("", "replicationcontrollers"), ("", "resourcequotas"), ("", "services"),
         *(("apps", plural) for plural in ("daemonsets", "deployments", "replicasets", "statefulsets")),
-        ("batch", "cronjobs"), ("networking.k8s.io", "networkpolicies"), ("networking.k8s.io", "servicecidrs"),
-        ("storage.k8s.io", "csidrivers"), ("scheduling.k8s.io", "priorityclasses"), ("coordination.k8s.io", "leases"),
+        ("batch", "cronjobs"), ("autoscaling", "horizontalpodautoscalers"), ("networking.k8s.io", "networkpolicies"),
+        ("networking.k8s.io", "servicecidrs"), ("storage.k8s.io", "csidrivers"),
+        ("scheduling.k8s.io", "priorityclasses"), ("coordination.k8s.io", "leases"),
         ("resource.k8s.io", "resourceslices"), ("apiextensions.k8s.io", "customresourcedefinitions"),
     ),
     (0, 1),

@@ -8,6 +8,7 @@ Sources: pkg/registry/core/service/ipallocator, pkg/registry/core/service/portal
 
 from ipaddress import IPv4Address, IPv4Network
 from random import Random
+from typing import Any
 
 NODE_PORT_FIRST, NODE_PORT_LAST = 30000, 32767
 
@@ -51,6 +52,17 @@ class Allocator:
         self._taken.discard(number)
 
 
+def out_of_range(address: str, network: IPv4Network, dry_run: bool) -> str:
+    """A dry run asks the first range and is told which that is; a write looks for a range that has the address.
+
+    Source: ipallocator.go, cidrallocator.go:MetaAllocator.DryRun.
+    """
+    why = "the provided network does not match the current range"
+    if dry_run:
+        why = f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {network}"
+    return f"failed to allocate IP {address}: {why}"
+
+
 class ClusterIPAllocator:
     """Addresses of the Service CIDR, without its network and broadcast address."""
 
@@ -60,15 +72,12 @@ class ClusterIPAllocator:
         self._allocator = Allocator(first, last, random)
         self._upper_band = first + static_band(self._network.num_addresses)
 
-    def take(self, address: str) -> None:
-        """Raises AllocationError."""
+    def take(self, address: str, *, dry_run: bool = False) -> None:
+        """Raises AllocationError, of a `dry_run` with another text."""
         try:
             taken = self._allocator.take(int(IPv4Address(address)))
         except ValueError:
-            raise AllocationError(
-                f"failed to allocate IP {address}: the provided IP ({address}) is not in the valid range. "
-                f"The range of valid IPs is {self._network}"
-            ) from None
+            raise AllocationError(out_of_range(address, self._network, dry_run)) from None
         if not taken:
             raise AllocationError(f"failed to allocate IP {address}: provided IP is already allocated")
 
@@ -98,8 +107,8 @@ class NodePortAllocator:
     def __init__(self, random: Random) -> None:
         self._allocator = Allocator(NODE_PORT_FIRST, NODE_PORT_LAST, random)
 
-    def take(self, port: int) -> None:
-        """Raises AllocationError."""
+    def take(self, port: int, *, dry_run: bool = False) -> None:
+        """Raises AllocationError, the same for a `dry_run`."""
         try:
             taken = self._allocator.take(port)
         except ValueError:
@@ -119,3 +128,13 @@ class NodePortAllocator:
 
     def give_back(self, port: int) -> None:
         self._allocator.give_back(port)
+
+
+def why_not(allocator: ClusterIPAllocator | NodePortAllocator, value: Any, dry_run: bool) -> str:
+    """Why what somebody chose cannot be taken; "" when it can."""
+    try:
+        allocator.take(value, dry_run=dry_run)
+    except AllocationError as error:
+        return str(error)
+    allocator.give_back(value)
+    return ""

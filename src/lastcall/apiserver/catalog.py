@@ -1,13 +1,17 @@
 """What a server serves: Kubernetes's own kinds, which never change, and the declared ones, which come and go."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from lastcall.api.apiservices.routes import Routes
 from lastcall.api.custom.kinds import CustomResource
+from lastcall.api.features.releases import RELEASES
 from lastcall.api.resources import METRICS, Resource
-from lastcall.apiserver.discovery import VERSIONS, Discovery
-from lastcall.apiserver.openapi.documents import OpenAPI
+from lastcall.apiserver.discovery import Discovery
 from lastcall.world.clock import Clock
+
+if TYPE_CHECKING:
+    from lastcall.apiserver.openapi.documents import OpenAPI
 
 
 class Catalog:
@@ -29,12 +33,13 @@ class Catalog:
         self._clock, self._resources = clock, tuple(resources)
         self.version, self._address, self._declared = kubernetes_version, address, declared
         self._by_path = {(each.group, each.version, each.plural): each for each in resources}
-        self._made: tuple[Discovery, OpenAPI] | None = None
+        self._discovery: Discovery | None = None
+        self._openapi: OpenAPI | None = None
         self._custom: dict[tuple[str, str, str], CustomResource] = {}
 
     def changed(self) -> None:
         """The documents are made anew when somebody asks for them."""
-        self._made = None
+        self._discovery = self._openapi = None
         self._custom = {(each.group, each.version, each.plural): each for each in self._declared()}
 
     def resource(self, group: str, version: str, plural: str) -> Resource | None:
@@ -42,22 +47,26 @@ class Catalog:
 
     @property
     def discovery(self) -> Discovery:
-        return self._documents()[0]
+        if self._discovery is None:
+            remote = tuple(self._routes.remote.values())
+            self._discovery = Discovery(self._served(), self.version, self._address, remote)
+        return self._discovery
 
     @property
-    def openapi(self) -> OpenAPI:
-        return self._documents()[1]
+    def openapi(self) -> "OpenAPI":
+        if self._openapi is None:
+            # late: with the first client that asks for a schema
+            from lastcall.apiserver.openapi.documents import OpenAPI
 
-    def _documents(self) -> tuple[Discovery, OpenAPI]:
-        if self._made is None:
-            remote = self._routes.remote
-            everything = [
-                each
-                for each in (*self._resources, *self._custom.values())
-                if not remote or (each.group, each.version) not in remote
-            ]
-            openapi = OpenAPI(
-                self._clock, [each for each in everything if each not in METRICS], f"v{VERSIONS[self.version]}"
-            )
-            self._made = Discovery(everything, self.version, self._address, tuple(remote.values())), openapi
-        return self._made
+            described = [each for each in self._served() if each not in METRICS]
+            self._openapi = OpenAPI(self._clock, described, f"v{RELEASES[self.version]}")
+        return self._openapi
+
+    def _served(self) -> list[Resource]:
+        """Without what other servers answer."""
+        remote = self._routes.remote
+        return [
+            each
+            for each in (*self._resources, *self._custom.values())
+            if not remote or (each.group, each.version) not in remote
+        ]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from lastcall.api.errors import StatusError, conflict
 from lastcall.api.meta import AnyObject, Object, copy_object, with_own_metadata
+from lastcall.api.resources import CUSTOMRESOURCEDEFINITIONS
 from lastcall.api.text.times import later, parse_rfc3339
 from lastcall.world.clock import rfc3339
 
@@ -283,6 +284,13 @@ def check_preconditions(rules: DeleteRules, obj: AnyObject, options: DeleteOptio
     """Raises 409 Conflict; the message names the Kind where other conflicts name the resource."""
     meta: ObjectMeta = obj["metadata"]
     uid, version = meta.get("uid", ""), meta.get("resourceVersion", "")
+    name = meta.get("name", "")
+    if rules.group == CUSTOMRESOURCEDEFINITIONS.group:  # its finalizer goes on by the store's own check
+        if options.uid is not None and options.uid != uid:
+            raise _precondition(name, f"UID in precondition: {options.uid}, UID in object meta: {uid}")
+        if options.resource_version is not None and options.resource_version != version:
+            asked = f"ResourceVersion in precondition: {options.resource_version}"
+            raise _precondition(name, f"{asked}, ResourceVersion in object meta: {version}")
     if options.uid is not None and options.uid != uid:
         why = (
             f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid}). "
@@ -295,6 +303,11 @@ def check_preconditions(rules: DeleteRules, obj: AnyObject, options: DeleteOptio
             f"ResourceVersion in record ({version}). The object might have been modified"
         )
         raise _precondition_failed(rules, meta.get("name", ""), why)
+
+
+def _precondition(name: str, why: str) -> StatusError:
+    """(pkg/registry/customresourcedefinition/etcd.go:Delete)"""
+    return conflict(CUSTOMRESOURCEDEFINITIONS, name, f"Precondition failed: {why}")
 
 
 def _precondition_failed(rules: DeleteRules, name: str, why: str) -> StatusError:

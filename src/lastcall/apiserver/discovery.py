@@ -14,15 +14,13 @@ import orjson
 
 from lastcall.api.apiservices.local import in_order, priority_of
 from lastcall.api.apiservices.routes import Remote
+from lastcall.api.features.releases import RELEASES
 from lastcall.api.meta import Object
 from lastcall.api.resources import BINDINGS, COMPUTED, REVIEWS, Resource
 from lastcall.apiserver.faces.table import stored_resource
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 STATUS_VERBS = ("get", "patch", "update")
-
-VERSIONS = {"1.18": "1.18.20", "1.23": "1.23.17", "1.27": "1.27.16", "1.36": "1.36.2"}
-"""The release that stands for each supported minor version: its last one, or the newest one recorded."""
 
 AGGREGATED_VERSIONS = {"1.18": (), "1.23": (), "1.27": ("v2beta1",), "1.36": ("v2",)}
 """The versions of apidiscovery.k8s.io that each release serves: v2 replaced v2beta1 between 1.30 and 1.35."""
@@ -266,9 +264,9 @@ def _with_etag(document: Object) -> tuple[bytes, str]:
 
 
 def version_info(minor_version: str) -> Object:
-    """/version for `1.18`, `1.23`, … Raises ValueError for a version that is not in `VERSIONS`."""
-    if minor_version not in VERSIONS:
-        raise ValueError(f"kubernetes_version {minor_version!r}: must be one of {', '.join(VERSIONS)}")
+    """/version for `1.18`, `1.23`, … Raises ValueError for a version that is not in `RELEASES`."""
+    if minor_version not in RELEASES:
+        raise ValueError(f"kubernetes_version {minor_version!r}: must be one of {', '.join(RELEASES)}")
     major, minor = minor_version.split(".")
     info: Object = {"major": major, "minor": minor}
     if int(minor) >= 33:
@@ -280,7 +278,7 @@ def version_info(minor_version: str) -> Object:
         }
     return {
         **info,
-        "gitVersion": f"v{VERSIONS[minor_version]}",
+        "gitVersion": f"v{RELEASES[minor_version]}",
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",

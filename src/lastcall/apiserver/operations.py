@@ -26,7 +26,7 @@ from lastcall.api.errors import (
     status_success,
 )
 from lastcall.api.meta import Object, copy_object, uid_of
-from lastcall.api.resources import Resource
+from lastcall.api.resources import EVENTS, Resource
 from lastcall.apiserver.auth.authentication import forbidden_request, may_everything
 from lastcall.apiserver.auth.authorizer import Authorizer
 from lastcall.apiserver.auth.reviews import Reviews
@@ -35,11 +35,25 @@ from lastcall.apiserver.deletion import DeleteOptions
 from lastcall.apiserver.faces.conversion import conversions_of, with_conversion
 from lastcall.apiserver.faces.scale import SCALES, scale_of, with_replicas
 from lastcall.apiserver.faces.table import face_of, stored_resource
-from lastcall.apiserver.fieldmanager.requests import Tracking, apply_scale, manager_of, scope_of, update_scale
+from lastcall.apiserver.fieldmanager.requests import (
+    Tracking,
+    apply_scale,
+    manager_of,
+    managers_of_scale,
+    scope_of,
+    update_scale,
+)
 from lastcall.apiserver.registry.converted import ConvertedStream, by_name, converted_page
 from lastcall.apiserver.registry.generic import Answer, GenericStore, Track, Transform
 from lastcall.apiserver.registry.listing import SLICE, Page, list_page, wait_for_revision
-from lastcall.apiserver.registry.objectmeta import check_names, undeterminable
+from lastcall.apiserver.registry.objectmeta import (
+    OTHER_NAMESPACE,
+    check_names,
+    check_version_of_missing,
+    undeterminable,
+    wiped,
+    with_owners_once,
+)
 from lastcall.apiserver.registry.patching import check_patched, patched, patcher
 from lastcall.apiserver.registry.repeated_pods import Key as RepeatedKey
 from lastcall.apiserver.registry.repeated_pods import RepeatedPods
@@ -67,6 +81,7 @@ if TYPE_CHECKING:
     from lastcall.apiserver.streaming.proxy import KubeletStreams
     from lastcall.apiserver.subresources.component_statuses import ComponentStatuses
     from lastcall.apiserver.subresources.metrics_server import MetricsServer
+    from lastcall.streaming.dialing import Dial
 
 
 class Operations:
@@ -138,7 +153,7 @@ class Operations:
 
     def kind(self, resource: Resource) -> GenericStore:
         """The store behind a resource. Raises the 405 StatusError of a kind that is not stored (Binding)."""
-        store = self.kinds.get(stored_resource(resource))
+        store = self.kinds.get(resource) or self.kinds.get(stored_resource(resource))
         if store is None and isinstance(resource, CustomResource) and self.catalog is not None:
             # Its definition has changed since the request came.
             now = self.catalog.resource(resource.group, resource.version, resource.plural)
@@ -149,7 +164,7 @@ class Operations:
 
     def has_objects(self, resource: Resource) -> bool:
         """False for what can only be created, as reviews are: a path with a name leads nowhere."""
-        return isinstance(resource, CustomResource) or stored_resource(resource) in self.kinds
+        return resource in self.kinds or isinstance(resource, CustomResource) or stored_resource(resource) in self.kinds
 
     # -- kinds with two faces ----------------------------------------------------------------------------------------
 
@@ -177,11 +192,11 @@ class Operations:
 
     async def _answer(self, resource: Resource, answer: Answer) -> Answer:
         face = face_of(resource)
+        if face is None:
+            return answer
         if (conversions := conversions_of(resource)) is not None:
             await conversions.ensure([answer.object], resource.api_version)
             answer = answer._replace(value=Value(None, answer.object))  # what is stored may be of another version
-        if face is None:
-            return answer
         obj = face.show(answer.object)
         if obj is answer.object:
             return answer
@@ -212,13 +227,18 @@ class Operations:
 
     async def get_bytes(self, resource: Resource, namespace: str, name: str) -> bytes:
         """The JSON of one object, as stored: nothing is decoded."""
-        if conversions_of(resource) is not None:
+        if isinstance(resource, CustomResource) and conversions_of(resource) is not None:
             return (await self.get(resource, namespace, name)).value.encoded()
-        return self.present(resource, (await self.kind(resource).entry(namespace, name, resource)).value)
+        kind = self.kind(resource)
+        if (entry := await self._store.get(kind.key(namespace, name))) is None:
+            raise kind.missing(resource, name)
+        return self.present(resource, entry.value)
 
-    async def check_get_version(self, resource_version: str) -> None:
-        """`?resourceVersion=` of a GET: "not older than". Raises 500 for an invalid one, 504 for what has not come."""
-        asked = parse_resource_version(resource_version, for_list=False)
+    async def check_get_version(self, resource: Resource, resource_version: str) -> None:
+        """`?resourceVersion=` of a GET: "not older than". Raises 504 for what has not come, 500 for an invalid one.
+
+        One of Events is a 400: they are in no watch cache (apiserver pkg/storage/etcd3/store.go:Get)."""
+        asked = parse_resource_version(resource_version, for_list=stored_resource(resource) == EVENTS)
         if asked:
             await wait_for_revision(self._store, self.clock, asked)
 
@@ -234,7 +254,8 @@ class Operations:
     ) -> AsyncIterator[EventStream]:
         selection, conversions = self.selection(resource, options), conversions_of(resource)
         looked_at = selection if conversions is None else by_name(selection)
-        async with open_watch(self.kind(resource), namespace, options, looked_at, endless=endless) as events:
+        kind = self.kind(resource)
+        async with open_watch(kind, namespace, options, looked_at, shown=resource, endless=endless) as events:
             yield events if conversions is None else ConvertedStream(events, conversions, resource, selection)
 
     async def log(self, namespace: str, name: str, query: Mapping[str, str]) -> AsyncIterator[bytes] | None:
@@ -253,6 +274,11 @@ class Operations:
     def kubelet_tls(self) -> "ssl.SSLContext | None":
         """With what a kubelet knows this server, and this server a kubelet."""
         return None if self._streams is None else self._streams.tls
+
+    @property
+    def kubelet_dial(self) -> "Dial | None":
+        """How kubelets are reached, None for this process's own routes."""
+        return None if self._streams is None else self._streams.dial
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
@@ -277,7 +303,7 @@ class Operations:
             raise method_not_allowed()
         obj = await self._prepared(context, resource, obj, namespace, None, shared=shared)
         track = self._track(self._tracking(context, resource))
-        answer = await self.kind(resource).create(context, obj, namespace, track=track)
+        answer = await self.kind(resource).create(context, wiped(obj), namespace, track=track)
         return await self._answer(resource, answer)
 
     async def create_again(
@@ -310,7 +336,10 @@ class Operations:
     ) -> Object:
         """What webhooks make of what is posted and not stored."""
         kind = POSTED_KINDS.get(subresource, (resource.group, resource.version, resource.kind))
-        name = name or (obj.get("metadata") or {}).get("name") or ""
+        meta = obj.get("metadata")
+        if not isinstance(meta, dict | None):
+            return obj  # decoding says what is wrong with it
+        name = name or (meta or {}).get("name") or ""
         return await self._hooks.ask(self._reader, context, resource, obj, kind, namespace, name, subresource)
 
     async def connect(
@@ -385,6 +414,8 @@ class Operations:
             scale = prepare(context, SCALES, obj, shared=shared)
             return await self._update_scale(context, resource, namespace, name, lambda old: scale)
         obj = await self._prepared(context, resource, obj, namespace, name, known, shared=shared)
+        if obj["metadata"].get("ownerReferences"):
+            obj = {**obj, "metadata": with_owners_once(context, obj["metadata"])}
         create = None
         if not subresource and self.kind(resource).strategy.allow_create_on_update:
             create = obj if await self._may_create(context, resource, namespace, name) else None
@@ -414,15 +445,25 @@ class Operations:
         return decision.allowed
 
     async def _update_scale(
-        self, context: RequestContext, resource: Resource, namespace: str, name: str, change: Transform
+        self,
+        context: RequestContext,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        change: Transform,
+        *,
+        managers: bool = False,
     ) -> Answer:
-        """Write what `change` makes of the object's Scale."""
+        """Write what `change` makes of the object's Scale, `managers`: of a Scale that tells its managers."""
 
         tracking = self._tracking(context, resource, "scale")
 
         def transform(old: Object) -> Object:
             shown = self._in_version(resource, old)
-            new = update_scale(tracking, with_replicas(resource, shown, change(scale_of(resource, shown))), shown)
+            scale = scale_of(resource, shown)
+            if managers and (entries := managers_of_scale(shown)):
+                scale["metadata"]["managedFields"] = entries
+            new = update_scale(tracking, with_replicas(resource, shown, change(scale)), shown)
             return self._in_version(stored_resource(resource), new)
 
         answer = await self.kind(resource).update(context, namespace, name, transform, subresource="scale")
@@ -448,20 +489,21 @@ class Operations:
     ) -> Answer:
         """PATCH with a decoded patch of `content_type`."""
         self._check_update(resource, subresource)
-        context.requested = resource
+        context.requested, context.patching = resource, True
         if subresource == "finalize":
             raise method_not_allowed()
         if content_type == APPLY_PATCH:
             return await self._apply(context, resource, patch, namespace, name, subresource, force=force)
+        checked = context.field_validation != "Ignore"
         if subresource == "scale":
-            change = patcher(SCALES, name, content_type, patch)
+            change = patcher(SCALES, name, content_type, patch, checked=checked)
 
             def scaled(old: Object) -> Object:
                 told = partial(patched, SCALES, name, content_type, patch, old)
                 return prepare(context, SCALES, change(old), patch=told)
 
-            return await self._update_scale(context, resource, namespace, name, scaled)
-        apply = patcher(resource, name, content_type, patch)
+            return await self._update_scale(context, resource, namespace, name, scaled, managers=True)
+        apply = patcher(resource, name, content_type, patch, checked=checked)
         kind, face = self.kind(resource), face_of(resource)
 
         def transform(old: Object) -> Object:
@@ -501,7 +543,7 @@ class Operations:
             def rescaled(old: Object) -> Object:
                 shown = self._in_version(resource, old)
                 scale, entries = apply_scale(tracking, config, shown, force=force)
-                new = with_replicas(resource, shown, prepare(context, SCALES, copy_object(scale)))
+                new = with_replicas(resource, shown, prepare(context, SCALES, copy_object(scale), applied=config))
                 new["metadata"]["managedFields"] = entries
                 return self._in_version(kind.resource, new)
 
@@ -517,7 +559,15 @@ class Operations:
                 raise bad_request(undeterminable(name))
             if given != name:
                 raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
-            return self._stored(resource, prepare(context, resource, new, applied=True))
+            if old is not None and not resource.namespaced:
+                new["metadata"].pop("namespace", None)
+            elif old is not None and new["metadata"].get("namespace") != old["metadata"].get("namespace"):
+                raise bad_request(OTHER_NAMESPACE)
+            if any((config.get("metadata") or {}).get("managedFields") or ()):
+                # None that can be read as such: an entry that cannot be decoded fails as any other field does.
+                given = {**new["metadata"], "managedFields": copy_object(config)["metadata"]["managedFields"]}
+                prepare(context, resource, {**copy_object(new), "metadata": given}, applied=config)
+            return self._stored(resource, prepare(context, resource, new, applied=config))
 
         async def fresh() -> Object:
             return applied(None)
@@ -536,8 +586,9 @@ class Operations:
             if meta.get("uid"):
                 why = f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found"
                 raise conflict(resource, name, why)
-            meta.pop("resourceVersion", None)
+            version = meta.pop("resourceVersion", None)
             check_names(resource, obj, namespace, name)
+            check_version_of_missing(version)
             try:
                 return await self._answer(resource, await kind.create(context, obj, namespace))
             except StatusError as error:

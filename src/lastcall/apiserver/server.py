@@ -1,21 +1,15 @@
-"""The API server put together: kinds, admission, authentication, both faces, and what exists from the start.
-
-Sources: pkg/controlplane/controller/systemnamespaces, pkg/controlplane/controller/kubernetesservice.
-"""
+"""The API server put together: kinds, admission, authentication, both faces, and what goes on beside the requests."""
 
 import asyncio
-import logging
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lastcall.api.apiservices.routes import Routes
 from lastcall.api.custom.kinds import CustomResource
-from lastcall.api.errors import StatusError
 from lastcall.api.features.gates import feature_gates
 from lastcall.api.meta import Object
 from lastcall.api.resources import (
@@ -23,7 +17,6 @@ from lastcall.api.resources import (
     COMPONENTSTATUSES,
     CONFIGMAPS,
     CUSTOMRESOURCEDEFINITIONS,
-    ENDPOINTS,
     ENDPOINTSLICES,
     EVENTS,
     LEASES,
@@ -31,31 +24,27 @@ from lastcall.api.resources import (
     NAMESPACES,
     NODES,
     PODS,
-    PRIORITYCLASSES,
     REVIEWS,
     SECRETS,
     SERVED,
     SERVICEACCOUNTS,
     SERVICES,
-    STORAGECLASSES,
     Resource,
 )
-from lastcall.api.text.times import parse_rfc3339
 from lastcall.apiserver.admission.chain import Admission
 from lastcall.apiserver.admission.machinery import LateExpressions, Machinery
 from lastcall.apiserver.admission.node_restriction import NodeRestriction
-from lastcall.apiserver.admission.priority import SYSTEM_CLASSES
-from lastcall.apiserver.admission.reader import Reader
+from lastcall.apiserver.admission.reader import Kinds, Reader
 from lastcall.apiserver.allocators import ClusterIPAllocator, NodePortAllocator
 from lastcall.apiserver.auth.authentication import MASTERS, Authenticator, UserInfo
 from lastcall.apiserver.auth.authorizer import Authorizer
-from lastcall.apiserver.auth.bootstrap_policy import default_policy
+from lastcall.apiserver.auth.bootstrap_tokens import BootstrapTokenVerifier
 from lastcall.apiserver.auth.escalation import EscalationCheck
 from lastcall.apiserver.auth.node_graph import NodeGraph
 from lastcall.apiserver.auth.reviews import Reviews
 from lastcall.apiserver.auth.tokens import ServiceAccountVerifier, TokenIssuer
 from lastcall.apiserver.catalog import Catalog
-from lastcall.apiserver.deletion import DeleteOptions
+from lastcall.apiserver.every_cluster.contents import Contents, EveryCluster
 from lastcall.apiserver.every_cluster.flow_control import CONSUMER, PRODUCER, FlowControl
 from lastcall.apiserver.every_cluster.identity import Identity
 from lastcall.apiserver.every_cluster.service_cidrs import ServiceAddresses
@@ -63,12 +52,12 @@ from lastcall.apiserver.faces.table import FACES, stored_resource
 from lastcall.apiserver.inprocess import InProcessClient
 from lastcall.apiserver.operations import Operations
 from lastcall.apiserver.proxying.aggregation.aggregation import Aggregation
-from lastcall.apiserver.proxying.aggregation.front_proxy import AUTHENTICATION_CONFIG, FrontProxy, authentication_config
+from lastcall.apiserver.proxying.aggregation.front_proxy import FrontProxy
 from lastcall.apiserver.proxying.aggregation.registration import Registration
 from lastcall.apiserver.records import WriteRecords
 from lastcall.apiserver.registry.definitions import Definitions, DefinitionStore
+from lastcall.apiserver.registry.event_ttl import EVENT_TTL, sweep_events
 from lastcall.apiserver.registry.generic import GenericStore, Shared
-from lastcall.apiserver.registry.listing import SLICE
 from lastcall.apiserver.registry.objects import ObjectCache
 from lastcall.apiserver.strategies.apiservice import APIServiceStrategy
 from lastcall.apiserver.strategies.base import Strategy
@@ -93,16 +82,15 @@ from lastcall.client.api import Client
 from lastcall.store.api import Store
 from lastcall.timeline.record import Recorder
 from lastcall.world import walls
-from lastcall.world.clock import now
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.apiserver.every_cluster.masters import Masters
-    from lastcall.apiserver.proxying.upstream import Dial
     from lastcall.apiserver.streaming.proxy import KubeletStreams
     from lastcall.apiserver.subresources.component_statuses import ComponentStatuses
     from lastcall.apiserver.subresources.metrics_server import Ask, MetricsServer
+    from lastcall.streaming.dialing import Dial
 
 IN_CLUSTER_NAMES = (
     "kubernetes",
@@ -110,26 +98,19 @@ IN_CLUSTER_NAMES = (
     "kubernetes.default.svc",
     "kubernetes.default.svc.cluster.local",
 )
-SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
-EVENT_TTL = timedelta(hours=1)
-EVENT_SWEEP_SECONDS = 60.0
 COMPACTION_SECONDS = 300.0
 """History is kept for one to two of these, as kube-apiserver's --etcd-compaction-interval has it."""
 COMPACTED_AT_ONCE = 1000
 """Writes that are forgotten before others get their turn: of some the JSON is made only now."""
-KEEP_SECONDS = 10.0
-"""How long at most the `kubernetes` Service is missing (DefaultEndpointReconcilerInterval)."""
 SHUTDOWN_SECONDS = 0.05
 """How long running requests get when the server ends; open watches have no more to say."""
-
-_log = logging.getLogger("lastcall.apiserver")
 
 SERVER_USER = UserInfo("system:apiserver", (MASTERS,))
 
 
 @dataclass(frozen=True, slots=True)
 class APIServerConfig:
-    """`kubernetes_version` is one of discovery.VERSIONS. `endpoint` is an address and port on which this server answers
+    """`kubernetes_version` is one of releases.RELEASES. `endpoint` is an address and port on which this server answers
     Pods, the endpoint of the `kubernetes` Service (kube-apiserver's --advertise-address and --secure-port). `tokens`
     are static bearer tokens and whose they are.
 
@@ -195,7 +176,9 @@ class APIServer:
         self._pods = pods = PodStrategy(PODS)
         authorizer = Authorizer(self._find, self._all, NodeGraph(self._find, self._all, pods.of_nodes))
         gates = feature_gates(config.kubernetes_version, config.feature_gates)
-        reader = Reader(self._find, self._all)
+        self._cached = store.cached
+        self._prefixes: dict[Kinds, tuple[str, ...]] = {}
+        reader = Reader(self._find, self._all, self._holds)
         nodes = NodeRestriction(reader, authorizer.allows)
         admission = Admission(world, reader, EscalationCheck(authorizer), nodes, gates.minor)
         shared = Shared(world, store, ObjectCache(), admission, WriteRecords(recorder), gates, LateExpressions())
@@ -216,14 +199,13 @@ class APIServer:
         self._routes = Routes()
         strategies = (*strategies, APIServiceStrategy(self._routes, world.clock))
         self._kinds = {strategy.resource: GenericStore(shared, strategy) for strategy in strategies}
-        self._addresses = [config.endpoint[0]]
-        """Of all API servers of this store."""
         self._masters: Masters | None = None
         self._identity: Identity | None = None
         if store.shared:
             self._share(shared)
         admission.kinds = self._kinds
-        admission.hooks.machinery = Machinery(world, reader, authorizer, self._kind_for, self._equivalents, dial)
+        self._machinery = Machinery(world, reader, authorizer, self._kind_for, self._equivalents, dial)
+        admission.hooks.machinery = self._machinery
         store_of_definitions = DefinitionStore(shared, CustomResourceDefinitionStrategy(CUSTOMRESOURCEDEFINITIONS))
         self._kinds[CUSTOMRESOURCEDEFINITIONS] = store_of_definitions
         self._definitions = Definitions(
@@ -235,7 +217,8 @@ class APIServer:
         )
         store_of_definitions.definitions = self._definitions
         self._issuer = TokenIssuer(world, config.issuer, config.service_account_key_pem or _new_key_pem())
-        verifier = ServiceAccountVerifier(self._issuer, world.clock, self._find)
+        accounts = ServiceAccountVerifier(self._issuer, world.clock, self._find)
+        verifier = BootstrapTokenVerifier(world.clock, self._find, accounts.verify)
         self._authenticator = Authenticator(config.tokens, verifier.verify)
         reviews = Reviews(self._authenticator.user_of, authorizer, world.clock, config.issuer)
         self.operations = Operations(self._kinds, self._issuer, kubelet_logs, reviews, authorizer, kubelet_streams)
@@ -259,6 +242,22 @@ class APIServer:
             partial(self._all, APISERVICES),
             {(each.group, each.version) for each in everything} - {(APISERVICES.group, APISERVICES.version)},
             lambda: self._definitions.group_versions,
+        )
+        self.every_cluster = EveryCluster(
+            world,
+            self.client(SERVER_USER, "kube-apiserver"),
+            self._find,
+            Contents(
+                config.kubernetes_service_ip,
+                config.endpoint,
+                config.root_ca_pem,
+                config.front_proxy,
+                config.storage_classes,
+                config.components,
+            ),
+            self._registration.of_definitions,
+            self._masters,
+            self._identity,
         )
         self.operations.catalog = self._catalog
         self.operations.ask_remote = self._aggregation.ask
@@ -309,15 +308,23 @@ class APIServer:
     async def _find(self, resource: Resource, namespace: str, name: str) -> Object | None:
         kind = self._kinds[resource]
         key = kind.key(namespace, name)
-        entry = await self._store.cached.get(key)
+        entry = await self._cached.get(key)
         if entry is None and self._store.shared:
             entry = await self._store.get(key)  # another server may have written it just now
         return None if entry is None else kind.decode(entry.value)
 
     async def _all(self, resource: Resource, namespace: str = "") -> list[Object]:
-        kind = self._kinds[resource]
-        entries, _, _ = await self._store.cached.list(kind.collection(namespace))
+        kind, cached = self._kinds[resource], self._cached
+        if not cached.holds(kind.prefix):  # most of the kinds that each write is looked at by have no objects
+            return []
+        entries, _, _ = await cached.list(kind.collection(namespace))
         return [kind.decode(entry.value) for entry in entries]
+
+    def _holds(self, kinds: Kinds) -> bool:
+        prefixes = self._prefixes.get(kinds)
+        if prefixes is None:
+            prefixes = self._prefixes[kinds] = tuple(self._kinds[each].prefix for each in kinds.resources)
+        return self._cached.holds(*prefixes)
 
     def client(self, user: UserInfo, user_agent: str = "lastcall") -> Client:
         """A client in this process that acts as `user`: no HTTP, no JSON. Its writes are managed by `user_agent`."""
@@ -331,29 +338,11 @@ class APIServer:
             self._routes.put(service)
         await self._definitions.load()
         fresh = await self._find(NAMESPACES, "", "default") is None
-        if fresh:
-            client = self.client(SERVER_USER, "kube-apiserver")
-            for storage_class in self._config.storage_classes:
-                await self._create_missing(client, STORAGECLASSES, storage_class, "")
-        await self._create_what_every_cluster_has()
-        await self._create_default_policy()
+        await self.every_cluster.make(fresh=fresh)
         await self._registration.on_start()
         if fresh and not self._store.shared:
             # Nobody has seen an earlier version, so none can be asked for.
             await self._store.compact(await self._store.revision())
-
-    async def keep_what_every_cluster_has(self) -> None:
-        """Until cancelled: a deleted `kubernetes` Service comes back, perhaps after `kubectl delete all --all`.
-
-        (kubernetesservice/controller.go:UpdateKubernetesService, systemnamespaces_controller.go)
-        """
-        while True:
-            await self._world.clock.sleep(KEEP_SECONDS)
-            try:
-                await self._create_what_every_cluster_has()
-                await self._registration.of_definitions()
-            except StatusError as error:
-                _log.warning("what every cluster has cannot be created: %s", error)
 
     def _kind_for(self, group: str, version: str, kind: str) -> Resource | None:
         """The kind of that name, if it is served."""
@@ -366,99 +355,12 @@ class APIServer:
         every = self._definitions.served if isinstance(resource, CustomResource) else (stored, *FACES)
         return [each for each in every if each != resource and stored_resource(each) == stored]
 
-    async def _create_what_every_cluster_has(self) -> None:
-        if self._masters is not None:
-            self._addresses = await self._masters.renew()
-        client = self.client(SERVER_USER, "kube-apiserver")
-        for name in SYSTEM_NAMESPACES:
-            await self._create_missing(client, NAMESPACES, {"metadata": {"name": name}}, "")
-        for priority_class in SYSTEM_CLASSES:
-            await self._create_missing(client, PRIORITYCLASSES, priority_class, "")
-        await self._create_missing(client, SERVICES, self._kubernetes_service(), "default")
-        for resource, wanted in (
-            (ENDPOINTSLICES, self._kubernetes_endpoints()),
-            (ENDPOINTS, self._kubernetes_v1_endpoints()),
-        ):
-            await self._create_missing(client, resource, wanted, "default")
-            await self._mend_endpoints(client, resource, wanted)
-        await self._keep_authentication_config(client)
-        if self._identity is not None:
-            await self._identity.keep(client, now(self._world.clock))
-
-    async def _keep_authentication_config(self, client: Client) -> None:
-        """(pkg/controlplane/controller/clusterauthenticationtrust)"""
-        wanted = authentication_config(self._config.root_ca_pem, self._config.front_proxy)
-        found = await self._find(CONFIGMAPS, "kube-system", AUTHENTICATION_CONFIG)
-        if found is None:
-            await client.create(CONFIGMAPS, wanted, "kube-system")
-        elif {**(found.get("data") or {}), **wanted["data"]} != found.get("data"):
-            data = {**(found.get("data") or {}), **wanted["data"]}
-            await client.update(CONFIGMAPS, {**found, "data": data}, "kube-system")
-
-    async def _create_default_policy(self) -> None:
-        """Roles and bindings that are missing, at every start (rest/storage_rbac.go:EnsureRBACPolicy). Side by side,
-        for a durable store keeps many writes in one go."""
-        client = self.client(SERVER_USER, "kube-apiserver")
-        async with Tasks() as tasks:
-            for resource, obj in default_policy(self._config.components):
-                namespace = obj["metadata"].get("namespace", "")
-                tasks.spawn(self._create_missing(client, resource, obj, namespace), name="default-policy")
-
-    async def _create_missing(self, client: Client, resource: Resource, obj: Object, namespace: str) -> None:
-        # Asked first: on a store with history the Service's address is allocated already, which is another refusal.
-        if await self._find(resource, namespace, obj["metadata"]["name"]) is None:
-            await client.create(resource, obj, namespace)
-
-    async def _mend_endpoints(self, client: Client, resource: Resource, wanted: Object) -> None:
-        """(pkg/controlplane/reconcilers/endpointsadapter.go: what somebody wrote, or an older server, is put right)"""
-        found = await self._find(resource, "default", "kubernetes")
-        parts = ("endpoints", "ports", "subsets")
-        if found is not None and any(found.get(part) != wanted.get(part) for part in parts):
-            await client.update(
-                resource, {**found, **{part: wanted[part] for part in parts if part in wanted}}, "default"
-            )
-
     async def _load_allocations(self) -> None:
         kind = self._kinds[SERVICES]
         entries, _, _ = await self._store.list(kind.prefix)
         for entry in entries:
             with walls.Turn("API server allocations", entry.key):
                 self._services.load(kind.decode(entry.value))
-
-    def _kubernetes_service(self) -> Object:
-        return {
-            "metadata": {
-                "name": "kubernetes",
-                "labels": {"component": "apiserver", "provider": "kubernetes"},
-            },
-            "spec": {
-                "type": "ClusterIP",
-                "clusterIP": self._config.kubernetes_service_ip,
-                "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": self._config.endpoint[1]}],
-            },
-        }
-
-    def _kubernetes_endpoints(self) -> Object:
-        port = self._config.endpoint[1]
-        return {
-            "metadata": {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}},
-            "addressType": "IPv4",
-            "endpoints": [{"addresses": [each], "conditions": {"ready": True}} for each in self._addresses],
-            "ports": [{"name": "https", "protocol": "TCP", "port": port}],
-        }
-
-    def _kubernetes_v1_endpoints(self) -> Object:
-        """The same as v1 Endpoints, not to be mirrored."""
-        port = self._config.endpoint[1]
-        return {
-            "metadata": {"name": "kubernetes", "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
-            "subsets": [
-                {
-                    "addresses": [{"ip": each} for each in self._addresses],
-                    "ports": [{"name": "https", "protocol": "TCP", "port": port}],
-                }
-            ],
-        }
 
     async def serve(self, sockets: Sequence[socket.socket], ssl_context: ssl.SSLContext) -> None:
         """Answer HTTPS on listening sockets until cancelled. Open watches do not delay the end."""
@@ -493,7 +395,7 @@ class APIServer:
                 for name, run in (
                     *self._followers(),
                     ("compaction", self._compact_history),
-                    ("kubernetes Service", self.keep_what_every_cluster_has),
+                    ("kubernetes Service", self.every_cluster.keep),
                     ("flow control", self._flow_control().run),
                     ("service addresses", self._service_addresses().run),
                     ("aggregation", self._aggregation.run),
@@ -507,12 +409,14 @@ class APIServer:
             await http.shutdown(SHUTDOWN_SECONDS)
             await face.close()
             await self._aggregation.close()
+            await self._machinery.close()
 
     def _followers(self) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
         """What depends on the store: who else writes to it, and whether it has a sense of time."""
         found: list[tuple[str, Callable[[], Awaitable[None]]]] = []
         if not self._store.set_ttl(self._kinds[EVENTS].prefix, int(EVENT_TTL.total_seconds())):
-            found.append(("event TTL", self._sweep_events))
+            events, context = self._kinds[EVENTS], RequestContext(SERVER_USER)
+            found.append(("event TTL", partial(sweep_events, self._world, self._store, events, context)))
         if self._store.shared:
             # late: for a store that others write to
             from lastcall.apiserver.every_cluster.others import Others
@@ -543,41 +447,6 @@ class APIServer:
                 await self._world.clock.sleep(0)
             await self._store.compact(revision)
             done = revision
-
-    async def _sweep_events(self) -> None:
-        """Events live an hour after their last write."""
-        kind = self._kinds[EVENTS]
-        context = RequestContext(SERVER_USER)
-        while True:
-            await self._world.clock.sleep(EVENT_SWEEP_SECONDS)
-            oldest = now(self._world.clock) - EVENT_TTL
-            entries, _, _ = await self._store.list(kind.prefix)
-            for number, entry in enumerate(entries, 1):
-                if number % SLICE == 0:
-                    await self._world.clock.sleep(0)
-                with walls.Turn("API server event TTL", entry.key):
-                    event = kind.decode(entry.value)
-                    if _last_written(event) < oldest:
-                        meta = event["metadata"]
-                        await _delete_quietly(kind, context, meta["namespace"], meta["name"], meta["resourceVersion"])
-
-
-def _last_written(event: Object) -> datetime:
-    times = (
-        event["metadata"]["creationTimestamp"],
-        event.get("lastTimestamp"),
-        (event.get("series") or {}).get("lastObservedTime"),
-    )
-    return max(parse_rfc3339(text) for text in times if text)
-
-
-async def _delete_quietly(kind: GenericStore, context: RequestContext, namespace: str, name: str, version: str) -> None:
-    try:
-        await kind.delete(context, namespace, name, DeleteOptions(resource_version=version))
-    except StatusError as error:
-        # Written or deleted meanwhile: the next sweep sees it as it is then.
-        if error.code not in (404, 409):
-            raise
 
 
 def _new_key_pem() -> bytes:

@@ -43,13 +43,15 @@ def _place(source: str, offset: int | None) -> tuple[int, int]:
     """(line, from 1; column, from 0)"""
     if offset is None:
         return -1, -1
+    if not source:
+        return 1, -1  # its end has no place
     before = source[:offset]
     return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1)
 
 
 def _text(lines: list[str], line: int, column: int, message: str) -> str:
     text = f"ERROR: <input>:{line}:{column + 1}: {message}"
-    if not 1 <= line <= len(lines) or len(lines[line - 1]) > LONGEST_LINE:
+    if not 1 <= line <= len(lines) or column < 0 or len(lines[line - 1]) > LONGEST_LINE:
         return text
     snippet = lines[line - 1].replace("\t", " ")
     dots = "".join("\uff0e" if ord(char) > 127 else "." for char in snippet[:column])

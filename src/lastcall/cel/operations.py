@@ -54,6 +54,9 @@ NUMBERS = frozenset((int, Uint, float))
 PLAIN = frozenset((type(None), bool, int, Uint, str, bytes, float, Timestamp, Duration, TypeValue))
 """Classes whose values compare as Python compares them, within one class."""
 LISTS = frozenset((list, tuple))
+SIZED = frozenset((str, bytes, list, tuple, dict))
+SIZELESS = frozenset((type(None), bool, int, Uint, float))
+"""Of the classes that most values have: those with a length, and those without any."""
 MAX_ITEMS = 1_000_000
 """Elements of a list that an expression may build: it costs at least as much to look at them."""
 MAX_CHARACTERS = 10_000_000
@@ -147,15 +150,18 @@ def compare(left: Any, right: Any) -> int:
 
 def size_of(value: object) -> int | None:
     """Elements of a list or a map, code points of a string, bytes; None for what has no size."""
-    if value.__class__ in (str, bytes, list, dict, tuple) or is_list(value) or is_map(value):
+    if value.__class__ in SIZED or is_list(value) or is_map(value):
         return len(value)  # type: ignore[arg-type]
     return getattr(value, "cel_size", None)
 
 
 def cost_size(value: object) -> int:
     """The size that costs count: 1 for what has none (cel-go interpreter/runtimecost.go:actualSize)."""
-    if value.__class__ in (str, bytes, list, dict, tuple):
-        return len(value)
+    kind = value.__class__
+    if kind in SIZED:
+        return len(value)  # type: ignore[arg-type]
+    if kind in SIZELESS:
+        return 1
     if isinstance(value, Optional) and value.value is not NOTHING:
         return cost_size(value.value)
     size = size_of(value)

@@ -1,16 +1,16 @@
 """`lastcall apiserver`: the API server as a process of its own, on an etcd that others may use too."""
 
-import asyncio
 import ipaddress
 import os
 import socket
 import ssl
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lastcall.cli.errors import UserError, WorldError
+from lastcall.cli.errors import Interrupted, UserError, WorldError
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import etcd_flags, read_pem, read_service_account_key
 from lastcall.world import walls
@@ -139,16 +139,12 @@ def run_api_server(settings: Settings) -> int:
     # late: only where the server runs
     import uvloop
 
-    with Interrupts(message="the API server has ended") as interrupts:
-        try:
-            uvloop.run(_run(settings, interrupts))
-        except asyncio.CancelledError:
-            if not interrupts.number:
-                raise
+    with Interrupts(message="the API server has ended") as interrupts, suppress(Interrupted):
+        interrupts.run(_run(settings), runner=uvloop.run)
     return 0
 
 
-async def _run(settings: Settings, interrupts: Interrupts) -> None:
+async def _run(settings: Settings) -> None:
     # late: 400 ms of `apiserver --help`
     from lastcall.apiserver.auth.tls import server_context
     from lastcall.apiserver.server import APIServer, APIServerConfig
@@ -156,14 +152,6 @@ async def _run(settings: Settings, interrupts: Interrupts) -> None:
     from lastcall.store.etcd.open import open_etcd
     from lastcall.timeline.memory import NoRecorder
 
-    task, loop = asyncio.current_task(), asyncio.get_running_loop()
-    assert task is not None
-
-    def cancel() -> None:
-        loop.call_soon_threadsafe(task.cancel)
-
-    interrupts.on_first = cancel
-    interrupts.check()
     walls.stand(walls.Faults(say=_note))
     world = World()
     sock = _listen(settings)
@@ -193,7 +181,6 @@ async def _run(settings: Settings, interrupts: Interrupts) -> None:
         _note(f"serves https://{settings.bind_address}:{settings.port} from {', '.join(settings.etcd.servers)}")
         await server.serve([sock], context)
     finally:
-        interrupts.on_first = None
         await store.close()
 
 

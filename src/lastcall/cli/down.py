@@ -3,10 +3,10 @@
 import click
 
 from lastcall.cli.errors import UserError
-from lastcall.cli.node import ask_node, checked_periods
 from lastcall.cli.options import timeout_option
 from lastcall.cli.staying.clusters import cluster_errors
 from lastcall.cli.staying.names import optional_name
+from lastcall.cli.staying.nodes import ask_node, checked_periods
 from lastcall.cluster.control.socket import ControlClient
 from lastcall.cluster.directory import DEFAULT_NAME, names
 from lastcall.cluster.errors import ControlError, NotRunning

@@ -32,11 +32,16 @@ class Interrupts:
         self,
         leave: Callable[[int], None] = os._exit,
         message: str = "tearing down the cluster",
+        *,
+        until_told: bool = False,
     ) -> None:
+        """`until_told`: after a signal the handlers stay, so that a second one does not end this process before it has
+        said what the first one has done."""
         self.on_first: Callable[[], object] | None = None
         self.number = 0
         self._leave = leave
         self._message = message
+        self._until_told = until_told
         self._pid = os.getpid()
         self._old: dict[int, object] = {}
 
@@ -50,6 +55,8 @@ class Interrupts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self.number and self._until_told:
+            return
         for number, old in self._old.items():
             signal.signal(number, old if old is not None else signal.SIG_DFL)  # type: ignore[arg-type]  # what it gave
 
@@ -63,8 +70,8 @@ class Interrupts:
         if self.number:
             raise self.error()
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """`asyncio.run`, which the first signal cancels. Raises Interrupted."""
+    def run(self, work: Coroutine[Any, Any, T], *, runner: Callable[[Coroutine[Any, Any, T]], T] = asyncio.run) -> T:
+        """`asyncio.run` (or another's `run`), which the first signal cancels. Raises Interrupted."""
 
         async def cancellable() -> T:
             task, loop = asyncio.current_task(), asyncio.get_running_loop()
@@ -78,8 +85,10 @@ class Interrupts:
             return await work
 
         try:
-            return asyncio.run(cancellable())
+            return runner(cancellable())
         except asyncio.CancelledError:
+            if not self.number:
+                raise
             raise self.error() from None
         finally:
             self.on_first = None

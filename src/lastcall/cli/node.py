@@ -1,25 +1,23 @@
 """`lastcall node`: what is done to a node of a cluster that stays."""
 
-from collections.abc import Iterator
-
 import click
 
-from lastcall.cli.errors import UserError
+from lastcall.cli.clusters.joining.command import join
+from lastcall.cli.clusters.network import network
 from lastcall.cli.options import Seconds
 from lastcall.cli.staying.clusters import cluster_errors, cluster_option
-from lastcall.cluster.control.socket import ControlClient, Node
+from lastcall.cli.staying.nodes import ask_node, checked_periods
 
-EXTRA_SECONDS = 60.0
-"""How much longer than all its groups a shutdown may take to answer."""
-
-
-_PERIOD = Seconds(0, whole=True)
 _node_argument = click.argument("name", metavar="NODE")
 
 
 @click.group()
 def node() -> None:
-    """Disconnect a node of a running cluster from the network, or shut it down."""
+    """Join somebody's cluster; disconnect a node of a running cluster from the network, or shut it down."""
+
+
+node.add_command(join)
+node.add_command(network)
 
 
 @node.command()
@@ -92,37 +90,3 @@ def connect(name: str, cluster: str) -> None:
         for _ in ask_node(cluster, name, "connect"):
             pass
     click.echo(f"{name} has its network again")
-
-
-def checked_periods(grace: int, critical: int, by_priority: tuple[str, ...] = ()) -> list[tuple[int, int]]:
-    """(priority, seconds) of each group. Raises UserError."""
-    # late: 80 ms of `down`
-    from lastcall.node.shutdown.decide import grace_periods
-
-    if not by_priority:
-        try:
-            return [(period.priority, period.seconds) for period in grace_periods(grace, critical)]
-        except ValueError as error:
-            raise UserError(f"--grace {grace} --grace-critical {critical}: {error}") from None
-    periods: dict[int, int] = {}
-    for text in by_priority:
-        priority, _, seconds = text.partition("=")
-        try:
-            if not -(2**31) <= int(priority) < 2**31:
-                raise ValueError
-            periods[int(priority)] = int(_PERIOD.convert(seconds, None, None))
-        except ValueError:
-            raise UserError(f"--grace-by-priority {text!r}: write a priority and a time, as in 1000=20s") from None
-        except click.BadParameter as error:
-            raise UserError(f"--grace-by-priority {text!r}: {error.message}") from None
-    return sorted(periods.items())
-
-
-def ask_node(cluster: str, node: str, action: str, periods: list[tuple[int, int]] | None = None) -> Iterator[str]:
-    """What the node says meanwhile. Raises ControlError, NotRunning."""
-    seconds = sum(each for _, each in periods or [])
-    with ControlClient(cluster).connect() as connection:
-        connection.socket.settimeout(seconds + EXTRA_SECONDS)
-        for message in connection.ask(Node(node=node, action=action, periods=periods or [])):
-            if "text" in message:
-                yield str(message["text"])

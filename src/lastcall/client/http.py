@@ -8,7 +8,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote, urlsplit
 
 import orjson
@@ -19,9 +19,10 @@ from lastcall import __version__
 from lastcall.api.errors import StatusError, status_failure
 from lastcall.api.meta import AnyObject, Object, name_of
 from lastcall.api.resources import PODS, PartialResource, Resource
+from lastcall.client.answers import chunks, lost_connection, read, status_error, watch_events, with_its_kind
 from lastcall.client.api import MERGE_PATCH, ConnectionLost, ListResult, WatchEvent
-from lastcall.client.lost import why_lost
 from lastcall.world.aiohttp_inside.client import aiohttp
+from lastcall.world.aiohttp_inside.session import send_once
 
 if TYPE_CHECKING:
     from lastcall.client.access.credentials import Proof
@@ -43,6 +44,8 @@ IDLE_SECONDS = 60.0
 is on its way (servers on aiohttp after 75 s or more, Go's after minutes).
 """
 STREAM_KEEPALIVE_READ_SIZE = 65536
+SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+"""Methods that change nothing."""
 
 
 class Proving(Protocol):
@@ -103,7 +106,7 @@ class HTTPClient:
 
     async def get(self, resource: Resource, name: str, namespace: str = "", *, subresource: str = "") -> Object:
         answer = await self._json("GET", _path(resource, namespace, name, subresource), accept=_accept(resource))
-        return _named(answer, resource) if isinstance(resource, PartialResource) else answer
+        return with_its_kind(answer, resource) if isinstance(resource, PartialResource) else answer
 
     async def list(
         self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
@@ -112,7 +115,7 @@ class HTTPClient:
         answer = await self._json("GET", _path(resource, namespace), query=query, accept=_accept(resource, "List"))
         items: list[Object] = answer.get("items") or []
         if isinstance(resource, PartialResource):
-            items = [_named(item, resource) for item in items]
+            items = [with_its_kind(item, resource) for item in items]
         for item in items:
             # A list names kind and apiVersion once; each object carries them here, as the protocol promises.
             item.setdefault("kind", resource.kind)
@@ -142,7 +145,7 @@ class HTTPClient:
             )
 
         response = await (once() if self._patience is None else self._patience.send("GET", once))
-        events = _watch_events(response, bookmarks, resource)
+        events = watch_events(response, bookmarks, resource)
         try:
             yield events
         finally:
@@ -228,7 +231,7 @@ class HTTPClient:
         path = _path(PODS, namespace, name, "log")
         response = await self._open("GET", path, query=query, accept="*/*", timeout=self._stream_timeout)
         try:
-            async for chunk in _chunks(response):
+            async for chunk in chunks(response):
                 yield chunk
         finally:
             response.close()
@@ -250,7 +253,7 @@ class HTTPClient:
                 method, path, query=query, body=body, content_type=content_type, accept=accept, timeout=self._timeout
             )
             async with response:
-                return await _read(response)
+                return await read(response)
 
         return await (once() if self._patience is None else self._patience.send(method, once))
 
@@ -258,7 +261,7 @@ class HTTPClient:
         """A GET: the body, and the header `Date` (the server's clock), "" without one."""
         response = await self._open("GET", path, timeout=self._timeout)
         async with response:
-            return await _read(response), response.headers.get("Date", "")
+            return await read(response), response.headers.get("Date", "")
 
     @asynccontextmanager
     async def websocket(
@@ -279,7 +282,7 @@ class HTTPClient:
         except aiohttp.WSServerHandshakeError as error:
             raise await self._refused(path, query, error.status) from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise _lost("GET", self.server + path, error) from error
+            raise lost_connection("GET", self.server + path, error) from error
         async with socket:
             yield socket
 
@@ -323,14 +326,16 @@ class HTTPClient:
         if self._closed:
             raise ConnectionLost("the client is closed")
         if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=self._connector(),
-                proxy=self._proxy if self._proxy.startswith("http") else None,
-                headers=self._headers,
-                skip_auto_headers=() if self._compress else ("Accept-Encoding",),
-                auto_decompress=True,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                read_bufsize=STREAM_KEEPALIVE_READ_SIZE,
+            self._session = send_once(
+                aiohttp.ClientSession(
+                    connector=self._connector(),
+                    proxy=self._proxy if self._proxy.startswith("http") else None,
+                    headers=self._headers,
+                    skip_auto_headers=() if self._compress else ("Accept-Encoding",),
+                    auto_decompress=True,
+                    cookie_jar=aiohttp.DummyCookieJar(),
+                    read_bufsize=STREAM_KEEPALIVE_READ_SIZE,
+                )
             )
         return self._session
 
@@ -356,7 +361,8 @@ class HTTPClient:
         for again in (True, False):
             proof = None if self._credentials is None else await self._credentials.proof()
             try:
-                response = await session.request(
+                response = await _sent(
+                    session,
                     method,
                     url,
                     data=data,
@@ -367,11 +373,11 @@ class HTTPClient:
                     ssl=self._ssl_of(proof),
                 )
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
-                raise _lost(method, self.server + path, error) from error
+                raise lost_connection(method, self.server + path, error) from error
             if response.status < 300:
                 return response
             async with response:
-                refusal = _status_error(method, path, response.status, dict(response.headers), await _read(response))
+                refusal = status_error(method, path, response.status, dict(response.headers), await read(response))
             # A 401 is answered before anything is done: with other credentials the request may be sent again.
             if response.status != 401 or proof is None or not (again and await self._renewed(proof)):
                 break
@@ -384,6 +390,9 @@ class HTTPClient:
 
     def _ssl_of(self, proof: "Proof | None") -> ssl.SSLContext | bool:
         tls = self._ssl if proof is None else proof.tls
+        if tls is None and self._proxy.startswith("https://"):
+            # of the proxy alone, which aiohttp's own context would not trust (world/aiohttp_inside/client.py)
+            tls = self._ssl = self._ssl or ssl.create_default_context()
         return True if tls is None else tls
 
     def _connector(self) -> aiohttp.TCPConnector:
@@ -393,6 +402,20 @@ class HTTPClient:
         from lastcall.client.access.socks import socks_connector
 
         return socks_connector(self._proxy, keepalive_timeout=IDLE_SECONDS)
+
+
+async def _sent(session: aiohttp.ClientSession, method: str, url: URL, **how: Any) -> aiohttp.ClientResponse:
+    """The head of the answer. What changes nothing is sent a second time when its connection, which may have been kept,
+    breaks without an answer; of anything else nobody knows whether it was done: its caller decides.
+
+    Source: net/http transport.go:shouldRetryRequest, request.go:isReplayable.
+    """
+    try:
+        return await session.request(method, url, **how)
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        if method not in SAFE or isinstance(error, aiohttp.ClientConnectorError):
+            raise
+    return await session.request(method, url, **how)
 
 
 def _authorization(proof: "Proof") -> dict[str, str]:
@@ -425,119 +448,7 @@ def _accept(resource: Resource, suffix: str = "") -> str:
     return f"application/json;as=PartialObjectMetadata{suffix};g=meta.k8s.io;v=v1,application/json"
 
 
-def _named(obj: Object, resource: Resource) -> Object:
-    """An object that comes as metadata, with its own kind."""
-    if obj.get("kind") == "PartialObjectMetadata":
-        obj["kind"], obj["apiVersion"] = resource.kind, resource.api_version
-    return obj
-
-
 def _selectors(label_selector: str, field_selector: str) -> list[tuple[str, str]]:
     return [
         (key, value) for key, value in (("labelSelector", label_selector), ("fieldSelector", field_selector)) if value
     ]
-
-
-async def _chunks(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    try:
-        async for chunk in response.content.iter_any():
-            yield chunk
-    except (aiohttp.ClientError, OSError, TimeoutError) as error:
-        raise _lost(response.method, str(response.url), error) from error
-
-
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    try:
-        return await response.read()
-    except (aiohttp.ClientError, OSError, TimeoutError) as error:
-        raise _lost(response.method, str(response.url), error) from error
-
-
-async def _watch_events(
-    response: aiohttp.ClientResponse, bookmarks: bool, resource: Resource
-) -> AsyncIterator[WatchEvent]:
-    """One event per line. Lines have no greatest length: an object may be larger than any read buffer."""
-    rest: list[bytes] = []
-    async for chunk in _chunks(response):
-        *lines, last = chunk.split(b"\n")
-        for line in lines:
-            if rest:
-                line = b"".join((*rest, line))
-                rest.clear()
-            if line.strip():
-                event = _watch_event(line)
-                if isinstance(resource, PartialResource):
-                    _named(event.object, resource)
-                if event.type != "BOOKMARK" or bookmarks:
-                    yield event
-        if last:
-            rest.append(last)
-    if rest:
-        lost = ConnectionLost(f"GET {response.url}: the watch ended in the middle of an event")
-        lost.reason = "the watch ended in the middle of an event"
-        raise lost
-
-
-def _watch_event(line: bytes) -> WatchEvent:
-    try:
-        event = orjson.loads(line)
-        return WatchEvent(event["type"], event["object"])
-    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise ConnectionLost(f"a watch sent something that is not an event: {line[:200]!r}") from error
-
-
-def _lost(method: str, url: str, error: BaseException) -> ConnectionLost:
-    reason = why_lost(error)
-    lost = ConnectionLost(f"{method} {url}: {reason}")
-    lost.reason = reason
-    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-        lost.sent = False
-    return lost
-
-
-_GENERIC: dict[int, tuple[str, str]] = {
-    400: ("BadRequest", "the server rejected our request for an unknown reason"),
-    401: ("Unauthorized", "the server has asked for the client to provide credentials"),
-    403: ("Forbidden", ""),
-    404: ("NotFound", "the server could not find the requested resource"),
-    405: ("MethodNotAllowed", "the server does not allow this method on the requested resource"),
-    406: ("NotAcceptable", "the server was unable to respond with a content type that the client supports"),
-    409: ("Conflict", "the server reported a conflict"),
-    413: ("RequestEntityTooLarge", "the request was too large"),
-    415: ("UnsupportedMediaType", "the content type of the request is not supported"),
-    422: ("Invalid", "the server rejected our request due to an error in our request"),
-    429: ("TooManyRequests", "the server has received too many requests and has asked us to try again later"),
-    500: ("InternalError", ""),
-    503: ("ServiceUnavailable", "the server is currently unable to handle the request"),
-    504: ("Timeout", "the server was unable to return a response in the time allotted"),
-}
-"""Reason and text for an answer that is not a Status.
-
-Source: apimachinery pkg/api/errors/errors.go:NewGenericServerResponse.
-"""
-
-
-def _status_error(method: str, path: str, code: int, headers: dict[str, str], body: bytes) -> StatusError:
-    try:
-        status = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        status = None
-    if isinstance(status, dict) and status.get("kind") == "Status":
-        status.setdefault("code", code)
-        return StatusError(cast(Object, status), headers)
-    text = body[:2048].decode("utf-8", "replace").strip()
-    reason, message = _GENERIC.get(code, ("", ""))
-    if code == 409 and method == "POST":
-        reason = "AlreadyExists"
-    if not reason and code >= 500:
-        reason = "InternalError"
-    if not message:
-        message = text or f"the server responded with the status code {code} but did not return more information"
-    error = status_failure(
-        code,
-        reason,
-        f"{message} ({method} {path})",
-        {"causes": [{"reason": "UnexpectedServerResponse", "message": text or "unknown"}]},
-    )
-    error.headers = headers
-    return error

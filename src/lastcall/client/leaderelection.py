@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from lastcall.api.errors import StatusError, is_not_found
+from lastcall.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.api.meta import AnyObject, Object, copy_object
 from lastcall.api.resources import LEASES, Resource
 from lastcall.client.api import Client, ConnectionLost, ListResult, WatchEvent
@@ -199,16 +199,28 @@ class LeaderElector:
         return True
 
     async def _release(self) -> None:
-        """Let the next one in at once. Only while the lease is certainly ours; what fails, time does. (`release`)"""
+        """Let the next one in at once. Only while the lease is certainly ours; what fails, time does. (`release`)
+
+        A renewal that was cut short may have arrived, or arrive yet: the lease is looked at again after a conflict.
+        """
         held, self._renewed_at = self.is_leader, None
-        if not held or self._observed is None:
+        if not held:
             return
-        stamp = rfc3339_micro(now(self._world.clock))
-        given = copy_object(self._observed)
-        given["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1, "acquireTime": stamp, "renewTime": stamp}
         with suppress(StatusError, ConnectionLost, TimeoutError):
             async with asyncio.timeout(self._times.retry_period):
-                await self._client.update(LEASES, given, self._namespace)
+                while self._observed is not None and self._holder() == self.identity:
+                    try:
+                        return await self._give_back(self._observed)
+                    except StatusError as error:
+                        if not is_conflict(error):
+                            raise
+                    self._observed = await self._client.get(LEASES, self._name, self._namespace)
+
+    async def _give_back(self, lease: Object) -> None:
+        stamp = rfc3339_micro(now(self._world.clock))
+        given = copy_object(lease)
+        given["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1, "acquireTime": stamp, "renewTime": stamp}
+        await self._client.update(LEASES, given, self._namespace)
 
 
 async def _ended(work: Awaitable[None]) -> None:

@@ -5,7 +5,7 @@ import errno
 import os
 import ssl
 
-import aiohttp
+from lastcall.world.aiohttp_inside.client import aiohttp
 
 
 def why_lost(error: BaseException) -> str:

@@ -74,14 +74,23 @@ def run_init(
             plan.options.state,
             plan.options.static_pods,
             private_plugins=plan.options.cni_conf_dir != "",
+            shared=plan.other.place.directory if plan.other is not None else "",
         )
-        linux.sethostname(plan.options.name)
+        linux.sethostname(plan.options.joined.node_name if plan.options.joined is not None else plan.options.name)
         linux.bring_up_loopback()
-        for each in plan.nodes:
-            _make_directories(each.layout)
+        if plan.other is not None:
+            # late: only with a container runtime outside
+            from lastcall.cluster.runtime.other import link
+
+            link.join(plan.nodes[0].layout)
+        else:
+            for each in plan.nodes:
+                _make_directories(each.layout)
+        if plan.joined is not None:
+            plan.joined.join()
         if plan.options.nodes > 1:
             # late: 2.4 ms of the start of `run`
-            from lastcall.cluster.node_network import make_node_networks
+            from lastcall.cluster.nodes.network import make_node_networks
 
             plan.netns.update(make_node_networks([each.layout for each in plan.nodes], [KUBERNETES_SERVICE_IP]))
         _Init(plan, front, control_plane, node, load).run()
@@ -103,7 +112,7 @@ class _Init:
         self._node = node
         self._load = load
         self._nodes = {each.layout.name: each for each in plan.nodes}
-        self._shims = {each.layout.shim: each.layout for each in plan.nodes}
+        self._shims = {each.layout.shim: each.layout for each in plan.nodes if plan.other is None}
         self._children: dict[int, str] = {}
         self._clock = RealClock()
         self._recorder = RingRecorder(plan.rings["init"], "init", self._clock)
@@ -121,13 +130,30 @@ class _Init:
         # The terminal's signals are front's business; a pid-namespace init ignores what it does not handle anyway.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
-        # They outlive the control plane: a client that connects while it is away waits for the next one.
-        addresses = [API_INSIDE, API_ENDPOINT, *(each.layout.api_server for each in self._plan.nodes)]
-        for address in dict.fromkeys([*addresses, (KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT)]):
-            self._plan.inside_sockets.append(_listen(address))
-        for role in (*self._shims, "control-plane", *self._nodes, *((LOAD,) if self._plan.options.load else ())):
+        if self._plan.joined is None:
+            self._listen_inside()
+        control_plane = () if self._plan.joined is not None else ("control-plane",)
+        for role in (*self._shims, *control_plane, *self._nodes, *((LOAD,) if self._plan.options.load else ())):
             self._start(role)
         self._wait()
+
+    def _listen_inside(self) -> None:
+        """The API's sockets stay open while the control plane starts again: clients wait meanwhile."""
+        addresses = [API_INSIDE, API_ENDPOINT, *(each.layout.api_server for each in self._plan.nodes)]
+        if self._plan.options.listen and self._plan.machine is None:
+            addresses.append(self._outside_address())
+        for address in dict.fromkeys([*addresses, (KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT)]):
+            self._plan.inside_sockets.append(_listen(address))
+
+    def _outside_address(self) -> tuple[str, int]:
+        """`--listen` and its port, which the cluster's namespace has as its own: so it is the API server for all."""
+        # late: few ask for it
+        from lastcall.world import netlink
+
+        address = self._plan.options.listen
+        with netlink.NetlinkSocket() as here:
+            here.transact([netlink.new_address(netlink.LOOPBACK_INDEX, address)])
+        return address, self._plan.api_port
 
     def _start(self, role: str) -> None:
         if role in self._plan.hearts:
@@ -240,7 +266,7 @@ class _Init:
     def _set_link(self, asked: SetLink) -> None:
         """Cut a node's link, or reconnect it. Raises OSError."""
         # late: 2.4 ms of the start of `run`
-        from lastcall.cluster.node_network import connect, disconnect
+        from lastcall.cluster.nodes.network import connect, disconnect
 
         node = self._nodes.get(asked.node)
         if node is None:
@@ -361,7 +387,7 @@ def _restarted_roles(plan: Plan) -> dict[str, RestartBackoff]:
     if not plan.options.restart_roles:
         return {}
     roles = [role for each in plan.nodes for role in (each.layout.shim, each.layout.name)]
-    roles += ["control-plane"] if plan.options.store != "memory" else []
+    roles += ["control-plane"] if plan.options.store != "memory" and plan.joined is None else []
     return {role: RestartBackoff() for role in roles}
 
 

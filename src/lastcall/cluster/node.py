@@ -2,77 +2,68 @@
 
 import asyncio
 import hashlib
-import signal
 import uuid
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvloop
 
+from lastcall.api.features.releases import RELEASES
 from lastcall.apiserver.auth.tls import client_context, server_context
-from lastcall.apiserver.discovery import VERSIONS
 from lastcall.client.events import EventRecorder
 from lastcall.client.http import HTTPClient
 from lastcall.cluster.control.node import NodeControlServer
 from lastcall.cluster.egress.pair import EgressClient
 from lastcall.cluster.health.walls import put_up_walls
 from lastcall.cluster.layout import CONTROL_PLANE_IP, NodeLayout
+from lastcall.cluster.nodes.parts import (
+    EVENTS_HELD_SECONDS,
+    Engine,
+    NodeNetwork,
+    make_kubelet,
+    own_engine,
+    settle,
+    shut_down_on_sigterm,
+    start_kubelet,
+    text_of,
+)
+from lastcall.cluster.nodes.policy_gate import PolicyGate
 from lastcall.cluster.options import (
     CLUSTER_CIDR,
     CLUSTER_DNS_IP,
-    DURABLE_DIR,
     KUBELET_PORT,
     KUBERNETES_SERVICE_IP,
     LOAD_BALANCER_CIDR,
     SERVICE_CIDR,
-    STATIC_PODS_DIR,
 )
 from lastcall.cluster.plan import NodePlan, Plan
-from lastcall.cluster.policy_gate import PolicyGate
 from lastcall.cluster.published.carrier import Carrier
 from lastcall.cluster.staying.credentials import KeyPair
-from lastcall.cri.api import AuthConfig, RuntimeServiceError
-from lastcall.cri.sandbox.images.exports import HOST_SUBSTITUTES, ImageStore, Pulls, Reference
-from lastcall.cri.sandbox.images.layout import ImageLayout
-from lastcall.cri.sandbox.network import PodNetwork
-from lastcall.cri.sandbox.runtime import SandboxRuntime
-from lastcall.cri.sandbox.seccomp.container import filters_can_be_had
 from lastcall.nftables.names import POLICIES
-from lastcall.node.assembly import Given
-from lastcall.node.eviction.host_stats import HostStats
-from lastcall.node.kubelet import Kubelet, KubeletConfig
-from lastcall.node.logs.rotation import parse_log_policy
-from lastcall.node.node_status import NodeConfig, NodeStatusManager, machine_capacity, node_labels
-from lastcall.node.prober.dialer import RealDialer
+from lastcall.node.node_status import NodeConfig, machine_capacity
+from lastcall.node.pods.user_ids import UserIDs
 from lastcall.node.server import KubeletServer, listen
-from lastcall.node.shutdown.decide import ShutdownNotSupported
-from lastcall.node.static_pods.directory import HostManifestDirectory
-from lastcall.node.volumes.manager import HostVolumeManager
 from lastcall.node.volumes.pod_files import ClusterDNS
 from lastcall.proxy.first_service import first_service, stands
 from lastcall.proxy.names import TABLE as SERVICES_TABLE
 from lastcall.proxy.policies.first_policy import first_policy
+from lastcall.timeline.record import Recorder
 from lastcall.timeline.record_json import encode_record
 from lastcall.timeline.ring import RingRecorder
 from lastcall.world import walls
 from lastcall.world.clock import monotonic
 from lastcall.world.netlink import new_local_network
-from lastcall.world.start_code import AFTER_SECONDS, give_back_start_code
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.cri.sandbox.cni.network import CNINetwork
+    from lastcall.cluster.runtime.other.runtime import OtherRuntime
 
-EVENTS_HELD_SECONDS = 0.01
-"""A Pod's start and end go on first: each of its Events takes both processors for half a millisecond."""
 DNS_PORTS = (("dns", "UDP", 53), ("dns-tcp", "TCP", 53))
 """Names and numbers of the ports of the cluster DNS server, as its Pods have them elsewhere."""
-LAST_WORDS_SECONDS = 1.0
-"""For the last statuses and Events of a node that shuts down."""
+_NO_IDS = UserIDs(pods=0, why="lastcall gives Pods no user namespaces in other runtimes")
 
 
 def main(plan: Plan, node: NodePlan) -> None:
@@ -85,47 +76,29 @@ async def _run(plan: Plan, node: NodePlan) -> None:
     credentials, layout = plan.credentials, node.layout
     heart = plan.hearts[layout.name]
     heart.start(asyncio.get_running_loop())
-    has_static_pods = plan.options.static_pods != "" and layout.number == 1
-    directory, pod_log_root = layout.directory, f"{layout.directory}/log/pods"
+    directory = layout.directory
     kubelet_server = credentials.kubelet_server[layout.name]
     recorder = RingRecorder(plan.rings[layout.name], "kubelet", world.clock, encode_record)
     put_up_walls(layout.name, recorder)
     runtime_recorder = recorder.for_actor("runtime")
     client = _client(plan, layout, credentials.kubelet_client[layout.name], "kubelet")
-    kept = (SERVICE_CIDR, LOAD_BALANCER_CIDR, f"{CONTROL_PLANE_IP}/32"), (layout.api_server, (layout.ip, KUBELET_PORT))
-    network = PodNetwork(layout.pod_cidr, kept)
-    # In a namespace of its own the control plane's is one hop away, the Service's address there, too.
-    own = [layout.ip, CLUSTER_DNS_IP]
-    await network.prepare_node(own if layout.has_netns else [*own, CONTROL_PLANE_IP, KUBERNETES_SERVICE_IP])
     way_out = EgressClient(node.egress_node)
-    cni = _cni_network(world, plan, layout)
-    images = ImageStore(unpacked=f"{directory}/images", substitutes=HOST_SUBSTITUTES, pulls=_pulls(world, way_out))
-    log_policy = parse_log_policy(plan.options.container_log_max_size, plan.options.container_log_max_files)
-    gate = PolicyGate(cni or network)
-    runtime = SandboxRuntime(
-        world=world,
-        recorder=runtime_recorder,
-        shim_socket=layout.shim_socket,
-        state_dir=f"{directory}/containers",
-        images=images,
-        network=gate,
-        log_max_size=log_policy.max_size,
-        records_dir=f"{DURABLE_DIR}/{layout.runtime_records}",
-        durable=plan.options.state != "",
-    )
-    await runtime.adopt()
-    await network.adopted()
+    if plan.other is None:
+        engine = await own_engine(world, plan.options, layout, _network(plan, layout), way_out, runtime_recorder)
+    else:
+        engine = _other_engine(world, plan, plan.other, way_out, runtime_recorder)
     capacity, allocatable = machine_capacity(Path(directory), plan.options.max_pods)
     node_config = NodeConfig(
         name=layout.name,
         ip=layout.ip,
         pod_cidr=layout.pod_cidr,
         kubelet_port=KUBELET_PORT,
-        kubernetes_version=VERSIONS[plan.options.kubernetes_version],
+        kubernetes_version=RELEASES[plan.options.kubernetes_version],
         capacity=capacity,
         allocatable=allocatable,
         boot_id=plan.boot_id,
         system_uuid=_machine_uuid(credentials.ca_certificate, layout.number),
+        container_runtime=engine.version,
     )
     async with Tasks() as tasks:
 
@@ -133,87 +106,40 @@ async def _run(plan: Plan, node: NodePlan) -> None:
             tasks.spawn(walls.keep_running(name, run, world.clock), name=name)
 
         events = EventRecorder(client, world, "kubelet", layout.name, hold_seconds=EVENTS_HELD_SECONDS)
-        kubelet = Kubelet(
-            Given(
-                world=world,
-                client=client,
-                runtime=runtime,
-                images=images,
-                volumes=HostVolumeManager(
-                    world=world,
-                    tasks=tasks,
-                    client=client,
-                    events=events,
-                    recorder=recorder,
-                    root=Path(f"{directory}/pods"),
-                    node_name=layout.name,
-                    allocatable=allocatable,
-                    cluster_dns=ClusterDNS((CLUSTER_DNS_IP,), node_resolv_conf=_text("/etc/resolv.conf")),
-                ),
-                dialer=RealDialer(world.clock),
-                recorder=recorder,
-                config=KubeletConfig(
-                    node_name=layout.name,
-                    node_ip=layout.ip,
-                    kubernetes_version=plan.options.kubernetes_version,
-                    container_log_links=f"{directory}/log/containers",
-                    allocations=f"{directory}/allocations",
-                    container_logs=log_policy,
-                    pod_log_root=pod_log_root,
-                    allocatable=allocatable,
-                    node_labels=node_labels(node_config),
-                    feature_gates=plan.options.feature_gates,
-                    seccomp_default=plan.options.seccomp_default and filters_can_be_had(),
-                    host_has_app_armor=_text("/sys/module/apparmor/parameters/enabled").startswith("Y"),
-                    user_ids=plan.user_ids.of_node(layout.number, layout.of),
-                ),
-                events=events,
-                stats=HostStats(
-                    world=world,
-                    runtime=runtime,
-                    state_dir=directory,
-                    volumes=Path(f"{directory}/pods/pods"),
-                    containers=Path(f"{directory}/containers"),
-                    logs=pod_log_root,
-                ),
-                static_pods=HostManifestDirectory(STATIC_PODS_DIR) if has_static_pods else None,
-            )
-        )
-        status = NodeStatusManager(
+        kubelet = make_kubelet(
             world=world,
+            tasks=tasks,
             client=client,
-            config=node_config,
-            not_ready=kubelet.not_ready,
-            pressures=lambda: kubelet.parts.eviction.conditions,
             events=events,
+            recorder=recorder,
+            engine=engine,
+            layout=layout,
+            options=plan.options,
+            node=node_config,
+            cluster_dns=ClusterDNS((CLUSTER_DNS_IP,), node_resolv_conf=text_of("/etc/resolv.conf")),
+            user_ids=plan.user_ids.of_node(layout.number, layout.of) if plan.other is None else _NO_IDS,
+            own_runtime=plan.other is None,
         )
-        runtime.on_log_full = kubelet.parts.container_logs.full
-        kubelet.parts.shutdown.on_change = kubelet.parts.eviction.on_change = status.update_soon
-        # The stand-in for busybox takes some 25 ms to make: not on the first Pod's time.
-        tasks.spawn(walls.guarded("warm images", "", _warm(images)), name="warm images")
-        keep("shim connection", runtime.run)
-        if cni is not None:
-            keep("CNI", cni.run)
-        keep("kubelet events", events.run)
-        tasks.spawn(kubelet.run(), name="kubelet")
+        status = start_kubelet(world, tasks, client, events, engine, node_config, kubelet)
         server = KubeletServer(
             world=world,
-            runtime=runtime,
+            runtime=engine.runtime,
             pods=kubelet,
             names=(layout.name,),
             version=node_config.kubernetes_version,
             parts=kubelet.parts,
         )
         context = server_context(kubelet_server.certificate, kubelet_server.key, client_ca=credentials.ca_certificate)
-        listening = listen(layout.ip, KUBELET_PORT)
+        listening = listen(layout.ip, KUBELET_PORT) if plan.other is None else plan.other.kubelet
         tasks.spawn(server.serve_when_asked(listening, context), name="kubelet server")
         await kubelet.wait_ready()
         heart.as_usual()
         await status.register()
         keep("node status", status.run)
-        tasks.spawn(_settle(world), name="settle")
+        tasks.spawn(settle(world), name="settle")
         keep("service proxy", partial(_proxy, world, plan, layout, client, recorder))
-        keep("network policies", partial(_network_policies, world, plan, layout, gate, runtime_recorder))
+        if engine.gate is not None:
+            keep("network policies", partial(_network_policies, world, plan, layout, engine.gate, runtime_recorder))
         keep("cluster DNS", partial(_dns, world, plan, layout, way_out))
         if plan.options.egress:
             # late: 13 ms of a node's start
@@ -222,9 +148,25 @@ async def _run(plan: Plan, node: NodePlan) -> None:
             keep("Pods' connections to outside", PodEgress(world, layout, way_out).run)
         way_out.take_connections(Carrier(tasks).take)
         NodeControlServer(node.control_node, kubelet.parts.shutdown, tasks).start()
-        terminated = asyncio.Event()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)
-        tasks.spawn(_shut_down_on_sigterm(world, terminated, kubelet, tasks), name="SIGTERM")
+        tasks.spawn(shut_down_on_sigterm(world, kubelet, tasks), name="SIGTERM")
+
+
+def _network(plan: Plan, layout: NodeLayout) -> NodeNetwork:
+    kept = (SERVICE_CIDR, LOAD_BALANCER_CIDR, f"{CONTROL_PLANE_IP}/32"), (layout.api_server, (layout.ip, KUBELET_PORT))
+    # In a namespace of its own the control plane's is one hop away, the Service's address there, too.
+    own = [layout.ip, CLUSTER_DNS_IP]
+    addresses = own if layout.has_netns else [*own, CONTROL_PLANE_IP, KUBERNETES_SERVICE_IP]
+    mtu = plan.machine.settings.mtu if plan.machine is not None else 0
+    return NodeNetwork(layout.pod_cidr, addresses, kept, mtu)
+
+
+def _other_engine(world: World, plan: Plan, other: "OtherRuntime", way_out: EgressClient, recorder: Recorder) -> Engine:
+    """Somebody else's runtime: logs are looked at every 10 s, and NetworkPolicies are its network plugin's."""
+    # late: gRPC, which nobody else needs
+    from lastcall.cluster.runtime.other.node_side import open_runtime
+
+    runtime, images = open_runtime(world, other, plan.options.state, way_out, recorder)
+    return Engine(runtime, images, (("streams", runtime.run),), version=f"{other.name}://{other.version}")
 
 
 def _client(plan: Plan, layout: NodeLayout, pair: KeyPair, component: str) -> HTTPClient:
@@ -233,24 +175,6 @@ def _client(plan: Plan, layout: NodeLayout, pair: KeyPair, component: str) -> HT
         "https://{}:{}".format(*layout.api_server),
         ssl_context=client_context(plan.credentials.ca_certificate, pair.certificate, pair.key),
         user_agent=f"{component}/v{plan.options.kubernetes_version} (lastcall)",
-    )
-
-
-def _cni_network(world: World, plan: Plan, layout: NodeLayout) -> "CNINetwork | None":
-    if not plan.options.cni_conf_dir:
-        return None
-    # late: 42 ms of a node's start
-    from lastcall.cri.sandbox.cni.network import DEFAULT_BIN_DIRS, CNINetwork, conf_dir_of
-
-    bin_dir = plan.options.cni_bin_dir
-    return CNINetwork(
-        world,
-        conf_dir_of(plan.options.cni_conf_dir, layout.name),
-        f"{layout.directory}/cni",
-        bin_dirs=(bin_dir,) if bin_dir else DEFAULT_BIN_DIRS,
-        records_dir=f"{DURABLE_DIR}/{layout.runtime_records}-cni",
-        durable=plan.options.state != "",
-        pod_cidr=layout.pod_cidr,
     )
 
 
@@ -274,15 +198,21 @@ async def _proxy(
     client = _client(plan, layout, plan.credentials.kube_proxy, "kube-proxy")
     # An only node has no default route: without these its own packets to a Service would not reach the rules.
     networks = () if layout.has_netns else (SERVICE_CIDR, LOAD_BALANCER_CIDR)
-    routes = [new_local_network(network, layout.ip) for network in networks]
+    addresses: tuple[str, ...] = (layout.ip,)
+    pods = CLUSTER_CIDR
+    if plan.other is not None:
+        # Pods are behind a link, whatever their addresses: what they send to a Service gets ours, so that answers
+        # come back here. The node's own address is at the link's other end.
+        addresses, pods = (CONTROL_PLANE_IP, layout.ip), f"{CONTROL_PLANE_IP}/32"
+    routes = [new_local_network(network, addresses[0]) for network in networks]
     await Proxier(
         world=world,
         client=client,
         recorder=recorder.for_actor("kube-proxy"),
         sink=NetlinkSink(routes),
         propagation=Propagation(drawn("watch"), drawn("kernel")),
-        config=ProxyConfig(Node(layout.name, addresses=(layout.ip,)), CLUSTER_CIDR, SERVICE_CIDR, (CLUSTER_DNS_IP,)),
-        health=HTTPHealthServers((layout.ip,)),
+        config=ProxyConfig(Node(layout.name, addresses=addresses), pods, SERVICE_CIDR, (CLUSTER_DNS_IP,)),
+        health=HTTPHealthServers(addresses[:1]),
     ).run()
 
 
@@ -321,55 +251,18 @@ async def _network_policies(
             gate.enforce(None)
 
 
-async def _settle(world: World) -> None:
-    await world.clock.sleep(AFTER_SECONDS)
-    give_back_start_code()
-
-
 async def _dns(world: World, plan: Plan, layout: NodeLayout, way_out: EgressClient) -> None:
     """The cluster's names for the Pods of this node; other names only where Pods may go out."""
     # late: 6 ms of the start of `up`
     from lastcall.proxy.dns import DNSServer
 
     client = _client(plan, layout, plan.credentials.coredns, "coredns")
-    upstream = way_out.resolve if plan.options.egress else None
-    await DNSServer(world=world, client=client, address=CLUSTER_DNS_IP, upstream=upstream).run()
-
-
-async def _shut_down_on_sigterm(world: World, terminated: asyncio.Event, kubelet: Kubelet, tasks: Tasks) -> None:
-    """As a machine that is switched off: the Pods end gracefully, then this process does. It is started again."""
-    await terminated.wait()
-    with suppress(ShutdownNotSupported):  # such a kubelet just ends
-        await kubelet.parts.shutdown.shut_down()
-        await world.clock.sleep(LAST_WORDS_SECONDS)
-    tasks.cancel()
-
-
-def _pulls(world: World, way_out: EgressClient) -> Pulls:
-    """From registries, by connections that front dials."""
-
-    async def pull(layout: ImageLayout, reference: Reference, auth: AuthConfig | None) -> object:
-        # late: 5 ms of a node's start
-        from lastcall.cri.sandbox.images.pull import ImagePuller  # for the first pull only
-
-        return await ImagePuller(world, layout, way_out).pull(reference, auth)
-
-    return pull
-
-
-async def _warm(images: ImageStore) -> None:
-    """Unpack what most Pods will ask for. What goes wrong here is told to the Pod that asks."""
-    with suppress(RuntimeServiceError, OSError):
-        await images.image_status("busybox:1.36")
+    upstream = way_out.resolve if plan.options.egress or plan.other is not None else None
+    # Pods of other machines ask by the Service kube-dns, which leads to the node itself.
+    addresses = (CLUSTER_DNS_IP, layout.ip) if plan.machine is not None else (CLUSTER_DNS_IP,)
+    await DNSServer(world=world, client=client, addresses=addresses, upstream=upstream).run()
 
 
 def _machine_uuid(ca_certificate: bytes, number: int) -> str:
     """One for each node, as long as its cluster keeps its certificate authority; no process has to remember it."""
     return str(uuid.UUID(bytes=hashlib.sha256(ca_certificate + bytes(number - 1)).digest()[:16], version=4))
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text()
-    except OSError:
-        return ""

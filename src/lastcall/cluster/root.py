@@ -27,12 +27,15 @@ _PLUGIN_STATE = "/var/lib/cni"
 """Where CNI plugins keep what they know of networks, host-local its addresses."""
 
 
-def make_root(state_size: str, durable: str = "", static_pods: str = "", *, private_plugins: bool = False) -> None:
+def make_root(
+    state_size: str, durable: str = "", static_pods: str = "", *, private_plugins: bool = False, shared: str = ""
+) -> None:
     """Give this process's (already private) mount namespace its new root. Raises OSError.
 
     `durable` is the host's directory that becomes `DURABLE_DIR`; without one that is a tmpfs of its own.
     `static_pods` is the host's directory that is to be seen read-only on `STATIC_PODS_DIR`. With `private_plugins` what
-    CNI plugins write is the cluster's own and not the host's.
+    CNI plugins write is the cluster's own and not the host's. `shared` is the host's directory that becomes
+    `STATE_DIR`, where a container runtime outside is to see what is in it; "" is a tmpfs.
     """
     linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
     place = next(path for path in _CANDIDATES if os.path.isdir(path))
@@ -43,7 +46,10 @@ def make_root(state_size: str, durable: str = "", static_pods: str = "", *, priv
     for entry in sorted(os.listdir(f"/{_OLD}")):
         _bring_in(f"/{_OLD}/{entry}", f"/{entry}")
     os.mkdir(STATE_DIR, 0o755)
-    linux.mount("lastcall", STATE_DIR, "tmpfs", 0, f"mode=755,size={state_size}")
+    if shared:
+        linux.mount(f"/{_OLD}{shared}", STATE_DIR, None, linux.MS_BIND)
+    else:
+        linux.mount("lastcall", STATE_DIR, "tmpfs", 0, f"mode=755,size={state_size}")
     os.mkdir(DURABLE_DIR, 0o700)
     if durable:
         linux.mount(f"/{_OLD}{durable}", DURABLE_DIR, None, linux.MS_BIND | linux.MS_REC)

@@ -2,411 +2,107 @@
 
 `lastcall.node` knows nothing of a runtime but this. Protobuf exists only at a gRPC edge. Runtime facts that CRI does
 not carry (who sent a signal, a signal mask, container output) are records on the timeline, which the runtime writes.
+
+This module is the door: the services and what they raise stand here, what goes over them in `structs/`, by topic, and
+everybody takes it from here (`tests/unit/test_architecture.py` holds that).
 """
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
-from enum import IntEnum
-from typing import Literal, Protocol
+from typing import Protocol
 
 from lastcall.api.field import go_quote
-
-NamespaceMode = Literal["POD", "CONTAINER", "NODE", "TARGET"]
-
-
-DEFAULT_MASKED_PATHS = (
-    "/proc/asound",
-    "/proc/acpi",
-    "/proc/interrupts",
-    "/proc/kcore",
-    "/proc/keys",
-    "/proc/latency_stats",
-    "/proc/timer_list",
-    "/proc/timer_stats",
-    "/proc/sched_debug",
-    "/proc/scsi",
-    "/sys/firmware",
-    "/sys/devices/virtual/powercap",
+from lastcall.cri.structs.containers import (
+    DEFAULT_MASKED_PATHS,
+    DEFAULT_READONLY_PATHS,
+    MISSING_GROUPS,
+    SINGLE_USER_ID,
+    Capability,
+    ContainerConfig,
+    ContainerCounters,
+    ContainerMetadata,
+    ContainerState,
+    ContainerStats,
+    ContainerStatus,
+    Device,
+    LinuxContainerSecurityContext,
+    LinuxContainerUser,
+    Mount,
+    MountPropagation,
+    SecurityProfile,
 )
-DEFAULT_READONLY_PATHS = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
-"""Source: Kubernetes pkg/securitycontext/util.go."""
-
-
-@dataclass(frozen=True, slots=True)
-class PodSandboxMetadata:
-    name: str
-    uid: str
-    namespace: str
-    attempt: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class IDMapping:
-    """`length` ids from `container_id` on are those from `host_id` on for the runtime."""
-
-    host_id: int
-    container_id: int
-    length: int
-
-
-@dataclass(frozen=True, slots=True)
-class UserNamespace:
-    """NODE shares the runtime's; POD has the ids of these mappings, whose users and groups must be the same."""
-
-    mode: NamespaceMode = "NODE"
-    uids: tuple[IDMapping, ...] = ()
-    gids: tuple[IDMapping, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class NamespaceOption:
-    network: NamespaceMode = "POD"
-    pid: NamespaceMode = "CONTAINER"
-    ipc: NamespaceMode = "POD"
-    target_id: str = ""
-    userns_options: UserNamespace = UserNamespace()
-
-
-@dataclass(frozen=True, slots=True)
-class DNSConfig:
-    servers: tuple[str, ...] = ()
-    searches: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class PortMapping:
-    """`protocol` is TCP, UDP or SCTP; `host_ip` "" is every address of the node."""
-
-    host_port: int
-    container_port: int
-    protocol: str = "TCP"
-    host_ip: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class LinuxContainerResources:
-    """CFS period and quota in microseconds, memory in bytes; 0 is unlimited.
-
-    `unified` holds files of cgroup v2 by name (`pids.max`); a runtime on version 1 does what it can of them.
-    """
-
-    cpu_period: int = 0
-    cpu_quota: int = 0
-    cpu_shares: int = 0
-    memory_limit_in_bytes: int = 0
-    oom_score_adj: int = 0
-    unified: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class PodSandboxConfig:
-    """`log_directory` is absolute; containers' `log_path` is relative to it.
-
-    `cgroup_parent` is the Pod's control group below the runtime's own (`/kubepods/burstable/pod<uid>`), "" for none;
-    the runtime makes it with the limits of `resources` and removes it with the sandbox (CRI LinuxPodSandboxConfig).
-    """
-
-    metadata: PodSandboxMetadata
-    hostname: str = ""
-    log_directory: str = ""
-    dns_config: DNSConfig = DNSConfig()
-    port_mappings: tuple[PortMapping, ...] = ()
-    namespace_options: NamespaceOption = NamespaceOption()
-    sysctls: dict[str, str] = field(default_factory=dict)
-    cgroup_parent: str = ""
-    resources: LinuxContainerResources = LinuxContainerResources()
-    labels: dict[str, str] = field(default_factory=dict)
-    annotations: dict[str, str] = field(default_factory=dict)
-
-
-class PodSandboxState(IntEnum):
-    SANDBOX_READY = 0
-    SANDBOX_NOTREADY = 1
-
-
-@dataclass(frozen=True, slots=True)
-class PodSandboxStatus:
-    """`created_at` is nanoseconds since the epoch; `ips` has the primary address first, empty for NODE network.
-
-    `resources` are the limits of the Pod's control group, as they were set last.
-    """
-
-    id: str
-    metadata: PodSandboxMetadata
-    state: PodSandboxState
-    created_at: int
-    ips: tuple[str, ...] = ()
-    namespace_options: NamespaceOption = NamespaceOption()
-    labels: dict[str, str] = field(default_factory=dict)
-    annotations: dict[str, str] = field(default_factory=dict)
-    resources: LinuxContainerResources = LinuxContainerResources()
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerMetadata:
-    name: str
-    attempt: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Mount:
-    """A bind mount of `host_path` (in the node's mount namespace) at `container_path`.
-
-    With `image`, the name of one that is on the node, what that holds is mounted instead, or `image_sub_path` of it.
-    """
-
-    container_path: str
-    host_path: str
-    readonly: bool = False
-    image: str = ""
-    image_sub_path: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Capability:
-    add: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SecurityProfile:
-    """`localhost_ref` is the absolute path of the profile's file, with Localhost."""
-
-    profile_type: Literal["RuntimeDefault", "Unconfined", "Localhost"] = "Unconfined"
-    localhost_ref: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class LinuxContainerSecurityContext:
-    """None for `run_as_user`/`run_as_group` means the image's own, for `masked_paths`/`readonly_paths` the runtime's.
-
-    With `supplemental_groups_policy` Merge the user's groups in the image's /etc/group are added, with Strict not.
-    """
-
-    privileged: bool = False
-    capabilities: Capability = Capability()
-    run_as_user: int | None = None
-    run_as_group: int | None = None
-    supplemental_groups: tuple[int, ...] = ()
-    supplemental_groups_policy: Literal["Merge", "Strict"] = "Merge"
-    readonly_rootfs: bool = False
-    no_new_privs: bool = False
-    masked_paths: tuple[str, ...] | None = None
-    readonly_paths: tuple[str, ...] | None = None
-    namespace_options: NamespaceOption = NamespaceOption()
-    seccomp: SecurityProfile = SecurityProfile()
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerConfig:
-    """
-    `command` replaces the image's entrypoint, `args` its cmd, as in Kubernetes. `stop_signal` "" is the image's.
-    """
-
-    metadata: ContainerMetadata
-    image: str
-    command: tuple[str, ...] = ()
-    args: tuple[str, ...] = ()
-    working_dir: str = ""
-    envs: tuple[tuple[str, str], ...] = ()
-    mounts: tuple[Mount, ...] = ()
-    log_path: str = ""
-    stdin: bool = False
-    stdin_once: bool = False
-    tty: bool = False
-    stop_signal: str = ""
-    security_context: LinuxContainerSecurityContext = LinuxContainerSecurityContext()
-    resources: LinuxContainerResources = LinuxContainerResources()
-    labels: dict[str, str] = field(default_factory=dict)
-    annotations: dict[str, str] = field(default_factory=dict)
-
-
-class ContainerState(IntEnum):
-    CONTAINER_CREATED = 0
-    CONTAINER_RUNNING = 1
-    CONTAINER_EXITED = 2
-    CONTAINER_UNKNOWN = 3
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerStatus:
-    """Times are nanoseconds since the epoch, 0 when not reached.
-
-    `reason` is Completed, Error, OOMKilled, StartError, Unknown (nobody saw its end) or ContainerStatusUnknown.
-
-    `message` is what the runtime has to say (a start error); the termination message file is the kubelet's to read.
-    `info` is CRI's verbose information: the keys SINGLE_USER_ID and MISSING_GROUPS, where there is something to say.
-    `stop_signal` is the name of the signal that StopContainer sends: the config's, the image's, else SIGTERM.
-    `resources` are the limits as they were set last.
-    """
-
-    id: str
-    metadata: ContainerMetadata
-    pod_sandbox_id: str
-    state: ContainerState
-    image: str
-    image_ref: str
-    created_at: int
-    started_at: int = 0
-    finished_at: int = 0
-    exit_code: int = 0
-    reason: str = ""
-    message: str = ""
-    log_path: str = ""
-    mounts: tuple[Mount, ...] = ()
-    labels: dict[str, str] = field(default_factory=dict)
-    annotations: dict[str, str] = field(default_factory=dict)
-    info: dict[str, str] = field(default_factory=dict)
-    stop_signal: str = ""
-    resources: LinuxContainerResources = LinuxContainerResources()
-
-
-SINGLE_USER_ID = "lastcall.dev/single-user-id"
-"""In `info`: the calls (`chown setuid`) that were answered with success without being done: there is one user id."""
-
-MISSING_GROUPS = "lastcall.dev/missing-groups"
-"""In `info`: the supplementary groups (`2000 3000`) that the container's processes could not be members of."""
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerStats:
-    """What a container uses now: CPU time since its start in nanoseconds, memory in bytes, processes and threads."""
-
-    cpu_usage_core_nano_seconds: int = 0
-    memory_usage_bytes: int = 0
-    memory_working_set_bytes: int = 0
-    process_count: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class RuntimeCondition:
-    """`type` is RuntimeReady, NetworkReady, or one of LIMITS_ENFORCED, USER_IDS_MAPPED and USER_NAMESPACES."""
-
-    type: str
-    status: bool
-    reason: str = ""
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RuntimeStatus:
-    conditions: tuple[RuntimeCondition, ...] = ()
-
-    def find(self, condition_type: str) -> RuntimeCondition | None:
-        return next((condition for condition in self.conditions if condition.type == condition_type), None)
-
-
-LIMITS_ENFORCED = "lastcall.dev/LimitsEnforced"
-USER_IDS_MAPPED = "lastcall.dev/UserIDsMapped"
-USER_NAMESPACES = "lastcall.dev/UserNamespaces"
-"""Whether a sandbox can have a user namespace of mode POD."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExecSyncResponse:
-    stdout: bytes
-    stderr: bytes
-    exit_code: int
-
-
-class ContainerStreams(Protocol):
-    """The streams of a command (Exec) or of a container (Attach). CRI answers with a URL, here they are themselves.
-
-    Nothing is buffered: a read waits for data, a write for room. One reader and one writer a stream.
-    """
-
-    async def read_stdout(self) -> bytes:
-        """Some bytes; b"" when the stream is over."""
-        ...
-
-    async def read_stderr(self) -> bytes:
-        """As `read_stdout`. A terminal has only one output, stdout."""
-        ...
-
-    async def write_stdin(self, data: bytes) -> None:
-        """All of `data`. Raises BrokenPipeError when nobody reads any more."""
-        ...
-
-    async def close_stdin(self) -> None:
-        """The client's input is over. An attach then ends too, unless the container has `stdin_once`."""
-        ...
-
-    def resize(self, width: int, height: int) -> None:
-        """The size of the client's terminal, in characters. Nothing happens without one."""
-        ...
-
-    async def wait(self) -> int:
-        """The exit code of a command, once it has ended; its output may not be over yet. 0 of an attach."""
-        ...
-
-    async def close(self) -> None:
-        """Let go. A command that still runs goes on, as in containerd."""
-        ...
-
-
-class PortForwardStream(Protocol):
-    """A TCP connection to a port of a Pod."""
-
-    async def read(self) -> bytes:
-        """Some bytes; b"" when the other side has ended its direction."""
-        ...
-
-    async def write(self, data: bytes) -> None:
-        """All of `data`. Raises BrokenPipeError."""
-        ...
-
-    async def close_write(self) -> None:
-        """This direction is over."""
-        ...
-
-    async def close(self) -> None: ...
-
-
-class ContainerEventType(IntEnum):
-    CONTAINER_CREATED_EVENT = 0
-    CONTAINER_STARTED_EVENT = 1
-    CONTAINER_STOPPED_EVENT = 2
-    CONTAINER_DELETED_EVENT = 3
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerEventResponse:
-    """`pod_uid` is the sandbox metadata's uid; `container_id` is the sandbox id for sandbox events."""
-
-    container_id: str
-    container_event_type: ContainerEventType
-    created_at: int
-    pod_uid: str
-
-
-@dataclass(frozen=True, slots=True)
-class Image:
-    """`id` is the config digest; `size` in bytes. `annotations` carry lastcall's own facts (see `SUBSTITUTE_FOR`).
-
-    A `pinned` image is not to be garbage collected."""
-
-    id: str
-    repo_tags: tuple[str, ...] = ()
-    repo_digests: tuple[str, ...] = ()
-    size: int = 0
-    user: str = ""
-    annotations: dict[str, str] = field(default_factory=dict)
-    pinned: bool = False
-
-
-SUBSTITUTE_FOR = "lastcall.dev/substitute-for"
-"""Image annotation: this image was made from the host's own files because the named one is not available."""
-
-
-@dataclass(frozen=True, slots=True)
-class AuthConfig:
-    """Credentials for a registry: user and password, or an identity token, or a token for the registry itself."""
-
-    username: str = ""
-    password: str = field(default="", repr=False)
-    identity_token: str = field(default="", repr=False)
-    registry_token: str = field(default="", repr=False)
+from lastcall.cri.structs.images import SUBSTITUTE_FOR, AuthConfig, Image
+from lastcall.cri.structs.runtime import (
+    LIMITS_ENFORCED,
+    USER_IDS_MAPPED,
+    USER_NAMESPACES,
+    ContainerEventResponse,
+    ContainerEventType,
+    RuntimeCondition,
+    RuntimeStatus,
+)
+from lastcall.cri.structs.sandboxes import (
+    DNSConfig,
+    IDMapping,
+    LinuxContainerResources,
+    NamespaceMode,
+    NamespaceOption,
+    PodSandboxConfig,
+    PodSandboxMetadata,
+    PodSandboxState,
+    PodSandboxStatus,
+    PortMapping,
+    UserNamespace,
+)
+from lastcall.cri.structs.streams import ContainerStreams, ExecSyncResponse, PortForwardStream
+
+__all__ = [
+    "DEFAULT_MASKED_PATHS",
+    "DEFAULT_READONLY_PATHS",
+    "LIMITS_ENFORCED",
+    "MISSING_GROUPS",
+    "RUNTIME_HANDLERS",
+    "SINGLE_USER_ID",
+    "SUBSTITUTE_FOR",
+    "USER_IDS_MAPPED",
+    "USER_NAMESPACES",
+    "AuthConfig",
+    "Capability",
+    "ContainerConfig",
+    "ContainerCounters",
+    "ContainerEventResponse",
+    "ContainerEventType",
+    "ContainerMetadata",
+    "ContainerState",
+    "ContainerStats",
+    "ContainerStatus",
+    "ContainerStreams",
+    "DNSConfig",
+    "Device",
+    "ExecSyncResponse",
+    "IDMapping",
+    "Image",
+    "ImageService",
+    "LinuxContainerResources",
+    "LinuxContainerSecurityContext",
+    "LinuxContainerUser",
+    "Mount",
+    "MountPropagation",
+    "NamespaceMode",
+    "NamespaceOption",
+    "PodSandboxConfig",
+    "PodSandboxMetadata",
+    "PodSandboxState",
+    "PodSandboxStatus",
+    "PortForwardStream",
+    "PortMapping",
+    "RuntimeCondition",
+    "RuntimeService",
+    "RuntimeServiceError",
+    "RuntimeStatus",
+    "SecurityProfile",
+    "UserNamespace",
+    "check_handler",
+]
 
 
 class RuntimeServiceError(Exception):
@@ -419,6 +115,12 @@ class RuntimeServiceError(Exception):
     def __init__(self, message: str, reason: str = "") -> None:
         super().__init__(message)
         self.reason = reason
+
+    def as_rpc(self) -> str:
+        """As the kubelet tells it, for which every runtime is a gRPC server."""
+        text = str(self)
+        code = self.reason if self.reason in ("NotFound", "DeadlineExceeded") else "Unknown"
+        return text if text.startswith("rpc error: ") else f"rpc error: code = {code} desc = {text}"
 
 
 RUNTIME_HANDLERS = ("", "runc", "test-handler")
@@ -486,7 +188,7 @@ class RuntimeService(Protocol):
 
     async def container_status(self, container_id: str) -> ContainerStatus: ...
     async def exec_sync(self, container_id: str, cmd: tuple[str, ...], timeout: float) -> ExecSyncResponse:
-        """Run a command in the container's namespaces. timeout in seconds, 0 is none.
+        """Run a command in the container's namespaces. timeout in seconds, 0 is unlimited.
 
         Cancelling the call kills the process. Raises RuntimeServiceError, reason DeadlineExceeded on timeout.
         """

@@ -39,6 +39,8 @@ class KubeletConfig:
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     user_ids: UserIDs = field(default_factory=UserIDs)
     container_log_links: str = ""
+    container_runtime: str = "lastcall"
+    """The name that stands before the ids of containers."""
     allocations: str = ""
     container_logs: ContainerLogPolicy = field(default_factory=ContainerLogPolicy)
     container_gc: ContainerGCPolicy = field(default_factory=ContainerGCPolicy)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +27,8 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.api.types.meta import OwnerReference
-    from lastcall.api.types.node import Lease, Node, NodeCondition, NodeStatus, NodeSystemInfo
+    from lastcall.api.types.node import Lease, Node, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo
+    from lastcall.api.types.scheduling import Taint
 
 log = logging.getLogger(__name__)
 
@@ -43,9 +44,13 @@ MAX_PODS = 110
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 
 
+OWN_RUNTIME = f"lastcall://{__version__}"
+
+
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """`kubernetes_version` like `1.36`; `capacity` and `allocatable` are quantities as text.
+    """`kubernetes_version` like `1.36`; `capacity` and `allocatable` are quantities as text. `pod_cidr` "" is the
+    cluster's to give. `taints` are those that the Node is registered with.
 
     `boot_id` is another one after each start of the cluster, "" for the machine's own; `system_uuid` stays the same
     forever, "" for one that nobody has seen before.
@@ -59,8 +64,11 @@ class NodeConfig:
     capacity: dict[str, str] = field(default_factory=dict)
     allocatable: dict[str, str] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
+    container_runtime: str = OWN_RUNTIME
+    """As `containerRuntimeVersion` tells it: name and version."""
     boot_id: str = ""
     system_uuid: str = ""
+    taints: tuple[Mapping[str, str], ...] = ()
 
 
 def machine_capacity(state_dir: Path, max_pods: int = MAX_PODS) -> tuple[dict[str, str], dict[str, str]]:
@@ -96,6 +104,9 @@ def node_labels(config: NodeConfig) -> dict[str, str]:
 
 def node_object(config: NodeConfig, moment: str, not_ready: str, info: NodeSystemInfo) -> Node:
     """The Node to register. `moment` is RFC 3339, `not_ready` the reason for not being Ready or ""."""
+    spec: NodeSpec = {"podCIDR": config.pod_cidr, "podCIDRs": [config.pod_cidr]} if config.pod_cidr else {}
+    if config.taints:
+        spec["taints"] = [cast("Taint", dict(each)) for each in config.taints]
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -104,7 +115,7 @@ def node_object(config: NodeConfig, moment: str, not_ready: str, info: NodeSyste
             "labels": node_labels(config),
             "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
         },
-        "spec": {"podCIDR": config.pod_cidr, "podCIDRs": [config.pod_cidr]},
+        "spec": spec,
         "status": node_status(config, moment, not_ready, info, {}),
     }
 
@@ -202,7 +213,7 @@ def node_info(config: NodeConfig, system_uuid: str) -> NodeSystemInfo:
         "bootID": config.boot_id or _first_line("/proc/sys/kernel/random/boot_id"),
         "kernelVersion": uname.release,
         "osImage": _os_image(),
-        "containerRuntimeVersion": f"lastcall://{__version__}",
+        "containerRuntimeVersion": config.container_runtime,
         "kubeletVersion": version,
         "kubeProxyVersion": version if int(version.split(".")[1]) < 33 else "",
         "operatingSystem": "linux",

@@ -103,6 +103,11 @@ class Changes(Protocol):
 class Reads(Protocol):
     """The reading half of a store."""
 
+    def holds(self, *kinds: str) -> bool:
+        """Whether this process knows of any key that begins with one of `kinds`, first parts of keys with their
+        slashes."""
+        ...
+
     async def get(self, key: str) -> Entry | None: ...
 
     async def list(

@@ -45,6 +45,9 @@ class Index:
     async def check(self) -> None:
         """What is in this process can be reached."""
 
+    def holds(self, *kinds: str) -> bool:
+        return any(map(self._keys.get, kinds))
+
     async def get(self, key: str) -> Entry | None:
         return self._entries.get(key)
 

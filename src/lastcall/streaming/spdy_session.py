@@ -132,11 +132,11 @@ class SpdyStream:
         self._ended_there = True
         self._changed.set()
 
-    def end(self, *, reset: bool) -> None:
-        """`reset`: what has not been read is of no interest any more."""
+    def end(self, *, reset: bool, keep: bool = False) -> None:
+        """`reset`: what has not been read is of no interest any more, unless it is to be kept."""
         self._ended_here = self._ended_there = True
         self._reset = self._reset or reset
-        if reset:
+        if reset and not keep:
             self._unread.clear()
             self._unread_size = 0
         self._changed.set()
@@ -162,7 +162,7 @@ class SpdySession:
         self._on_stream = on_stream
         self._encoder = Encoder()
         self._streams: dict[int, SpdyStream] = {}
-        self._next = 1 if client else 2
+        self._next, self._is_client = (1 if client else 2), client
         self._last_there = 0
         self._room = asyncio.Event()
         self._closed = False
@@ -257,7 +257,8 @@ class SpdySession:
                     self._ended(self._streams[number])
             case RstStream(number, _):
                 if number in self._streams:
-                    self._streams[number].end(reset=True)
+                    # A Go server resets all streams when it is done, its last words among them: Go's client reads on.
+                    self._streams[number].end(reset=True, keep=self._is_client)
             case WindowUpdate(number, delta):
                 self.respects_windows = True
                 if number in self._streams:

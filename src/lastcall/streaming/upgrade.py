@@ -7,11 +7,12 @@ looking into it. So the transport gets a new protocol, and the HTTP server hears
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Protocol
-
-from aiohttp.abc import AbstractStreamWriter
+from typing import TYPE_CHECKING, Protocol
 
 from lastcall.world.aiohttp_inside import server as web
+
+if TYPE_CHECKING:
+    from aiohttp.abc import AbstractStreamWriter
 
 LONGEST_HEADER = 1 << 20
 """Bytes of a request line that servers take: a long command stands in the URL (Go's DefaultMaxHeaderBytes)."""
@@ -87,7 +88,7 @@ class _TakenOver(asyncio.StreamReaderProtocol):
 class HandedOver(web.Response):
     """What a handler returns whose connection has been taken over: nothing is written."""
 
-    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+    async def prepare(self, request: web.BaseRequest) -> "AbstractStreamWriter | None":
         self.force_close()
         return None
 

@@ -18,6 +18,7 @@ from lastcall.timeline.findings.rules import findings_of
 from lastcall.timeline.order import by_time
 from lastcall.timeline.picture.spans import decide_spans
 from lastcall.timeline.record import Record
+from lastcall.timeline.said import tell
 from lastcall.timeline.signal_names import signal_name
 from lastcall.timeline.story import (
     ContainerEnding,
@@ -31,6 +32,7 @@ from lastcall.timeline.story import (
     endpoint_of,
 )
 from lastcall.timeline.verdict import is_deleted, is_ongoing
+from lastcall.timeline.wording.recorded import recalled
 
 _ZERO_KINDS = (kinds.DELETE_ACCEPTED, kinds.DELETE_SENT, kinds.TERMINATION_OBSERVED)
 """What the times count from, best first."""
@@ -130,14 +132,29 @@ def _containers(
     running, and of ephemeral ones that it caught; and every run before those. `ends`: the Pod's end has begun."""
     endings: list[ContainerEnding] = []
     earlier: list[ContainerEnding] = []
+    elsewhere = _ran_elsewhere(entries)
     for facts in pod.containers:
         last, before = container_runs(facts, entries, orphans)
         earlier += before
+        if elsewhere and last.kind in ("container", "sidecar") and not last.started:
+            last = replace(last, started=True, elsewhere=True)
         caught = last.started and (not last.ended_before_delete if ends else last.exited_at is None)
         failed = last.kind == "init" and last.failed_by_itself
         if last.kind in ("container", "sidecar") or caught or failed:
             endings.append(last)
     return tuple(endings), tuple(sorted(earlier, key=lambda each: each.exited_at or 0.0))
+
+
+_OF_A_NODE = (kinds.CONTAINER_STARTED, kinds.PROCESS_STARTED)
+
+
+def _ran_elsewhere(entries: Sequence[Entry]) -> bool:
+    """Whether its status told that the Pod ran, and no node recorded anything here: it is on another machine, or of
+    others."""
+    if any(entry.record.actor == "kubelet" or entry.record.kind in _OF_A_NODE for entry in entries):
+        return False
+    told = [e.told(kinds.POD_STATUS_WRITTEN) for e in entries if e.record.kind == kinds.POD_STATUS_WRITTEN]
+    return any(each.get("phase") in ("Running", "Succeeded") for each in told)
 
 
 def _effective_grace(accepted: int | None, entries: Sequence[Entry]) -> float | None:
@@ -193,34 +210,46 @@ def _not_known(ending: Ending) -> tuple[str, ...]:
     said: list[str] = []
     ongoing = is_ongoing(ending)
     if ongoing and not ending.zero_kind:
-        return ("It has not been deleted: times count from its first record.",)
+        return (tell("It has not been deleted: times count from its first record."),)
     if not is_deleted(ending) and not ongoing:
-        said.append("Its object was not deleted: times count from the moment at which its end began.")
+        said.append(tell("Its object was not deleted: times count from the moment at which its end began."))
+    elif not ending.zero_kind:
+        said.append(tell("When the API server accepted the DELETE is not known; times count from the first record."))
     elif ending.zero_kind != kinds.DELETE_ACCEPTED:
-        since = f"times count from {ending.zero_kind}" if ending.zero_kind else "times count from the first record"
-        said.append(f"When the API server accepted the DELETE is not known; {since}.")
+        zero = ending.zero_kind
+        said.append(tell("When the API server accepted the DELETE is not known; times count from $kind.", kind=zero))
     for container in ending.containers:
         if container.started and container.exited_at is None and not ongoing:
             if container.exit_code is None:
-                said.append(f"How {container.name} ended is not known: {_nobody_saw(ending)}")
+                why = _nobody_saw(ending)
+                said.append(tell("How $container ended is not known: $why", container=container.name, why=why))
             else:
-                said.append(f"When {container.name} ended is not known; its exit code is from the Pod's status.")
+                text = tell(
+                    "When $container ended is not known; its exit code is from the Pod's status.",
+                    container=container.name,
+                )
+                said.append(text)
         if container.pre_stop and container.pre_stop.outcome == "unknown" and not ongoing:
-            when = ", nor when its stop signal came" if container.from_status else ""
-            said.append(f"How the preStop hook of {container.name} ended is not known{when}.")
+            when = tell(", nor when its stop signal came") if container.from_status else ""
+            text = tell(
+                "How the preStop hook of $container ended is not known$when.", container=container.name, when=when
+            )
+            said.append(text)
     if ongoing:
-        said.append("It had not ended yet when this was told.")
+        said.append(tell("It had not ended yet when this was told."))
     if ending.gone is None and (ongoing or is_deleted(ending)):
-        said.append("The object was not seen to go.")
+        said.append(tell("The object was not seen to go."))
     shown = [e.told(kinds.NOT_SHOWN) for e in ending.entries if e.record.kind == kinds.NOT_SHOWN]
-    said += [str(each.get("text")) for each in shown]
+    said += [recalled(each.get("text")) for each in shown]
     return tuple(said)
 
 
 def _nobody_saw(ending: Ending) -> str:
+    if any(container.elsewhere for container in ending.containers):
+        return tell("its node records nothing here: lastcall story tells on its machine, if the node is lastcall's.")
     if any(e.record.kind == kinds.NOT_SHOWN for e in ending.entries):
-        return "its object went before its status told."
-    return "nobody lived to record its exit."
+        return tell("its object went before its status told.")
+    return tell("nobody lived to record its exit.")
 
 
 def _endpoint(entry: Entry) -> EndpointTransition:

@@ -8,17 +8,28 @@ import posixpath
 
 from lastcall.timeline.catalogue.meanings import MEANINGS
 from lastcall.timeline.record import Record
+from lastcall.timeline.said import Said
 
 
 def explain(rule: str) -> str:
     """What the rule says; "" for a rule that is not in the table."""
     path, _, function = rule.partition(":")
-    return RULES.get(f"{posixpath.basename(path)}:{function}", "")
+    return _said(RULES.get(f"{posixpath.basename(path)}:{function}", ""))
+
+
+def meaning(kind: str) -> str:
+    """What a kind of record means; "" for one that is not lastcall's."""
+    return _said(MEANINGS.get(kind, ""))
 
 
 def explain_record(record: Record) -> str:
     """What its rule says; for a record that follows no rule of Kubernetes, what its kind means."""
-    return explain(record.rule) if record.rule else MEANINGS.get(record.kind, "")
+    return explain(record.rule) if record.rule else meaning(record.kind)
+
+
+def _said(text: str) -> str:
+    """So that it can be told in another language."""
+    return Said(text, {}) if text else ""
 
 
 RULES: dict[str, str] = {
@@ -130,6 +141,9 @@ RULES: dict[str, str] = {
         "An eviction is a DELETE that asks first: of the one PodDisruptionBudget that selects the Pod it uses up an "
         "allowance. A Pod that is not Ready may go without one, and one that is Pending or has ended always may."
     ),
+    "replica_set.go:manageReplicas": (
+        "A Pod that is marked for deletion does not count: its ReplicaSet creates what it lacks at once."
+    ),
     "replica_set.go:getPodsToDelete": (
         "If there are too many Pods, those go first that are not assigned, not Running, not Ready, cheaper by "
         "annotation, crowded on their node, Ready for a shorter time, restarted more often or younger; the first "
@@ -179,7 +193,7 @@ RULES: dict[str, str] = {
     # kubelet: containers
     "kuberuntime_container.go:killContainer": (
         "preStop hook, then CRI StopContainer with what the hook left of the grace period, but at least 2 s. "
-        "Up to 1.27 the hook's time was not taken off for Pods that were deleted."
+        "From 1.22 to 1.27 the hook's time was not taken off for Pods that were deleted."
     ),
     "kuberuntime_container.go:executePreStopHook": (
         "The kubelet waits for the hook at most for the grace period. It does not cancel it then: the hook continues "

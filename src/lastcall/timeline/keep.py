@@ -156,6 +156,11 @@ class RecordKeeper:
             found += pod.records()
         return sorted(found, key=by_time)
 
+    def around(self, pod_uid: str) -> list[Record]:
+        """The records of a Pod and those of no Pod (its owners, the cluster's processes), sorted by time."""
+        pod = self._pods.get(pod_uid)
+        return sorted([*self._loose, *(pod.records() if pod else ())], key=by_time)
+
     def pods(self) -> list[KeptPod]:
         """All Pods of which records are kept, in the order in which they were first heard of."""
         return [

@@ -139,6 +139,8 @@ class ContainerEnding:
     ended_by: EndedBy = ""
     starts_again: bool = True
     """False where the kubelet ended it and did not say that it will be restarted."""
+    elsewhere: bool = False
+    """It ran on a node that records nothing, as its Pod's status told: when it started, how it ended, is unknown."""
     from_status: bool = False
     """Its end is known from the Pod's status alone: what is not recorded of its stop may have happened."""
     probe: FailedProbe | None = None

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from lastcall.timeline.story import ContainerEnding, Ending
 from lastcall.timeline.verdict import outcome_words
-from lastcall.timeline.wording import STEP, words_for
+from lastcall.timeline.wording.parts import STEP
+from lastcall.timeline.wording.words import words_for
 
 SAME_SECONDS = 0.5
 """Times that lie closer together do not differ: that is how much the same end varies."""

@@ -28,7 +28,7 @@ from lastcall.tracing.following.news import News
 from lastcall.tracing.following.output import Output
 from lastcall.tracing.following.shelf import Remembered, Shelf
 from lastcall.tracing.following.slices import Slices
-from lastcall.tracing.following.watching import Watching
+from lastcall.tracing.following.watching import OnObject, Watching
 from lastcall.tracing.rights import MissingRight
 from lastcall.tracing.scope import Scope
 from lastcall.tracing.sources import Source
@@ -62,10 +62,12 @@ class Follower:
         on_begin: Callable[[PodFacts], None] | None = None,
         on_note: Callable[[str], None] | None = None,
         node_side: NodeSide | None = None,
+        on_object: OnObject | None = None,
     ) -> None:
         """`on_record` hears of every record when it is made, `on_begin` of a Pod whose end begins, before its first
         record; `on_note` of what somebody who waits should know: a gap, a right that is missing. `node_side` hears of
-        each state of a Pod that is wanted, and of its end: what it learns comes back by `add`."""
+        each state of a Pod that is wanted, and of its end: what it learns comes back by `add`. `on_object` hears of
+        each object that is seen, but for Events and EndpointSlices."""
         self.scope = scope
         self.told = 0
         """How many stories were yielded."""
@@ -75,7 +77,7 @@ class Follower:
         self._options = options
         self._shelf = shelf = Shelf(world or World(), on_record or (lambda record: None))
         note = on_note or (lambda text: None)
-        self._watching = Watching(shelf, client, scope, note, self._blind)
+        self._watching = Watching(shelf, client, scope, note, self._blind, on_object)
         self._news = News(shelf, client, lambda error: self._watching.refused(EVENTS, scope.namespace, error))
         self._slices, self._around = Slices(shelf), AroundPods(shelf)
         output = Output(shelf, client, lambda error: self._watching.refused(PODS, scope.namespace, error, "log"))
@@ -127,6 +129,11 @@ class Follower:
     def ongoing(self) -> list[Ending]:
         """The stories so far of Pods that are ending now."""
         return [self._ending(book) for book in self._shelf.books.values()]
+
+    def story_of(self, uid: str) -> Ending | None:
+        """The story so far of a Pod that is ending now, None for others."""
+        book = self._shelf.books.get(uid)
+        return None if book is None else self._ending(book)
 
     def commands(self) -> list[str]:
         """For an administrator's shell: what gives all the rights that are missing."""

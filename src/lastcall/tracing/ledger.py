@@ -1,7 +1,7 @@
 """What is around the Pods: owners, namespaces, nodes and budgets, each in a few words. No I/O, no clock."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from lastcall.api.meta import Object, name_of, namespace_of, resource_version_of, uid_of
@@ -38,7 +38,6 @@ class Ledger:
         self._gone: OrderedDict[str, OwnerState] = OrderedDict()
         self._states: dict[str, list[tuple[int, OwnerState]]] = {}
         self._records: OrderedDict[str, list[Record]] = OrderedDict()
-        self._listed: dict[str, set[str]] = {}
         self._namespaces: dict[str, Record] = {}
         self._nodes: dict[str, Node] = {}
         self._budgets: dict[tuple[str, str], str] = {}
@@ -84,20 +83,17 @@ class Ledger:
             return str(int(above.revision) + 1) if above.revision.isdigit() else "next"
         return above.revision
 
-    def owners_listed(self, kind: str, items: list[Object] | None, now: Moment) -> None:
-        """A page of a list, then None at its end."""
-        seen = self._listed.setdefault(kind, set())
-        if items is None:
-            for uid, state in list(self._owners.items()):
-                if state.kind == kind and uid not in seen:
-                    del self._owners[uid]
-                    self._remember_gone(state)
-                    self._write(uid, owners.removed(state, ""), now)
-            self._listed[kind] = set()
-            return
+    def owners_listed(self, kind: str, items: Iterable[Object], now: Moment) -> None:
+        """All owners of a kind that are there."""
+        there = set()
         for obj in items:
-            seen.add(uid_of(obj))
+            there.add(uid_of(obj))
             self.owner(kind, "MODIFIED", obj, now, told=uid_of(obj) in self._owners)
+        for uid, state in list(self._owners.items()):
+            if state.kind == kind and uid not in there:
+                del self._owners[uid]
+                self._remember_gone(state)
+                self._write(uid, owners.removed(state, ""), now)
 
     def state(self, uid: str) -> OwnerState | None:
         return self._owners.get(uid) or self._gone.get(uid)

@@ -5,8 +5,9 @@ Unlike `client.informer` it keeps no objects: whoever handles them keeps what it
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol, cast
 
 import orjson
@@ -54,7 +55,7 @@ class Gap:
 
 @dataclass(slots=True)
 class Source:
-    """`on_list(first)` gets each page and, at its end, None; `on_event` each event of the watch, `on_gap` each gap.
+    """`on_list` gets all objects of a list, complete; `on_event` each event of the watch, `on_gap` each gap.
 
     `on_refused` gets what the server says to a request that is not allowed; it is asked again every REFUSED_SECONDS.
     Without `on_list` nothing is listed: the watch begins with what comes next.
@@ -65,7 +66,7 @@ class Source:
     namespace: str
     world: World
     on_event: Callable[[str, Object], None]
-    on_list: Callable[[list[Object] | None], None] | None
+    on_list: Callable[[Iterable[Object]], None] | None
     on_gap: Callable[[Gap], None]
     on_refused: Callable[[StatusError], None]
     on_synced: Callable[[], None]
@@ -135,20 +136,23 @@ class Source:
             self.on_gap(Gap(self.resource.plural, seconds, lost, self._why))
 
     async def _list(self) -> str:
-        version = ""
         if self.on_list is None:
             version = await self._version()
         else:
-            async for items, version in self._pages():  # noqa: B007 (the last one's is wanted)
-                self.on_list(items)
-            self.on_list(None)
+            objects, version = await self._objects()
+            self.on_list(objects)
         self._whole_again(lost=True)
         if not self.synced:
             self.synced = True
             self.on_synced()
         return version
 
-    async def _pages(self) -> AsyncIterator[tuple[list[Object], str]]:
+    async def _objects(self) -> tuple[Iterable[Object], str]:
+        """All pages of a list; what came of one that breaks off is dropped.
+
+        When the history of its first page is compacted meanwhile, everything is asked for at once.
+        Source: client-go tools/pager/pager.go:ListWithAlloc.
+        """
         if not hasattr(self.client, "request"):
             self.requests += 1
             answer = await self.client.list(
@@ -157,23 +161,35 @@ class Source:
                 label_selector=self.label_selector,
                 field_selector=self.field_selector,
             )
-            yield answer.items, answer.resource_version
-            return
-        rest = ""
+            return answer.items, answer.resource_version
+        pages: list[bytes] = []  # as they came: as objects they take many times the room
+        limit, rest = PAGE, ""
         while True:
-            page = await self._page(PAGE, rest)
-            items = page.get("items") or []
-            meta = page.get("metadata") or {}
-            for item in items:
-                item.setdefault("kind", self.resource.kind)
-            yield items, str(meta.get("resourceVersion") or "")
-            rest = str(meta.get("continue") or "")
+            try:
+                page = await self._page(limit, rest)
+            except StatusError as error:
+                if error.code != 410 or not rest:
+                    raise
+                pages, limit, rest = [], 0, ""
+                continue
+            pages.append(page)
+            last: Object = orjson.loads(page)
+            meta = last.get("metadata") or {}
+            rest = str(meta.get("continue") or "") if limit else ""
             if not rest:
-                return
+                return self._of_pages(pages[:-1], last), str(meta.get("resourceVersion") or "")
+            del last  # before the next one is there
 
-    async def _page(self, limit: int, rest: str = "") -> Object:
-        query = [("limit", str(limit))]
+    def _of_pages(self, earlier: list[bytes], last: Object) -> Iterator[Object]:
+        for page in chain(map(orjson.loads, earlier), (last,)):
+            for item in page.get("items") or []:
+                item.setdefault("kind", self.resource.kind)
+                yield item
+
+    async def _page(self, limit: int, rest: str = "") -> bytes:
+        query = []
         for key, value in (
+            ("limit", str(limit or "")),
             ("continue", rest),
             ("labelSelector", self.label_selector),
             ("fieldSelector", self.field_selector),
@@ -182,13 +198,12 @@ class Source:
                 query.append((key, value))
         self.requests += 1
         asks = cast(Asks, self.client)
-        data = await asks.request("GET", self.resource.path(self.namespace), query=query)
-        return cast(Object, orjson.loads(data))
+        return await asks.request("GET", self.resource.path(self.namespace), query=query)
 
     async def _version(self) -> str:
         """Where a watch begins that wants nothing of the past."""
         if hasattr(self.client, "request"):
-            page = await self._page(1)
+            page = orjson.loads(await self._page(1))
             return str((page.get("metadata") or {}).get("resourceVersion") or "")
         self.requests += 1
         return (await self.client.list(self.resource, self.namespace)).resource_version

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from lastcall.timeline import kinds
 from lastcall.timeline.catalogue.lookup import CATALOGUE, fix, said
+from lastcall.timeline.said import Said, fact_of, joined, tell
 from lastcall.traffic.account import CAUSE_IDS, WHY, Account, LostRequest, NeverAnswered
 from lastcall.traffic.advice_check import why_not
 from lastcall.traffic.bounds import percentage
@@ -63,28 +64,31 @@ def judge(
     `sleep_hooks` whether this Kubernetes has preStop hooks that sleep (1.30 on); `longest_lag` how late, in seconds, a
     change of endpoints may usually be, which may be more than what was seen; `disrupt` what was done; `path`
     what requests ask for. Advice whose patch does not hold is given without it."""
-    never = "; ".join(map(_never_answered, account.never_answered))
+    never = joined(map(_never_answered, account.never_answered), "; ")
     if never and not account.control_lost:
         return Judgement("inconclusive", never, ())
     early = _too_early(account, owner, port, path)
     explained = early is not None and early.saves == account.control_lost
     if account.control_lost and not (explained and account.lost):
-        before = (
-            f"{account.control_lost} of {account.control_total} requests were lost before anything was disrupted "
-            f"({_control_losses(account)})"
+        before = tell(
+            "$count of $total requests were lost before anything was disrupted ($how)",
+            count=account.control_lost,
+            total=account.control_total,
+            how=_control_losses(account),
         )
         if early is None:
-            return Judgement("inconclusive", f"{before}: fix that first{f'; {never}' if never else ''}", ())
+            first = tell("$before: fix that first", before=before)
+            return Judgement("inconclusive", joined([first, never], "; "), ())
         early = checked(early, owner)
-        which = "all of them" if explained else f"{early.saves} of them"
-        sentence = f"{before}, {which} {said(early.id)}. {early.sentence}"
-        return Judgement("inconclusive", sentence, (early,))
+        which = _of_them(said(early.id), early.saves, account.control_lost if explained else 0)
+        return Judgement("inconclusive", with_advice(joined([before, which], ", "), early.sentence), (early,))
     unmeasured = _unmeasured(account)
     if unmeasured and not account.lost:
-        return Judgement("inconclusive", f"{unmeasured}: try again on a machine that is less busy", ())
-    share = f"at most {percentage(account.upper_bound)} with 95 % confidence"
+        return Judgement("inconclusive", tell("$what: try again on a machine that is less busy", what=unmeasured), ())
+    share = tell("at most $most with 95 % confidence", most=percentage(account.upper_bound))
     if not account.lost:
-        return Judgement("nothing lost", f"none of {account.total} requests was lost ({share})", ())
+        none = tell("none of $total requests was lost ($share)", total=account.total, share=share)
+        return Judgement("nothing lost", none, ())
     causes = account.causes
     most, count = causes[0]
     advice = tuple(
@@ -93,13 +97,29 @@ def judge(
     if early is not None and not any(each.id == early.id for each in advice):
         advice = (*advice, checked(early, owner))
     lost = len(account.lost)
-    whose = "it was" if lost == 1 else "all of them" if count == lost else f"{count} of them"
-    sentence = f"{lost} of {account.total} requests {'was' if lost == 1 else 'were'} lost ({share}); "
-    sentence += f"{whose} {WHY[most]}"
+    facts = {"lost": lost, "total": account.total, "share": share}
+    parts: list[str] = [
+        tell("$lost of $total requests was lost ($share)", **facts)
+        if lost == 1
+        else tell("$lost of $total requests were lost ($share)", **facts),
+        tell("it was $cause", cause=WHY[most]) if lost == 1 else _of_them(WHY[most], count, lost),
+    ]
     if early is not None:
-        sentence += f"; {early.saves} more were before the disruption, when the Pods were started"
-    sentence += f"; {unmeasured}" if unmeasured else ""
-    return Judgement("requests lost", f"{sentence}. {advice[0].sentence}" if advice else sentence, advice)
+        parts.append(tell("$count more were before the disruption, when the Pods were started", count=early.saves))
+    sentence = joined([*parts, unmeasured], "; ")
+    return Judgement("requests lost", with_advice(sentence, advice[0].sentence) if advice else sentence, advice)
+
+
+def _of_them(why: str, count: int, lost: int) -> str:
+    """Which of those that were lost had this cause."""
+    return tell("all of them $why", why=why) if count == lost else tell("$count of them $why", count=count, why=why)
+
+
+def with_advice(sentence: str, advice: str) -> str:
+    """A verdict that ends with the first advice; in place of another one that it ended with."""
+    if isinstance(sentence, Said) and sentence.template == "$sentence. $advice":
+        sentence = fact_of(sentence, "sentence")
+    return tell("$sentence. $advice", sentence=sentence, advice=advice)
 
 
 def checked(advice: Advice, owner: dict[str, Any]) -> Advice:
@@ -111,27 +131,34 @@ def refused(advice: Advice, why: str) -> Advice:
     """Without its patch; "" for why leaves it as it is."""
     if not why:
         return advice
-    return replace(advice, sentence=f"{advice.sentence} It cannot be tried here: {why}.", patch={}, refused=why)
+    sentence = tell("$advice It cannot be tried here: $why.", advice=advice.sentence, why=why)
+    return replace(advice, sentence=sentence, patch={}, refused=why)
 
 
 ASKS: dict[Kind, str] = {
-    "fresh": "--path says what they ask for, --port where",
-    "keep-alive": "--path says what they ask for, --port where",
-    "slow": "--slow-path says what they ask for",
-    "tcp": "each sends a line and wants the same line back, without HTTP",
-    "stream": "--stream-path says what they ask for",
-    "websocket": "--websocket-path says where they are opened",
-    "http2": "they are HTTP/2 with prior knowledge (h2c)",
+    "fresh": tell("--path says what they ask for, --port where"),
+    "keep-alive": tell("--path says what they ask for, --port where"),
+    "slow": tell("--slow-path says what they ask for"),
+    "tcp": tell("each sends a line and wants the same line back, without HTTP"),
+    "stream": tell("--stream-path says what they ask for"),
+    "websocket": tell("--websocket-path says where they are opened"),
+    "http2": tell("they are HTTP/2 with prior knowledge (h2c)"),
 }
 
 
 def _never_answered(never: NeverAnswered) -> str:
-    all_ = (
-        f"the only {never.kind} request was not" if never.count == 1 else f"none of {never.count} {never.kind} ones was"
-    )
-    return (
-        f"{all_} answered ({never.lost}), not even by Pods that nothing ended: does the application speak that kind? "
-        f"({ASKS[never.kind]})"
+    facts = {"kind": never.kind, "how": never.lost, "ask": ASKS[never.kind]}
+    if never.count == 1:
+        return tell(
+            "the only $kind request was not answered ($how), not even by Pods that nothing ended: does the application "
+            "speak that kind? ($ask)",
+            **facts,
+        )
+    return tell(
+        "none of $count $kind ones was answered ($how), not even by Pods that nothing ended: does the application "
+        "speak that kind? ($ask)",
+        count=never.count,
+        **facts,
     )
 
 
@@ -143,13 +170,21 @@ def _unmeasured(account: Account) -> str:
     """What is not known because the client was held up; "" for all is known."""
     if account.without_outcome:
         count = len(account.without_outcome)
-        return "1 request has no outcome" if count == 1 else f"{count} requests have no outcome"
+        return tell("1 request has no outcome") if count == 1 else tell("$count requests have no outcome", count=count)
     if not account.unmeasured:
         return ""
     longest = max(max(each.held_up, each.sent - each.planned) for each in account.unmeasured)
     count = len(account.unmeasured)
-    what = "1 request was" if count == 1 else f"{count} requests were"
-    return f"{what} not measured, because the load generator itself was held up for {longest:.1f} s"
+    if count == 1:
+        return tell(
+            "1 request was not measured, because the load generator itself was held up for $seconds s",
+            seconds=f"{longest:.1f}",
+        )
+    return tell(
+        "$count requests were not measured, because the load generator itself was held up for $seconds s",
+        count=count,
+        seconds=f"{longest:.1f}",
+    )
 
 
 def _advice(
@@ -184,7 +219,9 @@ def _advice(
             found.append(_never_unready(count) if unready else _never_fewer(count, owner, disrupt))
         elif cause == "server error" and (behind := _behind_a_proxy(account, lives, owner)):
             found.append(_let_the_proxy_end_first(count, lives, owner, behind, sleep_hooks, longest_lag))
-        elif cause in ("server error", "crashed", "restarted", "not ready yet"):
+        elif cause == "server error":
+            found.append(_see_the_log(account, count))
+        elif cause in ("crashed", "restarted", "not ready yet"):
             found.append(Advice(CAUSE_IDS[cause], fix(CAUSE_IDS[cause]), count))
     return sorted(found, key=lambda each: -each.saves)
 
@@ -204,6 +241,9 @@ def _wants_a_goodbye(lost: LostRequest) -> bool:
 
 
 PROXY_ERRORS = (502, 503, 504)
+_ENDS = {"preStop hook": True, "draining": True, "ready": False, "before it was ready": False}
+"""Phase of a Pod → whether it was ending; of others it is not known what an answer had to do with it."""
+_MOST_NAMED = 4
 
 
 def _behind_a_proxy(account: Account, lives: Sequence[PodLife], owner: dict[str, Any]) -> list[dict[str, Any]]:
@@ -219,6 +259,18 @@ def _behind_a_proxy(account: Account, lives: Sequence[PodLife], owner: dict[str,
             return []
         behind |= gone
     return [each for each in owner["spec"]["template"]["spec"]["containers"] if each["name"] in behind]
+
+
+def _see_the_log(account: Account, count: int) -> Advice:
+    """Whose log, and whether those Pods were ending: told where it is known of every one of these requests."""
+    errors = [each for each in account.lost if each.cause == "server error"]
+    pods = sorted({each.pod for each in errors})
+    ended = {_ENDS.get(each.phase) for each in errors}
+    if not all(pods) or None in ended or len(ended) > 1 or len(pods) > _MOST_NAMED:
+        return Advice("serverError", fix("serverError"), count)
+    return Advice(
+        "serverError", fix("serverError", "ending" if ended == {True} else "serving", pods=joined(pods, " and ")), count
+    )
 
 
 def _let_the_proxy_end_first(
@@ -237,9 +289,9 @@ def _let_the_proxy_end_first(
     grace = grace_of(owner)
     needed = max(grace, math.ceil(seconds + drain + SPARE_SECONDS))
     words = {
-        "names": " and ".join(hooks),
+        "names": joined(hooks, " and "),
         "hook": next(iter(hooks.values())).text,
-        "grace": f" and terminationGracePeriodSeconds: {needed}" if needed > grace else "",
+        "grace": _and_grace(needed) if needed > grace else "",
     }
     if any(hook.why_not for hook in hooks.values()):
         return Advice("serverError", fix("serverError"), count)
@@ -270,7 +322,7 @@ def _left_behind(lives: Sequence[PodLife]) -> dict[str, str]:
         those = [each for each in facts.get("processes") or () if not each.get("afterSignal")]
         names = dict.fromkeys(str(each.get("name")) for each in those if each.get("state") != "Z")
         if facts.get("when") == "exit" and names:
-            return {"container": record.container, "names": " and ".join(names)}
+            return {"container": record.container, "names": joined(names, " and ")}
     return {}
 
 
@@ -290,18 +342,22 @@ def _sleep_before_stop(
     took = max((life.term - life.hook for life in lives if life.term and life.hook), default=0.0)
     kept = took if any(hook.keeps for hook in hooks.values()) else 0.0
     needed = math.ceil(seconds + kept + drain + SPARE_SECONDS)
-    more = f" and terminationGracePeriodSeconds: {needed}" if grace < needed else ""
-    later = f" (it may be {longest_lag:.3g} s)" if longest_lag > lag else ""
+    more = _and_grace(needed) if grace < needed else ""
+    later = tell(" (it may be $seconds s)", seconds=f"{longest_lag:.3g}") if longest_lag > lag else ""
     facts = {"grace": more, "lag": f"{lag:.2f}", "later": later}
     if why := next((hook.why_not for hook in hooks.values() if hook.why_not), ""):
         return Advice("lateEndpoint", fix("lateEndpoint", "hookThere", seconds=seconds, why=why, **facts), count)
-    facts |= {"hook": next(iter(hooks.values())).text, "them": "it" if count == 1 else "them", "on": ""}
+    facts |= {"hook": next(iter(hooks.values())).text, "them": tell("it") if count == 1 else tell("them"), "on": ""}
     misplaced, name = "", _behind(spec, port)["name"]
     if name in hooks and (others := _hooks_of_others(spec, name)):
-        misplaced = fix("lateEndpoint", "hookElsewhere", others=" and ".join(others), name=name, port=port)
-        facts |= {"hook": hooks[name].text, "on": f" on {name}"}
-    sentence = f"{misplaced}{fix('lateEndpoint', **facts)}"
+        misplaced = fix("lateEndpoint", "hookElsewhere", others=joined(others, " and "), name=name, port=port)
+        facts |= {"hook": hooks[name].text, "on": tell(" on $container", container=name)}
+    sentence = joined([misplaced, fix("lateEndpoint", **facts)], "")
     return Advice("lateEndpoint", sentence, count, _hooks_patch(owner, hooks, needed))
+
+
+def _and_grace(seconds: int) -> str:
+    return tell(" and terminationGracePeriodSeconds: $seconds", seconds=seconds)
 
 
 def _replaced(lives: Sequence[PodLife]) -> list[PodLife]:
@@ -340,6 +396,12 @@ def _hooks_patch(owner: dict[str, Any], hooks: dict[str, WaitingHook], grace: in
 def only_sleeps(owner: dict[str, Any]) -> bool:
     """Whether the hooks of the containers that serve, if there are any, do nothing but wait."""
     return all(own_sleep(each) is not None for each in _serving(owner["spec"]["template"]["spec"]))
+
+
+def own_wait(owner: dict[str, Any]) -> int | None:
+    """For how many seconds the longest of those hooks waits, 0 without one; None where one does something else."""
+    sleeps = [own_sleep(each) for each in _serving(owner["spec"]["template"]["spec"])]
+    return None if None in sleeps else max((each for each in sleeps if each is not None), default=0)
 
 
 def grace_of(owner: dict[str, Any]) -> int:

@@ -12,6 +12,7 @@ from lastcall.api.meta import copy_object
 from lastcall.api.patch.apply import strategic_merge_patch
 from lastcall.api.schema.checks import resource_for
 from lastcall.api.validation import validate_create
+from lastcall.timeline.said import joined, tell
 from lastcall.traffic.hooks import keeps_hook
 
 _PROBES = ("readinessProbe", "livenessProbe", "startupProbe")
@@ -22,41 +23,41 @@ def why_not(owner: Mapping[str, Any], patch: Mapping[str, Any]) -> str:
     """Why this strategic merge patch does not fit the owner (a Deployment …); "" when it does."""
     resource = resource_for(str(owner.get("apiVersion")), str(owner.get("kind")))
     if resource is None:
-        return f"{owner.get('kind')} is not known"
+        return tell("$kind is not known", kind=owner.get("kind"))
     before = copy_object(dict(owner))
     before.pop("status", None)
     set_defaults(resource, before)
     try:
         after = strategic_merge_patch(resource, before, patch)
     except StatusError as error:
-        return error.message
+        return tell("$message", message=error.message)
     after = copy_object(after)
     set_defaults(resource, after)
     if after == before:
-        return "it changes nothing"
+        return tell("it changes nothing")
     known = {str(each) for each in validate_create(resource, before)}
     if problems := [text for each in validate_create(resource, after) if (text := str(each)) not in known]:
-        return "; ".join(problems)
-    return "; ".join(_taken_away(before["spec"], after["spec"]))
+        return tell("$message", message="; ".join(problems))
+    return joined(_taken_away(before["spec"], after["spec"]), "; ")
 
 
 def _taken_away(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
     """What the owner had and would have no more."""
     if _number(after.get("replicas")) < _number(before.get("replicas")):
-        yield "it takes replicas away"
+        yield tell("it takes replicas away")
     was, becomes = before["template"]["spec"], after["template"]["spec"]
     if _number(becomes.get("terminationGracePeriodSeconds")) < _number(was.get("terminationGracePeriodSeconds")):
-        yield "it shortens the grace period"
+        yield tell("it shortens the grace period")
     others = {each["name"]: each for each in becomes["containers"]}
     for container in was["containers"]:
         name, other = container["name"], others.get(container["name"], {})
         if name not in others:
-            yield f"it takes container {name} away"
+            yield tell("it takes container $container away", container=name)
         for probe in _PROBES:
             if _less(container.get(probe) or {}, other.get(probe) or {}):
-                yield f"it takes the handler of {name}'s {probe} away"
+                yield tell("it takes the handler of $container's $probe away", container=name, probe=probe)
         if not keeps_hook(container, other):
-            yield f"it takes away what {name}'s preStop hook does"
+            yield tell("it takes away what $container's preStop hook does", container=name)
 
 
 def _less(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from lastcall.timeline.said import tell
+
 _SHELLS = ("sh", "bash", "ash", "dash")
 _SLEEP = re.compile(r"\s*(?:exec\s+)?sleep\s+(\d+)s?\s*")
 _SLEEP_FIRST = re.compile(r"\s*sleep\s+\d+s?\s*(?:;|&&)\s*")
@@ -59,7 +61,8 @@ def waiting_hook(container: dict[str, Any], seconds: int, *, sleep_hooks: bool =
     if script is None:
         kind = next(iter(hook))
         what = f"exec {' '.join(command)}" if command else kind
-        return WaitingHook("", {}, why_not=f"the container has a preStop hook already ({what}), and may have only one")
+        why_not = tell("the container has a preStop hook already ($hook), and may have only one", hook=what)
+        return WaitingHook("", {}, why_not=why_not)
     rest = script[len(found[0]) :] if (found := _SLEEP_FIRST.match(script)) else script
     waits = f"sleep {seconds}; {rest}" if seconds else rest
     return WaitingHook(

@@ -9,6 +9,8 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any, Literal, Self, get_args
 
+from lastcall.timeline.said import tell
+
 Kind = Literal["fresh", "keep-alive", "slow", "tcp", "stream", "websocket", "http2"]
 """A connection each · connections that are used again · a connection each, and an answer that takes a while · a line
 of raw TCP and its echo · an answer that goes on for seconds (chunked, server-sent events) · a WebSocket that is held
@@ -44,21 +46,23 @@ HELD_UP_SECONDS = 0.5
 """A client that runs so late cannot say whether an answer was late, or only read late."""
 
 LOST_MEANS: dict[Lost, str] = {
-    "refused": "the connection was refused",
-    "unreachable": "there was no way to the address",
-    "connect timeout": "nobody answered the SYN",
-    "reset before bytes": "reset (RST, or HTTP/2's RST_STREAM) before a byte of the answer",
-    "closed before bytes": "closed (FIN) before a byte of the answer",
-    "reset after bytes": "reset within the answer, the stream or the WebSocket",
-    "truncated": "closed within the answer or the stream, before its end was told (last chunk, Content-Length)",
-    "timeout": "no whole answer, no echo of a message, within --request-timeout",
-    "5xx": "answered with an error",
-    "not upgraded": "the WebSocket's handshake was answered with something else than 101",
-    "not HTTP/2": "what answered does not speak HTTP/2, or not with prior knowledge (h2c)",
-    "no TLS": "the TLS handshake failed: its certificate is not trusted, or what answered does not speak TLS",
-    "no close frame": "the WebSocket's connection was closed (FIN) without a close frame (code 1006 in browsers)",
-    "closed with an error": "a close frame with a code that no client carries on from (1002, 1011, …), or no WebSocket",
-    "unanswered": "the server closed the WebSocket by the book, with a message that it had had time to echo",
+    "refused": tell("the connection was refused"),
+    "unreachable": tell("there was no way to the address"),
+    "connect timeout": tell("nobody answered the SYN"),
+    "reset before bytes": tell("reset (RST, or HTTP/2's RST_STREAM) before a byte of the answer"),
+    "closed before bytes": tell("closed (FIN) before a byte of the answer"),
+    "reset after bytes": tell("reset within the answer, the stream or the WebSocket"),
+    "truncated": tell("closed within the answer or the stream, before its end was told (last chunk, Content-Length)"),
+    "timeout": tell("no whole answer, no echo of a message, within --request-timeout"),
+    "5xx": tell("answered with an error"),
+    "not upgraded": tell("the WebSocket's handshake was answered with something else than 101"),
+    "not HTTP/2": tell("what answered does not speak HTTP/2, or not with prior knowledge (h2c)"),
+    "no TLS": tell("the TLS handshake failed: its certificate is not trusted, or what answered does not speak TLS"),
+    "no close frame": tell("the WebSocket's connection was closed (FIN) without a close frame (code 1006 in browsers)"),
+    "closed with an error": tell(
+        "a close frame with a code that no client carries on from (1002, 1011, …), or no WebSocket"
+    ),
+    "unanswered": tell("the server closed the WebSocket by the book, with a message that it had had time to echo"),
 }
 
 Moved = Literal["going away", "ended early", "closed early", "retried"]

@@ -64,11 +64,9 @@ def rfc3339_micro(moment: datetime) -> str:
 class RealClock:
     """The machine's clocks."""
 
-    def monotonic_ns(self) -> int:
-        return time.monotonic_ns()
-
-    def wall_ns(self) -> int:
-        return time.time_ns()
+    # The functions themselves: each request reads a clock a few times.
+    monotonic_ns = staticmethod(time.monotonic_ns)
+    wall_ns = staticmethod(time.time_ns)
 
     async def sleep(self, seconds: float) -> None:
         deadline = time.monotonic_ns() + int(seconds * 1e9)

@@ -12,7 +12,7 @@ import os
 import pwd
 import signal
 
-from lastcall.world import linux
+from lastcall.world import linux, privileges
 
 SECONDS = 10.0
 """How long newuidmap and newgidmap may take each: they ask for the user's name, perhaps over a network."""
@@ -103,8 +103,8 @@ def _identity(name: str) -> str:
 
 
 def _has_setuid() -> bool:
-    wanted = linux.capability_mask(("SETUID", "SETGID"))
-    return linux.capget()[0] & wanted == wanted
+    wanted = privileges.capability_mask(("SETUID", "SETGID"))
+    return privileges.capget()[0] & wanted == wanted
 
 
 def _write_map(pid: int, name: str, text: str, proc: str = "/proc") -> None:

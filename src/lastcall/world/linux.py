@@ -1,7 +1,8 @@
 """Linux system calls that Python's standard library lacks, as thin functions over libc.
 
-Standard library only (`ctypes`): init and the shim use it. Every failure is an OSError whose text names the call, so
-that "mount: Operation not permitted" never has to be guessed from a bare errno.
+Standard library only (`ctypes`): init and the shim use it. What a process may do stands in `privileges.py`. Every
+failure is an OSError whose text names the call, so that "mount: Operation not permitted" never has to be guessed from
+a bare errno.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import os
 import signal
 import socket
 import struct
-from collections.abc import Mapping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ CLONE_NEWIPC = 0x0800_0000
 CLONE_NEWUSER = 0x1000_0000
 CLONE_NEWPID = 0x2000_0000
 CLONE_NEWNET = 0x4000_0000
+OWN_NAMESPACES = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS
+"""Those of a first process that is root in all of them."""
 _CLONE_VM = 0x0000_0100
 _CLONE_PIDFD = 0x0000_1000
 _CLONE_INTO_CGROUP = 0x2_0000_0000
@@ -69,11 +71,7 @@ RESOLVE_IN_ROOT = 0x10
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_NAME = 15
-PR_CAPBSET_DROP = 24
-PR_SET_NO_NEW_PRIVS = 38
 PR_GET_TID_ADDRESS = 40
-PR_CAP_AMBIENT = 47
-PR_CAP_AMBIENT_CLEAR_ALL = 4
 
 CLOSE_RANGE_CLOEXEC = 0x4
 
@@ -87,18 +85,16 @@ _SYS_OPENAT2 = 437
 _SYS_MOUNT_SETATTR = 442
 _SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41, "ppc64le": 203, "s390x": 217}
 _SYS_RT_SIGACTION = {"x86_64": 13, "aarch64": 134, "riscv64": 134, "ppc64le": 173, "s390x": 174}
-_SYS_CAPGET = {"x86_64": 125, "aarch64": 90, "riscv64": 90, "ppc64le": 183, "s390x": 184}
-_SYS_CAPSET = {"x86_64": 126, "aarch64": 91, "riscv64": 91, "ppc64le": 184, "s390x": 185}
-_MACHINE = os.uname().machine
+MACHINE = os.uname().machine
 
 # PyDLL keeps the GIL: none of these calls blocks, and a clone must not let another thread in.
-_libc = ctypes.PyDLL(None, use_errno=True)
-_syscall = _libc.syscall
+libc = ctypes.PyDLL(None, use_errno=True)
+_syscall = libc.syscall
 _syscall.restype = ctypes.c_long
-_prctl = _libc.prctl
+_prctl = libc.prctl
 _prctl.restype = ctypes.c_int
-_clone = getattr(_libc, "clone", None)
-_fallocate = getattr(_libc, "fallocate64", _libc.fallocate)  # 64-bit offsets whatever the machine
+_clone = getattr(libc, "clone", None)
+_fallocate = getattr(libc, "fallocate64", libc.fallocate)  # 64-bit offsets whatever the machine
 _before_fork = ctypes.pythonapi.PyOS_BeforeFork
 _after_fork_parent = ctypes.pythonapi.PyOS_AfterFork_Parent
 _after_fork_child = ctypes.pythonapi.PyOS_AfterFork_Child
@@ -106,16 +102,18 @@ for _function in (_before_fork, _after_fork_parent, _after_fork_child):
     _function.argtypes, _function.restype = [], None
 
 
-def _failure(call: str, detail: str = "", number: int | None = None) -> OSError:
+def failure(call: str, detail: str = "", number: int | None = None) -> OSError:
+    """What to raise of a call that failed, by default with what the C library says of the last one."""
     number = ctypes.get_errno() if number is None else number
     text = f"{call}: {os.strerror(number)}"
     return OSError(number, f"{text} ({detail})" if detail else text)
 
 
-def _call(name: str, number: int, *arguments: object, detail: str = "") -> int:
+def system_call(name: str, number: int, *arguments: object, detail: str = "") -> int:
+    """The system call of that number, for which the C library has no function. Raises OSError."""
     result: int = _syscall(ctypes.c_long(number), *arguments)
     if result < 0:
-        raise _failure(name, detail)
+        raise failure(name, detail)
     return result
 
 
@@ -130,25 +128,25 @@ def _path(path: str | bytes) -> ctypes.c_char_p:
 _MADV_DONTNEED = 4
 _MADV_HUGEPAGE = 14
 _MADV_COLLAPSE = 25
-_libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 
 def madvise_huge_pages(address: int, length: int) -> None:
     """What is touched first from now on gets huge pages where it can. Raises OSError."""
-    if _libc.madvise(address, length, _MADV_HUGEPAGE) != 0:
-        raise _failure("madvise")
+    if libc.madvise(address, length, _MADV_HUGEPAGE) != 0:
+        raise failure("madvise")
 
 
 def madvise_collapse(address: int, length: int) -> None:
     """Put what is there already into huge pages now. Raises OSError (EINVAL before Linux 6.1)."""
-    if _libc.madvise(address, length, _MADV_COLLAPSE) != 0:
-        raise _failure("madvise")
+    if libc.madvise(address, length, _MADV_COLLAPSE) != 0:
+        raise failure("madvise")
 
 
 def madvise_dontneed(address: int, length: int) -> None:
     """Drop pages; those of a file are read again when they are needed, private ones are lost. Raises OSError."""
-    if _libc.madvise(address, length, _MADV_DONTNEED) != 0:
-        raise _failure("madvise")
+    if libc.madvise(address, length, _MADV_DONTNEED) != 0:
+        raise failure("madvise")
 
 
 # -- processes ---------------------------------------------------------------------------------------------------------
@@ -203,7 +201,7 @@ def _clone3(flags: int, pidfd: int, cgroup: int = 0) -> int:
     code = ctypes.get_errno()
     _after_fork_parent()
     if pid < 0:
-        raise _failure("clone3", number=code)
+        raise failure("clone3", number=code)
     return pid
 
 
@@ -223,24 +221,16 @@ def clone_paused(flags: int) -> int:
     top = (ctypes.addressof(_paused_stack[0]) + _PAUSED_STACK) & ~63
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
-        pid: int = _clone(_libc.pause, ctypes.c_void_p(top), ctypes.c_int(flags | _CLONE_VM | signal.SIGCHLD), None)
+        pid: int = _clone(libc.pause, ctypes.c_void_p(top), ctypes.c_int(flags | _CLONE_VM | signal.SIGCHLD), None)
         code = ctypes.get_errno()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     if pid < 0:
-        raise _failure("clone", number=code)
+        raise failure("clone", number=code)
     return pid
 
 
 _paused_stack: list[ctypes.Array[ctypes.c_char]] = []
-
-
-def set_file_owner(uid: int, gid: int) -> None:
-    """What this thread makes from now on belongs to `uid` and `gid`, and it may as much as before (setfsuid(2))."""
-    permitted, inheritable = capget()[1:]
-    _libc.setfsgid(ctypes.c_uint(gid))
-    _libc.setfsuid(ctypes.c_uint(uid))
-    capset(permitted, permitted, inheritable)  # the kernel took what concerns files
 
 
 def execv_read_only(path: str, argv: list[str]) -> NoReturn:
@@ -260,14 +250,14 @@ def execv_read_only(path: str, argv: list[str]) -> NoReturn:
 
 def unshare(flags: int) -> None:
     """Move this process into new namespaces (a new PID namespace is for its next children only)."""
-    if _libc.unshare(ctypes.c_int(flags)) != 0:
-        raise _failure("unshare")
+    if libc.unshare(ctypes.c_int(flags)) != 0:
+        raise failure("unshare")
 
 
 def setns(fd: int, flags: int = 0) -> None:
     """Join the namespace(s) of `fd`: a namespace file, or a pidfd together with CLONE_NEW* flags."""
-    if _libc.setns(ctypes.c_int(fd), ctypes.c_int(flags)) != 0:
-        raise _failure("setns")
+    if libc.setns(ctypes.c_int(fd), ctypes.c_int(flags)) != 0:
+        raise failure("setns")
 
 
 def prctl(option: int, *arguments: int) -> int:
@@ -275,18 +265,13 @@ def prctl(option: int, *arguments: int) -> int:
     padded = (*arguments, 0, 0, 0, 0)[:4]
     result: int = _prctl(ctypes.c_int(option), *(ctypes.c_ulong(argument) for argument in padded))
     if result < 0:
-        raise _failure(f"prctl({option})")
+        raise failure(f"prctl({option})")
     return result
 
 
 def set_parent_death_signal(number: int) -> None:
     """Have the kernel send `number` to this process when the thread that made it ends; 0 switches it off."""
     prctl(PR_SET_PDEATHSIG, number)
-
-
-def set_no_new_privs() -> None:
-    """From now on no execve gives this process or its children more privileges."""
-    prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 
 def set_dumpable(on: bool) -> None:
@@ -297,7 +282,7 @@ def set_dumpable(on: bool) -> None:
 def set_process_name(name: str) -> None:
     """The name in /proc/self/comm; the kernel keeps 15 bytes."""
     if _prctl(PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]), _long(0), _long(0), _long(0)) != 0:
-        raise _failure("prctl(PR_SET_NAME)")
+        raise failure("prctl(PR_SET_NAME)")
 
 
 def default_internal_signals() -> None:
@@ -306,8 +291,8 @@ def default_internal_signals() -> None:
     glibc's posix_spawn leaves them ignored in the child, and that would be inherited forever.
     """
     for number in (32, 33):
-        _call(
-            "rt_sigaction", _SYS_RT_SIGACTION[_MACHINE], _long(number), bytes(32), None, ctypes.c_size_t(8)
+        system_call(
+            "rt_sigaction", _SYS_RT_SIGACTION[MACHINE], _long(number), bytes(32), None, ctypes.c_size_t(8)
         )  # an action of zeros is SIG_DFL
 
 
@@ -318,7 +303,7 @@ def pidfd_open(pid: int) -> int:
 
 def pidfd_send_signal(pidfd: int, number: int) -> None:
     """Signal exactly the process behind `pidfd`. Raises ProcessLookupError when it has been reaped."""
-    _call("pidfd_send_signal", _SYS_PIDFD_SEND_SIGNAL, _long(pidfd), _long(number), None, _long(0))
+    system_call("pidfd_send_signal", _SYS_PIDFD_SEND_SIGNAL, _long(pidfd), _long(number), None, _long(0))
 
 
 def waitid_pidfd(pidfd: int, options: int = os.WEXITED | os.WNOHANG) -> os.waitid_result | None:
@@ -328,14 +313,14 @@ def waitid_pidfd(pidfd: int, options: int = os.WEXITED | os.WNOHANG) -> os.waiti
 
 def close_range(first: int, last: int = 0xFFFF_FFFF, flags: int = 0) -> None:
     """Close (or, with CLOSE_RANGE_CLOEXEC, mark) every fd from `first` to `last`."""
-    _call("close_range", _SYS_CLOSE_RANGE, ctypes.c_uint(first), ctypes.c_uint(last), ctypes.c_uint(flags))
+    system_call("close_range", _SYS_CLOSE_RANGE, ctypes.c_uint(first), ctypes.c_uint(last), ctypes.c_uint(flags))
 
 
 def punch_hole(fd: int, start: int, length: int) -> None:
     """Give back what a file keeps from `start` on, of which zeros are read from now on; its size stays."""
     mode = 0x3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
     if _fallocate(ctypes.c_int(fd), ctypes.c_int(mode), ctypes.c_int64(start), ctypes.c_int64(length)) != 0:
-        raise _failure("fallocate")
+        raise failure("fallocate")
 
 
 # -- mounts ------------------------------------------------------------------------------------------------------------
@@ -343,7 +328,7 @@ def punch_hole(fd: int, start: int, length: int) -> None:
 
 def mount(source: str, target: str, fstype: str | None, flags: int = 0, data: str | None = None) -> None:
     """mount(2)."""
-    result = _libc.mount(
+    result = libc.mount(
         _path(source),
         _path(target),
         None if fstype is None else _path(fstype),
@@ -351,29 +336,29 @@ def mount(source: str, target: str, fstype: str | None, flags: int = 0, data: st
         None if data is None else _path(data),
     )
     if result != 0:
-        raise _failure("mount", f"{fstype or source} on {target}")
+        raise failure("mount", f"{fstype or source} on {target}")
 
 
 def umount2(target: str, flags: int = 0) -> None:
     """umount2(2)."""
-    if _libc.umount2(_path(target), ctypes.c_int(flags)) != 0:
-        raise _failure("umount2", target)
+    if libc.umount2(_path(target), ctypes.c_int(flags)) != 0:
+        raise failure("umount2", target)
 
 
 def pivot_root(new_root: str, put_old: str) -> None:
     """pivot_root(2). `pivot_root(".", ".")` stacks the old root on the new one, to be detached with `umount2(".")`."""
-    _call("pivot_root", _SYS_PIVOT_ROOT[_MACHINE], _path(new_root), _path(put_old), detail=new_root)
+    system_call("pivot_root", _SYS_PIVOT_ROOT[MACHINE], _path(new_root), _path(put_old), detail=new_root)
 
 
 def open_tree(dirfd: int, path: str, flags: int) -> int:
     """open_tree(2): with OPEN_TREE_CLONE a detached bind mount as an fd, else an O_PATH fd."""
-    return _call("open_tree", _SYS_OPEN_TREE, _long(dirfd), _path(path), ctypes.c_uint(flags), detail=path)
+    return system_call("open_tree", _SYS_OPEN_TREE, _long(dirfd), _path(path), ctypes.c_uint(flags), detail=path)
 
 
 def move_mount(from_fd: int, to_fd: int) -> None:
     """Attach the detached mount `from_fd` on the file or directory behind `to_fd` (no path is looked up)."""
     flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH
-    _call("move_mount", _SYS_MOVE_MOUNT, _long(from_fd), _path(""), _long(to_fd), _path(""), ctypes.c_uint(flags))
+    system_call("move_mount", _SYS_MOVE_MOUNT, _long(from_fd), _path(""), _long(to_fd), _path(""), ctypes.c_uint(flags))
 
 
 def mount_setattr(
@@ -382,7 +367,7 @@ def mount_setattr(
     """mount_setattr(2), Linux 5.12; `userns_fd` is for MOUNT_ATTR_IDMAP. Raises OSError ENOSYS before."""
     attributes = struct.pack("=4Q", attr_set, attr_clear, propagation, userns_fd)
     size = ctypes.c_size_t(len(attributes))
-    _call(
+    system_call(
         "mount_setattr",
         _SYS_MOUNT_SETATTR,
         _long(dirfd),
@@ -399,7 +384,7 @@ def openat2(dirfd: int, path: str, flags: int, resolve: int, mode: int = 0) -> i
     how = struct.pack("=3Q", flags | os.O_CLOEXEC, mode, resolve)
     while True:
         try:
-            return _call(
+            return system_call(
                 "openat2", _SYS_OPENAT2, _long(dirfd), _path(path), how, ctypes.c_size_t(len(how)), detail=path
             )
         except OSError as error:
@@ -415,7 +400,7 @@ def sethostname(name: str) -> None:
     try:
         socket.sethostname(name)
     except OSError as error:
-        raise _failure("sethostname", name, error.errno) from error
+        raise failure("sethostname", name, error.errno) from error
 
 
 def bring_up_loopback() -> None:
@@ -427,93 +412,4 @@ def bring_up_loopback() -> None:
             flags = struct.unpack_from("H", request, 16)[0]
             fcntl.ioctl(sock, set_flags, struct.pack("16sH14x", b"lo", flags | up))
         except OSError as error:
-            raise _failure("ioctl(SIOCSIFFLAGS)", "lo", error.errno) from error
-
-
-# -- capabilities ------------------------------------------------------------------------------------------------------
-
-_CAPABILITY_NAMES = (
-    "CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE "
-    "NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN "
-    "SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE "
-    "MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE"
-)
-CAPABILITIES: Mapping[str, int] = {name: number for number, name in enumerate(_CAPABILITY_NAMES.split())}
-"""Capability names without `CAP_`, and their numbers."""
-
-_CAP_HEADER = struct.pack("=Ii", 0x2008_0522, 0)  # _LINUX_CAPABILITY_VERSION_3, this thread
-
-
-def capget() -> tuple[int, int, int]:
-    """(effective, permitted, inheritable) as bit masks of this thread."""
-    data = ctypes.create_string_buffer(24)
-    _call("capget", _SYS_CAPGET[_MACHINE], _CAP_HEADER, data)
-    low = struct.unpack("=6I", data.raw)
-    return low[0] | low[3] << 32, low[1] | low[4] << 32, low[2] | low[5] << 32
-
-
-def capset(effective: int, permitted: int, inheritable: int) -> None:
-    """Set this thread's capability masks."""
-    low, high = 0xFFFF_FFFF, 32
-    data = struct.pack(
-        "=6I",
-        effective & low,
-        permitted & low,
-        inheritable & low,
-        effective >> high,
-        permitted >> high,
-        inheritable >> high,
-    )
-    _call("capset", _SYS_CAPSET[_MACHINE], _CAP_HEADER, data)
-
-
-def capability_mask(names: tuple[str, ...] | list[str]) -> int:
-    """Bit mask of capability names (with or without `CAP_`, any case). Raises ValueError for an unknown one."""
-    mask = 0
-    for name in names:
-        key = name.upper().removeprefix("CAP_")
-        if key not in CAPABILITIES:
-            raise ValueError(f"unknown capability {name!r}")
-        mask |= 1 << CAPABILITIES[key]
-    return mask
-
-
-def drop_bounding_set(keep: int) -> None:
-    """Drop every capability not in the mask `keep` from the bounding set. Needs CAP_SETPCAP."""
-    for number in range(64):
-        if not keep >> number & 1 and _prctl(ctypes.c_int(PR_CAPBSET_DROP), ctypes.c_ulong(number)) != 0:
-            if ctypes.get_errno() == errno.EINVAL:
-                return  # past the kernel's last capability
-            raise _failure("prctl(PR_CAPBSET_DROP)")
-
-
-def clear_ambient_set() -> None:
-    """No capability survives an execve by the ambient set."""
-    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
-
-
-# -- seccomp -----------------------------------------------------------------------------------------------------------
-
-SECCOMP_FILTER_FLAG_NEW_LISTENER = 0x8
-_SECCOMP_SET_MODE_FILTER = 1
-_SYS_SECCOMP = {"x86_64": 317, "aarch64": 277, "riscv64": 277, "ppc64le": 358, "s390x": 348}
-
-
-def has_seccomp_filters() -> bool:
-    """Whether this kernel takes filters (it is built with them, and nothing forbids the question)."""
-    action = ctypes.c_uint32(0x7FFF_0000)  # SECCOMP_RET_ALLOW
-    operation = _long(2)  # SECCOMP_GET_ACTION_AVAIL
-    number = _SYS_SECCOMP.get(_MACHINE)
-    return number is not None and _syscall(_long(number), operation, ctypes.c_uint(0), ctypes.byref(action)) == 0
-
-
-def install_seccomp_filter(program: bytes, flags: int = 0) -> int:
-    """Filter this thread's system calls, and those of its children, for good; `program` is BPF (`struct sock_filter`s).
-
-    With SECCOMP_FILTER_FLAG_NEW_LISTENER the answer is a close-on-exec fd that hears of the calls for which the filter
-    says so. Needs CAP_SYS_ADMIN in the user namespace, or no_new_privs.
-    """
-    code = ctypes.create_string_buffer(program, len(program))
-    # struct sock_fprog: the number of instructions, and where they are
-    header = struct.pack("=H6xQ", len(program) // 8, ctypes.addressof(code))
-    return _call("seccomp", _SYS_SECCOMP[_MACHINE], _long(_SECCOMP_SET_MODE_FILTER), ctypes.c_uint(flags), header)
+            raise failure("ioctl(SIOCSIFFLAGS)", "lo", error.errno) from error

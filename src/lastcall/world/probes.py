@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from lastcall.world import linux, netlink
+from lastcall.world import linux, netlink, privileges
 from lastcall.world.id_maps import try_id_mapped, write_id_maps
 
 SECONDS = 10.0
@@ -219,8 +219,8 @@ def _install_filter() -> None:
     if pid == 0:
         code = errno.EIO
         try:
-            linux.set_no_new_privs()
-            linux.install_seccomp_filter(_ALLOW_EVERYTHING)
+            privileges.set_no_new_privs()
+            privileges.install_seccomp_filter(_ALLOW_EVERYTHING)
             code = 0
         except OSError as error:
             code = error.errno or code

@@ -103,6 +103,37 @@ async def test_list_items_have_no_kind_and_an_empty_list_is_a_list(running: Runn
     assert {"kind": "Pod", "apiVersion": "v1", **item} == created
 
 
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/api/v1/namespaces/default/configmaps/c", 500),
+        ("/api/v1/namespaces/default/events/e", 400),
+        ("/apis/events.k8s.io/v1/namespaces/default/events/e", 400),
+    ],
+)
+async def test_a_version_that_is_none_is_refused_as_caches_and_the_store_refuse_it(
+    running: RunningServer, path: str, status: int
+) -> None:
+    async with session(running) as http, http.get(f"{path}?resourceVersion=x") as response:
+        assert response.status == status
+
+
+@pytest.mark.parametrize("accept", ["text/html", "text/plain"])
+async def test_a_watch_that_is_not_acceptable_is_told_of_streams(running: RunningServer, accept: str) -> None:
+    async with session(running) as http, http.get("/api/v1/pods?watch=1", headers={"Accept": accept}) as response:
+        assert response.status == 406
+        assert "application/json;stream=watch" in (await response.json())["message"]
+
+
+@pytest.mark.parametrize("path", ["/apis/events.k8s.io/v1/events", "/apis/autoscaling/v1/horizontalpodautoscalers"])
+async def test_a_bookmark_is_of_the_group_that_was_asked(running: RunningServer, path: str) -> None:
+    async with session(running) as http, http.get(f"{path}?watch=1&allowWatchBookmarks=true") as response:
+        async with asyncio.timeout(60):
+            while (event := json.loads(await response.content.readline()))["type"] != "BOOKMARK":
+                pass
+    assert event["object"]["apiVersion"] == path.removeprefix("/apis/").rpartition("/")[0]
+
+
 async def test_pages_go_on_where_the_last_one_ended_at_the_same_moment(running: RunningServer) -> None:
     for index in range(5):
         await running.admin.create(CONFIGMAPS, {"metadata": {"name": f"c{index}"}}, "default")
@@ -474,6 +505,21 @@ async def test_services_get_addresses_that_nobody_else_has(running: RunningServe
         await running.admin.delete(SERVICES, "a", "default")
         async with http.post(path, json=taken) as response:
             assert response.status == 201
+
+
+async def test_an_address_is_kept_for_a_service_with_a_name(running: RunningServer) -> None:
+    body = {"metadata": {}, "spec": {"ports": [{"port": 80}]}}
+    async with session(running) as http, http.post("/api/v1/namespaces/default/services", json=body) as response:
+        assert response.status == 422
+        message = (await response.json())["message"]
+    assert message.startswith('Service "" is invalid: spec.clusterIPs: Invalid value: [""]: failed to allocate IP: ')
+    assert message.endswith(" is invalid: spec.parentRef.name: Required value")
+
+
+async def test_a_service_of_another_name_has_no_traffic_policy_of_the_cluster(running: RunningServer) -> None:
+    spec = {"type": "ExternalName", "externalName": "example.com", "internalTrafficPolicy": "Local"}
+    made = await running.admin.create(SERVICES, {"metadata": {"name": "away"}, "spec": spec}, "default")
+    assert "internalTrafficPolicy" not in made["spec"]
 
 
 async def test_aggregated_discovery_has_an_etag(running: RunningServer) -> None:

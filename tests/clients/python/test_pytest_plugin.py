@@ -46,7 +46,7 @@ def test_never_ready(lastcall_namespace):
     lastcall_namespace.apply(pod("echo no database; exit 3", restartPolicy="Never"), wait=True)
 
 def test_something_else(lastcall_namespace):
-    lastcall_namespace.apply(pod("echo a last line; touch /tmp/ready; sleep 600"), wait=True)
+    lastcall_namespace.apply(pod("echo a last line; sleep 2; touch /tmp/ready; sleep 600"), wait=True)
     assert 1 == 2
 
 def test_without_a_cluster():
@@ -70,6 +70,7 @@ def test_tests_with_a_namespace_each_pass_and_leave_nothing(more: tuple[str, ...
 
 
 def test_a_failed_test_tells_how_its_pods_ended_and_what_they_printed() -> None:
+    """Its Pod is ready late, so that the Event of its start is written by then."""
     with pytest_of(FAILS) as command:
         result = command.finish(240)
     assert result.status == 1 and "4 failed, 5 passed" in result.out, result.out

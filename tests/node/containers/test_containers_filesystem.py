@@ -1,6 +1,8 @@
 """What a container sees and what it cannot touch."""
 # ruff: noqa: ASYNC240, RUF059 - a scenario has its process to itself
 
+import os
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 from shim_world import ShimWorld, inside
 
 from lastcall.cri.api import Capability, LinuxContainerSecurityContext, Mount, RuntimeServiceError
+from lastcall.cri.sandbox.spec import RootFilesystem
 from lastcall.world import linux
 
 DEFAULT_MASK = 0x00000000A80425FB
@@ -299,7 +302,8 @@ async def test_before_linux_5_12_a_read_only_bind_is_remounted_mount_by_mount(wo
     import errno
     import os
 
-    from lastcall.cri.sandbox.shim import rootfs
+    from lastcall.cri.sandbox.shim.rootfs.confined import Root
+    from lastcall.cri.sandbox.shim.rootfs.volumes import bind_mount
 
     for name in ("root", "data", "data/in ner"):
         Path("/mnt", name).mkdir()
@@ -310,11 +314,29 @@ async def test_before_linux_5_12_a_read_only_bind_is_remounted_mount_by_mount(wo
 
     real, linux.mount_setattr = linux.mount_setattr, not_there
     try:
-        root = rootfs.Root(os.open("/mnt/root", os.O_PATH | os.O_DIRECTORY))
-        rootfs._bind_mount(root, {"source": "/mnt/data", "target": "/a", "readonly": True}, 0)
+        root = Root(os.open("/mnt/root", os.O_PATH | os.O_DIRECTORY))
+        bind_mount(root, {"source": "/mnt/data", "target": "/a", "readonly": True}, 0)
     finally:
         linux.mount_setattr = real
     for path in ("/mnt/root/a", "/mnt/root/a/in ner"):
         assert os.statvfs(path).f_flag & os.ST_RDONLY
     for path in ("/mnt/data", "/mnt/data/in ner"):
         assert not os.statvfs(path).f_flag & os.ST_RDONLY
+
+
+@inside
+async def test_an_image_volume_shows_a_path_that_its_layers_have_together_and_no_other(world: ShimWorld):
+    upper, lower = Path("/mnt/layers/upper"), Path("/mnt/layers/lower")
+    for directory in (upper / "etc", lower / "etc", lower / "data", lower / "gone"):
+        directory.mkdir(parents=True)
+    (lower / "data/file").write_text("of the lower layer\n")
+    (upper / "etc/link").symlink_to("../data")
+    os.mknod(upper / "gone", stat.S_IFCHR, os.makedev(0, 0))
+    world.images.known["data"] = RootFilesystem((str(upper), str(lower)))
+    mounts = (Mount("/volume", "", readonly=True, image="data", image_sub_path="etc/link"),)
+    _, output = await world.run("sh", "-c", "cat /volume/file; touch /volume/x 2>/dev/null || echo ro", mounts=mounts)
+    assert output.splitlines() == ["of the lower layer", "ro"]
+    for path in ("gone", "data/none"):
+        mounts = (Mount("/volume", "", readonly=True, image="data", image_sub_path=path),)
+        with pytest.raises(RuntimeServiceError, match=f"its path '{path}' does not exist"):
+            await world.create(await world.sandbox(), "true", mounts=mounts)

@@ -27,7 +27,7 @@ sink.apply_now(Transaction((
 )))
 watch = RuleWatch(loop, RealClock(), lambda *what: told.append(what))
 
-def wait(seconds=5.0, until=lambda: False):
+def wait(seconds=60.0, until=lambda: False):
     end = time.monotonic() + seconds
     while time.monotonic() < end and not until():
         loop.call_later(0.02, lambda: None)

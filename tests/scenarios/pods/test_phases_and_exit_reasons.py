@@ -231,8 +231,8 @@ def test_a_container_whose_record_is_lost_ended_with_status_unknown(policy: str)
 def test_an_exit_that_the_runtime_could_not_see_is_told_as_it_tells_it() -> None:
     async def unseen(cluster: VirtualCluster) -> None:
         container_id = await running_id(cluster)
-        exit_ = cluster.runtime._exit
-        cluster.runtime._exit = lambda c, code, reason="": exit_(c, code, "Unknown")  # type: ignore[method-assign]
+        exit_ = cluster.runtime._lives.exit
+        cluster.runtime._lives.exit = lambda c, code, reason="": exit_(c, code, "Unknown")  # type: ignore[method-assign]
         cluster.runtime.kill(container_id, 255)
 
     assert state(ended_by(unseen)) == ("terminated", "Unknown", 255)

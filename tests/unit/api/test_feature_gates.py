@@ -12,7 +12,7 @@ from lastcall.api.features.disabled_fields import (
 )
 from lastcall.api.features.gates import FeatureGateError, FeatureGates, feature_gates, parse_feature_gates
 from lastcall.api.resources import DEPLOYMENTS, PODS
-from lastcall.api.validators.containers import STOP_SIGNALS
+from lastcall.api.validators.containers.hooks import STOP_SIGNALS
 from lastcall.api.validators.pod import validate_spec
 
 RULE = {"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}
@@ -86,6 +86,23 @@ def test_a_stop_signal_is_dropped_while_its_gate_is_off_unless_it_is_there_alrea
     on = copy.deepcopy(stored)
     drop_disabled_fields(PODS, on, None, FeatureGates("1.36", {"ContainerStopSignals": True}))
     assert on == stored
+
+
+def test_fields_of_gates_that_nobody_turns_on_are_dropped() -> None:
+    new = pod()
+    new["spec"]["schedulingGroup"] = {"podGroupName": "g"}
+    stored = copy.deepcopy(new)
+    drop_disabled_fields(PODS, new, None, FeatureGates())
+    assert new == pod()
+    kept = copy.deepcopy(stored)
+    drop_disabled_fields(PODS, kept, stored, FeatureGates())
+    assert kept == stored
+    mount = {"name": "v", "mountPath": "/v"}
+    told = {"volumeMounts": [{**mount, "volumeStatus": {"image": {"imageRef": "i"}}}]}
+    status = {"nodeAllocatableResourceClaimStatuses": [{"resourceClaimName": "c"}], "containerStatuses": [told]}
+    reported = {**pod(), "status": status}
+    drop_disabled_status(PODS, reported, FeatureGates())
+    assert reported["status"] == {"containerStatuses": [{"volumeMounts": [mount]}]}
 
 
 def test_templates_lose_disabled_fields_too() -> None:

@@ -16,7 +16,7 @@ from lastcall.api.selectors import parse_label_selector
 from lastcall.api.text.cron import ScheduleError, parse
 from lastcall.api.text.numbers import NumberError, int_of, parse_duration, parse_int, parse_uint, percent_of, scaled
 from lastcall.api.validation import validate_create
-from lastcall.api.validators.batch import schedule_problems
+from lastcall.api.validators.jobs.specs import schedule_problems
 from lastcall.apiserver.strategies.workloads import DaemonSetStrategy
 from lastcall.apiserver.wire.options import parse_delete_options, parse_resource_version
 from lastcall.controllers.deployment.revisions import revision_of

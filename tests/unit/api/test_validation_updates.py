@@ -7,7 +7,16 @@ import pytest
 from lastcall.api import errors
 from lastcall.api.defaults import kinds as defaults
 from lastcall.api.meta import Object, copy_object
-from lastcall.api.resources import CONFIGMAPS, PODS, SECRETS, SERVED, SERVICES
+from lastcall.api.resources import (
+    APISERVICES,
+    CONFIGMAPS,
+    HORIZONTALPODAUTOSCALERS,
+    PODDISRUPTIONBUDGETS,
+    PODS,
+    SECRETS,
+    SERVED,
+    SERVICES,
+)
 from lastcall.api.schema import checks as schema
 from lastcall.api.validation import validate_create, validate_update
 from lastcall.api.validators.pod import UPDATE_TEXT
@@ -32,6 +41,38 @@ def changed(obj: Object, change: Any) -> Object:
     new = copy_object(obj)
     change(new)
     return new
+
+
+def test_an_image_that_is_none_is_told_twice_when_it_changes() -> None:
+    new = changed(pod(), lambda p: p["spec"]["containers"][0].update(image=""))
+    told = [str(error) for error in validate_update(PODS, new, pod(), "")]
+    assert told.count("spec.containers[0].image: Required value") == 2
+
+
+def test_a_problem_of_metadata_is_a_cause_as_often_as_kubernetes_looks() -> None:
+    reference = {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}
+    old = {"metadata": {"name": "h", "namespace": "n"}, "spec": {"maxReplicas": 1, "scaleTargetRef": reference}}
+    new = changed(old, lambda h: h["metadata"].update(labels={"a": "::1"}))
+    found = validate_update(HORIZONTALPODAUTOSCALERS, new, old)
+    assert [error.field for error in found].count("metadata.labels") == 3
+
+
+def test_a_budget_may_have_any_name_that_a_path_can_have() -> None:
+    made = {"metadata": {"name": "a" * 300, "namespace": "n"}, "spec": {"maxUnavailable": 1, "selector": {}}}
+    assert validate_create(PODDISRUPTIONBUDGETS, made) == []
+
+
+def test_metadata_that_stays_is_not_looked_at_again_but_for_a_name_that_follows_from_the_rest() -> None:
+    old = changed(pod(), lambda p: p["metadata"].update(labels={"a": "::1"}))
+    new = changed(old, lambda p: p["metadata"].update(managedFields=[]))
+    assert validate_update(PODS, new, old, "status") == []
+    found = validate_update(PODS, changed(new, lambda p: p["metadata"].update(annotations={"b": "c"})), old, "status")
+    assert {error.field for error in found} == {"metadata.labels"}
+    spec = {"group": "g.io", "version": "v1", "groupPriorityMinimum": 1000, "versionPriority": 15}
+    service = {"metadata": {"name": "v1.g.io", "resourceVersion": "1"}, "spec": spec}
+    assert validate_update(APISERVICES, service, service) == []
+    other = changed(service, lambda each: each["spec"].update(version="v2"))
+    assert "metadata.name" in [error.field for error in validate_update(APISERVICES, other, service)]
 
 
 def test_an_unchanged_pod_passes_create_and_update() -> None:

@@ -35,9 +35,11 @@ def test_what_v1_has_no_field_for_goes_through_annotations_and_back():
     stored["status"]["conditions"] = [{"type": "AbleToScale", "status": "True"}]
     face = to_v1(stored)
     annotations = face["metadata"]["annotations"]
-    assert orjson.loads(annotations[METRICS]) == [MEMORY]
-    assert orjson.loads(annotations[BEHAVIOR]) == {"scaleDown": {"stabilizationWindowSeconds": 1}}
+    told = {"type": "Resource", "resource": {"name": "memory", "targetAverageValue": "1Gi"}}
+    assert orjson.loads(annotations[METRICS]) == [told]
+    assert orjson.loads(annotations[BEHAVIOR])["ScaleDown"]["StabilizationWindowSeconds"] == 1
     assert orjson.loads(annotations[CONDITIONS]) == [{"type": "AbleToScale", "status": "True"}]
+    stored["spec"]["metrics"] = [MEMORY, CPU]  # what comes out of annotations comes first
     assert to_v2(face) == stored
 
 

@@ -8,11 +8,12 @@ import orjson
 import pytest
 
 from lastcall.api.errors import StatusError
-from lastcall.api.resources import NODES, PODS
+from lastcall.api.resources import NODES, PODS, VALIDATINGWEBHOOKCONFIGURATIONS
 from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.registry.objects import ObjectCache
 from lastcall.apiserver.registry.selection import Selection
 from lastcall.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from lastcall.store.memory import MemoryStore
 from lastcall.store.value import Value
 
 
@@ -79,6 +80,31 @@ def test_who_asks_for_one_name_passes_over_no_others(virtual: Callable, asked: l
             await api.admin.patch(NODES, "n1", {"metadata": {"labels": {"a": "b"}}})
             assert (await reader).object["metadata"]["labels"] == {"a": "b"}
         assert asked == []
+
+    virtual(scenario)
+
+
+def test_a_write_lists_no_kind_that_has_no_objects(virtual: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Webhooks, policies, quotas and limits of a namespace are looked for with each write."""
+    listed: list[str] = []
+    own = MemoryStore.list
+
+    async def counted(store: MemoryStore, prefix: str, **options):
+        found = await own(store, prefix, **options)
+        listed.append(f"{prefix}: {len(found[0])}")
+        return found
+
+    async def scenario(api) -> None:
+        monkeypatch.setattr(MemoryStore, "list", counted)
+        await api.admin.create(PODS, pod("p"), "default")
+        await api.admin.patch(PODS, "p", {"metadata": {"labels": {"a": "b"}}}, "default")
+        await api.admin.delete(PODS, "p", "default", grace_period_seconds=0)
+        assert [each for each in listed if each.endswith(": 0")] == []
+        webhook = {"metadata": {"name": "w"}, "webhooks": []}
+        await api.admin.create(VALIDATINGWEBHOOKCONFIGURATIONS, webhook)
+        listed.clear()
+        await api.admin.create(PODS, pod("q"), "default")
+        assert f"{VALIDATINGWEBHOOKCONFIGURATIONS.plural}/: 1" in listed
 
     virtual(scenario)
 

@@ -334,7 +334,7 @@ def test_a_replaced_pod_keeps_the_priority_and_the_tolerations_that_admission_ga
 def test_who_deletes_what_every_cluster_has_gets_it_back(virtual) -> None:
     async def scenario(api) -> None:
         async with Tasks() as tasks:
-            tasks.spawn(api.server.keep_what_every_cluster_has(), name="keep")
+            tasks.spawn(api.server.every_cluster.keep(), name="keep")
             before = await api.admin.get(SERVICES, "kubernetes", "default")
             await api.admin.delete(SERVICES, "kubernetes", "default")
             await api.admin.delete(ENDPOINTSLICES, "kubernetes", "default")

@@ -150,10 +150,12 @@ def test_addresses_and_ports_stay_in_their_range() -> None:
     assert len({addresses.take_any() for _ in range(6)}) == 6
     with pytest.raises(AllocationError, match="range is full"):
         addresses.take_any()
-    with pytest.raises(AllocationError, match="is not in the valid range"):
+    with pytest.raises(AllocationError, match="does not match the current range"):
         addresses.take("10.97.0.1")
-    with pytest.raises(AllocationError, match="is not in the valid range"):
+    with pytest.raises(AllocationError, match="does not match the current range"):
         addresses.take("garbage")
+    with pytest.raises(AllocationError, match=r"The range of valid IPs is 10\.96\.0\.0/29"):
+        addresses.take("10.97.0.1", dry_run=True)
     ports = NodePortAllocator(Random(1))
     with pytest.raises(AllocationError, match="30000-32767"):
         ports.take(80)

@@ -185,6 +185,10 @@ REFUSED = [
      'StatefulSet.apps "x" is invalid: [spec.podManagementPolicy: Invalid value: "Any": must be \'OrderedReady\' or '
      "'Parallel', spec.selector: Invalid value: {}: empty selector is invalid for statefulset, "
      "spec.template.spec.containers: Required value]"),
+    (STATEFULSETS, {"metadata": {"name": "x"}, "spec": {"selector": {}, "template": {"spec": {}},
+                                                         "volumeClaimTemplates": [{}]}},
+     "[spec.volumeClaimTemplates[0].spec.accessModes: Required value: at least 1 access mode is required, "
+     "spec.volumeClaimTemplates[0].spec.resources[storage]: Required value, spec.selector: Invalid value: {}: "),
     (CRONJOBS, {"metadata": {"name": "x"}, "spec": {
         "schedule": "every day", "concurrencyPolicy": "Never",
         "jobTemplate": {"spec": {"template": template({}, restartPolicy="Never")}}}},

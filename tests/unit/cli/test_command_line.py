@@ -304,3 +304,53 @@ def test_a_signal_between_the_start_of_a_command_and_its_handler_ends_the_comman
     interrupts = Interrupts()
     interrupts.number = signal.SIGTERM
     assert execute._run(["sleep", "60"], dict(os.environ), interrupts) == 143
+
+
+SLOW_PARENT = """
+import os, signal, sys, time
+from dataclasses import dataclass
+from lastcall.cli.errors import Interrupted
+from lastcall.cli.staying import starting
+from lastcall.cluster.staying import detach
+
+@dataclass
+class Options:
+    state: str = ""
+    output: str = "text"
+    name: str = "slow"
+
+def slowly(main, start=detach.start):
+    begun = start(main)
+    time.sleep(0.5)  # a busy machine: the child is far on by now
+    return begun
+
+def stay(options, teller, report):
+    os.kill(os.getppid(), signal.SIGINT)
+    time.sleep(60)
+    return 0
+
+detach.start = slowly
+try:
+    starting.in_background(Options(), starting.Kind(stay, str, "{} is gone"))
+except Interrupted as error:
+    if sys.argv[1:] == ["twice"]:
+        os.kill(os.getpid(), signal.SIGINT)  # before anything is said
+    print(error)
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        print("the child has ended")
+"""
+"""Ctrl-C while a cluster is started in the background, and this process is slower than its child."""
+
+
+def test_ctrl_c_that_comes_before_this_process_goes_on_ends_the_child_in_order() -> None:
+    done = subprocess.run([sys.executable, "-c", SLOW_PARENT], capture_output=True, text=True, timeout=50, check=False)
+    assert done.stdout == "Ctrl-C: tearing down the cluster\nthe child has ended\n", done.stderr
+
+
+def test_a_second_ctrl_c_does_not_end_it_before_anything_is_said() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SLOW_PARENT, "twice"], capture_output=True, text=True, timeout=50, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, "lastcall: left at once; the kernel ends the cluster\n")

@@ -49,6 +49,21 @@ def test_what_asks_nothing_of_anybody_or_cannot_be_told_is_refused(arguments: tu
     assert result.exit_code == 2 and words in result.output
 
 
+@pytest.mark.parametrize("option", ["--apply-advice", "--find-safe", "--keep-on-failure"])
+def test_what_starts_clusters_is_not_for_somebody_elses_and_the_way_to_it_is_told(option: str) -> None:
+    result = CliRunner().invoke(rollout, ["deployment/web", "--context", "theirs", "--ui", option])
+    assert result.exit_code == 2
+    assert f"{option} starts clusters of lastcall: it is not for the cluster of --context" in result.output
+    assert "fix: --from-cluster deployment/web in place of deployment/web" in result.output
+
+
+@pytest.mark.parametrize("option", ["--apply-advice", "--find-safe", "--keep-on-failure", "--runs=2"])
+def test_every_way_to_make_several_runs_has_a_page(option: str) -> None:
+    # A file that is missing, so that nothing begins.
+    result = CliRunner().invoke(rollout, ["missing.yaml", "--ui", option])
+    assert isinstance(result.exception, UserError) and "missing.yaml" in str(result.exception)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -5,22 +5,25 @@ from collections.abc import Iterator
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import published_schema
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from lastcall.cli.errors import CommandError, WorldError
+from lastcall.cli.errors import CommandError, Interrupted, WorldError
 from lastcall.cli.manifests.not_simulated import Note
 from lastcall.cli.manifests.read import load_manifests
-from lastcall.cli.rollout import command
 from lastcall.cli.rollout.checks import checks_of, summary_of
+from lastcall.cli.rollout.command import rollout as command
+from lastcall.cli.rollout.live.page import RolloutPage
 from lastcall.cli.rollout.options import RolloutOptions
 from lastcall.cli.rollout.pool import exit_status, pool
 from lastcall.cli.rollout.report import as_json, tell_results
 from lastcall.cli.rollout.result import Result
+from lastcall.cli.rollout.running import rounds
+from lastcall.cli.showing.messages import Again
 from lastcall.cli.waiting.not_well import NotWell
 from lastcall.timeline.story import Finding, Severity
 from lastcall.traffic.account import account
@@ -58,11 +61,11 @@ Scripted = list[Result | CommandError]
 
 
 @pytest.fixture
-def rollout(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def rollout() -> Iterator[Any]:
     """Runs the command with results that are made up in place of experiments; they have to be used up."""
     left: Scripted = []
 
-    def experiment(manifests: Any, options: RolloutOptions) -> Result:
+    def experiment(manifests: Any, options: RolloutOptions, *, page: Any = None) -> Result:
         next_one = left.pop(0)
         if isinstance(next_one, CommandError):
             raise next_one
@@ -70,9 +73,8 @@ def rollout(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     def run(results: Scripted, **options: Any) -> int:
         left[:] = results
-        return command.run_rollout(MANIFESTS, RolloutOptions(rates={"fresh": 1.0}, **options))
+        return rounds.run_rollout(MANIFESTS, RolloutOptions(rates={"fresh": 1.0}, **options), experiment)
 
-    monkeypatch.setattr(command, "_experiment", experiment)
     yield run
     assert left == []
 
@@ -130,6 +132,29 @@ def test_what_the_first_experiment_found_is_told_whatever_becomes_of_the_second(
         assert [each["lost"] for each in json.loads(told)["experiments"]] == [5]
 
 
+class AskingPage:
+    """A page whose user runs it again and again."""
+
+    def next(self) -> Again:
+        return Again(patch={}, propagation="")
+
+
+def test_what_was_found_before_a_run_that_its_page_asked_for_is_told_when_that_is_interrupted(tmp_path: Path) -> None:
+    file = tmp_path / "report"
+    left: Scripted = [found(5), Interrupted("interrupted")]
+
+    def experiment(manifests: Any, options: RolloutOptions) -> Result:
+        next_one = left.pop(0)
+        if isinstance(next_one, CommandError):
+            raise next_one
+        return next_one
+
+    options = RolloutOptions(rates={"fresh": 1.0}, output="json", output_file=file)
+    with pytest.raises(Interrupted):
+        rounds._run(MANIFESTS, options, experiment, cast(RolloutPage, AskingPage()))
+    assert [each["lost"] for each in json.loads(file.read_text())["experiments"]] == [5]
+
+
 def test_runs_that_were_made_before_one_failed_are_told(rollout: Any, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(WorldError, match="the third one fails"):
         rollout([found(1), found(2), WorldError("the third one fails")], runs=5, apply_advice=True)
@@ -142,14 +167,14 @@ def test_the_report_of_the_first_is_in_its_file_before_the_second_begins(
     rollout: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file, seen = tmp_path / "report.json", []
-    original = command._repeated
+    original = rounds._repeated
 
     def repeated(*arguments: Any, **options: Any) -> Any:
         if options.get("advised"):
             seen.append(len(json.loads(file.read_text())["experiments"]))
         return original(*arguments, **options)
 
-    monkeypatch.setattr(command, "_repeated", repeated)
+    monkeypatch.setattr(rounds, "_repeated", repeated)
     assert rollout([found(5), found(0)], apply_advice=True, output="json", output_file=file) == 0
     assert seen == [1] and len(json.loads(file.read_text())["experiments"]) == 2
 
@@ -250,7 +275,7 @@ def test_an_experiment_in_which_nobody_answered_says_that_nothing_was_disrupted(
     ],
 )
 def test_limits_that_are_none_are_refused(arguments: tuple[str, ...], words: str) -> None:
-    result = CliRunner().invoke(command.rollout, [str(NAIVE), *arguments])
+    result = CliRunner().invoke(command, [str(NAIVE), *arguments])
     assert result.exit_code == 2 and words in result.output
 
 

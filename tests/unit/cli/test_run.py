@@ -1,10 +1,12 @@
 """`lastcall run` around a cluster: what it says, what it ends with, and that the cluster is stopped."""
 
+import asyncio
 import json
 import signal
 from dataclasses import replace
 
 import pytest
+import uvloop
 
 from lastcall.api.errors import status_failure
 from lastcall.cli.errors import Interrupted, UserError, WorldError, guarded
@@ -161,6 +163,21 @@ def test_sigterm_ends_in_order_with_its_own_status():
             interrupts.check()
     assert error.value.exit_status == 143
     assert interrupts.exit_status == 143
+
+
+def test_work_that_is_cancelled_without_a_signal_is_not_told_as_interrupted():
+    async def cancelled():
+        raise asyncio.CancelledError
+
+    async def interrupted():
+        signal.raise_signal(signal.SIGTERM)
+        await asyncio.sleep(60)
+
+    with Interrupts() as interrupts, pytest.raises(asyncio.CancelledError):
+        interrupts.run(cancelled())
+    for runner in (asyncio.run, uvloop.run):
+        with Interrupts() as interrupts, pytest.raises(Interrupted, match="SIGTERM"):
+            interrupts.run(interrupted(), runner=runner)
 
 
 @pytest.mark.parametrize("stage", ["node", "created", "deleted"])

@@ -5,6 +5,7 @@ import contextlib
 import datetime
 import ipaddress
 import itertools
+import json
 import ssl
 
 import orjson
@@ -159,6 +160,31 @@ async def test_connections_are_kept_alive(certificate):
         for _ in range(5):
             await client.get(NODES, "n")
     assert len(set(ports)) == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "times"), [("GET", 2), ("HEAD", 2), ("PUT", 1), ("DELETE", 1), ("POST", 1), ("PATCH", 1)]
+)
+async def test_only_what_changes_nothing_is_sent_again_when_a_kept_connection_breaks(certificate, method, times):
+    """Of a PUT or DELETE without an answer nobody knows whether it was done: Go's net/http repeats neither."""
+    seen = []
+
+    async def handler(request):
+        await request.read()
+        seen.append(request.method)
+        if len(seen) == 2:
+            request.transport.abort()
+        return web.json_response({})
+
+    async with serving(certificate, handler) as client:
+        await client.request("GET", "/version")
+        if times == 1:
+            with pytest.raises(ConnectionLost) as lost:
+                await client.request(method, "/version", body={})
+            assert lost.value.sent
+        else:
+            await client.request(method, "/version")
+    assert seen == ["GET", *[method] * times]
 
 
 async def test_a_status_body_becomes_a_status_error_with_headers(certificate):
@@ -355,3 +381,17 @@ async def test_a_log_that_is_refused_raises(certificate):
 def test_a_server_that_is_no_url_is_refused(server):
     with pytest.raises(ValueError, match="must be a URL"):
         HTTPClient(server, ssl_context=ssl.create_default_context())
+
+
+async def test_a_proxy_with_tls_of_its_own_is_trusted_by_the_machines_authorities(certificate, monkeypatch):
+    async def proxy(request):
+        return web.json_response({"host": request.host})
+
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    async with serving(certificate, proxy) as behind:
+        client = HTTPClient("http://api.example.com", ssl_context=None, proxy=behind.server)
+        try:
+            answer = json.loads(await client.request("GET", "/api/v1/namespaces"))
+        finally:
+            await client.close()
+    assert answer["host"] == "api.example.com"

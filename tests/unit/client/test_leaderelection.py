@@ -162,6 +162,35 @@ def test_a_leader_that_is_killed_is_followed_after_its_lease_and_not_before():
     run(scenario)
 
 
+def test_a_leader_that_ends_while_it_renews_gives_the_lease_back():
+    """The renewal arrives, and its answer is not waited for: the version that the leader knows is old."""
+
+    async def scenario(world):
+        api, made = candidates(world, 1)
+        way = made[0].way
+        renewals: list[str] = []
+
+        async def update(*args: Any, **options: Any) -> Any:
+            answer = await api.update(*args, **options)
+            if not renewals:
+                renewals.append("arrived")
+                await world.clock.sleep(60)
+            return answer
+
+        async with Tasks() as tasks:
+            leader = tasks.spawn(made[0].run(), name="leader")
+            await world.clock.sleep(1)
+            way.update = update
+            await world.clock.sleep(2)
+            assert renewals
+            leader.cancel()
+            await world.clock.sleep(1)
+            (lease,) = api.of(LEASES)
+            assert lease["spec"]["holderIdentity"] == ""
+
+    run(scenario)
+
+
 def test_a_leader_that_ends_in_order_gives_the_lease_back():
     async def scenario(world):
         api, made = candidates(world, 2)

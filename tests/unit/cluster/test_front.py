@@ -16,6 +16,7 @@ from lastcall.client.api import ConnectionLost, ListResult
 from lastcall.cluster.control.socket import ControlClient, Logs, claim
 from lastcall.cluster.errors import ClusterDied, ClusterStartError, ControlError
 from lastcall.cluster.options import ClusterOptions
+from lastcall.cluster.staying import follower
 from lastcall.cluster.staying import front as module
 from lastcall.cluster.staying.front import Front
 from lastcall.cluster.staying.front_log import FrontLog
@@ -49,6 +50,7 @@ class FakeTree:
     def __init__(self) -> None:
         self.client = Client()
         self.server = "https://127.0.0.1:1"
+        self.machine = None
         self.ready = asyncio.Event()
         self.ready.set()
         self.error: Exception | None = None
@@ -251,7 +253,7 @@ async def test_a_follower_gets_what_was_kept_and_then_what_comes_without_a_gap(s
 async def test_a_follower_that_does_not_read_is_told_and_takes_no_more_memory(
     state_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "FOLLOWED_RECORDS", 10)
+    monkeypatch.setattr(follower, "FOLLOWED_RECORDS", 10)
 
     async def check(front: Front, tree: FakeTree) -> None:
         records = await ControlClient("one").records(follow=True)

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from lastcall.cluster import policy_gate
-from lastcall.cluster.policy_gate import PolicyGate
+from lastcall.cluster.nodes import policy_gate
+from lastcall.cluster.nodes.policy_gate import PolicyGate
 from lastcall.cri.api import PodSandboxConfig, PodSandboxMetadata, RuntimeServiceError
 
 CONFIG = PodSandboxConfig(PodSandboxMetadata("web", "u1", "default"), labels={"app": "web"})

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastcall.api.validators.batch import schedule_problems
+from lastcall.api.validators.jobs.specs import schedule_problems
 from lastcall.controllers.cronjob.schedule import Every, parse_schedule
 
 

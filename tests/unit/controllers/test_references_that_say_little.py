@@ -50,4 +50,4 @@ def test_a_volume_may_name_half_a_claim() -> None:
 def test_a_job_with_fewer_than_no_active_pods_is_refused() -> None:
     job = {"metadata": {"name": "j", "namespace": "n", "resourceVersion": "1"}, "spec": {"template": {"spec": {}}}}
     errors = validate_update(JOBS, {**job, "status": {"active": -7}}, job, "status")
-    assert "status.ready" in [each.field for each in errors]
+    assert "status.active" in [each.field for each in errors]

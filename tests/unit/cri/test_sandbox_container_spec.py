@@ -1,6 +1,6 @@
 import pytest
 
-from lastcall.api.validators.containers import STOP_SIGNALS
+from lastcall.api.validators.containers.hooks import STOP_SIGNALS
 from lastcall.cri.api import (
     ContainerConfig,
     ContainerMetadata,

@@ -16,7 +16,7 @@ from lastcall.cri.sandbox.seccomp.profile import ProfileError, compile_profile, 
 from lastcall.cri.sandbox.seccomp.syscalls import MACHINES, system_calls
 from lastcall.cri.sandbox.shim import pause
 from lastcall.cri.sandbox.shim.single_id import filter as single_id
-from lastcall.world import linux
+from lastcall.world import linux, privileges
 
 NONE: frozenset[str] = frozenset()
 EPERM, ENOSYS = errno_action(1), errno_action(38)
@@ -262,7 +262,7 @@ def test_a_filter_is_made_once_for_each_set_of_capabilities() -> None:
 
 # -- one user id -------------------------------------------------------------------------------------------------------
 
-WITH = linux.capability_mask(("CHOWN", "SETUID", "SETGID"))
+WITH = privileges.capability_mask(("CHOWN", "SETUID", "SETGID"))
 
 
 def test_calls_that_name_other_ids_are_asked_about_and_own_ids_are_the_kernel_s(machine: str) -> None:
@@ -282,7 +282,7 @@ def test_calls_that_name_other_ids_are_asked_about_and_own_ids_are_the_kernel_s(
 
 
 def test_without_the_capability_the_calls_fail_as_anywhere(machine: str) -> None:
-    answer = answers(single_id.make_filter(machine, linux.capability_mask(("SETGID",))), machine)
+    answer = answers(single_id.make_filter(machine, privileges.capability_mask(("SETGID",))), machine)
     assert (answer("setuid", 101), answer("fchown", 3, 5, 5), answer("setgid", 5)) == (EPERM, EPERM, USER_NOTIF)
     assert (answer("setuid", 0), answer("fchown", 3, 0, 0)) == (ALLOW, ALLOW)
 

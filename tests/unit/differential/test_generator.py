@@ -1,5 +1,6 @@
 """The requests that the differential tester makes."""
 
+from collections import Counter
 from random import Random
 from types import SimpleNamespace
 
@@ -19,3 +20,15 @@ def test_a_run_of_one_kind_asks_only_for_what_the_kind_has():
         "create"
     }
     assert not {each.verb for each in asked} & {"update", "patch", "delete", "deletecollection", "list"}
+
+
+def test_each_resource_and_verb_comes_as_often_as_the_others_of_its_share():
+    random = Random(7)
+    kinds = [Kind("x.example.com", "v1", name, name.title(), True, ("list", "watch")) for name in ("as", "bs", "cs")]
+    generator = Generator(kinds, Bodies(Schemas(), random), random, SimpleNamespace(held={}))
+    assert generator.pairs == {(kind.about(), verb) for kind in kinds for verb in ("list", "watch")}
+    asked = Counter((each.about, each.verb) for each in (generator.next() for _ in range(600)))
+    for verb in ("list", "watch"):
+        counts = [asked[kind.about(), verb] for kind in kinds]
+        assert min(counts) > 50
+        assert max(counts) - min(counts) <= 1

@@ -1,8 +1,11 @@
 """What `tools/conformance.py` makes of results, and the part of the suite that CI runs."""
 
 import importlib.util
+import json
 import re
 from pathlib import Path
+
+import pytest
 
 PROJECT = Path(__file__).parents[3]
 _SPEC = importlib.util.spec_from_file_location("conformance_tool", PROJECT / "tools/conformance.py")
@@ -40,7 +43,30 @@ def test_each_failure_has_its_reason_or_says_that_it_is_not_known() -> None:
     assert "- [sig-a] wrong [Conformance] — the reason is not known" in section
     assert "no control groups are delegated" in section
     assert section.count("a real cluster fails here, too") == 1
-    assert "3 of 6 passed.\n" in tool.document(RESULTS, "abc")
+    assert "3 of 6 passed.\n" in tool.document([RESULTS], "abc")
+
+
+def test_several_runs_of_one_commit_are_kept_and_told_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {name: {"message": "wrong\n\nvery", **each} for name, each in RESULTS.items()}
+    good = {name: {**each, "passed": True} for name, each in told.items()}
+    files = [tmp_path / f"{number}.json" for number in range(3)]
+    for file, results in zip(files, (told, good, told), strict=True):
+        file.write_text(json.dumps(results))
+    monkeypatch.setattr(tool, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(tool, "DOCUMENT", tmp_path / "page.md")
+    monkeypatch.setattr(tool, "SPECS", len(RESULTS))
+    tool.keep_runs(files, files[0], "abc")
+    page = (tmp_path / "page.md").read_text()
+    assert "3, 6 and 3 of 6 passed in 3 runs." in page
+    assert "with what a real cluster said of those that failed." in page
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == [
+        "abc-1.tsv", "abc-2.tsv", "abc-3.tsv", "kubernetes-1.36.2.tsv",
+    ]  # fmt: skip
+    assert "FAILED\t1.0\t[sig-a] wrong [Conformance]\n\twrong\n\tvery\n" in (tmp_path / "runs/abc-1.tsv").read_text()
+    assert "FAILED" not in (tmp_path / "runs/abc-2.tsv").read_text()
+    monkeypatch.setattr(tool, "SPECS", 446)
+    with pytest.raises(ValueError, match="not whole runs"):
+        tool.keep_runs(files, None, "abc")
 
 
 def test_the_section_of_an_earlier_run_is_replaced() -> None:

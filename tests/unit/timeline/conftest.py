@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from scenario.translation import what_is_made_can_be_told_in_japanese  # noqa: F401 (a fixture of every test here)
 
 from lastcall.timeline import kinds as k
 from lastcall.timeline.ending import build_endings

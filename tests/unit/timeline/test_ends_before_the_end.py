@@ -356,6 +356,65 @@ def test_a_pod_that_waits_after_its_probe_killed_it_was_restarted_and_not_killed
     assert [each.id for each in ending.findings if each.severity == "problem"] == ["livenessProbeKilled"]
 
 
+def hook_failed(tape: Any, start: float, end: float) -> None:
+    """One run that the kubelet ended because its postStart hook failed."""
+    tape.started(at=start)
+    tape.add(end - 0.5, "kubelet", k.KILLING, "app", message="FailedPostStartHook", gracePeriodSeconds=2,
+             reason="FailedPostStartHook")  # fmt: skip
+    tape.add(end - 0.4, "runtime", k.STOP_REQUESTED, "app", timeoutSeconds=2)
+    tape.add(end, "runtime", k.PROCESS_EXITED, "app", pid=7, exitCode=143, signal=15, oomKilled=False, oomKills=0,
+             memoryLimit=None)  # fmt: skip
+
+
+def probe_failed(tape: Any, start: float, end: float) -> None:
+    probed(tape, start, end, "liveness", REFUSED, False)
+
+
+def rule_restarts(tape: Any, start: float, end: float) -> None:
+    created = {"name": "app", "kind": "container", "restartRules": [["In", [42]]]}
+    if not tape.records:
+        tape.add(0, "apiserver", k.POD_CREATED, namespace="default", name="web", user="u", containers=[created])
+    run(tape, start, end, code=42)
+
+
+@pytest.mark.parametrize(
+    ("end", "id_", "waits", "runs"),
+    [
+        (
+            probe_failed,
+            "livenessProbeKilled",
+            "The kubelet ended app 2 times, the last one 18.0 s after its start because",
+            "The kubelet restarted app 2 times, the last one 18.0 s after its start because",
+        ),
+        (
+            hook_failed,
+            "restartedPostStart",
+            "The kubelet ended app 2 times, the last one 20.0 s after its start because",
+            "The kubelet restarted app 2 times, the last one 20.0 s after its start because",
+        ),
+        (
+            rule_restarts,
+            "restartedByRule",
+            "app ended 2 times, the last one 20.0 s after its start, with exit code 42, for which its "
+            "restartPolicyRules restart it.",
+            "app was restarted by its restartPolicyRules 2 times",
+        ),
+    ],
+)
+def test_what_waits_for_its_next_start_has_ended_once_more_than_it_was_restarted(
+    new_tape: Any, end: Any, id_: str, waits: str, runs: str
+) -> None:
+    """In back-off kubectl's RESTARTS says one less: the sentence counts ends, until the container is started again."""
+    tape = new_tape()
+    end(tape, 1, 21)
+    end(tape, 31, 51)
+    (ending,) = living(tape)
+    assert finding(ending, id_).text.startswith(waits)
+    tape.started(at=71)
+    (ending,) = living(tape)
+    assert finding(ending, id_).text.startswith(runs)
+
+
 @pytest.mark.parametrize(
     ("deleted_first", "result", "outcome", "why"),
     [

@@ -70,7 +70,7 @@ def lost(tape: Any, *, seen: bool) -> None:
     tape.started()
     tape.add(
         -0.01, "taint-eviction-controller", k.DELETION_DECIDED, rule=TAINT,
-        why="evicted from node-1 by its taint node.kubernetes.io/unreachable:NoExecute",
+        why="evicted from node-1 by its taint node.kubernetes.io/unreachable:NoExecute, tolerated for 300 s",
     )  # fmt: skip
     deleted_by_controller(tape)
     if seen:

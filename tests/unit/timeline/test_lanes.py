@@ -1,5 +1,7 @@
 """The lanes of a picture: who, what, and the phases of every container."""
 
+from dataclasses import replace
+
 import pytest
 
 from lastcall.timeline import kinds as k
@@ -110,3 +112,34 @@ def test_too_many_records_lose_their_details_first_and_it_is_counted(new_tape):
 def test_an_empty_story_has_an_empty_picture(new_tape):
     picture = decide_picture(new_tape().ending())
     assert (picture.marks, picture.start, picture.end) == ([], 0.0, 0.0)
+
+
+def living(new_tape, *runs):
+    """A Pod that nothing ends: `runs` are (start, exit) of `app`, None for one that goes on."""
+    tape = new_tape()
+    tape.pod = replace(tape.pod, phase="Running")
+    tape.add(0.0, "apiserver", k.POD_CREATED)
+    for number, (begun, ended) in enumerate(runs):
+        tape.add(begun, "runtime", k.PROCESS_STARTED, "app", pid=40 + number)
+        if ended is not None:
+            tape.add(ended, "runtime", k.PROCESS_EXITED, "app", exitCode=1, pid=40 + number)
+    return decide_picture(tape.ending())
+
+
+def test_what_runs_has_no_end_and_began_when_its_process_did(new_tape):
+    assert phases(living(new_tape, (2.0, None))) == [("running", 2.0, None)]
+
+
+def test_a_container_that_waits_to_be_restarted_does_not_run_meanwhile(new_tape):
+    picture = living(new_tape, (1.0, 1.5), (11.0, 11.4), (31.0, None))
+    assert phases(picture) == [("running", 1.0, 1.5), ("running", 11.0, 11.4), ("running", 31.0, None)]
+    assert phases(living(new_tape, (1.0, 1.5), (11.0, 11.4))) == [("running", 1.0, 1.5), ("running", 11.0, 11.4)]
+
+
+def test_a_sidecar_of_a_pod_that_lives_waits_for_nothing(new_tape):
+    tape = new_tape()
+    tape.pod = replace(tape.pod, phase="Running", containers=(ContainerFacts("app", "sidecar"),))
+    tape.add(0.0, "apiserver", k.POD_CREATED)
+    tape.add(1.0, "runtime", k.PROCESS_STARTED, "app", pid=40)
+    tape.add(4.0, "apiserver", k.POD_STATUS_WRITTEN, phase="Running", ready=True)
+    assert phases(decide_picture(tape.ending())) == [("running", 1.0, None)]

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from lastcall.timeline import kinds as k
+from lastcall.timeline.ending import build_endings
 from lastcall.timeline.facts.recorded import status_problems
+from lastcall.timeline.render.html import html_page
 from lastcall.timeline.render.plain import plain_text
 from lastcall.timeline.story import ContainerFacts, PodFacts
 from lastcall.timeline.verdict import verdict
@@ -87,6 +89,33 @@ def test_the_story_says_what_kept_a_container_from_starting(new_tape: Any, story
         assert words in verdict(ending)
 
 
+@pytest.mark.parametrize(
+    ("story", "words"),
+    [
+        (image, 'app has not been started yet (ImagePullBackOff: Back-off pulling image "x:1").'),
+        (init_container_runs, "app has not been started yet (init container setup has not succeeded yet)."),
+        (nobody, "app has not been started yet (the Pod has not been bound to a node yet)."),
+        (too_early, "app has not been started yet."),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_of_a_pod_that_lives_nothing_is_said_to_be_stopped_or_too_late(new_tape: Any, story: Any, words: str) -> None:
+    tape = new_tape()
+    containers = (ContainerFacts("setup", "init"), ContainerFacts("app"))
+    story(tape)
+    pod = PodFacts(tape.uid, "default", "web", phase="Pending", containers=containers)
+    (ending,) = build_endings(tape.records, [pod], kubernetes_version="1.36")
+    (found,) = [f for f in ending.findings if f.id == "neverStarted"]
+    assert found.text == words
+    page = html_page([ending], kubernetes_version="1.36", lastcall_version="0")
+    shown = " ".join(plain_text([ending], 200).split())
+    assert "app not started yet" in shown and "<td>not started yet</td>" in page
+    if story is not init_container_runs:
+        assert verdict(ending) == words.replace("app has not", "No container of it has")
+    for text in (verdict(ending), found.text, shown):
+        assert "stopped" not in text and "never started" not in text
+
+
 def test_a_status_tells_of_what_waits_and_not_of_what_is_on_its_way() -> None:
     waiting = {"reason": "ErrImagePull", "message": "x" * 1000}
     made = {
@@ -103,3 +132,20 @@ def test_a_status_tells_of_what_waits_and_not_of_what_is_on_its_way() -> None:
         "unschedulable": "0/1 nodes",
     }
     assert status_problems({"conditions": [{"type": "PodScheduled", "status": "True"}]}) == {}
+
+
+def test_a_pod_that_ran_on_a_node_that_records_nothing_is_not_said_to_have_never_started(new_tape: Any) -> None:
+    """A kubelet that is not lastcall's: the API server saw its writes, and nobody saw its containers."""
+    tape = new_tape()
+    tape.add(-2, "apiserver", k.POD_BOUND, node="other-1")
+    tape.add(-1, "apiserver", k.POD_STATUS_WRITTEN, phase="Running", ready=True, reason="")
+    tape.accepted()
+    tape.add(1, "apiserver", k.POD_STATUS_WRITTEN, phase="Succeeded", ready=False, reason="")
+    tape.add(2, "apiserver", k.OBJECT_REMOVED, resourceVersion="152", user="system:node:other-1")
+    ending = tape.ending()
+    assert ending.outcome == "unknown"
+    told = "its node records nothing here: lastcall story tells on its machine, if the node is lastcall's."
+    assert f"How app ended is not known: {told}" in ending.not_known
+    shown = " ".join(plain_text([ending], 200).split())
+    assert "app how it ended is not known: its node records nothing" in shown
+    assert "never started" not in shown

@@ -3,6 +3,8 @@
 import pytest
 
 from lastcall.timeline import kinds as k
+from lastcall.timeline.ending import build_endings
+from lastcall.timeline.story import PodFacts
 from lastcall.timeline.verdict import is_ongoing, outcome_words, verdict
 
 
@@ -87,3 +89,123 @@ def test_a_pod_that_never_ran(new_tape):
     assert verdict(tape.ending()) == (
         "No container of it ever ran (the DELETE came before it could), so nothing had to be stopped."
     )
+
+
+def test_a_pod_that_completed_and_stays_was_not_deleted(new_tape):
+    tape = new_tape()
+    tape.add(-0.058, "runtime", k.PROCESS_STARTED, "app", pid=40)
+    tape.add(-0.050, "runtime", k.PROCESS_EXITED, "app", exitCode=0, pid=40)
+    tape.add(0.0, "kubelet", k.TERMINATION_OBSERVED, cause="completed")
+    tape.add(0.6, "apiserver", k.POD_STATUS_WRITTEN, phase="Succeeded", ready=False)
+    told = tape.ending()
+    texts = [verdict(told), *(each.text for each in told.findings), *told.not_known]
+    assert not [text for text in texts if "DELETE" in text], texts
+
+
+CONTAINERS = [{"name": "setup", "kind": "init"}, {"name": "proxy", "kind": "sidecar"}, {"name": "app"}]
+
+
+def exits(tape, at, container, code):
+    tape.add(at, "runtime", k.PROCESS_EXITED, container, pid=7, exitCode=code, signal=None)
+
+
+def init_runs(tape):
+    tape.started("setup", at=1)
+
+
+def init_waits(tape):
+    tape.started("setup", at=1)
+    exits(tape, 2, "setup", 1)
+
+
+def init_runs_again(tape):
+    init_waits(tape)
+    tape.started("setup", at=12)
+
+
+def image_is_pulled(tape):
+    init_waits(tape)
+    tape.started("setup", at=12)
+    exits(tape, 13, "setup", 0)
+    tape.started("proxy", at=14)
+
+
+def runs(tape):
+    image_is_pulled(tape)
+    tape.started("app", at=15)
+
+
+def crashes(tape):
+    runs(tape)
+    exits(tape, 16, "app", 1)
+
+
+def runs_again(tape):
+    crashes(tape)
+    tape.started("app", at=26)
+
+
+@pytest.mark.parametrize(
+    ("lived", "words"),
+    [
+        (lambda tape: None, "has not started yet"),
+        (init_runs, "is initializing"),
+        (init_waits, "is initializing"),
+        (init_runs_again, "is initializing"),
+        (image_is_pulled, "has not started yet"),
+        (runs, "is running"),
+        (crashes, "is running"),
+        (runs_again, "is running, after 1 restart"),
+    ],
+)
+def test_a_pod_that_lives_is_told_as_its_phase_and_its_restarts_are(new_tape, lived, words):
+    """Pending until its own containers have run; what init containers were tried again is no restart of it."""
+    tape = new_tape()
+    tape.add(0, "apiserver", k.POD_CREATED, namespace="default", name="web", user="u", containers=CONTAINERS)
+    lived(tape)
+    (ending,) = build_endings(tape.records, [PodFacts(tape.uid, "default", "web")], kubernetes_version="1.36")
+    assert is_ongoing(ending)
+    assert outcome_words(ending) == words
+
+
+def test_a_pod_whose_status_says_that_it_runs_has_started(new_tape):
+    """Its first records may be lost."""
+    tape = new_tape()
+    tape.add(0, "kubelet", k.POD_ADMITTED)
+    tape.add(1, "apiserver", k.POD_STATUS_WRITTEN, phase="Running", ready=True, reason="")
+    (ending,) = build_endings(tape.records, [PodFacts(tape.uid, "default", "web")], kubernetes_version="1.36")
+    assert outcome_words(ending) == "is not running"
+
+
+@pytest.mark.parametrize(
+    ("code", "deleted", "words"),
+    [
+        (1, False, "crashed"),
+        (1, True, "had crashed before its end began"),
+        (0, False, "ended gracefully"),
+        (0, True, "had already ended"),
+    ],
+)
+def test_a_pod_of_a_job_ends_by_itself_and_nobody_began_its_end(new_tape, code, deleted, words):
+    tape = new_tape()
+    tape.started(at=-2)
+    exits(tape, -1, "app", code)
+    tape.add(-0.5, "kubelet", k.TERMINATION_OBSERVED, cause="completed")
+    tape.add(-0.4, "apiserver", k.POD_STATUS_WRITTEN, phase="Failed" if code else "Succeeded", ready=False)
+    if deleted:
+        tape.accepted(0)
+        tape.over(0.1)
+    assert outcome_words(tape.ending()) == words
+
+
+def test_a_pod_that_its_probe_restarted_and_that_completed_was_restarted_before_nothing(new_tape):
+    tape = new_tape()
+    tape.started(at=-30)
+    message = "Container app failed liveness probe, will be restarted"
+    tape.add(-20, "kubelet", k.KILLING, "app", message=message, gracePeriodSeconds=2, reason="LivenessProbe")
+    tape.add(-20, "runtime", k.STOP_REQUESTED, "app", timeoutSeconds=2)
+    exits(tape, -19, "app", 143)
+    tape.started(at=-10)
+    exits(tape, -1, "app", 0)
+    tape.add(0, "kubelet", k.TERMINATION_OBSERVED, cause="completed")
+    assert outcome_words(tape.ending()) == "was restarted by a probe"

@@ -128,9 +128,7 @@ def test_an_owner_that_was_deleted_later_had_not_gone() -> None:
 def test_a_list_in_which_an_owner_is_missing_says_that_it_went() -> None:
     made = ledger()
     made.owners_listed("Deployment", [deployment(uid="a"), deployment(uid="b")], at(1))
-    made.owners_listed("Deployment", None, at(1))
     made.owners_listed("Deployment", [deployment(uid="b")], at(2))
-    made.owners_listed("Deployment", None, at(2))
     assert (made.is_gone("a", at(3).at_ns), made.is_gone("b", at(3).at_ns)) == (True, False)
 
 

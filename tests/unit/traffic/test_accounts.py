@@ -490,7 +490,7 @@ def test_the_application_that_ends_before_the_proxy_of_its_pod_is_given_the_hook
         (life(deleted=None, hook=None, term=None, exited=None, unrouted=None, behind={"log": 10.4}), errors),
     ):
         (advice,) = judged(*outcomes, pod=pod).advice
-        assert advice.patch == {} and "see its log" in advice.sentence
+        assert advice.patch == {} and "see the log of" in advice.sentence
 
 
 def test_a_new_connection_that_a_stalled_client_left_silent_until_the_pods_end_is_nobodys_loss() -> None:

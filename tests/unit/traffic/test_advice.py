@@ -322,6 +322,29 @@ def test_errors_of_a_pod_that_never_served_or_that_was_ending_are_no_slow_start(
     assert [each.cause for each in account([error, good(3, 13.0)], [ending], [], 10.0).lost] == ["server error"]
 
 
+ERRORS: list[tuple[str, list[PodLife], list[str], str]] = [
+    ("ending", [PodLife("e", **POD, ready=1.0, routed=1.0, deleted=11.0, term=11.5, exited=14.0)], ["10.244.0.2"],
+     "with errors while it ended: see the log of web-1."),
+    ("serving", [PodLife("e", **POD, ready=1.0, routed=1.0)], ["10.244.0.2"],
+     "with errors, in Pods that nothing had ended: see the log of web-1."),
+    ("both", [PodLife("e", **POD, ready=1.0, routed=1.0, deleted=11.0, term=11.5, exited=14.0),
+              PodLife("n", name="web-2", ip="10.244.0.3", ready=1.0, routed=1.0)], ["10.244.0.2", "10.244.0.3"],
+     "The application answered with errors: see its log."),
+    ("of no known Pod", [PodLife("e", **POD, ready=1.0, routed=1.0)], [""],
+     "The application answered with errors: see its log."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("lives", "by", "text"), [row[1:] for row in ERRORS], ids=[row[0] for row in ERRORS])
+def test_errors_are_told_with_whose_log_to_see_and_whether_it_was_ending(
+    lives: list[PodLife], by: list[str], text: str
+) -> None:
+    served = [Outcome(2 + n, "fresh", 5.0, 5.0, 5.0, 1, 0.0, 200, address, "") for n, address in enumerate(by)]
+    errors = [Outcome(9 + n, "fresh", 13.0, 13.0, 13.0, 1, 0.0, 500, address, "5xx") for n, address in enumerate(by)]
+    told = judge(account([good(1, 5.0), *served, *errors], lives, [], 10.0), lives, deployment(), 8080)
+    assert text in told.sentence
+
+
 def test_errors_at_the_start_before_the_disruption_are_told_with_their_probe() -> None:
     errors = [Outcome(n, "fresh", n, n, n, 1, 0.0, 503, "10.244.0.2", "5xx") for n in (2, 3)]
     lives = [PodLife("o", **POD, ready=1.0, routed=1.0)]

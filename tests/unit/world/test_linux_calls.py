@@ -50,12 +50,3 @@ def test_a_confined_open_does_not_leave_its_root(tmp_path):
         with pytest.raises(OSError):  # noqa: PT011 - ENOENT or ELOOP
             linux.openat2(root, name, os.O_RDONLY, linux.RESOLVE_IN_ROOT | linux.RESOLVE_NO_MAGICLINKS)
     os.close(root)
-
-
-def test_capability_names_and_masks():
-    assert linux.capability_mask(("CHOWN", "CAP_KILL", "cap_net_admin")) == 1 | 1 << 5 | 1 << 12
-    with pytest.raises(ValueError, match="unknown capability 'FLY'"):
-        linux.capability_mask(("FLY",))
-    assert linux.CAPABILITIES["CHECKPOINT_RESTORE"] == 40
-    effective, permitted, _ = linux.capget()
-    assert effective & ~permitted == 0

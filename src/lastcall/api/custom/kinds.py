@@ -6,7 +6,6 @@ Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go.
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from lastcall.api.custom.structural import has_defaults
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 
@@ -108,7 +107,7 @@ def custom_resources(definition: Object, converter: Converter | None = None) -> 
             tuple(each["jsonPath"] for each in version.get("selectableFields") or ()),
             _warning(definition, version),
             stored,
-            has_defaults(version.get("schema")),
+            _has_defaults(version.get("schema")),
             names.get("listKind") or f"{names['kind']}List",
             converter,
         )
@@ -130,3 +129,10 @@ def versions_stored_first(definition: Object) -> list[str]:
     """What a new definition's `status.storedVersions` says. (customresourcedefinition/strategy.go:PrepareForCreate)"""
     versions = (definition.get("spec") or {}).get("versions") or ()
     return [each.get("name") or "" for each in versions if each.get("storage")][:1]
+
+
+def _has_defaults(schema: object) -> bool:
+    """Whether a schema has a default somewhere."""
+    if isinstance(schema, dict):
+        return schema.get("default") is not None or any(map(_has_defaults, schema.values()))
+    return isinstance(schema, list) and any(map(_has_defaults, schema))

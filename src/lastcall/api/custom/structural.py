@@ -115,13 +115,6 @@ def set_schema_defaults(schema: Any, value: Any) -> None:
             set_schema_defaults(items, value[index])
 
 
-def has_defaults(schema: object) -> bool:
-    """Whether a schema has a default somewhere."""
-    if isinstance(schema, dict):
-        return schema.get("default") is not None or any(map(has_defaults, schema.values()))
-    return isinstance(schema, list) and any(map(has_defaults, schema))
-
-
 def _copy(value: Any) -> Any:
     return orjson.loads(orjson.dumps(value))
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from lastcall.api.defaults import cluster, workloads
+from lastcall.api.defaults.volumes import source_defaults
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 
@@ -73,6 +74,7 @@ def _items(parent: Object, key: str) -> Iterable[Object]:
 
 
 def _pod(pod: Object) -> None:
+    """Of the two fields for addresses the older one has the last word. (`Convert_v1_PodStatus_To_core_PodStatus`)"""
     spec = pod.setdefault("spec", {})
     set_pod_spec_defaults(spec)
     spec.setdefault("enableServiceLinks", True)
@@ -83,7 +85,12 @@ def _pod(pod: Object) -> None:
                 requests = resources.setdefault("requests", {})
                 for name, quantity in resources["limits"].items():
                     requests.setdefault(name, quantity)
-    pod.setdefault("status", {})
+    status = pod.setdefault("status", {})
+    one, several = status.get("podIP"), status.get("podIPs")
+    if one and (not several or several[0].get("ip") != one):
+        status["podIPs"] = [{"ip": one}]
+    elif several and several[0].get("ip"):
+        status["podIP"] = several[0]["ip"]
 
 
 def _pull_policy(image: str) -> str:
@@ -149,8 +156,7 @@ def _volume(volume: Object) -> None:
             source.setdefault("defaultMode", FILE_MODE)
     if (image := volume.get("image")) is not None and not image.get("pullPolicy"):
         image["pullPolicy"] = _pull_policy(image.get("reference") or "")
-    if volume.get("hostPath") is not None:
-        volume["hostPath"].setdefault("type", "")
+    source_defaults(volume)
     template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
     if template is not None:
         spec = template.setdefault("spec", {})
@@ -225,7 +231,13 @@ _NODE_INFO = (
 
 
 def _node(node: Object) -> None:
-    node.setdefault("spec", {})
+    """Of the two fields for ranges the older one has the last word. (`Convert_v1_NodeSpec_To_core_NodeSpec`)"""
+    spec = node.setdefault("spec", {})
+    one, several = spec.get("podCIDR"), spec.get("podCIDRs")
+    if one and (not several or several[0] != one):
+        spec["podCIDRs"] = [one]
+    elif several and several[0]:
+        spec["podCIDR"] = several[0]
     status = node.setdefault("status", {})
     if status.get("capacity") and not status.get("allocatable"):
         status["allocatable"] = dict(status["capacity"])
@@ -299,6 +311,7 @@ _DEFAULTERS: dict[tuple[str, str], Callable[[Any], None]] = {
     ("", "endpoints"): workloads.endpoints,
     ("", "persistentvolumeclaims"): workloads.persistent_volume_claim,
     ("", "persistentvolumes"): workloads.persistent_volume,
+    ("storage.k8s.io", "volumeattachments"): workloads.volume_attachment,
     ("", "resourcequotas"): workloads.resource_quota,
     ("", "limitranges"): workloads.limit_range,
     ("storage.k8s.io", "storageclasses"): workloads.storage_class,

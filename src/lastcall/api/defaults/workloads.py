@@ -8,6 +8,7 @@ scheduling/v1,storage/v1}/defaults.go.
 from collections.abc import Callable
 from typing import Any
 
+from lastcall.api.defaults.volumes import source_defaults
 from lastcall.api.meta import Object, copy_object
 
 PERCENT = "25%"
@@ -52,13 +53,19 @@ def replica_set(obj: Object, pod_spec: PodSpecDefaults) -> None:
 def replication_controller(obj: Object, pod_spec: PodSpecDefaults) -> None:
     """Selector and labels come from the template's labels when they are left out."""
     replica_set(obj, pod_spec)
-    spec = obj["spec"]
-    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
-    if labels:
-        if not spec.get("selector"):
-            spec["selector"] = dict(labels)
-        if not (obj.get("metadata") or {}).get("labels"):
-            obj.setdefault("metadata", {})["labels"] = dict(labels)
+    if (labels := _labels_of_template(obj)) and not obj["spec"].get("selector"):
+        obj["spec"]["selector"] = dict(labels)
+    take_labels(obj)
+
+
+def _labels_of_template(obj: Object) -> Object:
+    return ((obj["spec"].get("template") or {}).get("metadata") or {}).get("labels") or {}
+
+
+def take_labels(obj: Object) -> None:
+    """An object without labels has those of its Pods: when it was sent, and when it was read from the store."""
+    if (labels := _labels_of_template(obj)) and not (obj.get("metadata") or {}).get("labels"):
+        obj.setdefault("metadata", {})["labels"] = dict(labels)
 
 
 def stateful_set(obj: Object, pod_spec: PodSpecDefaults) -> None:
@@ -91,17 +98,23 @@ def stateful_set(obj: Object, pod_spec: PodSpecDefaults) -> None:
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
-def metadata_alone(obj: Object) -> Object:
-    """The metadata as forms without the rest of the object have it: without the annotation that `apps/v1` makes of a
-    DaemonSet's template generation.
+_OF_AUTOSCALERS = tuple(
+    f"autoscaling.alpha.kubernetes.io/{name}" for name in ("metrics", "current-metrics", "conditions", "behavior")
+)
 
-    Source: pkg/apis/apps/v1/conversion.go:Convert_apps_DaemonSet_To_v1_DaemonSet
+
+def metadata_alone(obj: Object) -> Object:
+    """The metadata as forms without the rest of the object have it: without the annotations that `apps/v1` makes of a
+    DaemonSet's template generation, and `autoscaling/v1` of what it has no field for.
+
+    Source: pkg/apis/apps/v1/conversion.go:Convert_apps_DaemonSet_To_v1_DaemonSet, pkg/apis/autoscaling/v1/conversion.go
     """
     meta: Object = obj.get("metadata") or {}
     annotations = meta.get("annotations") or {}
-    if TEMPLATE_GENERATION not in annotations:
+    made = _OF_AUTOSCALERS if obj.get("apiVersion") == "autoscaling/v1" else (TEMPLATE_GENERATION,)
+    if not any(name in annotations for name in made):
         return meta
-    left = {name: value for name, value in annotations.items() if name != TEMPLATE_GENERATION}
+    left = {name: value for name, value in annotations.items() if name not in made}
     rest = {name: value for name, value in meta.items() if name != "annotations"}
     return {**rest, "annotations": left} if left else rest
 
@@ -140,15 +153,20 @@ def job_spec(spec: Object, pod_spec: PodSpecDefaults) -> None:
     spec.setdefault("manualSelector", False)
     if not spec.get("podReplacementPolicy"):
         spec["podReplacementPolicy"] = "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed"
+    _failure_policy(spec)
+    _template(spec, pod_spec)
+
+
+def _failure_policy(spec: Object) -> None:
     for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
         for pattern in rule.get("onPodConditions") or ():
             if not pattern.get("status"):
                 pattern["status"] = "True"
-    _template(spec, pod_spec)
 
 
 def job(obj: Object, pod_spec: PodSpecDefaults) -> None:
     job_spec(obj.setdefault("spec", {}), pod_spec)
+    take_labels(obj)
     obj.setdefault("status", {})
 
 
@@ -161,7 +179,9 @@ def cron_job(obj: Object, pod_spec: PodSpecDefaults) -> None:
     spec.setdefault("failedJobsHistoryLimit", 1)
     template = spec.setdefault("jobTemplate", {})
     template.setdefault("metadata", {})
-    _template(template.setdefault("spec", {}), pod_spec)
+    job = template.setdefault("spec", {})
+    _failure_policy(job)
+    _template(job, pod_spec)
     obj.setdefault("status", {})
 
 
@@ -242,9 +262,12 @@ def persistent_volume(obj: Object) -> None:
         spec["persistentVolumeReclaimPolicy"] = "Retain"
     if not spec.get("volumeMode"):
         spec["volumeMode"] = "Filesystem"
-    if spec.get("hostPath") is not None:
-        spec["hostPath"].setdefault("type", "")
+    source_defaults(spec)
     obj.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def volume_attachment(obj: Object) -> None:
+    source_defaults(((obj.get("spec") or {}).get("source") or {}).get("inlineVolumeSpec") or {})
 
 
 def storage_class(obj: Object) -> None:

@@ -12,6 +12,7 @@ from lastcall.api.features.gates import (
     CONTAINER_STOP_SIGNALS,
     EPHEMERAL_CONTAINERS,
     GRPC_CONTAINER_PROBE,
+    MAX_UNAVAILABLE_STATEFUL_SET,
     POD_DISRUPTION_CONDITIONS,
     POD_LIFECYCLE_SLEEP_ACTION,
     PROBE_TERMINATION_GRACE_PERIOD,
@@ -22,7 +23,7 @@ from lastcall.api.features.gates import (
 )
 from lastcall.api.field import FieldError, forbidden, not_supported
 from lastcall.api.meta import Object, copy_object
-from lastcall.api.resources import PODS, Resource
+from lastcall.api.resources import PODS, STATEFULSETS, Resource
 
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _GROUPS = ("initContainers", "containers", "ephemeralContainers")
@@ -40,15 +41,33 @@ _SPEC_AT: dict[tuple[str, str], tuple[str, ...]] = {
 }
 
 
+_ALPHA_FIELDS = ("schedulingGroup",)
+"""Of a Pod's spec, behind gates that are off and not known here (GenericWorkload)."""
+
+
 def drop_disabled_fields(resource: Resource, new: Object, old: Object | None, gates: FeatureGates) -> None:
     """Drop from `new`, in place, what is turned off and not in use in `old`."""
     spec = pod_spec_of(resource, new)
     if spec is None:
         return
+    if resource is STATEFULSETS and not gates.enabled(MAX_UNAVAILABLE_STATEFUL_SET):
+        _drop_max_unavailable(new, old)
     before = pod_spec_of(resource, old) if old is not None else None
+    for field in _ALPHA_FIELDS:
+        if not (before or {}).get(field):
+            spec.pop(field, None)
     for gate, in_use, drop in _DROPS:
         if not gates.enabled(gate) and not (before is not None and in_use(before)):
             drop(spec)
+
+
+def _drop_max_unavailable(new: Object, old: Object | None) -> None:
+    """(pkg/registry/apps/statefulset/strategy.go:dropStatefulSetDisabledFields)"""
+    rolling, had = (
+        ((obj.get("spec") or {}).get("updateStrategy") or {}).get("rollingUpdate") or {} for obj in (new, old or {})
+    )
+    if had.get("maxUnavailable") is None:
+        rolling.pop("maxUnavailable", None)
 
 
 def drop_disabled_status(resource: Resource, new: Object, gates: FeatureGates) -> None:
@@ -57,11 +76,25 @@ def drop_disabled_status(resource: Resource, new: Object, gates: FeatureGates) -
     Kubernetes switches off its writers (eviction API, controllers, scheduler, kubelet); here all of them come by.
     """
     status = new.get("status")
-    if resource != PODS or not isinstance(status, dict) or gates.enabled(POD_DISRUPTION_CONDITIONS):
+    if resource != PODS or not isinstance(status, dict):
+        return
+    _drop_alpha_status(status)
+    if gates.enabled(POD_DISRUPTION_CONDITIONS):
         return
     conditions = status.get("conditions")
     if isinstance(conditions, list):
         status["conditions"] = [each for each in conditions if each.get("type") != DISRUPTION_TARGET]
+
+
+def _drop_alpha_status(status: Object) -> None:
+    """What gates turn off that are not known here. (`dropDisabledPodStatusFields`: DRANodeAllocatableResources,
+    ImageVolumeWithDigest)"""
+    status.pop("nodeAllocatableResourceClaimStatuses", None)
+    for group in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
+        for each in status.get(group) or ():
+            for mount in (each.get("volumeMounts") if isinstance(each, dict) else None) or ():
+                if isinstance(mount, dict):
+                    mount.pop("volumeStatus", None)
 
 
 def dropped_fields(resource: Resource, obj: Object, gates: FeatureGates) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 CONTAINER_RESTART_RULES = "ContainerRestartRules"
+MAX_UNAVAILABLE_STATEFUL_SET = "MaxUnavailableStatefulSet"
 POD_DISRUPTION_CONDITIONS = "PodDisruptionConditions"
 POD_LIFECYCLE_SLEEP_ACTION = "PodLifecycleSleepAction"
 PROBE_TERMINATION_GRACE_PERIOD = "ProbeTerminationGracePeriod"
@@ -41,6 +42,7 @@ GATES: dict[str, Gate] = {
     EPHEMERAL_CONTAINERS: Gate(since=16, on=23, locked=25),
     GRPC_CONTAINER_PROBE: Gate(since=23, on=24, locked=27),
     IN_PLACE_POD_VERTICAL_SCALING: Gate(since=33, on=33, locked=35),
+    MAX_UNAVAILABLE_STATEFUL_SET: Gate(since=24),
     POD_DISRUPTION_CONDITIONS: Gate(since=25, on=26, locked=31),
     POD_LIFECYCLE_SLEEP_ACTION: Gate(since=29, on=30, locked=34),
     PROBE_TERMINATION_GRACE_PERIOD: Gate(since=21, on=25, locked=28),

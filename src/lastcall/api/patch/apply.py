@@ -32,13 +32,17 @@ def _not_applicable() -> StatusError:
     return status_failure(422, "Invalid", message, {})
 
 
-def apply_json_patch(doc: Object, patch: Any) -> Object:
-    """RFC 6902. Raises StatusError: 400 for a patch that is not a list, 413 for too many operations, 422 otherwise."""
+def apply_json_patch(doc: Object, patch: Any, *, checked: bool = True) -> Object:
+    """RFC 6902. Raises StatusError: 400 for a patch that is not a list, 413 for too many operations, 422 otherwise.
+
+    `checked`: field validation looks at the patch first, and says in its own words what is wrong with it.
+    """
     if patch is None:
         return doc
-    if not isinstance(patch, list):
-        what = f"json: cannot unmarshal {_go_kind(patch)} into Go value of type []handlers.jsonPatchOp"
-        raise errors.bad_request(f"error decoding patch: {what}")
+    if checked:
+        _check_operations(patch)
+    elif not isinstance(patch, list):
+        raise errors.bad_request(f"json: cannot unmarshal {_go_kind(patch)} into Go value of type jsonpatch.Patch")
     if len(patch) > json_patch.MAX_OPERATIONS:
         limit = json_patch.MAX_OPERATIONS
         raise errors.too_large(f"The allowed maximum operations in a JSON patch is {limit}, got {len(patch)}")
@@ -46,13 +50,10 @@ def apply_json_patch(doc: Object, patch: Any) -> Object:
         if operation is None:
             raise _not_applicable()
         if not isinstance(operation, dict):
-            what = f"json: cannot unmarshal {_go_kind(operation)} into Go value of type handlers.jsonPatchOp"
-            raise errors.bad_request(f"error decoding patch: {what}")
-        for name in ("op", "path", "from"):
-            if not isinstance(operation.get(name), str | None):
-                kind = _go_kind(operation[name])
-                what = f"json: cannot unmarshal {kind} into Go struct field jsonPatchOp.{name} of type string"
-                raise errors.bad_request(f"error decoding patch: {what}")
+            what = f"json: cannot unmarshal {_go_kind(operation)} into Go value of type jsonpatch.Operation"
+            raise errors.bad_request(what)
+        if any(not isinstance(operation.get(name), str | None) for name in _NAMES):
+            raise _not_applicable()
     try:
         patched = json_patch.apply(doc, patch)
     except json_patch.PatchError:
@@ -80,8 +81,41 @@ def _merge(doc: Any, patch: Object) -> Object:
         elif isinstance(value, dict):
             result[key] = _merge(result.get(key), value)
         else:
-            result[key] = value
+            result[key] = _without_nulls(value) if isinstance(value, list) else value
     return result
+
+
+def _without_nulls(value: Any) -> Any:
+    """A list as a merge takes it from the patch: members of its objects that are null go. (evanphx/json-patch)"""
+    if isinstance(value, list):
+        return [_without_nulls(each) if type(each) in _NESTED else each for each in value]
+    return {
+        key: _without_nulls(each) if type(each) in _NESTED else each for key, each in value.items() if each is not None
+    }
+
+
+_NESTED = frozenset((dict, list))
+
+
+_NAMES = ("op", "path", "from")
+
+
+def _check_operations(patch: Any) -> None:
+    """(patch.go:jsonPatcher.applyPatchToCurrentObject, strict decoding) Raises 400."""
+    if not isinstance(patch, list):
+        what = f"json: cannot unmarshal {_go_kind(patch)} into Go value of type []handlers.jsonPatchOp"
+        raise errors.bad_request(f"error decoding patch: {what}")
+    for operation in patch:
+        if operation is None:
+            continue
+        if not isinstance(operation, dict):
+            what = f"json: cannot unmarshal {_go_kind(operation)} into Go value of type handlers.jsonPatchOp"
+            raise errors.bad_request(f"error decoding patch: {what}")
+        for name in _NAMES:
+            if not isinstance(operation.get(name), str | None):
+                kind = _go_kind(operation[name])
+                what = f"json: cannot unmarshal {kind} into Go struct field jsonPatchOp.{name} of type string"
+                raise errors.bad_request(f"error decoding patch: {what}")
 
 
 def strategic_merge_patch(resource: Resource, doc: Object, patch: Any) -> Object:
@@ -147,7 +181,7 @@ def _merge_map(original: Object, patch: Object, struct: Struct | None) -> Object
             return {key: _strip(value) for key, value in patch.items() if key != _DIRECTIVE}
         if directive == "delete":
             return {}
-        if directive != "merge":
+        if directive != "merge" or struct is not None:
             raise _fail(f"unknown patch type: {_go_text(directive)} in map: {go_map(patch)}")
     result = dict(original)
     if _RETAIN_KEYS in patch:
@@ -178,7 +212,7 @@ def _merge_map(original: Object, patch: Object, struct: Struct | None) -> Object
         if isinstance(value, dict):
             inner = struct_of(field) if field is not None and field.shape == "struct" else None
             if field is not None and "replace" in field.strategy:
-                result[key] = _strip(value)
+                result[key] = value  # with its nulls: it replaces what was there
             elif value.get(_DIRECTIVE) == "delete" or (_DIRECTIVE in value and not isinstance(current, dict)):
                 result.pop(key, None)
             else:
@@ -253,7 +287,9 @@ def _merge_list(original: list[Any], patch: list[Any], field: Field) -> list[Any
         if directive == "delete":
             result = [entry for entry in result if entry.get(key) != item[key]]
             continue
-        if directive not in (None, "merge"):
+        if directive == "merge":
+            raise _fail("merging lists cannot yet be specified in the patch")
+        if directive is not None:
             raise _fail(f"unknown patch type: {_go_text(directive)} in map: {go_map(item)}")
         additions.append(item)
     if replace:

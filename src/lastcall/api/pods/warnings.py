@@ -55,16 +55,18 @@ def warnings_on_create(resource: Resource, obj: Object) -> list[str]:
     if resource not in _TEMPLATES:
         return []
     said = _name(name, "Pod names and hostnames") if resource in _NAMED_AFTER else []
-    return said + _template(resource, obj)
+    return said + _template(resource, obj) + _history(resource, obj)
 
 
 def warnings_on_update(resource: Resource, new: Object, old: Object) -> list[str]:
     """Nothing is said of a template when nothing but metadata or status changes; nothing ever of an updated Pod."""
-    if resource in _OTHERS and resource is not kinds.CSIDRIVERS:
+    if resource is kinds.ENDPOINTSLICES or (resource is kinds.CSIDRIVERS and _tokens(new) == _tokens(old)):
+        return []
+    if resource in _OTHERS:
         return _OTHERS[resource](new)
     if resource not in _TEMPLATES or new["metadata"].get("generation") == old["metadata"].get("generation"):
-        return []
-    return _template(resource, new)
+        return _history(resource, new)
+    return _template(resource, new) + _history(resource, new)
 
 
 def _secret(secret: Object) -> list[str]:
@@ -91,6 +93,53 @@ def _driver(driver: Object) -> list[str]:
     return [_TOKENS] if spec.get("tokenRequests") and spec.get("serviceAccountTokenInSecrets") is None else []
 
 
+def _tokens(driver: Object) -> Any:
+    return (driver.get("spec") or {}).get("tokenRequests") or []
+
+
+def _node(node: Object) -> list[str]:
+    """(pkg/api/node/util.go:GetWarningsForNode; `configSource` was dropped before)"""
+    return [_EXTERNAL_ID] if (node.get("spec") or {}).get("externalID") else []
+
+
+def _service(service: Object) -> list[str]:
+    """(pkg/api/service/warnings.go:GetWarningsForService, without the forms of addresses)"""
+    spec, said = service.get("spec") or {}, list[str]()
+    if spec.get("clusterIP") == "None":
+        ignored = (
+            ("loadBalancerIP", bool(spec.get("loadBalancerIP"))),
+            ("externalIPs", bool(spec.get("externalIPs"))),
+            ("SessionAffinity", spec.get("sessionAffinity") not in (None, "None")),
+        )
+        said += [f"spec.{name} is ignored for headless services" for name, given in ignored if given]
+    external = spec.get("type") == "ExternalName"
+    if external and spec.get("externalIPs"):
+        said.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
+    if not external and spec.get("externalName"):
+        said.append('spec.externalName is ignored when spec.type is not "ExternalName"')
+    if spec.get("trafficDistribution") == "PreferClose":
+        said.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
+    return said
+
+
+def _endpoint_slice(endpoint_slice: Object) -> list[str]:
+    """(pkg/registry/discovery/endpointslice/strategy.go:warnOnDeprecatedAddressType)"""
+    deprecated = endpoint_slice.get("addressType") == "FQDN"
+    return ["spec.addressType: FQDN endpoints are deprecated"] if deprecated else []
+
+
+_HISTORY = "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
+
+
+def _history(resource: Resource, obj: Object) -> list[str]:
+    """(pkg/registry/apps/statefulset/strategy.go:WarningsOnCreate)"""
+    limit = (obj.get("spec") or {}).get("revisionHistoryLimit")
+    return [_HISTORY] if resource is kinds.STATEFULSETS and limit is not None and limit < 0 else []
+
+
+_EXTERNAL_ID = "spec.externalID: this field is deprecated, and is unused by Kubernetes"
+
+
 _RECYCLED = (
     "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach "
     "is to use dynamic provisioning."
@@ -103,6 +152,9 @@ _OTHERS: dict[Resource, Callable[[Object], list[str]]] = {
     kinds.SECRETS: _secret,
     kinds.PERSISTENTVOLUMES: _volume,
     kinds.CSIDRIVERS: _driver,
+    kinds.NODES: _node,
+    kinds.SERVICES: _service,
+    kinds.ENDPOINTSLICES: _endpoint_slice,
 }
 
 

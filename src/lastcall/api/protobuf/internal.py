@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from lastcall.api.protobuf.decoding import fields_of
+from lastcall.api.protobuf.ordering import ordered
 from lastcall.api.schema.types import Field, struct
 
 _WORDS: Mapping[str, str] = {
@@ -35,6 +36,7 @@ _NAMES: Mapping[tuple[str, str], str] = {
     ("core.v1.CephFSPersistentVolumeSource", "monitors"): "Monitors", ("core.v1.QuobyteVolumeSource", "user"): "User",
     ("core.v1.GlusterfsVolumeSource", "endpoints"): "EndpointsName",
     ("core.v1.GlusterfsPersistentVolumeSource", "endpoints"): "EndpointsName",
+    ("resource.v1.DeviceRequestAllocationResult", "pool"): "Pool",
     ("core.v1.ScaleIOVolumeSource", "storagePool"): "StoragePool", ("core.v1.SELinuxOptions", "user"): "User",
 }  # fmt: skip
 _ORDER: Mapping[str, tuple[str, ...]] = {
@@ -69,6 +71,10 @@ _MOVED = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUse
 """Fields of a Pod's spec that are in its security context internally."""
 _OUTER: Mapping[str, str] = {"core.v1.PersistentVolumeSource": "core.v1.PersistentVolumeSpec"}
 """Embedded structs that are shown by themselves, and the type that has their fields in JSON."""
+_NEVER_NULL: Mapping[str, tuple[str, ...]] = dict.fromkeys(
+    ("apps.v1.RollingUpdateDaemonSet", "apps.v1.RollingUpdateDeployment"), ("maxUnavailable", "maxSurge")
+) | {"apps.v1.RollingUpdateStatefulSetStrategy": ("partition",)}
+"""Fields that are pointers in v1 alone."""
 _TEMPLATES = frozenset(
     {"core.v1.PodTemplateSpec", "resource.v1.ResourceClaimTemplateSpec", "core.v1.PersistentVolumeClaimTemplate"}
 )
@@ -76,17 +82,21 @@ _TEMPLATES = frozenset(
 
 def as_internal(name: str, value: Any) -> Any:
     """`value`, JSON of the type `name` (`core.v1.PodSpec`), as its internal struct is printed; None stays None."""
+    if isinstance(value, dict) and name == "meta.v1.LabelSelector":
+        return {key: _sorted(each) for key, each in value.items() if each}
     if not isinstance(value, dict) or name.startswith(("meta.v1.", "runtime.")):
         return value
     if name in _TEMPLATES:
         meta = {key: each for key, each in (value.get("metadata") or {}).items() if each not in (None, "", {}, [])}
-        return {**_in_order("meta.v1.ObjectMeta", meta), "Spec": _of(struct(name).fields["spec"], value.get("spec"))}
+        return {**ordered("meta.v1.ObjectMeta", meta), "Spec": _of(struct(name).fields["spec"], value.get("spec"))}
     if name == "core.v1.PodSpec":
         context = {"securityContext": _security_context(value)}
         return {
             _go_name(name, key): context.get(key, _of(struct(name).fields[key], value.get(key))) for key in _ORDER[name]
         }
     fields = struct(_OUTER.get(name, name)).fields
+    if name in _NEVER_NULL:
+        value = {**dict.fromkeys(_NEVER_NULL[name], 0), **value}
     return {_go_name(name, key): _of(fields[key], value.get(key)) for key in _fields(name) if key in fields}
 
 
@@ -113,9 +123,20 @@ def _fields(name: str) -> tuple[str, ...]:
     return tuple(key for each in found for key in each)
 
 
-def _in_order(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
-    names = [each.name for each in fields_of(name).values()]
-    return {key: _sorted(value[key]) for key in names if key in value}
+def as_json(name: str, value: Any) -> Any:
+    """`value`, JSON of the type `name`, with the fields of each struct in the order in which Go writes them."""
+    if not isinstance(value, dict):
+        return value
+    fields = struct(name).fields
+    return {key: _json_of(fields[key], value[key]) for key in _fields(name) if key in value and key in fields}
+
+
+def _json_of(field: Field, value: Any) -> Any:
+    if field.shape == "struct" and field.ref:
+        return as_json(field.ref, value)
+    if field.shape == "list" and field.item is not None and isinstance(value, list):
+        return [_json_of(field.item, each) for each in value]
+    return _sorted(value)
 
 
 def _sorted(value: Any) -> Any:

@@ -4,9 +4,10 @@ Sources: sigs.k8s.io/json (strict decoding), encoding/json (texts), the Unmarsha
 IntOrString.
 """
 
-import binascii
+import base64
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -56,14 +57,44 @@ def check_fields(resource: Resource, obj: Object) -> list[str]:
 
     Raises `DecodeError` for a value of the wrong type, which no decoding accepts.
     """
-    problems: list[str] = []
-    _check_struct(struct_for(resource), obj, "", "", problems)
+    problems = _Problems()
+    with problems.told():
+        _check_struct(struct_for(resource), obj, "", "", problems)
     return problems[:MAX_PROBLEMS]
 
 
-def check_value(field: Field, value: Any, problems: list[str]) -> None:
+def check_value(field: Field, value: Any) -> list[str]:
     """`check_fields`, for the value of one field; messages tell no path. Raises DecodeError."""
-    _check(field, value, "", "", Struct("", {"f": {}}, {}), problems)
+    problems = _Problems()
+    with problems.told():
+        _check(field, value, "", "", Struct("", {"f": {}}, {}), problems)
+    return problems
+
+
+class _Problems(list[str]):
+    """What strict decoding finds, and the first value of a wrong type.
+
+    Go goes on after a wrong type and tells the first at the end, but what a type of its own cannot read (a time, a
+    quantity) it tells at once. (`encoding/json: decodeState.saveError`)
+    """
+
+    saved: DecodeError | None = None
+
+    def save(self, error: DecodeError) -> None:
+        if self.saved is None:
+            self.saved = error
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Raises DecodeError at the end. Without JSON in between the first error is told, whatever it is."""
+        try:
+            yield
+        except DecodeError as error:
+            if self.saved is not None:
+                error.unconverted = self.saved.unconverted
+            raise
+        if self.saved is not None:
+            raise self.saved
 
 
 def check_scalar(format_: str, value: Any) -> None:
@@ -71,14 +102,35 @@ def check_scalar(format_: str, value: Any) -> None:
     _SCALARS[format_](value)
 
 
-def _check_struct(struct: Struct, value: Object, path: str, names: str, problems: list[str]) -> None:
-    """`path` has indices and ends in a dot (`spec.containers[0].`), `names` has none (`spec.containers.`)."""
+def _check_struct(struct: Struct, value: Object, path: str, names: str, problems: _Problems) -> None:
+    """`path` has indices and ends in a dot (`spec.containers[0].`), `names` has none (`spec.containers.`), and has the
+    names of embedded types (`spec.PersistentVolumeSource.`)."""
     for key, item in value.items():
         field = struct.fields.get(key)
         if field is None:
             problems.append(f"unknown field {go_quote(path + key)}")
         elif item is not None:
-            _check(field, item, path + key, f"{names}{key}", struct, problems)
+            _check(field, item, path + key, names + _embedded(struct.name).get(key, "") + key, struct, problems)
+
+
+@cache
+def _embedded(name: str) -> dict[str, str]:
+    """By field: the embedded types that it is in, each with a dot (`PersistentVolumeSource.`); others are absent."""
+    # late: most objects are in order
+    from lastcall.api.protobuf.decoding import fields_of, has_message
+
+    found: dict[str, str] = {}
+    for field in fields_of(name).values() if has_message(name) else ():
+        if field.inline:
+            prefix = f"{field.type.rsplit('.', 1)[-1]}."
+            inner = _embedded(field.type)
+            found |= {each.name: prefix + inner.get(each.name, "") for each in fields_of(field.type).values()}
+            found |= {key: prefix + rest for key, rest in inner.items()}
+    if has_message(name):
+        # Kind and version of a type, which protobuf leaves out.
+        own = {field.name for field in fields_of(name).values()}
+        found |= {key: "TypeMeta." for key in ("kind", "apiVersion") if key not in own and key not in found}
+    return found
 
 
 _SCHEMA = "apiextensions.v1.JSONSchemaProps"
@@ -98,7 +150,9 @@ def _check_schema_or(other: str, value: Any, names: str, owner: Struct) -> None:
         return
     for each in _schemas_in(value):
         if each is not None:
-            _check(_schema_field(), each, "", names, owner, [])
+            problems = _Problems()
+            with problems.told():
+                _check(_schema_field(), each, "", names, owner, problems)
 
 
 @cache
@@ -106,48 +160,69 @@ def _schema_field() -> Field:
     return struct("apiextensions.v1.CustomResourceValidation").fields["openAPIV3Schema"]
 
 
-def _check(field: Field, value: Any, path: str, names: str, owner: Struct, problems: list[str]) -> None:
+def _check(field: Field, value: Any, path: str, names: str, owner: Struct, problems: _Problems) -> None:
     shape = field.shape
     if field.ref in SCHEMA_OR:
         _check_schema_or(SCHEMA_OR[field.ref], value, names, owner)
         return
     if shape == "struct":
         if not isinstance(value, dict):
-            raise _mismatch(value, owner, names, _go_type(field))
+            problems.save(_mismatch(value, owner, names, _go_type(field)))
+            return
         _check_struct(struct_of(field), value, path + ".", names + ".", problems)
     elif shape == "list":
         if not isinstance(value, list):
-            raise _mismatch(value, owner, names, _go_type(field), "[]")
+            problems.save(_mismatch(value, owner, names, _go_type(field), "[]"))
+            return
         assert field.item is not None
         for index, item in enumerate(value):
             if item is not None:
                 _check(field.item, item, f"{path}[{index}]", names, owner, problems)
     elif shape == "map":
         if not isinstance(value, dict):
-            raise _mismatch(value, owner, names, _go_type(field), "map[")
+            problems.save(_mismatch(value, owner, names, _go_type(field), "map["))
+            return
         assert field.item is not None
         for key, item in value.items():
             if item is not None:
                 _check(field.item, item, f"{path}.{key}", names, owner, problems)
     elif shape == "string":
         if not isinstance(value, str):
-            raise _mismatch(value, owner, names, _go_type(field), "string")
+            problems.save(_mismatch(value, owner, names, _go_type(field), "string"))
+            return
     elif shape == "integer":
         limit = _INTEGER_LIMITS.get(field.format, 2**63)
         if not isinstance(value, int) or isinstance(value, bool) or not -limit <= value < limit:
-            raise _mismatch(value, owner, names, _go_type(field), shows_number=True)
+            problems.save(_mismatch(value, owner, names, _go_type(field), shows_number=True))
+            return
     elif shape == "boolean":
         if not isinstance(value, bool):
-            raise _mismatch(value, owner, names, "bool")
+            problems.save(_mismatch(value, owner, names, "bool"))
+            return
     elif shape == "number":
         if not isinstance(value, int | float) or isinstance(value, bool):
-            raise _mismatch(value, owner, names, "float64")
+            problems.save(_mismatch(value, owner, names, "float64"))
+            return
     elif shape == "scalar":
+        if field.format == "byte" and isinstance(value, list):
+            for item in value:
+                if item is not None and not (type(item) is int and 0 <= item < 256):
+                    problems.save(_mismatch(item, owner, names, "uint8", shows_number=True))
+            return
         if not isinstance(value, str) and field.format in ("byte", *TIMES):
-            raise _of_itself(value, _mismatch(value, owner, names, "[]uint8" if field.format == "byte" else "string"))
-        if field.format == "intstr" and not _is_int_or_string(value):
+            error = _mismatch(value, owner, names, "[]uint8" if field.format == "byte" else "string")
+            if field.format != "byte":
+                raise _of_itself(value, error)
+            problems.save(error)
+            return
+        if field.format == "intstr" and not is_int_or_string(value):
             raise _of_itself(value, _mismatch(value, owner, names, "int32", shows_number=True))
-        _SCALARS[field.format](value)
+        try:
+            _SCALARS[field.format](value)
+        except DecodeError as error:
+            if field.format != "byte":
+                raise
+            problems.save(error)
 
 
 def _mismatch(
@@ -222,22 +297,21 @@ def _go_type(field: Field) -> str:
 def _check_quantity(value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise DecodeError(FORMAT_ERROR)
-    if value == "":
-        return  # decodes as the zero quantity
     try:
         parse_quantity(value)
     except QuantityError as error:
         raise DecodeError(str(error)) from None
 
 
-def _is_int_or_string(value: Any) -> bool:
+def is_int_or_string(value: Any) -> bool:
+    """Whether a value can be an IntOrString."""
     return isinstance(value, str) or (
         isinstance(value, int) and not isinstance(value, bool) and -(2**31) <= value < 2**31
     )
 
 
 def _check_int_or_string(value: Any) -> None:
-    if not _is_int_or_string(value):
+    if not is_int_or_string(value):
         shown = json_type(value)
         shown = f"number {value}" if shown == "number" else shown
         raise DecodeError(f"json: cannot unmarshal {shown} into Go value of type int32")
@@ -263,15 +337,20 @@ def _check_bytes(value: Any) -> None:
     good = _BASE64.match(text)
     assert good is not None
     end = good.end()
-    padding = text[end:]
-    if padding.strip("="):
-        raise _illegal_base64(end + len(padding) - len(padding.lstrip("=")))
-    if len(text) % 4 or len(padding) > 2:
-        raise _illegal_base64(len(text) // 4 * 4 if not padding else end)
-    try:
-        binascii.a2b_base64(text, strict_mode=bool(text))
-    except binascii.Error:
-        raise _illegal_base64(end) from None
+    rest, over = text[end:], end % 4
+    if not rest:
+        if over:
+            raise _illegal_base64(end - over)
+        return
+    if rest[0] != "=" or over < 2:
+        raise _illegal_base64(end)
+    if over == 2 and len(rest) == 1:
+        raise _illegal_base64(len(text))
+    if over == 2 and rest[1] != "=":
+        raise _illegal_base64(end)
+    padding = 4 - over
+    if len(rest) > padding:
+        raise _illegal_base64(end + padding)
 
 
 _SCALARS: dict[str, Callable[[Any], None]] = {
@@ -283,21 +362,34 @@ _SCALARS: dict[str, Callable[[Any], None]] = {
 }
 
 
-def prune(resource: Resource, obj: Object) -> None:
+Empties = list[tuple[Object, str, Any]]
+"""What was dropped because it was empty: the struct that had it, the field, the list or map."""
+
+
+def prune(resource: Resource, obj: Object, empties: Empties | None = None) -> None:
     """Bring `obj`, in place, to what comes back from a decode and encode in Go.
 
     Unknown fields, nulls, empty optional lists and maps go, but for what Go encodes as null; quantities take their
-    canonical form (`0.5` is `500m`), times too (UTC, the zero time is none). Call it after `check_fields`.
+    canonical form (`0.5` is `500m`), times too (UTC, the zero time is left out). Call it after `check_fields`. Empty
+    lists and maps that go are added to `empties`.
     """
-    _prune_struct(struct_for(resource), obj)
+    _prune_struct(struct_for(resource), obj, [] if empties is None else empties)
 
 
-def _prune_struct(struct: Struct, value: Object) -> None:
+def note_empty(empties: Empties, struct: Object, key: str) -> None:
+    """Add the field to `empties` if it is a list or a map, and empty."""
+    if isinstance(value := struct.get(key), list | dict) and not value:
+        empties.append((struct, key, value))
+
+
+def _prune_struct(struct: Struct, value: Object, empties: Empties) -> None:
     gone: list[str] = []
     for key, item in value.items():
         field = struct.fields.get(key)
         if field is None or item is None or (not item and omits_empty(field)):
             gone.append(key)
+            if field is not None:
+                note_empty(empties, value, key)
         elif field.format == "quantity":
             value[key] = canonical(item) if item != "" else "0"
         elif field.format in TIMES:
@@ -305,16 +397,26 @@ def _prune_struct(struct: Struct, value: Object) -> None:
                 value[key] = text
             else:
                 gone.append(key)
+        elif field.format == "byte":
+            value[key] = _as_base64(item)
         elif item or field.shape == "struct":
-            prune_value(field, item)
+            prune_value(field, item, empties)
     for key in gone:
         del value[key]
     for key in struct.nulls:
         if not value.get(key):
+            note_empty(empties, value, key)
             value[key] = None
     if any(key not in value for key in struct.always):
         for key, zero in empty(struct).items():
             value.setdefault(key, zero)
+
+
+def _as_base64(value: str | list[int | None] | None) -> str:
+    """Bytes may come as a list of numbers, too."""
+    if isinstance(value, list):
+        return base64.b64encode(bytes(each or 0 for each in value)).decode()
+    return value or ""
 
 
 def omits_empty(field: Field) -> bool:
@@ -326,22 +428,23 @@ def omits_empty(field: Field) -> bool:
 _ZEROS: dict[str, Any] = {"integer": 0, "number": 0, "boolean": False}
 
 
-def prune_value(field: Field, value: Any) -> None:
+def prune_value(field: Field, value: Any, empties: Empties | None = None) -> None:
     """`prune`, for the value of one field that is not empty."""
+    empties = [] if empties is None else empties
     if field.ref in SCHEMA_OR:
         for each in _schemas_in(value):
             if isinstance(each, dict):
-                prune_value(_schema_field(), each)
+                prune_value(_schema_field(), each, empties)
         return
     if field.shape == "struct":
-        _prune_struct(struct_of(field), value)
+        _prune_struct(struct_of(field), value, empties)
     elif field.shape == "list" and field.item is not None:
         if field.item.shape in ("struct", "list", "map"):
             for index, item in enumerate(value):
                 if item is None:
                     value[index] = [] if field.item.shape == "list" else {}
                 if field.item.shape != "list" or item:
-                    prune_value(field.item, value[index])
+                    prune_value(field.item, value[index], empties)
         elif field.item.shape != "any":
             zero = _ZEROS.get(field.item.shape, "")
             value[:] = [zero if item is None else item for item in value]
@@ -354,9 +457,9 @@ def prune_value(field: Field, value: Any) -> None:
                 value[key] = (canonical_time(item, micro=field.item.format == "microtime") or None) if item else None
         elif field.item.shape == "string" or field.item.format == "byte":
             for key, item in value.items():
-                if item is None:
-                    value[key] = ""
+                if item is None or isinstance(item, list):
+                    value[key] = _as_base64(item)
         elif field.item.shape == "struct":
             for item in value.values():
                 if item is not None:
-                    prune_value(field.item, item)
+                    prune_value(field.item, item, empties)

@@ -16,9 +16,12 @@ from lastcall.api.schema.checks import (
     SCHEMA_OR,
     TIMES,
     DecodeError,
+    Empties,
     check_fields,
     check_scalar,
     check_value,
+    is_int_or_string,
+    note_empty,
     omits_empty,
     prune,
     prune_value,
@@ -28,44 +31,49 @@ from lastcall.api.text.times import TimeError, canonical_time
 
 _INT32, _INT64 = 2**31, 2**63
 _ONLY_STRINGS = {str}
+_EMPTY = {"string": str, "list": list, "map": dict, "struct": dict, "boolean": bool, "integer": int}
+"""By the shape of a field."""
 _LONGEST_KNOWN = 64
 """Characters of a time or quantity that is remembered."""
 
 
-def decode_fields(resource: Resource, obj: Object) -> list[str]:
+def decode_fields(resource: Resource, obj: Object, empties: Empties | None = None) -> list[str]:
     """`check_fields`, then `prune`: the problems strict decoding finds; `obj` gets, in place, its encoded form.
 
-    Raises DecodeError for a value of the wrong type.
+    Empty lists and maps that go are added to `empties`. Raises DecodeError for a value of the wrong type.
     """
-    if _decode(_plan(struct_for(resource).name), obj):
+    empties = [] if empties is None else empties
+    if _decode(_plan(struct_for(resource).name), obj, empties):
         return []
     problems = check_fields(resource, obj)
-    prune(resource, obj)
+    prune(resource, obj, empties)
     return problems
 
 
-def decoded_copy(resource: Resource, obj: Object) -> Object | None:
+def decoded_copy(resource: Resource, obj: Object, empties: Empties | None = None) -> Object | None:
     """What `decode_fields` makes of `obj`, which stays as it is: the answer shares nothing with it that can change.
 
     None for one that is not in order, or of which it takes a closer look to know that it can be written as JSON.
     """
-    return _copied(_plan(struct_for(resource).name), obj)
+    return _copied(_plan(struct_for(resource).name), obj, [] if empties is None else empties)
 
 
 class _Member:
     """A field of a struct. `how` is what is done with a value that is there."""
 
-    __slots__ = ("field", "how", "limit", "omits", "ref")
+    __slots__ = ("empty", "field", "how", "limit", "omits", "ref")
 
     def __init__(self, field: Field) -> None:
         self.field = field
+        self.empty = None if field.ref in SCHEMA_OR else _EMPTY.get(field.shape)
+        """The type whose empty value is in order; None where it takes a closer look."""
         self.omits = omits_empty(field)
         self.ref = field.ref
         self.limit = _INT32 if field.format == "int32" else _INT64
         self.how: str = field.shape
         item = field.item
         if field.shape == "scalar":
-            self.how = field.format if field.format in ("quantity", *TIMES) else "other"
+            self.how = field.format if field.format in ("quantity", "intstr", *TIMES) else "other"
         elif field.shape in ("list", "map"):
             assert item is not None
             inner = "quantity" if item.format == "quantity" else item.shape
@@ -94,7 +102,7 @@ def _plan(name: str) -> _Plan:
     return _Plan(struct(name))
 
 
-def _decode(plan: _Plan, value: Object) -> bool:
+def _decode(plan: _Plan, value: Object, empties: Empties) -> bool:
     """Whether everything was in order; else `value` may be half done, which does not change what is wrong with it."""
     members = plan.members
     gone: list[str] | None = None
@@ -103,8 +111,10 @@ def _decode(plan: _Plan, value: Object) -> bool:
         if member is None:
             return False
         if item is None or (not item and member.omits):
-            if item is not None and not _fits(member, item):
-                return False
+            if item is not None:
+                if type(item) is not member.empty and not _fits(member, item):
+                    return False
+                note_empty(empties, value, key)
             gone = [key] if gone is None else [*gone, key]
             continue
         how = member.how
@@ -112,7 +122,7 @@ def _decode(plan: _Plan, value: Object) -> bool:
             if type(item) is not str:
                 return False
         elif how == "struct":
-            if type(item) is not dict or not _decode(_plan(member.ref), item):
+            if type(item) is not dict or not _decode(_plan(member.ref), item, empties):
                 return False
         elif how == "boolean":
             if item is not True and item is not False:
@@ -125,7 +135,7 @@ def _decode(plan: _Plan, value: Object) -> bool:
                 return False
             inner = _plan(member.ref)
             for each in item:
-                if type(each) is not dict or not _decode(inner, each):
+                if type(each) is not dict or not _decode(inner, each, empties):
                     return False
         elif how == "time" or how == "microtime":
             if type(item) is not str or len(item) > _LONGEST_KNOWN or (text := _CANONICAL_TIME[how](item)) is None:
@@ -149,16 +159,21 @@ def _decode(plan: _Plan, value: Object) -> bool:
             if not _is_quantity(item):
                 return False
             value[key] = _canonical(item)
+        elif how == "intstr":
+            if not is_int_or_string(item):
+                return False
         elif how != "any":
-            if not _fits(member, item):
+            if (how == "byte" and type(item) is not str) or not _fits(member, item):
                 return False
             if item:
-                prune_value(member.field, item)
+                prune_value(member.field, item, empties)
     if gone:
         for key in gone:
             del value[key]
     for key in plan.nulls:
         if not value.get(key):
+            if key in value:
+                note_empty(empties, value, key)
             value[key] = None
     for key, zero in plan.always:
         if key not in value:
@@ -166,7 +181,7 @@ def _decode(plan: _Plan, value: Object) -> bool:
     return True
 
 
-def _copied(plan: _Plan, value: Object) -> Object | None:
+def _copied(plan: _Plan, value: Object, empties: Empties) -> Object | None:
     """As `_decode`, into a new dict."""
     members = plan.members
     new: Object = {}
@@ -175,8 +190,11 @@ def _copied(plan: _Plan, value: Object) -> Object | None:
         if member is None:
             return None
         if item is None or (not item and member.omits):
-            if item is not None and not _fits(member, item):
-                return None
+            if item is not None:
+                if type(item) is not member.empty and not _fits(member, item):
+                    return None
+                if type(item) is list or type(item) is dict:
+                    empties.append((new, key, item))
             continue
         how = member.how
         if how == "string":
@@ -186,7 +204,7 @@ def _copied(plan: _Plan, value: Object) -> Object | None:
         elif how == "struct":
             if type(item) is not dict:
                 return None
-            if (inner := _copied(_plan(member.ref), item)) is None:
+            if (inner := _copied(_plan(member.ref), item, empties)) is None:
                 return None
             new[key] = inner
         elif how == "boolean":
@@ -202,7 +220,7 @@ def _copied(plan: _Plan, value: Object) -> Object | None:
                 return None
             of, items = _plan(member.ref), []
             for each in item:
-                if type(each) is not dict or (inner := _copied(of, each)) is None:
+                if type(each) is not dict or (inner := _copied(of, each, empties)) is None:
                     return None
                 items.append(inner)
             new[key] = items
@@ -213,12 +231,14 @@ def _copied(plan: _Plan, value: Object) -> Object | None:
                 new[key] = text
         else:
             part = {key: orjson.loads(orjson.dumps(item))}
-            if not _decode(plan, part):
+            if not _decode(plan, part, empties):
                 return None
             if key in part:  # and not the nulls of what is not
                 new[key] = part[key]
     for key in plan.nulls:
         if not new.get(key):
+            if key in new:
+                note_empty(empties, new, key)
             new[key] = None
     for key, zero in plan.always:
         if key not in new:
@@ -227,12 +247,10 @@ def _copied(plan: _Plan, value: Object) -> Object | None:
 
 
 def _fits(member: _Member, value: Any) -> bool:
-    problems: list[str] = []
     try:
-        check_value(member.field, value, problems)
+        return not check_value(member.field, value)
     except DecodeError:
         return False
-    return not problems
 
 
 @lru_cache(4096)

@@ -4,6 +4,7 @@ Source: apimachinery pkg/runtime/converter.go (fromUnstructured). An integer tha
 whole number with a fraction's form is an integer, too. Decoded JSON refuses both.
 """
 
+from decimal import Decimal
 from typing import Any
 
 from lastcall.api.meta import Object
@@ -28,6 +29,9 @@ def _of_struct(struct: Struct, value: Object) -> bool:
 
 def _of_member(field: Field, holder: Any, key: Any) -> bool:
     value = holder[key]
+    if isinstance(value, float) and field.format == "intstr" and value.is_integer():
+        holder[key] = int(Decimal(repr(value)))  # it is written as JSON in between
+        return True
     if field.shape == "integer":
         holder[key] = integer(value, 32 if field.format == "int32" else 64)
         return holder[key] is not value
@@ -38,6 +42,16 @@ def _of_member(field: Field, holder: Any, key: Any) -> bool:
     keys = list(value) if isinstance(value, dict) else range(len(value))
     changed = [_of_member(field.item, value, each) for each in keys]
     return any(changed)
+
+
+def large_as_floats(value: Any) -> Any:
+    """Decoded JSON with what no int64 has as floats (util/json/json.go:Unmarshal into interface{})."""
+    if isinstance(value, dict):
+        return {key: large_as_floats(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [large_as_floats(each) for each in value]
+    whole = type(value) is int and not _LEAST_INT64 <= value < 2**63
+    return float(value) if whole else value
 
 
 def integer(value: Any, bits: int) -> Any:

@@ -127,14 +127,15 @@ def component_status(obj: Object, now: datetime) -> list[Any]:
 
 
 def ip_address(obj: Object, now: datetime) -> list[Any]:
+    """With an age that no column names, as there."""
     parent = _spec(obj).get("parentRef")
     if parent is None:
-        return [name_of(obj), NONE]
+        return [name_of(obj), NONE, age(obj, now)]
     place = [parent.get("resource", "")]
     if parent.get("group"):
         place[0] += f".{parent['group']}"
     place += [parent["namespace"]] if parent.get("namespace") else []
-    return [name_of(obj), "/".join([*place, parent.get("name", "")])]
+    return [name_of(obj), "/".join([*place, parent.get("name", "")]), age(obj, now)]
 
 
 def service_cidr(obj: Object, now: datetime) -> list[Any]:

@@ -36,6 +36,12 @@ def _terminated_text(terminated: Object) -> str:
     return f"Signal:{signal}" if signal else f"ExitCode:{terminated.get('exitCode', 0)}"
 
 
+def pod_summary(pod: Object) -> tuple[str, int, int, int]:
+    """What `kubectl get` has under STATUS (but not Terminating), the two numbers under READY, and RESTARTS."""
+    reason, ready, total, restarts = _summary(pod, pod.get("spec") or {}, pod.get("status") or {})
+    return reason, ready, total, restarts.count
+
+
 def pod_row(pod: Object, now: datetime) -> list[Any]:
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     reason, ready, total, restarts = _summary(pod, spec, status)

@@ -108,14 +108,14 @@ def _event(event: Object, now: datetime) -> list[Any]:
     target = about.get("kind", "").lower()
     source = event.get("source") or event.get("deprecatedSource") or {}
     reporter = event.get("reportingComponent") or event.get("reportingController")
-    parts = [source.get("component") or reporter, source.get("host") or event.get("reportingInstance")]
+    component, host = source.get("component") or reporter, source.get("host") or event.get("reportingInstance")
     return [
         last_seen,
         event.get("type", ""),
         event.get("reason", ""),
         f"{target}/{about['name']}" if about.get("name") else target,
         about.get("fieldPath", ""),
-        ", ".join(part for part in parts if part),
+        f"{component or ''}, {host}" if host else component or "",
         (event.get("message") or event.get("note") or "").strip(),
         first_seen,
         count,

@@ -92,10 +92,10 @@ def job(obj: Object, now: datetime) -> list[Any]:
     if (started := status.get("startTime")) is not None:
         ended = status.get("completionTime")
         duration = human_duration((parse_rfc3339(ended) if ended else now) - parse_rfc3339(started))
-    return [name_of(obj), _job_status(obj), completions, duration, age(obj, now), *_containers(obj), _selector(obj)]
+    return [name_of(obj), job_status(obj), completions, duration, age(obj, now), *_containers(obj), _selector(obj)]
 
 
-def _job_status(obj: Object) -> str:
+def job_status(obj: Object) -> str:
     """The first of the conditions that holds; a Job under way is Running, or Terminating."""
     status = obj.get("status") or {}
     for kind in ("Complete", "Failed"):
@@ -146,12 +146,22 @@ def horizontal_pod_autoscaler(obj: Object, now: datetime) -> list[Any]:
     return [
         name_of(obj),
         f"{target.get('kind', '')}/{target.get('name', '')}",
-        _metrics(spec.get("metrics") or (), status.get("currentMetrics") or ()),
+        _metrics(
+            _of_cpu(spec, "targetCPU", "target") or spec.get("metrics") or (),
+            _of_cpu(status, "currentCPU", "current") or status.get("currentMetrics") or (),
+        ),
         least,
         spec.get("maxReplicas") or 0,
         status.get("currentReplicas") or 0,
         age(obj, now),
     ]
+
+
+def _of_cpu(part: Object, prefix: str, key: str) -> list[Object]:
+    """What autoscaling/v1 says of the CPU, as a metric."""
+    share = part.get(f"{prefix}UtilizationPercentage")
+    resource = {"name": "cpu", key: {"averageUtilization": share}}
+    return [] if share is None else [{"type": "Resource", "resource": resource}]
 
 
 def _metrics(metrics: Iterable[Object], current: Iterable[Object]) -> str:
@@ -164,7 +174,10 @@ def _metrics(metrics: Iterable[Object], current: Iterable[Object]) -> str:
         source = metric.get(key) or {}
         seen = ((values[index].get(key) or {}).get("current") or {}) if index < len(values) else {}
         text = _metric(source.get("target") or {}, seen)
-        texts.append(f"{source.get('name')}: {text}" if kind == "Resource" else text)
+        if kind in ("Object", "External") and (source.get("target") or {}).get("averageValue"):
+            text += " (avg)"
+        named = kind in ("Resource", "ContainerResource")
+        texts.append(f"{source.get('name')}: {text}" if named else text)
     more = len(texts) - 2
     return (", ".join(texts[:2]) or NONE) + (f" + {more} more..." if more > 0 else "")
 

@@ -3,7 +3,7 @@
 from lastcall.api.field import FieldError, each, invalid, not_supported, required
 from lastcall.api.meta import Object
 from lastcall.api.names import (
-    is_dns1035_label,
+    is_dns1123_label,
     is_dns1123_subdomain,
     is_ip,
     is_path_segment_name,
@@ -31,7 +31,12 @@ def _aggregation(rule: Object | None) -> list[FieldError]:
     selectors = rule.get("clusterRoleSelectors") or ()
     if not selectors:
         return [required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil")]
-    return [error for index, each in enumerate(selectors) for error in label_selector(each, f"{path}[{index}]")]
+    errors: list[FieldError] = []
+    for index, selector in enumerate(selectors):
+        at = f"{path}[{index}]"
+        if found := label_selector(selector, at):
+            errors += [*found, invalid(at, None, "invalid label selector.")]
+    return errors
 
 
 def _rules(obj: Object, *, namespaced: bool) -> list[FieldError]:
@@ -45,7 +50,7 @@ def _rules(obj: Object, *, namespaced: bool) -> list[FieldError]:
             if namespaced:
                 why = "namespaced rules cannot apply to non-resource URLs"
                 errors.append(invalid(f"{path}.nonResourceURLs", urls, why))
-            elif rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
+            if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
                 why = "rules cannot apply to both regular resources and non-resource URLs"
                 errors.append(invalid(f"{path}.nonResourceURLs", urls, why))
             continue
@@ -125,14 +130,14 @@ def validate_ingress(obj: Object) -> list[FieldError]:
             errors.append(required(f"{path}.http.paths"))
         for position, entry in enumerate(paths):
             errors += _path(entry, f"{path}.http.paths[{position}]")
-    if (name := spec.get("ingressClassName")) is not None:
-        errors += each("spec.ingressClassName", name, is_dns1123_subdomain(name))
     for index, tls in enumerate(spec.get("tls") or ()):
         for position, host in enumerate(tls.get("hosts") or ()):
             path = f"spec.tls[{index}].hosts[{position}]"
             errors += each(path, host, is_wildcard(host) if "*" in host else is_dns1123_subdomain(host))
         if secret := tls.get("secretName") or "":
             errors += each(f"spec.tls[{index}].secretName", secret, is_dns1123_subdomain(secret))
+    if (name := spec.get("ingressClassName")) is not None:
+        errors += each("spec.ingressClassName", name, is_dns1123_subdomain(name))
     return errors
 
 
@@ -169,7 +174,7 @@ def _backend(backend: Object, path: str) -> list[FieldError]:
     if service is None:
         return _resource_backend(resource or {}, f"{path}.resource")
     name, port = service.get("name") or "", service.get("port") or {}
-    errors = each(f"{path}.service.name", name, is_dns1035_label(name)) if name else [required(f"{path}.service.name")]
+    errors = each(f"{path}.service.name", name, is_dns1123_label(name)) if name else [required(f"{path}.service.name")]
     if port.get("name") and port.get("number"):
         return [*errors, invalid(path, "", "cannot set both port name & port number")]
     if port.get("name"):

@@ -7,7 +7,7 @@ import base64
 
 from lastcall.api.field import FieldError, each, go_quote, invalid, not_supported, required
 from lastcall.api.meta import Object
-from lastcall.api.names import is_dns1035_label, is_dns1123_subdomain, is_path_segment_name, is_port_number
+from lastcall.api.names import Check, is_dns1035_label, is_dns1123_subdomain, is_path_segment_name, is_port_number
 
 MOST_GROUP_PRIORITY = 20000
 MOST_VERSION_PRIORITY = 1000
@@ -18,7 +18,7 @@ def validate_api_service(obj: Object) -> list[FieldError]:
     """(`ValidateAPIService`)"""
     spec = obj.get("spec") or {}
     group, version = spec.get("group") or "", spec.get("version") or ""
-    errors = _name((obj.get("metadata") or {}).get("name") or "", f"{version}.{group}")
+    errors: list[FieldError] = []
     if not group and version != "v1":
         errors.append(required("spec.group", "only v1 may have an empty group and it better be legacy kube"))
     if group:
@@ -31,10 +31,16 @@ def validate_api_service(obj: Object) -> list[FieldError]:
     return errors + (_local(spec) if spec.get("service") is None else _remote(spec, spec["service"]))
 
 
-def _name(name: str, wanted: str) -> list[FieldError]:
-    if not name or name == wanted or is_path_segment_name(name):
-        return []  # metadata's own rules say what is wrong
-    return [invalid("metadata.name", name, f'must be `spec.version+"."+spec.group`: {go_quote(wanted)}')]
+def check_name(obj: Object) -> Check:
+    """A name says what is served, also what the name is generated from. (`ValidateAPIService`)"""
+    spec = obj.get("spec") or {}
+    wanted = f"{spec.get('version') or ''}.{spec.get('group') or ''}"
+
+    def check(name: str) -> list[str]:
+        why = f'must be `spec.version+"."+spec.group`: {go_quote(wanted)}'
+        return is_path_segment_name(name) or ([] if name == wanted else [why])
+
+    return check
 
 
 def _local(spec: Object) -> list[FieldError]:

@@ -43,7 +43,7 @@ def _immutable(new: Object, old: Object, *keys: str) -> list[FieldError]:
     if not old.get("immutable"):
         return []
     errors = [] if new.get("immutable") else [forbidden("immutable", _IMMUTABLE)]
-    return errors + [forbidden(key, _IMMUTABLE) for key in keys if (new.get(key) or {}) != (old.get(key) or {})]
+    return errors + [forbidden(key, _IMMUTABLE) for key in keys if new.get(key) != (old.get(key) or None)]
 
 
 def update_config_map(new: Object, old: Object) -> list[FieldError]:

@@ -31,13 +31,22 @@ class KindRules:
     name: Check = is_dns1123_subdomain
     obj: Rule = nothing
     create: Rule | None = None
+    """Instead of `obj` for a new one; a change is asked neither."""
+    fresh: Rule | None = None
+    """Instead of `obj` for a new one; a change is asked `obj`."""
     update: UpdateRule = no_change
     subresources: tuple[tuple[str, UpdateRule], ...] = ()
     then: UpdateRule = no_change
+    change_first: bool = False
+    """Whether a change's metadata is looked at before the object, for a kind with no `update`."""
+    change: UpdateRule | None = None
+    """Instead of `obj`, `update` and `then`, for a kind of which a change is asked all that in an order of its own."""
     expressions: ExpressionRule | None = None
     """Instead of `obj`, for a kind with expressions."""
     created: ExpressionRule | None = None
     """Besides `create`, for a kind whose expressions are looked at when an object is made."""
+    name_of: Callable[[Object], Check] | None = None
+    """Instead of `name`, for a kind whose name says what is in it."""
 
     def check(self, obj: Object, expressions: Expressions) -> list[FieldError]:
         return self.obj(obj) if self.expressions is None else self.expressions(obj, expressions)

@@ -37,6 +37,9 @@ _STANDARD = (*_OF_QUOTAS, "storage")
 _OF_CONTAINERS = ("cpu", "memory", "ephemeral-storage")
 _TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 _CONFLICTING = ((BEST_EFFORT, NOT_BEST_EFFORT), (TERMINATING, NOT_TERMINATING))
+_OF_CLAIMS = "VolumeAttributesClass"
+_KNOWN_SCOPES = (*SCOPES, _OF_CLAIMS)
+"""That of claims matches no Pod: a quota of it counts nothing here."""
 _ONLY_EXISTS = (BEST_EFFORT, NOT_BEST_EFFORT, TERMINATING, NOT_TERMINATING, CROSS_NAMESPACE_POD_AFFINITY)
 _EXISTS_WHY = (
     "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
@@ -91,8 +94,10 @@ def _is_huge_page(name: str) -> bool:
 
 def _fits(scope: str, names: Iterable[str]) -> bool:
     """Whether a quota of this scope can limit these: only what Pods use. (`IsResourceQuotaScopeValidForResource`)"""
-    if scope not in SCOPES:
+    if scope not in _KNOWN_SCOPES:
         return True
+    if scope == _OF_CLAIMS:
+        return all(name in ("persistentvolumeclaims", "requests.storage") for name in names)
     allowed = ("pods",) if scope == BEST_EFFORT else ("pods", *_COMPUTE)
     return all(name in allowed for name in names)
 
@@ -105,7 +110,7 @@ def _scopes(spec: Object) -> list[FieldError]:
     """(`validateResourceQuotaScopes`)"""
     scopes, errors = spec.get("scopes") or [], list[FieldError]()
     for scope in scopes:
-        if scope not in SCOPES:
+        if scope not in _KNOWN_SCOPES:
             errors.append(invalid("spec.scopes", scopes, "unsupported scope"))
         errors += [
             invalid("spec.scopes", scopes, "unsupported scope applied to resource")
@@ -130,7 +135,7 @@ def _scope_selector(spec: Object) -> list[FieldError]:
         scope, operator = requirement.get("scopeName", ""), requirement.get("operator", "")
         values = requirement.get("values") or []
         seen.append(scope)
-        if scope not in SCOPES:
+        if scope not in _KNOWN_SCOPES:
             errors.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
         errors += [
             invalid(path, internal("core.v1.ScopeSelector", selector), "unsupported scope applied to resource")

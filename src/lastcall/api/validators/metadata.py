@@ -45,21 +45,45 @@ def validate_object_meta(meta: Object, *, namespaced: bool, name_check: Check, c
 def validate_labels(labels: dict[str, str] | None, path: str) -> list[FieldError]:
     """Also for node selectors and plain-map selectors."""
     errors: list[FieldError] = []
-    for key in sorted(labels or {}):
+    for key, value in (labels or {}).items():
         errors += each(path, key, is_qualified_name(key))
-        errors += each(path, (labels or {})[key], is_label_value((labels or {})[key]))
+        errors += each(path, value, is_label_value(value))
     return errors
 
 
 def validate_annotations(annotations: dict[str, str] | None, path: str = "metadata.annotations") -> list[FieldError]:
     errors: list[FieldError] = []
     size = 0
-    for key, value in sorted((annotations or {}).items()):
+    for key, value in (annotations or {}).items():
         errors += each(path, key, is_qualified_name(key.lower()))
         size += len(key.encode()) + len(value.encode())
     if size > ANNOTATIONS_MAX:
         errors.append(too_long(path, ANNOTATIONS_MAX))
     return errors
+
+
+EVEN_EMPTY = frozenset(
+    ("deletionGracePeriodSeconds", "ownerReferences", "finalizers", "managedFields", "sharedCounters")
+)
+"""Of these also an empty list and 0 are too much: Go tells them from none."""
+NOT_OF_TEMPLATES = "cannot be set"
+ONLY_ONE_SET = "only one of `sharedCounters` or `devices` is allowed"
+_OF_OBJECTS = (
+    "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
+    "deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences", "finalizers", "managedFields",
+)  # fmt: skip
+
+
+def template_metadata(meta: Object, path: str) -> list[FieldError]:
+    """Of an object that is made for another one: labels and annotations only. (`ValidateTemplateObjectMeta`)"""
+    errors = validate_annotations(meta.get("annotations"), f"{path}.annotations")
+    errors += validate_labels(meta.get("labels"), f"{path}.labels")
+    shown = {"uid": "uID"}
+    return errors + [
+        forbidden(f"{path}.{shown.get(key, key)}", NOT_OF_TEMPLATES)
+        for key in _OF_OBJECTS
+        if meta.get(key) or (key in EVEN_EMPTY and meta.get(key) is not None)
+    ]
 
 
 def validate_owner_references(references: list[Object]) -> list[FieldError]:
@@ -107,6 +131,11 @@ def own_finalizers(finalizers: list[str]) -> list[FieldError]:
         for index, finalizer in enumerate(finalizers)
         if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS
     ]
+
+
+def changed(new: Object, old: Object) -> bool:
+    """Whether an update does anything to metadata but tell its manager: what is stored was valid."""
+    return {**new, "managedFields": None} != {**old, "managedFields": None}
 
 
 def validate_object_meta_update(new: Object, old: Object) -> list[FieldError]:

@@ -4,7 +4,7 @@ pkg/apis/node/validation/validation.go."""
 import ipaddress
 import re
 
-from lastcall.api.field import FieldError, each, forbidden, invalid, not_supported, required, too_long
+from lastcall.api.field import FieldError, duplicate, each, forbidden, invalid, not_supported, required, too_long
 from lastcall.api.meta import Object
 from lastcall.api.names import (
     is_cidr,
@@ -14,8 +14,8 @@ from lastcall.api.names import (
     is_port_name,
     is_port_number,
 )
-from lastcall.api.validators.common import label_selector
-from lastcall.api.validators.containers import validate_resources
+from lastcall.api.validators.common import internal, label_selector
+from lastcall.api.validators.containers.specs import validate_resources
 from lastcall.api.validators.metadata import validate_labels
 from lastcall.api.validators.pod_spec import validate_tolerations
 
@@ -168,7 +168,13 @@ def validate_runtime_class(obj: Object) -> list[FieldError]:
         errors += validate_resources({"limits": overhead.get("podFixed")}, "overhead")
     scheduling = obj.get("scheduling") or {}
     errors += validate_labels(scheduling.get("nodeSelector"), "scheduling.nodeSelector")
-    return errors + validate_tolerations(scheduling.get("tolerations") or (), "scheduling.tolerations")
+    tolerations = scheduling.get("tolerations") or []
+    errors += validate_tolerations(tolerations, "scheduling.tolerations")
+    return errors + [
+        duplicate(f"scheduling.tolerations[{index}]", internal("core.v1.Toleration", toleration))
+        for index, toleration in enumerate(tolerations)
+        if toleration in tolerations[:index]
+    ]
 
 
 def update_runtime_class(new: Object, old: Object) -> list[FieldError]:

@@ -3,9 +3,12 @@
 Sources: pkg/apis/core/validation (ValidateNode), pkg/apis/coordination/validation, pkg/apis/discovery/validation.
 """
 
-from lastcall.api.field import FieldError, duplicate, each, forbidden, invalid, required, too_many
+import re
+
+from lastcall.api.field import FieldError, duplicate, each, forbidden, go_quote, invalid, required, too_many
 from lastcall.api.meta import Object
 from lastcall.api.names import (
+    Check,
     is_cidr,
     is_dns1123_label,
     is_dns1123_subdomain,
@@ -14,7 +17,9 @@ from lastcall.api.names import (
     is_label_value,
     is_port_number,
     is_qualified_name,
+    is_strict_ip,
 )
+from lastcall.api.quantity import parse_quantity
 from lastcall.api.validators.common import NON_NEGATIVE, POSITIVE, required_one_of
 from lastcall.api.validators.metadata import STANDARD_FINALIZERS
 from lastcall.api.validators.pod_spec import TAINT_EFFECTS
@@ -23,17 +28,76 @@ ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
 MAX_ENDPOINTS = 1000
 MAX_ADDRESSES = 100
 MAX_PORTS = 20000
+MAX_HINTS = 8
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 def validate_node(node: Object) -> list[FieldError]:
     """(`ValidateNode`)"""
-    cidrs, path, errors = _pod_cidrs(node), "spec.podCIDRs", _taints(node)
+    cidrs, path = _pod_cidrs(node), "spec.podCIDRs"
+    errors = _taints(node) + _resources(node) + _declared_features(node)
     for index, cidr in enumerate(cidrs):
         errors += each(f"{path}[{index}]", cidr, is_cidr(cidr))
-    if not any(is_cidr(cidr) for cidr in cidrs) and len({":" in cidr for cidr in cidrs}) != len(cidrs):
+    if len(cidrs) < 2:
+        return errors
+    wrong = next((index for index, cidr in enumerate(cidrs) if is_cidr(cidr)), None)
+    if wrong is not None:
+        why = f"invalid CIDR[{wrong}]: <nil> (invalid CIDR address: {cidrs[wrong]})"
+        text = f"invalid PodCIDRs. failed to check with dual stack with error:{why}"
+        errors.append(FieldError("InternalError", path, "", text))
+    if wrong is not None or len({":" in cidr for cidr in cidrs}) != len(cidrs):
         errors.append(invalid(path, cidrs, "may specify no more than one CIDR for each IP family"))
     return errors
+
+
+_FEATURE = re.compile(r"[A-Z][a-zA-Z0-9]*(?:/[a-zA-Z0-9]+)*")
+
+
+def _resources(node: Object) -> list[FieldError]:
+    """(`ValidateNodeResources`)"""
+    status = node.get("status") or {}
+    errors: list[FieldError] = []
+    for key in ("capacity", "allocatable"):
+        for name, text in (status.get(key) or {}).items():
+            quantity = parse_quantity(text)
+            if quantity.value < 0:
+                errors.append(invalid(f"status.{key}.{name}", str(quantity), NON_NEGATIVE))
+            elif "/" in name and quantity.value.denominator != 1:
+                errors.append(invalid(f"status.{key}.{name}", str(quantity), "must be an integer"))
+    return errors
+
+
+def _declared_features(node: Object) -> list[FieldError]:
+    errors: list[FieldError] = []
+    before = ""
+    for index, name in enumerate((node.get("status") or {}).get("declaredFeatures") or ()):
+        path = f"status.declaredFeatures[{index}]"
+        if index and name == before:
+            errors.append(duplicate(path, name))
+        elif index and name < before:
+            errors.append(invalid(path, name, "list must be sorted alphabetically"))
+        if not _FEATURE.fullmatch(name):
+            why = "must start with an UpperCamelCase segment, with subsequent segments separated by '/' "
+            why += "(e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
+            errors.append(invalid(path, name, f"invalid feature name {go_quote(name)}: {why}"))
+        before = name
+    return errors
+
+
+def _addresses_of(node: Object) -> list[FieldError]:
+    seen: list[Object] = []
+    errors: list[FieldError] = []
+    for index, address in enumerate((node.get("status") or {}).get("addresses") or ()):
+        shown = {"Type": address.get("type") or "", "Address": address.get("address") or ""}
+        if shown in seen:
+            errors.append(duplicate(f"status.addresses[{index}]", shown))
+        seen.append(shown)
+    return errors
+
+
+def node_status(new: Object, old: Object) -> list[FieldError]:
+    """A node's status is looked at with all the rest of it. (`ValidateNodeUpdate`)"""
+    return validate_node(new) + update_node(new, old)
 
 
 def _pod_cidrs(node: Object) -> list[str]:
@@ -72,7 +136,7 @@ def update_node(new: Object, old: Object) -> list[FieldError]:
     if stored.get("providerID") and spec.get("providerID") != stored["providerID"]:
         errors.append(forbidden("spec.providerID", 'node updates may not change providerID except from "" to valid'))
     # An update checks the taints twice (ValidateNode and ValidateNodeUpdate), and lists what it finds twice.
-    errors += _taints(new)
+    errors += _taints(new) + _addresses_of(new)
     if spec.get("externalID") != stored.get("externalID"):
         errors.append(forbidden("spec.externalID", "may not be updated"))
     return errors
@@ -134,7 +198,7 @@ def validate_endpoints(endpoints: Object) -> list[FieldError]:
 
 def _app_protocol(port: Object, path: str) -> list[FieldError]:
     value = port.get("appProtocol")
-    return each(f"{path}.appProtocol", value, is_qualified_name(value)) if value else []
+    return [] if value is None else each(f"{path}.appProtocol", value, is_qualified_name(value))
 
 
 def _endpoint_address(address: Object, path: str) -> list[FieldError]:
@@ -160,17 +224,29 @@ def validate_lease(lease: Object) -> list[FieldError]:
     return errors
 
 
-def validate_endpoint_slice(endpoint_slice: Object) -> list[FieldError]:
+def validate_endpoint_slice(endpoint_slice: Object, old: Object | None = None) -> list[FieldError]:
+    """Endpoints that an update leaves as they are stay as they are."""
     kind = endpoint_slice.get("addressType") or ""
     errors = required_one_of(kind, "addressType", ADDRESS_TYPES)
+    errors += _ports_of_slice(endpoint_slice.get("ports") or [])
+    if old is not None and endpoint_slice.get("endpoints") == old.get("endpoints"):
+        return errors
+    return errors + _endpoints_of_slice(endpoint_slice, kind)
+
+
+def _endpoints_of_slice(endpoint_slice: Object, kind: str) -> list[FieldError]:
     endpoints = endpoint_slice.get("endpoints") or []
     if len(endpoints) > MAX_ENDPOINTS:
-        return [*errors, too_many("endpoints", len(endpoints), MAX_ENDPOINTS)]
-    for index, endpoint in enumerate(endpoints):
-        errors += _endpoint(endpoint, f"endpoints[{index}]", kind)
-    ports = endpoint_slice.get("ports") or []
+        return [too_many("endpoints", len(endpoints), MAX_ENDPOINTS)]
+    return [
+        error for index, each_one in enumerate(endpoints) for error in _endpoint(each_one, f"endpoints[{index}]", kind)
+    ]
+
+
+def _ports_of_slice(ports: list[Object]) -> list[FieldError]:
     if len(ports) > MAX_PORTS:
-        return [*errors, too_many("ports", len(ports), MAX_PORTS)]
+        return [too_many("ports", len(ports), MAX_PORTS)]
+    errors: list[FieldError] = []
     names: list[str] = []
     for index, port in enumerate(ports):
         path = f"ports[{index}]"
@@ -187,27 +263,47 @@ def validate_endpoint_slice(endpoint_slice: Object) -> list[FieldError]:
 
 def _endpoint(endpoint: Object, path: str, kind: str) -> list[FieldError]:
     addresses = endpoint.get("addresses") or []
-    if not addresses:
-        return [required(f"{path}.addresses", "must contain at least 1 address")]
-    if len(addresses) > MAX_ADDRESSES:
-        return [too_many(f"{path}.addresses", len(addresses), MAX_ADDRESSES)]
     errors: list[FieldError] = []
+    if not addresses:
+        errors.append(required(f"{path}.addresses", "must contain at least 1 address"))
+    elif len(addresses) > MAX_ADDRESSES:
+        errors.append(too_many(f"{path}.addresses", len(addresses), MAX_ADDRESSES))
     for index, address in enumerate(addresses):
         at = f"{path}.addresses[{index}]"
         if kind == "FQDN":
             errors += each(at, address, is_dns1123_subdomain(address))
-        elif problems := is_ip(address):
+        elif problems := is_strict_ip(address):
             errors += each(at, address, problems)
-        elif (":" in address) != (kind == "IPv6"):
-            errors.append(invalid(at, address, f"must be an {kind} address"))
+        else:
+            if (":" in address) != (kind == "IPv6"):
+                errors.append(invalid(f"{path}.addresses", address, f"must be an {kind} address"))
+            errors += each(at, address, is_endpoint_ip(address))
+    if endpoint.get("nodeName") is not None:
+        errors += each(f"{path}.nodeName", endpoint["nodeName"], is_dns1123_subdomain(endpoint["nodeName"]))
     if endpoint.get("hostname"):
         errors += each(f"{path}.hostname", endpoint["hostname"], is_dns1123_label(endpoint["hostname"]))
-    if endpoint.get("nodeName"):
-        errors += each(f"{path}.nodeName", endpoint["nodeName"], is_dns1123_subdomain(endpoint["nodeName"]))
+    hints = endpoint.get("hints") or {}
+    for key, check in (("forZones", is_label_value), ("forNodes", is_dns1123_subdomain)):
+        errors += _hints(hints.get(key) or [], f"{path}.hints.{key}", check)
     return errors
 
 
-def update_endpoint_slice(new: Object, old: Object) -> list[FieldError]:
+def _hints(hints: list[Object], path: str, check: Check) -> list[FieldError]:
+    """(`validateHints`)"""
+    if len(hints) > MAX_HINTS:
+        return [too_many(path, len(hints), MAX_HINTS)]
+    errors, names = list[FieldError](), list[str]()
+    for index, hint in enumerate(hints):
+        name = hint.get("name") or ""
+        if name in names:
+            errors.append(duplicate(f"{path}[{index}].name", name))
+        names.append(name)
+        errors += each(f"{path}[{index}].name", name, check(name))
+    return errors
+
+
+def change_endpoint_slice(new: Object, old: Object) -> list[FieldError]:
+    errors = validate_endpoint_slice(new, old)
     if new.get("addressType") == old.get("addressType"):
-        return []
-    return [invalid("addressType", new.get("addressType") or "", "field is immutable")]
+        return errors
+    return [*errors, invalid("addressType", new.get("addressType") or "", "field is immutable")]

@@ -7,13 +7,15 @@ ValidatePodEphemeralContainersUpdate). A resize: `pod_resize.py`.
 from collections.abc import Iterable
 from typing import Any
 
-from lastcall.api.field import FieldError, each, forbidden, go_quote, invalid
+from lastcall.api.field import INTERNAL, FieldError, each, forbidden, go_quote, invalid
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.names import between, is_dns1123_subdomain, is_ip, is_qualified_name
 from lastcall.api.pods.restart_rules import all_containers_could_restart, container_should_restart
 from lastcall.api.pods.spec import is_restartable_init
 from lastcall.api.validators.common import diff, internal
-from lastcall.api.validators.pod_spec import MAX_INT32, validate_pod_spec
+from lastcall.api.validators.containers.devices import claim_statuses
+from lastcall.api.validators.containers.specs import image_errors
+from lastcall.api.validators.pod_spec import MAX_INT32, validate_pod_spec, validate_tolerations
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 UPDATE_TEXT = (
@@ -24,7 +26,16 @@ UPDATE_TEXT = (
 
 
 def validate_spec(pod: Object) -> list[FieldError]:
-    return validate_pod_spec(pod.get("spec") or {}, is_pod=True)
+    spec = pod.get("spec") or {}
+    errors = validate_pod_spec(spec, is_pod=True)
+    if spec.get("serviceAccountName"):
+        return errors
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        for number, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
+            if source.get("serviceAccountToken") is not None:
+                path = f"spec.volumes[{index}].projected.sources[{number}].serviceAccountToken"
+                errors.append(forbidden(path, "must not be specified when serviceAccountName is not set"))
+    return errors
 
 
 def validate_create(pod: Object) -> list[FieldError]:
@@ -44,6 +55,9 @@ def validate_update(new: Object, old: Object) -> list[FieldError]:
         if len(spec.get(group) or ()) != len(stored.get(group) or ()):
             errors.append(forbidden(f"spec.{group}", "pod updates may not add or remove containers"))
             return errors
+        # A second time, as Kubernetes does. (`ValidateContainerUpdates`)
+        for index, container in enumerate(spec.get(group) or ()):
+            errors += image_errors(container, f"spec.{group}[{index}]")
     deadline, had = spec.get("activeDeadlineSeconds"), stored.get("activeDeadlineSeconds")
     path = "spec.activeDeadlineSeconds"
     if deadline is not None:
@@ -70,7 +84,7 @@ def _only_added_tolerations(new: list[Object], old: list[Object]) -> list[FieldE
 
     present = [without_seconds(toleration) for toleration in new]
     if all(without_seconds(toleration) in present for toleration in old):
-        return []
+        return validate_tolerations(new, "spec.tolerations")
     return [forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")]
 
 
@@ -136,16 +150,25 @@ def validate_status_update(new: Object, old: Object) -> list[FieldError]:
     if (status.get("observedGeneration") or 0) < 0:
         errors.append(invalid("status.observedGeneration", status["observedGeneration"], _NO_GENERATION))
     errors += _addresses(status, stored)
+    for index, each_status in enumerate(status.get("ephemeralContainerStatuses") or ()):
+        if each_status.get("allocatedResourcesStatus"):
+            path = f"status.ephemeralContainerStatuses[{index}].allocatedResourcesStatus"
+            errors.append(forbidden(path, "must not be specified in container status"))
     if stored.get("qosClass") and status.get("qosClass") and status["qosClass"] != stored["qosClass"]:
         errors.append(invalid("status.qosClass", status["qosClass"], "field is immutable"))
-    if all_containers_could_restart(old):
-        return errors
+    return errors + _transitions(old, status) + claim_statuses(status, spec)
+
+
+def _transitions(old: Object, status: Object) -> list[FieldError]:
+    spec, stored = old.get("spec") or {}, old.get("status") or {}
     policy = spec.get("restartPolicy", "Always")
-    if policy == "Always" and not (spec.get("initContainers") or status.get("initContainerStatuses")):
-        return errors  # every container may start again
+    if all_containers_could_restart(old) or (
+        policy == "Always" and not (spec.get("initContainers") or status.get("initContainerStatuses"))
+    ):
+        return []  # every container may start again
     sidecars = [str(item.get("name")) for item in spec.get("initContainers") or () if is_restartable_init(item)]
     by_rule = _restarted_by_own_policy(old, "containers", "containerStatuses")
-    errors += _container_transitions(status, stored, "containerStatuses", policy, frozenset(by_rule))
+    errors = _container_transitions(status, stored, "containerStatuses", policy, frozenset(by_rule))
     init_policy = "OnFailure" if policy == "Always" else policy
     by_rule = _restarted_by_own_policy(old, "initContainers", "initContainerStatuses")
     exempt = frozenset((*sidecars, *by_rule))
@@ -177,6 +200,8 @@ def _addresses(status: Object, stored: Object) -> list[FieldError]:
     errors: list[FieldError] = []
     for key in ("podIPs", "hostIPs"):
         addresses: list[Object] = status.get(key) or []
+        if key == "podIPs" and (one := status.get("podIP")) and [each_.get("ip") for each_ in addresses[:1]] != [one]:
+            addresses = [{"ip": one}]  # the one field counts where the two do not agree
         if addresses == (stored.get(key) or []):
             continue  # known
         if key == "hostIPs" and addresses and status.get("hostIP", "") != addresses[0].get("ip"):
@@ -184,8 +209,13 @@ def _addresses(status: Object, stored: Object) -> list[FieldError]:
         for index, address in enumerate(addresses):
             ip = address.get("ip") or ""
             errors += each(f"status.{key}[{index}]", ip, is_ip(ip))
+        wrong = next((at for at, address in enumerate(addresses) if is_ip(address.get("ip") or "")), None)
+        if len(addresses) > 1 and wrong is not None:
+            why = f"invalid IP[{wrong}]: {addresses[wrong].get('ip') or ''}"
+            text = f"failed to check for dual stack with error:{why}"
+            errors.append(FieldError(INTERNAL, f"status.{key}", "", text))
         families = {":" in (address.get("ip") or "") for address in addresses}
-        if len(addresses) > 1 and (len(families) < 2 or len(addresses) > 2):
+        if len(addresses) > 1 and (len(families) < 2 or len(addresses) > 2 or wrong is not None):
             shown = [{"IP": address.get("ip") or ""} for address in addresses]
             errors.append(invalid(f"status.{key}", shown, "may specify no more than one IP for each IP family"))
     return errors

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from lastcall.api.field import FieldError, duplicate, each, forbidden, invalid, not_supported, required
+from lastcall.api.field import FieldError, duplicate, each, forbidden, invalid, not_supported, required, too_long
 from lastcall.api.meta import Object
 from lastcall.api.names import (
     between,
@@ -19,25 +19,31 @@ from lastcall.api.quantity import QuantityError, parse_quantity
 from lastcall.api.resource_lists import pod_requests
 from lastcall.api.validators.common import (
     POSITIVE,
+    app_armor_profile,
     label_selector,
     one_of,
     required_one_of,
     seccomp_profile,
 )
-from lastcall.api.validators.containers import (
+from lastcall.api.validators.containers.devices import claims_of_pod, claims_of_resources
+from lastcall.api.validators.containers.specs import (
     user_id,
     validate_containers,
     validate_ephemeral_containers,
     validate_init_containers,
     validate_resources,
 )
+from lastcall.api.validators.containers.windows import host_process, windows_options
 from lastcall.api.validators.metadata import validate_labels
-from lastcall.api.validators.volumes import validate_volumes
+from lastcall.api.validators.node_selectors import node_selector, node_selector_term
+from lastcall.api.validators.storage.pod_volumes import validate_volumes
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 MAX_INT32 = 2**31 - 1
+LONGEST_HOST_NAME = 64
+"""Bytes."""
 _SYSCTL = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?")
 
 
@@ -46,10 +52,15 @@ def validate_pod_spec(spec: Object, *, is_pod: bool = False) -> list[FieldError]
     period = spec.get("terminationGracePeriodSeconds")
     grace = period if period is not None and period >= 0 else None
     errors, volumes = validate_volumes(spec.get("volumes") or (), is_pod=is_pod)
+    errors += claims_of_pod(spec)
     errors += validate_containers(spec, volumes, grace=grace)
     errors += validate_init_containers(spec, volumes, grace=grace)
     errors += validate_ephemeral_containers(spec, volumes)
-    errors += validate_resources(spec.get("resources") or {}, "spec.resources")
+    resources = spec.get("resources") or {}
+    if resources.get("claims"):
+        errors.append(forbidden("spec.resources.claims", "claims may not be set for Resources at pod-level"))
+        errors += claims_of_resources(spec, spec, "spec.resources.claims")
+    errors += validate_resources(resources, "spec.resources")
     errors += _beyond_pod_level(spec)
     errors += _host_network(spec)
     errors += required_one_of(spec.get("restartPolicy"), "spec.restartPolicy", RESTART_POLICIES)
@@ -67,6 +78,7 @@ def validate_pod_spec(spec: Object, *, is_pod: bool = False) -> list[FieldError]
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= MAX_INT32:
         errors.append(invalid("spec.activeDeadlineSeconds", deadline, between(1, MAX_INT32)))
+    errors += _host_name_override(spec)
     for key in ("hostname", "subdomain"):
         if spec.get(key):
             errors += each(f"spec.{key}", spec[key], is_dns1123_label(spec[key]))
@@ -76,7 +88,23 @@ def validate_pod_spec(spec: Object, *, is_pod: bool = False) -> list[FieldError]
         if spec.get(key):
             errors += each(f"spec.{key}", spec[key], is_dns1123_subdomain(spec[key]))
     errors += one_of(spec.get("preemptionPolicy"), "spec.preemptionPolicy", ("PreemptLowerPriority", "Never"))
-    return errors + _os(spec.get("os"), spec)
+    groups = ("containers", "initContainers", "ephemeralContainers")
+    every = ((f"spec.{key}[{at}]", each_one) for key in groups for at, each_one in enumerate(spec.get(key) or ()))
+    return errors + host_process(spec, every) + _os(spec.get("os"), spec)
+
+
+def _host_name_override(spec: Object) -> list[FieldError]:
+    """(`validateHostnameOverride`)"""
+    name, path = spec.get("hostnameOverride"), "spec.hostnameOverride"
+    if name is None:
+        return []
+    errors = [
+        forbidden(path, f"may not be specified when {key} is true")
+        for key in ("setHostnameAsFQDN", "hostNetwork")
+        if spec.get(key)
+    ]
+    errors += each(path, name, is_dns1123_subdomain(name))
+    return [*errors, too_long(path, LONGEST_HOST_NAME)] if len(name.encode()) > LONGEST_HOST_NAME else errors
 
 
 def _host_users(spec: Object) -> list[FieldError]:
@@ -164,7 +192,10 @@ def _security_context(context: Object, spec: Object) -> list[FieldError]:
         names.append(name)
     policies = ("Always", "OnRootMismatch")
     errors += one_of(context.get("fsGroupChangePolicy"), f"{path}.fsGroupChangePolicy", policies)
+    errors += one_of(context.get("seLinuxChangePolicy"), f"{path}.seLinuxChangePolicy", ("Recursive",))
     errors += seccomp_profile(context.get("seccompProfile"), f"{path}.seccompProfile")
+    errors += windows_options(context, path)
+    errors += app_armor_profile(context.get("appArmorProfile"), f"{path}.appArmorProfile")
     groups_policy = context.get("supplementalGroupsPolicy")
     return errors + one_of(groups_policy, f"{path}.supplementalGroupsPolicy", ("Merge", "Strict"))
 
@@ -175,16 +206,11 @@ def _affinity(affinity: Object) -> list[FieldError]:
     path = "spec.affinity.nodeAffinity"
     needed = node.get("requiredDuringSchedulingIgnoredDuringExecution")
     if needed is not None:
-        at = f"{path}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
-        terms = needed.get("nodeSelectorTerms") or []
-        if not terms:
-            errors.append(required(at, "must have at least one node selector term"))
-        for index, term in enumerate(terms):
-            errors += _node_selector_term(term, f"{at}[{index}]", required_term=True)
+        errors += node_selector(needed, f"{path}.requiredDuringSchedulingIgnoredDuringExecution")
     for index, wish in enumerate(node.get("preferredDuringSchedulingIgnoredDuringExecution") or ()):
         at = f"{path}.preferredDuringSchedulingIgnoredDuringExecution[{index}]"
         errors += _weight(wish, at)
-        errors += _node_selector_term(wish.get("preference") or {}, f"{at}.preference", required_term=False)
+        errors += node_selector_term(wish.get("preference") or {}, f"{at}.preference", values=False)
     for kind in ("podAffinity", "podAntiAffinity"):
         rules = affinity.get(kind) or {}
         at = f"spec.affinity.{kind}.requiredDuringSchedulingIgnoredDuringExecution"
@@ -200,49 +226,6 @@ def _affinity(affinity: Object) -> list[FieldError]:
 def _weight(wish: Object, path: str) -> list[FieldError]:
     weight = wish.get("weight", 0)
     return [] if 1 <= weight <= 100 else [invalid(f"{path}.weight", weight, "must be in the range 1-100")]
-
-
-def _node_selector_term(term: Object, path: str, *, required_term: bool) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for index, expression in enumerate(term.get("matchExpressions") or ()):
-        at = f"{path}.matchExpressions[{index}]"
-        operator, values = expression.get("operator", ""), expression.get("values") or []
-        if operator in ("In", "NotIn"):
-            if not values:
-                errors.append(required(f"{at}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-        elif operator in ("Exists", "DoesNotExist"):
-            if values:
-                why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                errors.append(forbidden(f"{at}.values", why))
-        elif operator in ("Gt", "Lt"):
-            if len(values) != 1:
-                why = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-                errors.append(required(f"{at}.values", why))
-        else:
-            errors.append(invalid(f"{at}.operator", operator, "not a valid selector operator"))
-        errors += each(f"{at}.key", expression.get("key", ""), is_qualified_name(expression.get("key", "")))
-        for position, value in enumerate(values if required_term else ()):
-            errors += each(f"{at}.values[{position}]", value, is_label_value(value))
-    for index, expression in enumerate(term.get("matchFields") or ()):
-        errors += _node_field(expression, f"{path}.matchFields[{index}]")
-    return errors
-
-
-def _node_field(expression: Object, path: str) -> list[FieldError]:
-    """(`ValidateNodeFieldSelectorRequirement`)"""
-    errors: list[FieldError] = []
-    operator, values = expression.get("operator", ""), expression.get("values") or []
-    if operator not in ("In", "NotIn"):
-        errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
-    elif len(values) != 1:
-        why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
-        errors.append(required(f"{path}.values", why))
-    if expression.get("key") != "metadata.name":
-        errors.append(invalid(f"{path}.key", expression.get("key", ""), "not a valid field selector key"))
-        return errors
-    for position, value in enumerate(values):
-        errors += each(f"{path}.values[{position}]", value, is_dns1123_subdomain(value))
-    return errors
 
 
 def _pod_affinity_term(term: Object, path: str) -> list[FieldError]:
@@ -309,7 +292,7 @@ def _topology_spread(constraints: Sequence[Object]) -> list[FieldError]:
         at = f"spec.topologySpreadConstraints[{index}]"
         skew = constraint.get("maxSkew", 0)
         if skew <= 0:
-            errors.append(invalid(f"{at}.maxSkew", skew, POSITIVE))
+            errors.append(invalid(f"{at}.maxSkew", skew, "must be greater than zero"))
         key = constraint.get("topologyKey") or ""
         if not key:
             errors.append(required(f"{at}.topologyKey", "can not be empty"))
@@ -351,7 +334,8 @@ def validate_tolerations(tolerations: Iterable[Object], path: str) -> list[Field
             if value:
                 errors.append(invalid(f"{at}.operator", value, "value must be empty when `operator` is 'Exists'"))
         else:
-            errors.append(not_supported(f"{at}.operator", operator, ("Equal", "Exists")))
+            comparing = ("Lt", "Gt") if operator in ("Lt", "Gt") else ()  # they are known, and their gate is off
+            errors.append(not_supported(f"{at}.operator", operator, ("Equal", "Exists", *comparing)))
         errors += one_of(effect, f"{at}.effect", TAINT_EFFECTS)
     return errors
 

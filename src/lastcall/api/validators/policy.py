@@ -5,7 +5,7 @@ Sources: pkg/apis/policy/validation, pkg/apis/scheduling/validation.
 
 from lastcall.api.field import FieldError, forbidden, invalid, not_supported
 from lastcall.api.meta import Object
-from lastcall.api.validators.common import label_selector, one_of
+from lastcall.api.validators.common import conditions, internal, label_selector, non_negative, one_of
 from lastcall.api.validators.workloads import IMMUTABLE, at_most_hundred_percent, int_or_percent
 
 HIGHEST_USER_PRIORITY = 1_000_000_000
@@ -19,7 +19,7 @@ def validate_pod_disruption_budget(obj: Object) -> list[FieldError]:
     if least is not None and most is not None:
         shown = {
             "MinAvailable": least,
-            "Selector": spec.get("selector"),
+            "Selector": internal("meta.v1.LabelSelector", spec.get("selector")),
             "MaxUnavailable": most,
             "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
         }
@@ -31,6 +31,15 @@ def validate_pod_disruption_budget(obj: Object) -> list[FieldError]:
     errors += label_selector(spec.get("selector"), "spec.selector")
     policies = ("AlwaysAllow", "IfHealthyBudget")
     return errors + one_of(spec.get("unhealthyPodEvictionPolicy"), "spec.unhealthyPodEvictionPolicy", policies)
+
+
+def update_budget_status(new: Object, old: Object) -> list[FieldError]:
+    """(`ValidatePodDisruptionBudgetStatusUpdate`)"""
+    status = new.get("status") or {}
+    errors = conditions(status.get("conditions") or (), "status.conditions")
+    for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
+        errors += non_negative(status.get(name), f"status.{name}")
+    return errors
 
 
 def validate_priority_class(obj: Object) -> list[FieldError]:
@@ -47,7 +56,7 @@ def validate_priority_class(obj: Object) -> list[FieldError]:
         errors.append(forbidden("value", why))
     policy = obj.get("preemptionPolicy")
     if policy not in (None, "Never", "PreemptLowerPriority"):
-        errors.append(not_supported("preemptionPolicy", policy, ("Never", "PreemptLowerPriority")))
+        errors.append(not_supported("preemptionPolicy", policy, ("PreemptLowerPriority", "Never")))
     return errors
 
 

@@ -1,8 +1,9 @@
 """Services. Source: pkg/apis/core/validation/validation.go (ValidateService, ValidateServiceUpdate)."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from lastcall.api.field import FieldError, duplicate, each, forbidden, invalid, required
+from lastcall.api.field import FieldError, duplicate, each, forbidden, invalid, not_supported, required
 from lastcall.api.meta import Object
 from lastcall.api.names import (
     between,
@@ -13,6 +14,7 @@ from lastcall.api.names import (
     is_ip,
     is_port_number,
     is_qualified_name,
+    is_strict_ip,
 )
 from lastcall.api.validators.common import one_of, port_number_or_name, required_one_of
 from lastcall.api.validators.metadata import validate_labels
@@ -47,7 +49,7 @@ def validate_service(service: Object) -> list[FieldError]:
         errors += _port(port, f"spec.ports[{index}]", names, name_needed=len(ports) > 1)
     errors += validate_labels(spec.get("selector"), "spec.selector")
     errors += _affinity(spec)
-    errors += _addresses(spec, addresses)
+    errors += address_errors(spec, addresses)
     errors += _external_addresses(spec)
     errors += required_one_of(kind, "spec.type", TYPES)
     if kind == "ClusterIP":
@@ -57,6 +59,7 @@ def validate_service(service: Object) -> list[FieldError]:
                 errors.append(forbidden(f"spec.ports[{index}].nodePort", why))
     errors += _duplicates(ports)
     errors += _load_balancer(spec, kind)
+    errors += load_balancer_class(spec)
     return errors + _traffic_policies(spec, kind)
 
 
@@ -92,7 +95,7 @@ def _port(port: Object, path: str, names: list[str], *, name_needed: bool) -> li
     errors += each(f"{path}.port", number, is_port_number(number))
     errors += required_one_of(port.get("protocol"), f"{path}.protocol", PROTOCOLS)
     errors += port_number_or_name(port.get("targetPort"), f"{path}.targetPort")
-    if port.get("appProtocol"):
+    if port.get("appProtocol") is not None:
         errors += each(f"{path}.appProtocol", port["appProtocol"], is_qualified_name(port["appProtocol"]))
     return errors
 
@@ -116,8 +119,8 @@ def _affinity(spec: Object) -> list[FieldError]:
     return errors
 
 
-def _addresses(spec: Object, addresses: list[str]) -> list[FieldError]:
-    """(`ValidateServiceClusterIPsRelatedFields`)"""
+def address_errors(spec: Object, addresses: list[str], had: Sequence[str] = ()) -> list[FieldError]:
+    """`had` are the addresses of before, which are not looked at again. (`ValidateServiceClusterIPsRelatedFields`)"""
     if spec.get("type") == "ExternalName":
         return []
     errors: list[FieldError] = []
@@ -128,7 +131,8 @@ def _addresses(spec: Object, addresses: list[str]) -> list[FieldError]:
         errors.append(invalid(path, addresses, "first value must match `clusterIP`"))
     families: list[str] = spec.get("ipFamilies") or []
     for index, family in enumerate(families):
-        errors += one_of(family, f"spec.ipFamilies[{index}]", FAMILIES)
+        if family not in FAMILIES:
+            errors.append(not_supported(f"spec.ipFamilies[{index}]", family, FAMILIES))
         if family in families[:index]:
             errors.append(duplicate(f"spec.ipFamilies[{index}]", family))
     errors += one_of(spec.get("ipFamilyPolicy"), "spec.ipFamilyPolicy", FAMILY_POLICIES)
@@ -138,7 +142,7 @@ def _addresses(spec: Object, addresses: list[str]) -> list[FieldError]:
             if len(addresses) > 1:
                 bad.append(invalid(path, addresses, "'None' must be the first and only value"))
             continue
-        bad += each(f"{path}[{index}]", address, is_ip(address))
+        bad += each(f"{path}[{index}]", address, is_ip(address)) if address not in had else []
     errors += bad
     if len(addresses) > 2:
         errors.append(invalid(path, addresses, "may only hold up to 2 values"))
@@ -159,7 +163,7 @@ def _external_addresses(spec: Object) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, address in enumerate(spec.get("externalIPs") or ()):
         path = f"spec.externalIPs[{index}]"
-        problems = is_ip(address) or is_endpoint_ip(address)
+        problems = is_strict_ip(address) or is_endpoint_ip(address)
         errors += each(path, address, problems)
     return errors
 
@@ -176,12 +180,17 @@ def _load_balancer(spec: Object, kind: str) -> list[FieldError]:
             errors += each(f"{path}[{index}]", value.strip(), is_cidr(value.strip()))
     if spec.get("allocateLoadBalancerNodePorts") is not None and kind != "LoadBalancer":
         errors.append(forbidden("spec.allocateLoadBalancerNodePorts", why))
-    if (name := spec.get("loadBalancerClass")) is not None:
-        if kind == "LoadBalancer":
-            errors += each("spec.loadBalancerClass", name, is_qualified_name(name))
-        else:
-            errors.append(forbidden("spec.loadBalancerClass", why))
     return errors
+
+
+def load_balancer_class(spec: Object) -> list[FieldError]:
+    """(`validateLoadBalancerClassField`)"""
+    name, path = spec.get("loadBalancerClass"), "spec.loadBalancerClass"
+    if name is None:
+        return []
+    if spec.get("type") == "LoadBalancer":
+        return each(path, name, is_qualified_name(name))
+    return [forbidden(path, "may only be used when `type` is 'LoadBalancer'")]
 
 
 def _duplicates(ports: list[Object]) -> list[FieldError]:
@@ -250,4 +259,4 @@ def validate_update(new: Object, old: Object) -> list[FieldError]:
     name = spec.get("loadBalancerClass")
     if spec.get("type") == stored.get("type") == "LoadBalancer" and name != stored.get("loadBalancerClass"):
         errors.append(invalid("spec.loadBalancerClass", name, "may not change once set"))
-    return errors
+    return errors + load_balancer_class(spec)

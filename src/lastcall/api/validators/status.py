@@ -59,6 +59,16 @@ daemon_set_status = _counts(
 )  # fmt: skip
 
 
+def autoscaler_status(new: Object, old: Object) -> list[FieldError]:
+    """(`ValidateHorizontalPodAutoscalerStatusUpdate`)"""
+    status = new.get("status") or {}
+    return [
+        error
+        for name in ("currentReplicas", "desiredReplicas")
+        for error in non_negative(status.get(name), f"status.{name}")
+    ]
+
+
 def service_status(new: Object, old: Object) -> list[FieldError]:
     """(`ValidateServiceStatusUpdate`)"""
     ingresses, path = _ingresses(new), "status.loadBalancer.ingress"

@@ -11,9 +11,10 @@ from lastcall.api.meta import Object
 from lastcall.api.names import for_prefix, is_dns1123_label, is_dns1123_subdomain
 from lastcall.api.selectors import selector_of_expressions, selector_of_labels
 from lastcall.api.text.numbers import is_percent, percent_of
-from lastcall.api.validators.common import internal, label_selector, non_negative, one_of, required_one_of
+from lastcall.api.validators.common import in_order, internal, label_selector, non_negative, one_of
 from lastcall.api.validators.metadata import validate_annotations, validate_labels
 from lastcall.api.validators.pod_spec import validate_pod_spec
+from lastcall.api.validators.storage.kinds import validate_claim_spec
 
 IMMUTABLE = "field is immutable"
 _PERCENT_TEXT = (
@@ -40,6 +41,9 @@ def at_most_hundred_percent(value: Any, path: str) -> list[FieldError]:
 
 
 def _is_zero(value: Any) -> bool:
+    """A text without `%` is the number that it shows, though it is refused besides. (`getIntOrPercentValue`)"""
+    if isinstance(value, str) and value.lstrip("+-").isdecimal():
+        return int(value) == 0
     return value in (0, None) or (isinstance(value, str) and percent_of(value) == 0)
 
 
@@ -58,18 +62,6 @@ def _labels_and_annotations(template: Object, path: str) -> list[FieldError]:
     meta = template.get("metadata") or {}
     errors = validate_labels(meta.get("labels"), f"{path}.labels")
     return errors + validate_annotations(meta.get("annotations"), f"{path}.annotations")
-
-
-def in_order(selector: Any) -> Any:
-    """A label selector as Go prints it: the keys of a map in order."""
-    if not isinstance(selector, dict):
-        return selector
-    labels, expressions = selector.get("matchLabels"), selector.get("matchExpressions")
-    shown: Object = {"matchLabels": dict(sorted(labels.items()))} if labels else {}
-    if expressions:
-        keys = ("key", "operator", "values")
-        shown["matchExpressions"] = [{key: item[key] for key in keys if key in item} for item in expressions]
-    return shown
 
 
 def _in_order(labels: dict[str, str] | None) -> dict[str, str] | None:
@@ -188,8 +180,7 @@ def validate_replication_controller(obj: Object) -> list[FieldError]:
     return errors + _template_for(spec, "ReplicationController")
 
 
-def validate_stateful_set(obj: Object) -> list[FieldError]:
-    spec = obj.get("spec") or {}
+def _before_template(spec: Object) -> list[FieldError]:
     errors: list[FieldError] = []
     policy = spec.get("podManagementPolicy")
     if policy not in ("OrderedReady", "Parallel"):
@@ -213,13 +204,28 @@ def validate_stateful_set(obj: Object) -> list[FieldError]:
     retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
     for key in ("whenDeleted", "whenScaled"):
         at = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
-        errors += one_of(retention.get(key), at, ("Delete", "Retain"))
+        errors += one_of(retention.get(key), at, ("Retain", "Delete"))
     errors += non_negative(spec.get("replicas"), "spec.replicas")
     errors += non_negative(spec.get("minReadySeconds"), "spec.minReadySeconds")
-    errors += non_negative((spec.get("ordinals") or {}).get("start"), "spec.ordinals.start")
-    errors += _selector(spec, "statefulset")
+    return errors + non_negative((spec.get("ordinals") or {}).get("start"), "spec.ordinals.start")
+
+
+def new_stateful_set(obj: Object) -> list[FieldError]:
+    """What only a new one is asked, where it is told: around the selector. (`ValidateStatefulSet`)"""
+    spec = obj.get("spec") or {}
+    errors = _before_template(spec)
+    for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+        errors += validate_claim_spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec")
     if name := spec.get("serviceName"):
         errors += each("spec.serviceName", name, is_dns1123_label(name))
+    errors += _selector(spec, "statefulset")
+    return errors + _template_of_selected(_with_claims(spec), "StatefulSet", "")
+
+
+def validate_stateful_set(obj: Object) -> list[FieldError]:
+    """(`ValidateStatefulSetSpec`)"""
+    spec = obj.get("spec") or {}
+    errors = _before_template(spec) + _selector(spec, "statefulset")
     return errors + _template_of_selected(_with_claims(spec), "StatefulSet", "")
 
 
@@ -228,8 +234,9 @@ def _with_claims(spec: Object) -> Object:
 
     They take the place of volumes of the same name. (`volumesToAddForTemplates`)
     """
-    names = dict.fromkeys((claim.get("metadata") or {}).get("name") for claim in spec.get("volumeClaimTemplates") or ())
-    made = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names if name]
+    claims = spec.get("volumeClaimTemplates") or ()
+    names = dict.fromkeys((claim.get("metadata") or {}).get("name") or "" for claim in claims)
+    made = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
     if not made:
         return spec
     template = spec.get("template") or {}
@@ -271,10 +278,11 @@ def validate_daemon_set(obj: Object) -> list[FieldError]:
 
 def _daemon_update(update: Object) -> list[FieldError]:
     path = "spec.updateStrategy"
-    errors = required_one_of(update.get("type"), f"{path}.type", ("RollingUpdate", "OnDelete"))
-    rolling = update.get("rollingUpdate")
-    if errors or update.get("type") == "OnDelete":
-        return errors
+    rolling, supported = update.get("rollingUpdate"), ("RollingUpdate", "OnDelete")
+    if update.get("type") not in supported:
+        return [not_supported(path, internal("apps.v1.DaemonSetUpdateStrategy", update), supported)]
+    if update.get("type") == "OnDelete":
+        return []
     if rolling is None:
         return [required(f"{path}.rollingUpdate")]
     at = f"{path}.rollingUpdate"
@@ -294,9 +302,13 @@ def validate_pod_template(obj: Object) -> list[FieldError]:
     return template_spec(obj.get("template") or {}, "template")
 
 
-def validate_controller_revision(obj: Object) -> list[FieldError]:
+def new_controller_revision(obj: Object) -> list[FieldError]:
     errors = [] if obj.get("data") is not None else [required("data", "data is mandatory")]
-    return errors + non_negative(obj.get("revision") or 0, "revision")
+    return errors + validate_controller_revision(obj)
+
+
+def validate_controller_revision(obj: Object) -> list[FieldError]:
+    return non_negative(obj.get("revision") or 0, "revision")
 
 
 def update_controller_revision(new: Object, old: Object) -> list[FieldError]:

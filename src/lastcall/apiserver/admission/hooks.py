@@ -6,6 +6,7 @@ Source: apiserver pkg/admission/plugin/webhook/mutating/plugin.go, pkg/admission
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from lastcall.api.meta import Object
@@ -17,7 +18,7 @@ from lastcall.api.resources import (
     VALIDATINGWEBHOOKCONFIGURATIONS,
     Resource,
 )
-from lastcall.apiserver.admission.reader import Reader
+from lastcall.apiserver.admission.reader import Kinds, Reader
 from lastcall.apiserver.deletion import DeleteOptions
 from lastcall.apiserver.faces.scale import SCALES, scale_of, with_replicas
 from lastcall.apiserver.faces.table import face_of, stored_resource
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 ADMISSION_GROUP = "admissionregistration.k8s.io"
 """Nobody is asked about these kinds: nobody can lock everybody out of them."""
+_MUTATING = Kinds(MUTATINGADMISSIONPOLICYBINDINGS, MUTATINGWEBHOOKCONFIGURATIONS)
+_VALIDATING = Kinds(VALIDATINGADMISSIONPOLICYBINDINGS, VALIDATINGWEBHOOKCONFIGURATIONS)
+_NOBODY = (False, False)
 Kind = tuple[str, str, str]
 """(group, version, kind)."""
 Again = Callable[[Object], Awaitable[None]]
@@ -48,14 +52,11 @@ class Hooks:
     def __init__(self) -> None:
         self.machinery: Machinery | None = None
 
-    async def _any(self, reader: Reader, context: RequestContext, resource: Resource, configurations: Resource) -> bool:
+    def _has(self, reader: Reader, context: RequestContext, resource: Resource, configurations: Kinds) -> bool:
+        """Whether there are configurations of these kinds that may be about a write."""
         if resource.group == ADMISSION_GROUP or self.machinery is None or context.asked:
             return False
-        if not await reader.list(configurations):
-            return False
-        if context.looks is not None:
-            context.looks.settled = False  # each of them is asked about
-        return True
+        return reader.holds(configurations)
 
     @property
     def _made(self) -> "Machinery":
@@ -64,10 +65,10 @@ class Hooks:
 
     async def _changes(self, reader: Reader, context: RequestContext, resource: Resource) -> tuple[bool, bool]:
         """Whether there are (policies, webhooks) that change objects."""
-        return (
-            await self._any(reader, context, resource, MUTATINGADMISSIONPOLICYBINDINGS),
-            await self._any(reader, context, resource, MUTATINGWEBHOOKCONFIGURATIONS),
-        )
+        if not self._has(reader, context, resource, _MUTATING):
+            return _NOBODY
+        policies, webhooks = _MUTATING.resources
+        return bool(await reader.list(policies)), bool(await reader.list(webhooks))
 
     async def _mutate(
         self,
@@ -97,10 +98,15 @@ class Hooks:
 
     async def _validate(self, reader: Reader, context: RequestContext, resource: Resource, make: MakeWrite) -> None:
         """Raises StatusError."""
-        if await self._any(reader, context, resource, VALIDATINGADMISSIONPOLICYBINDINGS):
-            await self._made.policies().validate(reader, context, make())
-        if await self._any(reader, context, resource, VALIDATINGWEBHOOKCONFIGURATIONS):
-            await self._made.webhooks().validate(reader, context, make())
+        if not self._has(reader, context, resource, _VALIDATING):
+            return
+        write: Write | None = None
+        policies, webhooks = _VALIDATING.resources
+        if bindings := await reader.list(policies):
+            write = make()
+            await self._made.policies().validate(reader, context, write, bindings)
+        if configurations := await reader.list(webhooks):
+            await self._made.webhooks().validate(reader, context, write or make(), configurations)
 
     # -- objects that are stored ---------------------------------------------------------------------------------------
 
@@ -116,6 +122,8 @@ class Hooks:
     ) -> Object:
         """`new` as policies and webhooks make it, both as they are stored; `again` sees an object that was changed.
         Raises StatusError."""
+        if not self._has(reader, context, resource, _MUTATING):
+            return new
         there = await self._changes(reader, context, resource)
         if not any(there):
             return new
@@ -145,7 +153,9 @@ class Hooks:
         subresource: str = "",
     ) -> None:
         """Raises StatusError."""
-        await self._validate(reader, context, resource, lambda: self._write(context, resource, new, old, subresource))
+        if self._has(reader, context, resource, _VALIDATING):
+            make = partial(self._write, context, resource, new, old, subresource)
+            await self._validate(reader, context, resource, make)
 
     async def delete(
         self, reader: Reader, context: RequestContext, resource: Resource, old: Object, options: DeleteOptions

@@ -14,10 +14,11 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.apiserver.policies.conditions import Conditions
     from lastcall.apiserver.policies.dispatch import Policies
-    from lastcall.apiserver.proxying.upstream import Dial
+    from lastcall.apiserver.proxying.webhooks.caller import Caller
     from lastcall.apiserver.proxying.webhooks.conversion import ConversionWebhook
     from lastcall.apiserver.proxying.webhooks.dispatch import Webhooks
     from lastcall.apiserver.proxying.webhooks.matching import Webhook, Write
+    from lastcall.streaming.dialing import Dial
 
 
 class LateExpressions:
@@ -51,6 +52,7 @@ class Machinery:
     ) -> None:
         self._world, self._reader, self._authorizer, self._dial = world, reader, authorizer, dial
         self._kind_for, self.equivalents = kind_for, equivalents
+        self._caller: Caller | None = None
         self._webhooks: Webhooks | None = None
         self._policies: Policies | None = None
         self._conditions: Conditions | None = None
@@ -58,23 +60,33 @@ class Machinery:
     def webhooks(self) -> "Webhooks":
         if self._webhooks is None:
             # late: with the first configuration of a webhook
-            from lastcall.apiserver.proxying.upstream import dial
-            from lastcall.apiserver.proxying.webhooks.caller import Caller
             from lastcall.apiserver.proxying.webhooks.dispatch import Webhooks
             from lastcall.apiserver.proxying.webhooks.objects import convert, prepared
 
-            caller = Caller(self._world, self._reader, self._dial or dial)
-            self._webhooks = Webhooks(self._world, caller, convert, prepared, self._met)
+            self._webhooks = Webhooks(self._world, self._called, convert, prepared, self._met)
         return self._webhooks
 
-    def conversion(self, name: str, conversion: Object) -> "ConversionWebhook":
-        """The conversion webhook of the definition `name`."""
+    def conversion(self, conversion: Object) -> "ConversionWebhook":
+        """The webhook of a definition whose `spec.conversion` this is."""
         # late: with the first definition that has one
-        from lastcall.apiserver.proxying.upstream import dial
-        from lastcall.apiserver.proxying.webhooks.caller import Caller
         from lastcall.apiserver.proxying.webhooks.conversion import ConversionWebhook
 
-        return ConversionWebhook(self._world, Caller(self._world, self._reader, self._dial or dial), name, conversion)
+        return ConversionWebhook(self._world, self._called, conversion)
+
+    @property
+    def _called(self) -> "Caller":
+        if self._caller is None:
+            # late: with the first webhook
+            from lastcall.apiserver.proxying.upstream import dial
+            from lastcall.apiserver.proxying.webhooks.caller import Caller
+
+            self._caller = Caller(self._world, self._reader, self._dial or dial)
+        return self._caller
+
+    async def close(self) -> None:
+        """End the connections to webhooks."""
+        if self._caller is not None:
+            await self._caller.close()
 
     def policies(self) -> "Policies":
         if self._policies is None:

@@ -21,9 +21,20 @@ class ListObjects(Protocol):
     def __call__(self, resource: Resource, namespace: str = "") -> Awaitable[list[Object]]: ...
 
 
+class Kinds:
+    """Kinds of which is asked, with each write, whether there is any object of them: known by itself."""
+
+    __slots__ = ("resources",)
+
+    def __init__(self, *resources: Resource) -> None:
+        self.resources = resources
+
+
 class Reader(NamedTuple):
     get: GetObject
     list: ListObjects
+    holds: Callable[[Kinds], bool]
+    """Whether one of these kinds has any object: quicker than a list. After True they are to be listed."""
 
 
 Look = tuple[Resource, str, str | None]
@@ -43,11 +54,11 @@ class Looks:
 
     def reader(self) -> Reader:
         """What reads through it is noted."""
-        return Reader(self._get, self._list)
+        return Reader(self._get, self._list, self._holds)
 
     async def unchanged(self) -> bool:
         """Whether each look would have the same answer now."""
-        get, list_all = self._reader
+        get, list_all, _ = self._reader
         for (resource, namespace, name), seen in self._seen.items():
             if name is None:
                 now: Seen = _versions(await list_all(resource, namespace))
@@ -66,6 +77,13 @@ class Looks:
         found = await self._reader.list(resource, namespace)
         self._note((resource, namespace, None), _versions(found))
         return found
+
+    def _holds(self, kinds: Kinds) -> bool:
+        if self._reader.holds(kinds):
+            return True
+        for resource in kinds.resources:
+            self._note((resource, "", None), ())
+        return False
 
     def _note(self, look: Look, seen: Seen) -> None:
         if self._seen.setdefault(look, seen) != seen:

@@ -135,7 +135,9 @@ class _Encoder:
     def __init__(self, head: Object, name: str, media_type: MediaType) -> None:
         """`head` is all but the field `name`, which comes last in JSON and in its alphabetic place in YAML."""
         self._name, self._media_type = name, media_type
-        self._nothing = b"null" if media_type.as_ == "PartialObjectMetadataList" else b"[]"
+        columns = [each["name"] for each in head.get("columnDefinitions") or ()]
+        nil = media_type.as_ == "PartialObjectMetadataList" or columns == ["Name", "Created At"]  # of no printer's own
+        self._nothing = b"null" if nil else b"[]"
         """What stands for no items: Go appends to a list that is nil there."""
         self._yaml = media_type.name == YAML
         if self._yaml:
@@ -148,6 +150,9 @@ class _Encoder:
             )
 
     def _text(self, obj: Object) -> bytes:
+        """Some keys of the document; in YAML nothing is left of none."""
+        if self._yaml and not obj:
+            return b""
         body = orjson.dumps(obj)
         return reformat(body, self._media_type) if self._yaml or self._media_type.pretty else body
 

@@ -60,7 +60,9 @@ class Responses:
             body = representation.reformat(body, media_type)
         else:
             body += b"\n"  # as Go's json.Encoder ends a value
-        response = web.Response(status=status, body=body, headers={**self.headers(), "Content-Type": media_type.name})
+        headers = self.headers()
+        headers["Content-Type"] = media_type.name
+        response = web.Response(status=status, body=body, headers=headers)
         warn(request, response)
         return response
 

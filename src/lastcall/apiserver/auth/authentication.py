@@ -1,7 +1,8 @@
 """Who is asking, and how they are refused. What they may is decided in `authorizer`.
 
 Authentication tries, in this order: the verified client certificate (CN = user, O = groups), a static bearer token,
-a ServiceAccount token. A bearer token that nobody accepts is 401; no credentials at all is `system:anonymous`.
+a bootstrap token, a ServiceAccount token. A bearer token that nobody accepts is 401; no credentials at all is
+`system:anonymous`.
 
 Source: apiserver pkg/authentication/request/{union,x509,bearertoken,anonymous}.
 """
@@ -9,6 +10,7 @@ Source: apiserver pkg/authentication/request/{union,x509,bearertoken,anonymous}.
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from lastcall.api.errors import StatusError, status_failure
@@ -44,16 +46,23 @@ def node_of(user: UserInfo) -> str | None:
 ANONYMOUS = UserInfo("system:anonymous", (ALL_UNAUTHENTICATED,))
 
 VerifyToken = Callable[[str], Awaitable[UserInfo | None]]
-"""The ServiceAccount user of a token, None when the token is not acceptable."""
+"""The user of a bootstrap or ServiceAccount token, None when the token is not acceptable."""
 
 
 class Authenticator:
-    """Finds the user of a request. `tokens` are static bearer tokens, `verify_token` checks ServiceAccount tokens."""
+    """Finds the user of a request. `tokens` are static bearer tokens, `verify_token` checks the others."""
 
     def __init__(self, tokens: Mapping[str, UserInfo], verify_token: VerifyToken) -> None:
         # By digest, so that how long a lookup takes says nothing about a token.
         self._tokens = {_digest(token): _authenticated(user) for token, user in tokens.items()}
+        self._headers = {_digest(f"Bearer {token}"): _authenticated(user) for token, user in tokens.items()}
         self._verify_token = verify_token
+
+    def known(self, authorization: str, peer_certificate: Mapping[str, Any] | None) -> UserInfo | None:
+        """The user of a certificate or a static token, found without waiting; None where `authenticate` is to say."""
+        if peer_certificate:
+            return certificate_user(peer_certificate)
+        return self._headers.get(_digest(authorization)) if authorization.isascii() else None
 
     async def authenticate(self, authorization: str, peer_certificate: Mapping[str, Any] | None) -> UserInfo:
         """`authorization` is the header's value, `peer_certificate` what `ssl` says of a verified client certificate.
@@ -94,9 +103,14 @@ def bearer_token(authorization: str) -> str:
 
 def certificate_user(peer_certificate: Mapping[str, Any]) -> UserInfo | None:
     """CN and O of the subject, in the form of `ssl.SSLSocket.getpeercert()`; None without a CN."""
+    return _subject_user(peer_certificate.get("subject", ()))
+
+
+@lru_cache(256)
+def _subject_user(subject: tuple[tuple[tuple[str, str], ...], ...]) -> UserInfo | None:
     name = ""
     groups = []
-    for relative_name in peer_certificate.get("subject", ()):
+    for relative_name in subject:
         for key, value in relative_name:
             if key == "commonName":
                 name = value

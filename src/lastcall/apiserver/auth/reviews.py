@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 from lastcall.api.errors import StatusError, bad_request
 from lastcall.api.errors import invalid as invalid_object
-from lastcall.api.field import FieldError, invalid
+from lastcall.api.field import FieldError, each, invalid, required
 from lastcall.api.meta import Object
+from lastcall.api.names import is_label_value, is_qualified_name
+from lastcall.api.protobuf.internal import as_json
 from lastcall.api.resources import (
     LOCALSUBJECTACCESSREVIEWS,
     SELFSUBJECTACCESSREVIEWS,
@@ -21,7 +23,8 @@ from lastcall.api.resources import (
     Resource,
 )
 from lastcall.api.selectors import escaped_field_value, field_terms
-from lastcall.apiserver.auth.authentication import UserInfo
+from lastcall.api.validators.common import values_of_operator
+from lastcall.apiserver.auth.authentication import ANONYMOUS, UserInfo, bearer_token
 from lastcall.apiserver.auth.authorizer import Authorizer, aggregate
 from lastcall.apiserver.requestinfo import RequestInfo
 from lastcall.world.clock import Clock, now, rfc3339
@@ -50,6 +53,7 @@ class Reviews:
             review["metadata"] = {"creationTimestamp": rfc3339(now(self.clock))}
             review["status"] = {"userInfo": user_info(user)}
         elif resource == TOKENREVIEWS:
+            review["metadata"] = {key: value for key, value in review["metadata"].items() if key not in _WIPED}
             review["status"] = await self._token(review.setdefault("spec", {}))
         elif resource == SELFSUBJECTRULESREVIEWS:
             asked = (review.get("spec") or {}).get("namespace")
@@ -81,7 +85,8 @@ class Reviews:
         if not token:
             raise bad_request("token is required for TokenReview in authentication")
         try:
-            user = await self.authenticate(token)
+            # Kubernetes makes a request of it, and of one without a token that of somebody unknown.
+            user = await self.authenticate(token) if bearer_token(f"Bearer {token}") else ANONYMOUS
         except StatusError:
             return {"user": {}, "error": "invalid bearer token"}
         audiences = spec.get("audiences") or [self.audience]
@@ -149,10 +154,10 @@ def _field_selector(given: Object) -> tuple[str, str]:
         return raw, ""
     asked = given.get("requirements") or ()
     terms = []
-    for each in asked:
-        operator, values = _OPERATORS.get(each.get("operator", "")), each.get("values") or []
+    for term in asked:
+        operator, values = _OPERATORS.get(term.get("operator", "")), term.get("values") or []
         if operator is not None and len(values) == 1:
-            terms.append(f"{each.get('key', '')}{operator}{escaped_field_value(values[0])}")
+            terms.append(f"{term.get('key', '')}{operator}{escaped_field_value(values[0])}")
     if len(terms) == len(asked):
         return ",".join(terms), ""
     return ",".join(terms), ignored("partially " if terms else "")
@@ -161,10 +166,15 @@ def _field_selector(given: Object) -> tuple[str, str]:
 _OPERATORS = {"In": "=", "NotIn": "!="}
 
 
+_WIPED = ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "uid")
+"""Of the metadata that is sent. (rest.WipeObjectMetaSystemFields)"""
+
+
 def _check(resource: Resource, review: Object, namespace: str) -> None:
     """Raises the 422 StatusError of a question that cannot be asked. (pkg/apis/authorization/validation)"""
     spec, local = review.get("spec") or {}, ("namespace",) if resource == LOCALSUBJECTACCESSREVIEWS else ()
-    meta = {key: value for key, value in review["metadata"].items() if value}
+    given = {key: value for key, value in review["metadata"].items() if value and key not in _WIPED}
+    meta = as_json("meta.v1.ObjectMeta", given)
     attributes, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     errors: list[FieldError] = []
     if attributes is not None and path is not None:
@@ -179,6 +189,11 @@ def _check(resource: Resource, review: Object, namespace: str) -> None:
         and not spec.get("groups")
     ):
         errors.append(invalid("spec.user", "", "at least one of user or group must be specified"))
+    for key, check in (("fieldSelector", _field_requirements), ("labelSelector", _label_requirements)):
+        if (selector := (attributes or {}).get(key)) is not None:
+            errors += _selector(selector, f"spec.resourceAttributes.{key}", check)
+    if meta.keys() - {"managedFields", *local}:
+        errors.append(invalid("metadata", meta, f"must be empty{' except for namespace' if local else ''}"))
     if resource == LOCALSUBJECTACCESSREVIEWS:
         asked = (attributes or {}).get("namespace", "")
         if path is not None:
@@ -187,10 +202,39 @@ def _check(resource: Resource, review: Object, namespace: str) -> None:
         elif attributes is not None and asked != namespace:
             why = "must match metadata.namespace"
             errors.append(invalid("spec.resourceAttributes.namespace", asked, why))
-    if meta.keys() - {"managedFields", *local}:
-        errors.append(invalid("metadata", meta, f"must be empty{' except for namespace' if local else ''}"))
     if errors:
         raise invalid_object("", "", errors, group=AUTHORIZATION_GROUP)
+
+
+def _selector(selector: Object, path: str, check: Callable[[Object, str], list[FieldError]]) -> list[FieldError]:
+    """(`validateResourceAttributes`: fields and labels that a request is limited to)"""
+    raw, asked = selector.get("rawSelector") or "", selector.get("requirements") or []
+    errors: list[FieldError] = []
+    if raw and asked:
+        why = "may not specified at the same time as requirements"
+        errors.append(invalid(f"{path}.rawSelector", raw, why))
+    if not raw and not asked:
+        why = f"when {path} is specified, requirements or rawSelector is required"
+        errors.append(required(f"{path}.requirements", why))
+    for index, requirement in enumerate(asked):
+        errors += check(requirement, f"{path}.requirements[{index}]")
+    return errors
+
+
+def _field_requirements(requirement: Object, path: str) -> list[FieldError]:
+    """(metav1validation.ValidateFieldSelectorRequirement, whose operators need not be known)"""
+    errors = values_of_operator(requirement.get("operator") or "", requirement.get("values") or [], path)
+    return errors if requirement.get("key") else [*errors, required(f"{path}.key", "must be specified")]
+
+
+def _label_requirements(requirement: Object, path: str) -> list[FieldError]:
+    """(metav1validation.ValidateLabelSelectorRequirement, the same)"""
+    key = requirement.get("key") or ""
+    errors = values_of_operator(requirement.get("operator") or "", requirement.get("values") or [], path)
+    errors += each(f"{path}.key", key, is_qualified_name(key))
+    for index, value in enumerate(requirement.get("values") or ()):
+        errors += each(f"{path}.values[{index}]", value, is_label_value(value))
+    return errors
 
 
 def _as_go(path: Object) -> Object:

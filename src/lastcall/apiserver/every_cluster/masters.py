@@ -12,7 +12,7 @@ from lastcall.store.value import Decoded, Value
 
 PREFIX = "masterleases/"
 TTL_SECONDS = 15
-"""(DefaultEndpointReconcilerTTL); renewed every `KEEP_SECONDS` of the server."""
+"""(DefaultEndpointReconcilerTTL); renewed every `contents.KEEP_SECONDS`."""
 
 
 class Masters:

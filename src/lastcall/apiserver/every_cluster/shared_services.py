@@ -17,7 +17,7 @@ from lastcall.api.errors import invalid as invalid_object
 from lastcall.api.field import invalid
 from lastcall.api.meta import Object, name_of
 from lastcall.api.resources import IPADDRESSES, SERVICES, Resource
-from lastcall.apiserver.allocators import NODE_PORT_FIRST, NODE_PORT_LAST, AllocationError, static_band
+from lastcall.apiserver.allocators import NODE_PORT_FIRST, NODE_PORT_LAST, AllocationError, out_of_range, static_band
 from lastcall.apiserver.every_cluster.service_cidrs import address_object, addresses_of
 from lastcall.apiserver.registry.generic import Answer, GenericStore, Shared
 from lastcall.apiserver.strategies.base import Strategy
@@ -43,7 +43,7 @@ _PORT_BAND = min(128, max(16, _PORT_COUNT // 32))
 class TakenElsewhere:
     """In place of the allocators in memory: whatever is in the spec has been taken in the store."""
 
-    def take(self, value: object) -> None:
+    def take(self, value: object, *, dry_run: bool = False) -> None:
         pass
 
     def take_any(self) -> str:
@@ -155,8 +155,7 @@ class SharedServices(GenericStore):
                     service,
                     "spec.clusterIPs",
                     [address],
-                    f"failed to allocate IP {address}: the provided IP ({address}) is not in the valid range. "
-                    f"The range of valid IPs is {self._network}",
+                    out_of_range(address, self._network, context.dry_run),
                 ) from None
             if not await self._claim(context, address, service):
                 text = f"failed to allocate IP {address}: provided IP is already allocated"

@@ -11,7 +11,9 @@ from typing import Any
 import orjson
 
 from lastcall.api.meta import Object
+from lastcall.api.protobuf.internal import as_internal
 from lastcall.api.resources import HORIZONTALPODAUTOSCALERS, HORIZONTALPODAUTOSCALERS_V1
+from lastcall.apiserver.faces import autoscaling_metrics as older
 
 _PREFIX = "autoscaling.alpha.kubernetes.io/"
 METRICS = f"{_PREFIX}metrics"
@@ -20,6 +22,8 @@ CONDITIONS = f"{_PREFIX}conditions"
 BEHAVIOR = f"{_PREFIX}behavior"
 _ANNOTATIONS = (METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR)
 
+_BEHAVIOR_TYPE = "autoscaling.v2.HorizontalPodAutoscalerBehavior"
+"""Whose annotation has the names of the internal type."""
 _SPEC = ("scaleTargetRef", "minReplicas", "maxReplicas")
 _STATUS = ("observedGeneration", "lastScaleTime", "currentReplicas", "desiredReplicas")
 
@@ -31,17 +35,16 @@ def to_v1(autoscaler: Object) -> Object:
     new_status = _only(status, _STATUS)
     new_status.setdefault("currentReplicas", 0)
     new_status.setdefault("desiredReplicas", 0)
-    target, others = _split(spec.get("metrics") or (), "target")
-    if target is not None:
-        new_spec["targetCPUUtilizationPercentage"] = target
-    current, other_current = _split(status.get("currentMetrics") or (), "current")
-    if current is not None:
-        new_status["currentCPUUtilizationPercentage"] = current
+    metrics, measured = spec.get("metrics") or (), status.get("currentMetrics") or ()
+    if targets := [of_cpu for each in metrics if (of_cpu := _cpu_utilization(each, "target")) is not None]:
+        new_spec["targetCPUUtilizationPercentage"] = targets[0]
+    if current := [of_cpu for each in measured if (of_cpu := _cpu_utilization(each, "current")) is not None]:
+        new_status["currentCPUUtilizationPercentage"] = current[-1]
     moved = {
-        METRICS: others,
-        CURRENT_METRICS: other_current,
+        METRICS: [older.of_spec(each) for each in metrics if _cpu_utilization(each, "target") is None],
+        CURRENT_METRICS: [older.of_status(each) for each in measured],
         CONDITIONS: status.get("conditions"),
-        BEHAVIOR: spec.get("behavior"),
+        BEHAVIOR: as_internal(_BEHAVIOR_TYPE, spec.get("behavior")),
     }
     meta = _annotated(autoscaler["metadata"], {key: value for key, value in moved.items() if value})
     return _as(HORIZONTALPODAUTOSCALERS_V1.api_version, meta, new_spec, new_status)
@@ -52,16 +55,17 @@ def to_v2(autoscaler: Object) -> Object:
     spec, status = autoscaler.get("spec") or {}, autoscaler.get("status") or {}
     annotations = autoscaler["metadata"].get("annotations") or {}
     new_spec, new_status = _only(spec, _SPEC), _only(status, _STATUS)
-    metrics = [each for each in _read(annotations, METRICS, list) if isinstance(each, dict)]
+    metrics = [older.to_spec(each) for each in _read(annotations, METRICS, list) if isinstance(each, dict)]
     if (target := spec.get("targetCPUUtilizationPercentage")) is not None:
-        metrics = [_cpu("target", {"type": "Utilization", "averageUtilization": target}), *metrics]
+        metrics.append(_cpu("target", {"type": "Utilization", "averageUtilization": target}))
     if metrics:
         new_spec["metrics"] = metrics
-    if behavior := _read(annotations, BEHAVIOR, dict):
+    if behavior := _plain_names(_read(annotations, BEHAVIOR, dict)):
         new_spec["behavior"] = behavior
-    current = [each for each in _read(annotations, CURRENT_METRICS, list) if isinstance(each, dict)]
-    if (percentage := status.get("currentCPUUtilizationPercentage")) is not None:
-        current = [_cpu("current", {"averageUtilization": percentage}), *current]
+    told = [each for each in _read(annotations, CURRENT_METRICS, list) if isinstance(each, dict)]
+    current = [older.to_status(each) for each in told]  # says more than the percentage, and so counts
+    if not current and (percentage := status.get("currentCPUUtilizationPercentage")) is not None:
+        current = [_cpu("current", {"averageUtilization": percentage})]
     if not new_status.get("currentReplicas"):
         new_status.pop("currentReplicas", None)  # v2 leaves out a zero
     if status:
@@ -85,18 +89,13 @@ def _cpu(part: str, value: Object) -> Object:
     return {"type": "Resource", "resource": {"name": "cpu", part: value}}
 
 
-def _split(metrics: Any, part: str) -> tuple[int | None, list[Object]]:
-    """(the utilization of cpu, which v1 has a field for; all the other metrics)."""
-    found: int | None = None
-    others: list[Object] = []
-    for metric in metrics:
-        resource = metric.get("resource") or {}
-        utilization = (resource.get(part) or {}).get("averageUtilization")
-        if found is None and resource.get("name") == "cpu" and utilization is not None:
-            found = utilization
-        else:
-            others.append(metric)
-    return found, others
+def _cpu_utilization(metric: Object, part: str) -> int | None:
+    """The utilization of cpu, which v1 has a field for; None of any other metric."""
+    resource = metric.get("resource") or {}
+    if resource.get("name") != "cpu":
+        return None
+    utilization: int | None = (resource.get(part) or {}).get("averageUtilization")
+    return utilization
 
 
 def _annotated(meta: Object, moved: Mapping[str, Any]) -> Object:
@@ -105,6 +104,13 @@ def _annotated(meta: Object, moved: Mapping[str, Any]) -> Object:
     annotations |= {key: orjson.dumps(value).decode() for key, value in moved.items()}
     rest = {key: value for key, value in meta.items() if key != "annotations"}
     return {**rest, "annotations": annotations} if annotations else rest
+
+
+def _plain_names(value: Any) -> Any:
+    """JSON as Go reads it into a struct: the names of fields by any case, null as nothing."""
+    if isinstance(value, dict):
+        return {key[:1].lower() + key[1:]: _plain_names(each) for key, each in value.items() if each is not None}
+    return [_plain_names(each) for each in value] if isinstance(value, list) else value
 
 
 def _read(annotations: Mapping[str, str], name: str, type_: type) -> Any:

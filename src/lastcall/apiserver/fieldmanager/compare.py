@@ -71,7 +71,9 @@ def whole(type_: Type, value: Any) -> FieldSet:
                 node[element] = whole(child, item)
     elif isinstance(value, list) and type_.item is not None:
         for item in value:
-            node[type_.element(item)] = whole(type_.item, item)
+            element = type_.element(item)
+            # Items that stand twice count as one value, of which nothing is told apart.
+            node[element] = EMPTY if element in node else whole(type_.item, item)
     return node
 
 

@@ -175,8 +175,21 @@ def element_text(element: str) -> str:
     if kind == "f":
         return f".{text}"
     if kind == "k":
-        return "[" + ",".join(f"{key}={go_json(value)}" for key, value in sorted(orjson.loads(text).items())) + "]"
+        return f"[{','.join(_key_texts(orjson.loads(text)))}]"
     return f"[={text}]" if kind == "v" else f"[{text}]"
+
+
+def _key_texts(fields: Mapping[str, Any]) -> list[str]:
+    return [f"{key}={_key_text(value)}" for key, value in sorted(fields.items())]
+
+
+def _key_text(value: Any) -> str:
+    """A key's value, which is rarely a list or an object. (structured-merge-diff value/value.go:ToString)"""
+    if isinstance(value, dict):
+        return "".join(_key_texts(value))
+    if isinstance(value, list):
+        return f"[{','.join(map(_key_text, value))}]"
+    return go_json(value)
 
 
 def check(fields: Any) -> bool:

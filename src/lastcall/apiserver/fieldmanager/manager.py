@@ -53,6 +53,10 @@ class Scope:
     subresource: str = ""
     ignored: Callable[[str], FieldSet] = lambda api_version: EMPTY
 
+    def left(self, fields: FieldSet, api_version: str) -> FieldSet:
+        """Of these fields those that it can change."""
+        return exclude(fields, self.ignored(api_version))
+
     def manager(self, name: str, operation: str) -> Manager:
         return Manager(name, operation, self.resource.api_version, self.subresource)
 
@@ -74,9 +78,8 @@ class _Comparison:
         self._known: dict[str, tuple[FieldSet, FieldSet] | None] = {own: self._compare(scope.resource, old, new)}
 
     def _compare(self, resource: Resource, old: Object, new: Object) -> tuple[FieldSet, FieldSet]:
-        ignored = self._scope.ignored(resource.api_version)
         changed, removed = compare(type_of(resource), old, new)
-        return exclude(changed, ignored), exclude(removed, ignored)
+        return self._scope.left(changed, resource.api_version), self._scope.left(removed, resource.api_version)
 
     def own(self) -> tuple[FieldSet, FieldSet]:
         found = self._known[self._scope.resource.api_version]
@@ -104,7 +107,7 @@ def updated(
         if old is not None:
             return entries
         changed = compare(type_of(scope.resource), empty_object(scope.resource), new)[0]
-        changed = exclude(changed, scope.ignored(scope.resource.api_version))
+        changed = scope.left(changed, scope.resource.api_version)
         return [own.entry(changed, time)] if changed else []
     before = empty_object(scope.resource) if old is None else old
     comparison = _Comparison(scope, before, new)
@@ -174,7 +177,7 @@ def _applied(
     type_ = type_of(scope.resource)
     own = scope.manager(manager, APPLY)
     last = next((entry for entry in entries if own.matches(entry)), None)
-    fields = exclude(named_fields(type_, config), scope.ignored(scope.resource.api_version))
+    fields = scope.left(named_fields(type_, config), scope.resource.api_version)
     mine = own.entry(fields, "" if last is None else last.get("time") or "")
     managed = [*(entry for entry in entries if entry is not last), mine]
     new: Object = merged(type_, live, config)

@@ -69,19 +69,31 @@ def sent(new: Object, old: Sequence[Entry], *, subresource: bool) -> list[Entry]
         return list(old)
     if not given or given == RESET:
         return []
-    return decoded(given) or list(old)
+    found = decoded(given)
+    return list(old) if found is None else found
 
 
-def decoded(entries: Any) -> list[Entry]:
-    """The entries of a client, [] when one of them is not an entry."""
+def decoded(entries: Any) -> list[Entry] | None:
+    """The entries of a client, None when one of them is not an entry.
+
+    Of several of the same manager at the same time the last one counts; those of nothing do not.
+    """
     found = [entry for entry in entries if isinstance(entry, Mapping)]
     good = all(
         entry.get("operation") in (APPLY, UPDATE)
+        and entry.get("apiVersion")
         and entry.get("fieldsType") == FIELDS_V1
         and check(entry.get("fieldsV1") or {})
         for entry in found
     )
-    return [{**entry, "fieldsV1": entry.get("fieldsV1") or {}} for entry in found] if good else []
+    if not good:
+        return None
+    kept = {tuple(entry.get(key) for key in _IDENTITY): entry for entry in found}
+    return [dict(entry) for entry in kept.values() if entry.get("fieldsV1")]
+
+
+_IDENTITY = ("manager", "operation", "apiVersion", "subresource", "time")
+"""(managedfields.go:BuildManagerIdentifier)"""
 
 
 def ordered(entries: Iterable[Entry]) -> list[Entry]:

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 from lastcall.api.errors import StatusError, bad_request, plain_failure, status_failure
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.resources import Resource
+from lastcall.api.text.times import parse_rfc3339
 from lastcall.apiserver.faces.scale import SCALES, scale_of
 from lastcall.apiserver.faces.table import in_version
 from lastcall.apiserver.fieldmanager.fields import path_text
 from lastcall.apiserver.fieldmanager.manager import Conflicts, Scope, applied, updated
-from lastcall.apiserver.fieldmanager.managers import Entry, sent, shown
+from lastcall.apiserver.fieldmanager.managers import APPLY, Entry, sent, shown
 from lastcall.apiserver.fieldmanager.reset_fields import reset_fields
 from lastcall.apiserver.fieldmanager.resource_types import KNOWN_TYPES, type_of
 from lastcall.apiserver.fieldmanager.scale import entries_of_parent, entries_of_scale
@@ -61,9 +62,12 @@ class Tracking(NamedTuple):
 
     def track(self, new: Object, old: Object | None) -> list[Entry]:
         """The entries of `new`, which take the place of `old` (None at its creation)."""
-        return self.create(new) if old is None else self.update(new, old)
+        if old is None:
+            return self._updated(sent(new, [], subresource=False), None, new)
+        return self.update(new, old)
 
     def create(self, obj: Object) -> list[Entry]:
+        """Of what is posted."""
         # What the server fills in is not the client's, even if it wrote it (WipeObjectMetaSystemFields).
         meta, new = obj["metadata"], obj
         if any(key in meta for key in _WIPED):
@@ -77,18 +81,23 @@ class Tracking(NamedTuple):
         try:
             return updated(self.scope, entries, old, new, self.manager, self.time())
         except ValueError:
-            # An item without its keys: validation has the words for it, and no write fails for its managers' sake
+            # An item lacks a key of its list: validation tells it. The write goes on, with empty managedFields
             # (fieldmanager.go:UpdateNoErrors).
-            return entries
+            return []
 
     def apply(self, config: Object, live: Object | None, *, force: bool) -> Object:
-        """`live` (None when there is none) with `config` applied, as managedFields say. Raises StatusError."""
+        """`live` (None when it is new) with `config` applied, as managedFields say. Raises StatusError."""
         resource = self.scope.resource
         before = _untyped(resource) if live is None else live
-        check_applied(resource, config)
         entries = [] if live is None else _entries(live)
+        check_applied(resource, config, live if live is not None and not entries else None)
         new, entries = _apply(self, entries, before, config, force=force)
         return _with_entries(new, entries)
+
+
+def managers_of_scale(old: Object) -> list[Object]:
+    """managedFields of the Scale of `old`, as the API shows them."""
+    return entries_of_scale(_entries(old))
 
 
 def update_scale(tracking: Tracking, new: Object, old: Object) -> Object:
@@ -98,7 +107,7 @@ def update_scale(tracking: Tracking, new: Object, old: Object) -> Object:
     of_scale = entries_of_scale(entries)
     time = tracking.time()
     after = updated(_SCALE, of_scale, scale_of(resource, old), scale_of(resource, new), tracking.manager, time)
-    return new if after is of_scale else _with_entries(new, entries_of_parent(resource, entries, after))
+    return _with_entries(new, entries_of_parent(resource, entries, after)) if entries or after else new
 
 
 def apply_scale(tracking: Tracking, config: Object, old: Object, *, force: bool) -> tuple[Object, list[Entry]]:
@@ -119,16 +128,26 @@ def _apply(
         raise conflict_error(found) from None
     except ValueError:
         # The stored object has an item without its keys, as a write that is not an apply may leave it.
-        resource = tracking.scope.resource
-        if not (wrong := problems(type_of(resource), live)):
-            raise
+        _check_unmanaged(tracking.scope.resource, live)
+        raise
+
+
+def _check_unmanaged(resource: Resource, live: Object) -> None:
+    """Raises the 500 StatusError of an object that nobody manages yet and that does not fit its schema.
+
+    (fieldmanager/skipnonapplied.go)
+    """
+    if wrong := problems(type_of(resource), live):
         named = _named(resource, live["metadata"])
         doing = "failed to create manager for existing fields: failed to convert new object"
-        raise plain_failure(f"{doing} ({named}) to smd typed: {error_text(wrong)}") from None
+        raise plain_failure(f"{doing} ({named}) to smd typed: {error_text(wrong)}")
 
 
-def check_applied(resource: Resource, config: Any) -> None:
-    """Raises the StatusError of something that cannot be applied: 400 for its kind, 500 for what the schema lacks."""
+def check_applied(resource: Resource, config: Any, unmanaged: Object | None = None) -> None:
+    """Raises the StatusError of something that cannot be applied: 400 for its kind, 500 for what the schema lacks.
+
+    `unmanaged` is the object that is there, when nobody manages it: it is looked at first.
+    """
     if not isinstance(config, dict):
         raise bad_request("invalid object type: /, Kind=")
     api_version, kind = str(config.get("apiVersion") or ""), str(config.get("kind") or "")
@@ -136,16 +155,37 @@ def check_applied(resource: Resource, config: Any) -> None:
         group, _, version = api_version.rpartition("/")
         raise bad_request(f"invalid object type: {group}/{version}, Kind={kind}")
     meta = config.get("metadata") or {}
-    if isinstance(meta, dict) and meta.get("managedFields") is not None:
+    if isinstance(meta, dict) and _are_entries(meta.get("managedFields")):
         raise bad_request("metadata.managedFields must be nil")
+    if unmanaged is not None:
+        _check_unmanaged(resource, unmanaged)
     if found := problems(type_of(resource), config):
         named = _named(resource, meta if isinstance(meta, dict) else {})
         raise plain_failure(f"failed to create typed patch object ({named}): {error_text(found)}")
 
 
+def _are_entries(given: Any) -> bool:
+    """Whether managedFields can be read as such; what cannot, the schema finds (unstructured.go:GetManagedFields)."""
+    if not isinstance(given, list):
+        return False
+    for entry in given:
+        if not isinstance(entry, dict) or any(not isinstance(entry.get(name), str | None) for name in _TEXTS):
+            return False
+        if (time := entry.get("time")) is not None:
+            try:
+                parse_rfc3339(time)
+            except (TypeError, ValueError):
+                return False
+    return True
+
+
+_TEXTS = ("manager", "operation", "apiVersion", "fieldsType", "subresource")
+
+
 def _named(resource: Resource, meta: Object) -> str:
     version = resource.api_version if "/" in resource.api_version else f"/{resource.api_version}"
-    return f"{meta.get('namespace', '')}/{meta.get('name', '')}; {version}, Kind={resource.kind}"
+    namespace, name = (each if isinstance(each := meta.get(key), str) else "" for key in ("namespace", "name"))
+    return f"{namespace}/{name}; {version}, Kind={resource.kind}"
 
 
 def conflict_error(found: Conflicts) -> StatusError:
@@ -169,8 +209,20 @@ def conflict_error(found: Conflicts) -> StatusError:
 
 
 def _entries(obj: Object) -> list[Entry]:
+    """Of several of one manager, as a write to the Scale leaves them, the last one counts."""
     entries: list[Entry] = obj["metadata"].get("managedFields") or []
-    return entries
+    if len(entries) < 2:
+        return entries
+    if len({(each.get("manager"), each.get("subresource")) for each in entries}) == len(entries):
+        return entries
+    found = {_identity(each): each for each in entries}
+    return entries if len(found) == len(entries) else list(found.values())
+
+
+def _identity(entry: Entry) -> tuple[Any, ...]:
+    """(managedfields.go:BuildManagerIdentifier)"""
+    version = "" if entry.get("operation") == APPLY else entry.get("apiVersion")
+    return entry.get("manager"), entry.get("operation"), version, entry.get("subresource")
 
 
 def _untyped(resource: Resource) -> Object:

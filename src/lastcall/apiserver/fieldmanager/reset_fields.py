@@ -9,6 +9,8 @@ from lastcall.api.resources import (
     FLOWSCHEMAS,
     PODS,
     PRIORITYLEVELCONFIGURATIONS,
+    RESOURCECLAIMS,
+    SERVICECIDRS,
     VOLUMEATTACHMENTS,
     Resource,
 )
@@ -24,9 +26,13 @@ _OF_STATUS_WRITES: dict[Resource, FieldSet] = {
     CERTIFICATESIGNINGREQUESTS: set_of(("f:spec",), ("f:status", "f:conditions")),
     FLOWSCHEMAS: _SPEC_AND_METADATA,
     PRIORITYLEVELCONFIGURATIONS: _SPEC_AND_METADATA,
+    RESOURCECLAIMS: _SPEC_AND_METADATA,
+    SERVICECIDRS: _SPEC_AND_METADATA,
     VOLUMEATTACHMENTS: _SPEC_AND_METADATA,
 }
 _OTHERS: dict[tuple[Resource, str], FieldSet] = {
+    (PODS, "resize"): EMPTY,
+    (PODS, "ephemeralcontainers"): EMPTY,
     (CERTIFICATESIGNINGREQUESTS, ""): _SPEC_AND_STATUS,
     (CERTIFICATESIGNINGREQUESTS, "approval"): set_of(("f:spec",), ("f:status", "f:certificate")),
 }

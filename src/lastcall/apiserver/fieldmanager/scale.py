@@ -6,7 +6,7 @@ Source: apimachinery pkg/util/managedfields/scalehandler.go.
 from lastcall.api.resources import Resource
 from lastcall.apiserver.faces.scale import SCALES
 from lastcall.apiserver.fieldmanager.fields import FieldSet, difference, has, set_of
-from lastcall.apiserver.fieldmanager.managers import Entry, ordered
+from lastcall.apiserver.fieldmanager.managers import APPLY, Entry, ordered
 
 REPLICAS = ("f:spec", "f:replicas")
 _ONLY_REPLICAS: FieldSet = set_of(REPLICAS)
@@ -24,7 +24,8 @@ def entries_of_scale(entries: list[Entry]) -> list[Entry]:
 def entries_of_parent(resource: Resource, entries: list[Entry], of_scale: list[Entry]) -> list[Entry]:
     """The object's entries after its Scale was written: the replicas are whose the Scale's entries say.
 
-    Who is new here has no time, as there.
+    Who is new here has no time, as there; and who updated the object is new, since its entry and that of the Scale
+    are of two versions.
     """
     left: list[Entry] = []
     claims = [entry for entry in of_scale if has(entry["fieldsV1"], REPLICAS)]
@@ -45,4 +46,5 @@ def entries_of_parent(resource: Resource, entries: list[Entry], of_scale: list[E
 
 
 def _same(one: Entry, other: Entry) -> bool:
-    return all(one.get(key) == other.get(key) for key in ("manager", "operation", "subresource"))
+    same = all(one.get(key) == other.get(key) for key in ("manager", "operation", "subresource"))
+    return same and one.get("operation") == APPLY

@@ -7,7 +7,6 @@ from typing import Any
 
 from lastcall.api.field import go_json
 from lastcall.api.meta import Object
-from lastcall.api.schema.checks import TIMES
 from lastcall.apiserver.fieldmanager.fields import element_text
 from lastcall.apiserver.fieldmanager.types import Type
 
@@ -33,8 +32,8 @@ def _check(type_: Type, value: Any, path: str, found: list[str]) -> None:
         for name, item in value.items():
             if type_.kind == "struct" and name not in type_.fields and not type_.open:
                 found.append(f"{path}.{name}: field not declared in schema")
-            else:
-                _check(type_.child(name)[1], item, f"{path}.{name}", found)
+                return  # what comes after it is not looked at (typed/validate.go:visitMapItems)
+            _check(type_.child(name)[1], item, f"{path}.{name}", found)
     elif type_.kind in ("list", "set"):
         if not isinstance(value, list):
             found.append(f"{path}: expected list, got &{{{_go_value(value)}}}")
@@ -52,12 +51,12 @@ def _check_items(type_: Type, items: list[Any], path: str, found: list[str]) -> 
         if not type_.leaf:
             if item is None or (type_.keys and not isinstance(item, dict)):
                 found.append(f"{path}: element {index}: associative list with keys may not have non-map elements")
-                continue
+                return  # what comes after it is not looked at
             try:
                 element = type_.element(item)
             except ValueError as error:
                 found.append(f"{path}: element {index}: {error}")
-                continue
+                return
             if element in seen:
                 found.append(f"{path}: duplicate entries for key {element_text(element)}")
             seen.add(element)
@@ -71,7 +70,7 @@ def _scalar_problem(type_: Type, value: Any) -> str | None:
         return None if is_number else f"expected numeric (int or float), got {_go_type(value)}"
     if shape == "boolean":
         return None if isinstance(value, bool) else f"expected boolean, got &{{{_go_value(value)}}}"
-    if shape == "string" or type_.field.format in ("byte", *TIMES):
+    if shape == "string" or type_.field.format == "byte":
         if isinstance(value, str):
             return None
         shown = _go_value(value) if isinstance(value, bool | int | float) else _go_literal(value)
@@ -103,4 +102,4 @@ def _go_literal(value: Any) -> str:
         return "map[string]interface {}{" + ", ".join(f'"{k}":{_go_literal(value[k])}' for k in sorted(value)) + "}"
     if isinstance(value, list):
         return "[]interface {}{" + ", ".join(_go_literal(item) for item in value) + "}"
-    return go_json(value)
+    return "interface {}(nil)" if value is None else go_json(value)

@@ -20,7 +20,8 @@ class HealthAnswer:
 
 
 def is_health(path: str) -> bool:
-    return path.removeprefix("/").partition("/")[0] in ENDPOINTS
+    endpoint, _, check = path.removeprefix("/").partition("/")
+    return endpoint in ENDPOINTS and (not check or check in CHECKS)
 
 
 def health(path: str, query: Mapping[str, str]) -> HealthAnswer | None:

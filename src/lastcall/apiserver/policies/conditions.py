@@ -4,21 +4,19 @@ Source: apiserver pkg/admission/plugin/webhook/generic/webhook.go:ShouldCallHook
 """
 
 from lastcall.api.errors import forbidden
-from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
-from lastcall.apiserver.policies.authorization import Asked, user_authorizer, write_authorizer
 from lastcall.apiserver.policies.deciding import Decider
 from lastcall.apiserver.policies.evaluation import (
     CONDITIONS_BUDGET,
+    Allowance,
     Evaluation,
-    Input,
     Matched,
     conditions_met,
 )
+from lastcall.apiserver.policies.inputs import Inputs
 from lastcall.apiserver.policies.language import Compiled, condition_programs
 from lastcall.apiserver.proxying.webhooks.dispatch import Convert
 from lastcall.apiserver.proxying.webhooks.matching import Webhook, Write
-from lastcall.apiserver.proxying.webhooks.review import facts_of_request
 from lastcall.apiserver.wire.context import RequestContext
 
 REMEMBERED = 256
@@ -36,17 +34,14 @@ class Conditions:
         conditions = webhook.spec.get("matchConditions") or ()
         programs = self._compiled(tuple(each.get("expression") or "" for each in conditions))
 
-        def shown(obj: Object | None) -> Object | None:
-            return obj if obj is None or write.kind is not None else self._convert(write.resource, obj, resource)
+        decisions = self._decider.begin()
+        inputs = Inputs(self._convert, context, write, decisions.asked).of(resource)
 
-        def decide(asked: Asked, limit: int) -> Matched:
-            request = facts_of_request(write, resource, context.user)
-            of_user, of_write = user_authorizer(context.user, asked), write_authorizer(context.user, write, asked)
-            inputs = Input(shown(write.new), shown(write.old), request, None, None, of_user, of_write)
-            evaluation = Evaluation(inputs, {}, CONDITIONS_BUDGET, limit)
+        def decide(allowance: Allowance | None) -> Matched:
+            evaluation = Evaluation(inputs, {}, CONDITIONS_BUDGET, allowance)
             return conditions_met(evaluation, programs, webhook.spec.get("failurePolicy"))
 
-        matched = await self._decider.decided(decide)
+        matched = await decisions.one(decide)
         if matched.error:
             raise forbidden(write.resource, write.name, matched.error)
         return matched.yes

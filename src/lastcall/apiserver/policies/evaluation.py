@@ -8,7 +8,7 @@ plugin/webhook/matchconditions/matcher.go.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from lastcall.api.meta import Object
 from lastcall.apiserver.policies.language import Compiled
@@ -34,6 +34,13 @@ class OutOfBudget(Exception):
 
 class TooDear(Exception):
     """The expression costs more than may be spent here: it is to be evaluated elsewhere."""
+
+
+@dataclass(slots=True)
+class Allowance:
+    """What expressions may still cost where they are evaluated."""
+
+    left: int
 
 
 @dataclass(slots=True)
@@ -68,41 +75,55 @@ class Input:
         }
 
 
-@dataclass(slots=True)
 class Evaluation:
-    """Spends a budget on expressions that share an input and, evaluated once each, the variables of a policy."""
+    """Spends a budget on expressions that share an input and, evaluated once each, the variables of a policy.
 
-    inputs: Input
-    variables: Mapping[str, Compiled] = field(default_factory=dict)
-    budget: int = BUDGET
-    limit: int = CALL_LIMIT
-    """Cost of one expression; below CALL_LIMIT, what costs more raises TooDear."""
+    `allowance`: None for as much as an expression may cost at all; else what costs more raises TooDear.
+    """
+
+    __slots__ = ("_allowance", "_names", "_variables", "budget")
+
+    def __init__(
+        self,
+        inputs: Input,
+        variables: Mapping[str, Compiled],
+        budget: int = BUDGET,
+        allowance: Allowance | None = None,
+    ) -> None:
+        self.budget, self._allowance = budget, allowance
+        self._names = inputs.names()
+        self._names["variables"] = self._variables = _Variables(self, variables)
 
     def run(self, expression: Compiled) -> Result:
-        """Raises OutOfBudget."""
+        """Raises OutOfBudget, TooDear."""
         if expression.program is None:
             return Result(error=f"compilation error: {expression.problem}")
-        composed = _Variables(self)
-        outcome = self.outcome(expression, composed)
-        self._spend(composed.cost)
+        outcome = self.outcome(expression)
+        self._spend(self._variables.taken_cost())
         self._spend(outcome.cost)
         if outcome.error:
             return Result(error=f"expression '{expression.text}' resulted in error: {outcome.error}")
         return Result(outcome.value)
 
-    def outcome(self, expression: Compiled, variables: "_Variables") -> "_Outcome":
+    def outcome(self, expression: Compiled) -> "_Outcome":
         """Raises TooDear."""
         assert expression.program is not None
-        names = {**self.inputs.names(), "variables": variables}
+        allowance = self._allowance
+        limit = CALL_LIMIT if allowance is None else min(CALL_LIMIT, allowance.left)
         try:
-            outcome = expression.program.run(names, limit=self.limit)
+            found = expression.program.run(self._names, limit=limit)
+            outcome = _Outcome(found.value, "", found.cost)
         except CostExceeded as error:
-            if self.limit < CALL_LIMIT:
+            if limit < CALL_LIMIT:
                 raise TooDear from None
-            return _Outcome(None, str(error), self.limit)
+            outcome = _Outcome(None, str(error), limit)
         except EvaluationError as error:
-            return _Outcome(None, str(error), error.cost)
-        return _Outcome(outcome.value, "", outcome.cost)
+            outcome = _Outcome(None, str(error), error.cost)
+        if allowance is not None:
+            allowance.left -= outcome.cost
+            if allowance.left < 0:  # the variables, which were evaluated meanwhile, had their part
+                raise TooDear
+        return outcome
 
     def _spend(self, cost: int) -> None:
         if cost > self.budget:
@@ -121,34 +142,39 @@ class _Variables:
     """`variables`: each is evaluated when an expression asks for it first. (composition.go:variableAccessor)"""
 
     cel_type = VARIABLES
+    __slots__ = ("_cost", "_evaluation", "_known", "_variables")
 
-    def __init__(self, evaluation: Evaluation) -> None:
-        self._evaluation = evaluation
+    def __init__(self, evaluation: Evaluation, variables: Mapping[str, Compiled]) -> None:
+        self._evaluation, self._variables = evaluation, variables
         self._known: dict[str, _Outcome] = {}
-        self.cost = 0
+        self._cost = 0
+
+    def taken_cost(self) -> int:
+        """What variables have cost since it was asked for last. (`GetAndResetCost`)"""
+        cost, self._cost = self._cost, 0
+        return cost
 
     def find(self, key: object) -> object:
         """Raises EvaluationError."""
         name = str(key)
         outcome = self._known.get(name)
         if outcome is None:
-            expression = self._evaluation.variables.get(name)
+            expression = self._variables.get(name)
             if expression is None:
                 return NOTHING
             if expression.program is None:
                 raise EvaluationError(f'composited variable "{name}" fails to compile: {expression.problem}')
-            outcome = self._evaluation.outcome(expression, self)
-            self._known[name] = outcome
-            self.cost += outcome.cost
+            outcome = self._known[name] = self._evaluation.outcome(expression)
+            self._cost += outcome.cost
         if outcome.error:
             raise EvaluationError(f'composited variable "{name}" fails to evaluate: {outcome.error}')
         return outcome.value
 
     def __iter__(self) -> Iterator[object]:
-        return iter(self._evaluation.variables)
+        return iter(self._variables)
 
     def __len__(self) -> int:
-        return len(self._evaluation.variables)
+        return len(self._variables)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,14 @@
 Source: apiserver pkg/admission/plugin/policy/validating/{validator.go, dispatcher.go}.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from lastcall.api.meta import Object
 from lastcall.apiserver.policies.evaluation import (
     BUDGET,
-    CALL_LIMIT,
     CONDITIONS_BUDGET,
+    Allowance,
     Evaluation,
     Input,
     OutOfBudget,
@@ -38,26 +38,31 @@ class Verdict:
 
 
 def verdict(
-    programs: ValidatingPrograms, inputs: Input, failure_policy: str | None, limit: int = CALL_LIMIT
+    programs: ValidatingPrograms, inputs: Input, failure_policy: str | None, allowance: Allowance | None = None
 ) -> Verdict:
-    """Of one policy with one binding and one parameter object."""
+    """Of one policy with one binding and one parameter object. Raises TooDear."""
     fails = failure_policy != "Ignore"
 
     def failed(message: str) -> Verdict:
         return Verdict([Denial(message)] if fails else [])
 
-    conditions = Evaluation(inputs, programs.variables, CONDITIONS_BUDGET, limit)
-    matched = conditions_met(conditions, programs.conditions, failure_policy)
-    if matched.error:
-        return failed(matched.error)
-    if not matched.yes:
-        return Verdict()
+    def evaluation(budget: int) -> Evaluation:
+        return Evaluation(inputs, programs.variables, budget, allowance)
+
+    if programs.conditions:
+        matched = conditions_met(evaluation(CONDITIONS_BUDGET), programs.conditions, failure_policy)
+        if matched.error:
+            return failed(matched.error)
+        if not matched.yes:
+            return Verdict()
     try:
-        evaluation = Evaluation(inputs, programs.variables, BUDGET, limit)
-        results = [evaluation.run(each) for each in programs.validations]
-        messages, why = _messages(evaluation, programs.messages)
-        audits = Evaluation(inputs, programs.variables, BUDGET, limit)
-        annotations = [(key, audits.run(each)) for key, each in programs.annotations]
+        validations = evaluation(BUDGET)
+        results = [validations.run(each) for each in programs.validations]
+        messages, why = _messages(programs.messages, lambda: evaluation(validations.budget))
+        annotations = []
+        if programs.annotations:
+            audits = evaluation(BUDGET)
+            annotations = [(key, audits.run(each)) for key, each in programs.annotations]
     except OutOfBudget as error:
         return failed(str(error))
     found = Verdict()
@@ -72,8 +77,13 @@ def verdict(
     return found
 
 
-def _messages(evaluation: Evaluation, expressions: Sequence[Compiled | None]) -> tuple[list[Result | None], str]:
+def _messages(
+    expressions: Sequence[Compiled | None], begin: Callable[[], Evaluation]
+) -> tuple[list[Result | None], str]:
     """The results. Or, when the validations have spent the budget, no result and the error."""
+    if not any(expressions):
+        return [None] * len(expressions), ""
+    evaluation = begin()
     try:
         return [None if each is None else evaluation.run(each) for each in expressions], ""
     except OutOfBudget as error:

@@ -31,10 +31,11 @@ from lastcall.apiserver.proxying.html import LinkRewriter
 from lastcall.apiserver.proxying.paths import Asked
 from lastcall.apiserver.proxying.targets import Target
 from lastcall.apiserver.proxying.upgrade import upgrade
-from lastcall.apiserver.proxying.upstream import Dial, DialError, Upstream, shown_host
+from lastcall.apiserver.proxying.upstream import Upstream, shown_host
 from lastcall.apiserver.registry.generic import GenericStore
 from lastcall.apiserver.requestinfo import RequestInfo
 from lastcall.apiserver.subresources.kubelet_client import kubelet_address
+from lastcall.streaming.dialing import Dial, DialError
 from lastcall.world.aiohttp_inside import server as web
 from lastcall.world.aiohttp_inside.client import aiohttp
 from lastcall.world.world import World
@@ -48,10 +49,15 @@ class Proxying:
     """`kubelet_tls` None: this API server has no connection to kubelets."""
 
     def __init__(
-        self, world: World, kinds: Mapping[Resource, GenericStore], dial: Dial, kubelet_tls: ssl.SSLContext | None
+        self,
+        world: World,
+        kinds: Mapping[Resource, GenericStore],
+        dial: Dial,
+        kubelet_tls: ssl.SSLContext | None,
+        kubelet_dial: Dial | None = None,
     ) -> None:
         self._world, self._kinds = world, kinds
-        self._upstream = Upstream(dial, kubelet_tls)
+        self._upstream = Upstream(dial, kubelet_tls, kubelet_dial)
         self._knows_kubelets = kubelet_tls is not None
 
     async def close(self) -> None:

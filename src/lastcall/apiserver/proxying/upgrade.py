@@ -18,8 +18,9 @@ from lastcall.api.text.numbers import int_of
 from lastcall.apiserver.proxying import headers, paths
 from lastcall.apiserver.proxying.paths import Asked
 from lastcall.apiserver.proxying.targets import Target
-from lastcall.apiserver.proxying.upstream import DialError, Upstream, shown_host
+from lastcall.apiserver.proxying.upstream import Upstream, shown_host
 from lastcall.apiserver.streaming.proxy import relay
+from lastcall.streaming.dialing import DialError
 from lastcall.streaming.upgrade import HandedOver, SocketStream, take_over
 from lastcall.world.aiohttp_inside import server as web
 

@@ -11,13 +11,13 @@ import errno
 import os
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
 
 from multidict import CIMultiDict
 from yarl import URL
 
 from lastcall.apiserver.proxying.headers import Headers
 from lastcall.apiserver.proxying.targets import Target
+from lastcall.streaming.dialing import Dial, DialError
 from lastcall.streaming.upgrade import CHUNK
 from lastcall.world.aiohttp_inside.client import aiohttp
 from lastcall.world.aiohttp_inside.connector import DialledConnector
@@ -28,14 +28,6 @@ LONGEST_LINE = 1 << 20
 """Bytes of one header of an answer. Go takes 10 MiB of all of them."""
 _OWN_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 """Which aiohttp would add."""
-
-
-class DialError(Exception):
-    """No connection; the text is Go's."""
-
-
-Dial = Callable[[str, int], Awaitable[socket.socket]]
-"""A connected, non-blocking socket to address and port. Raises DialError."""
 
 
 async def dial(host: str, port: int) -> socket.socket:
@@ -97,18 +89,18 @@ def tls_words(error: ssl.SSLError) -> str:
 
 
 class Upstream:
-    """`dial_` is how addresses are reached; `kubelet_tls` has the API server's certificate and trusts kubelets', None
-    when this API server has none."""
+    """`dial_` is how addresses are reached, `kubelet_dial` those of kubelets; `kubelet_tls` has the API server's
+    certificate and trusts kubelets', None when this API server has none."""
 
-    def __init__(self, dial_: Dial, kubelet_tls: ssl.SSLContext | None) -> None:
-        self._dial = dial_
+    def __init__(self, dial_: Dial, kubelet_tls: ssl.SSLContext | None, kubelet_dial: Dial | None = None) -> None:
+        self._dials = {False: dial_, True: kubelet_dial or dial_}
         self._contexts = {False: _unverified(), True: kubelet_tls or _unverified()}
         self._sessions: dict[bool, aiohttp.ClientSession] = {}
 
     def _session(self, target: Target) -> aiohttp.ClientSession:
         if target.kubelet not in self._sessions:
             self._sessions[target.kubelet] = aiohttp.ClientSession(
-                connector=_Connector(self._dial, self._contexts[target.kubelet]),
+                connector=_Connector(self._dials[target.kubelet], self._contexts[target.kubelet]),
                 timeout=aiohttp.ClientTimeout(total=None),
                 auto_decompress=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -133,7 +125,7 @@ class Upstream:
 
     async def connect(self, target: Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection that becomes something other than HTTP. Raises DialError."""
-        sock = await self._dial(target.host, port_of(target))
+        sock = await self._dials[target.kubelet](target.host, port_of(target))
         context = self._contexts[target.kubelet] if target.scheme == "https" else None
         try:
             return await asyncio.open_connection(

@@ -78,11 +78,8 @@ class ConvertedStream(EventStream):
         self._inner.close()
 
     async def _told(self, event: Told) -> Told | None:
-        if event.type == "ERROR":
+        if event.type in ("ERROR", "BOOKMARK"):
             return event
-        if event.type == "BOOKMARK":
-            bookmark = self._decode(event.value)
-            return Event("BOOKMARK", Value(None, {**bookmark, "apiVersion": self._resource.api_version}))
         found = [self._decode(event.value)]
         before = getattr(event, "previous", None)
         if before is not None:

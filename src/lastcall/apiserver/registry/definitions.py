@@ -154,7 +154,7 @@ class Definitions:
         if name in self._declared and self._specs[name] == definition["spec"]:
             return
         self._withdraw(name, tell=False)
-        made = custom_resources(definition, self._converter(name, definition))
+        made = custom_resources(definition, self._converter(definition))
         versions = {each["name"]: each for each in definition["spec"]["versions"]}
         self._declared[name], self._specs[name] = made, copy_object(definition["spec"])
         self._kinds[made[0]] = _CustomStore(self._shared, made[0], self)
@@ -163,7 +163,7 @@ class Definitions:
                 self._served[each.group, each.version, each.plural] = each
         self._changed()
 
-    def _converter(self, name: str, definition: Object) -> Conversions | None:
+    def _converter(self, definition: Object) -> Conversions | None:
         if not has_conversion_webhook(definition):
             return None
         conversion = copy_object(definition["spec"]["conversion"])
@@ -172,7 +172,7 @@ class Definitions:
             machinery = self._shared.admission.hooks.machinery
             if machinery is None:
                 raise plain_failure("this API server calls no webhooks")
-            return await machinery.conversion(name, conversion).convert(objects, api_version)
+            return await machinery.conversion(conversion).convert(objects, api_version)
 
         return Conversions(ask)
 

@@ -31,9 +31,10 @@ from lastcall.api.field import FieldError, invalid
 from lastcall.api.meta import Object, with_own_metadata
 from lastcall.api.names import generate_name
 from lastcall.api.pods.warnings import warnings_on_create, warnings_on_update
-from lastcall.api.resources import Resource
+from lastcall.api.resources import NAMESPACES, Resource
 from lastcall.api.text.numbers import NumberError, parse_uint
 from lastcall.api.validation import validate_create, validate_update
+from lastcall.api.validators.cluster.admin_access import ADMIN_ACCESS, admin_access_errors
 from lastcall.api.validators.expressions import ANY_EXPRESSIONS, Expressions
 from lastcall.apiserver.admission.chain import Admission, Release
 from lastcall.apiserver.auth.authentication import node_of
@@ -44,10 +45,17 @@ from lastcall.apiserver.registry import objectmeta
 from lastcall.apiserver.registry.objects import Codec, ObjectCache, with_type
 from lastcall.apiserver.registry.selection import Selection
 from lastcall.apiserver.strategies.base import Strategy
+from lastcall.apiserver.wire.as_sent import (
+    as_sent,
+    as_written,
+    empty_in_templates,
+    told_as_sent,
+    with_empty_in_templates,
+)
 from lastcall.apiserver.wire.context import RequestContext
 from lastcall.store.api import Change, Encode, Entry, Store, StoreConflict, StoreError, StoreFull
 from lastcall.store.value import Value
-from lastcall.world.clock import now, rfc3339
+from lastcall.world.clock import now, rfc3339_now
 from lastcall.world.world import World
 
 MAX_NAME_ATTEMPTS = 8
@@ -141,8 +149,12 @@ class GenericStore:
         """Raises the 404 StatusError."""
         entry = await self.shared.store.get(self.key(namespace, name))
         if entry is None:
-            raise not_found(self.known_as(asked), name)
+            raise self.missing(asked, name)
         return entry
+
+    def missing(self, asked: Resource | None, name: str) -> StatusError:
+        """The 404."""
+        return not_found(self.known_as(asked), name)
 
     async def get(self, namespace: str, name: str, asked: Resource | None = None) -> Answer:
         """Raises the 404 StatusError."""
@@ -171,8 +183,11 @@ class GenericStore:
     ) -> Answer:
         """Create `obj`, which now belongs to the store; without `track` its managedFields stay. Raises StatusError."""
         if track is not None:
-            obj["metadata"]["managedFields"] = track(obj, None)
-        generate = not obj["metadata"].get("name") and obj["metadata"].get("generateName")
+            obj["metadata"]["managedFields"] = track(as_written(obj, context.empties), None)
+        unnamed = not obj["metadata"].get("name")
+        generate = unnamed and obj["metadata"].get("generateName")
+        if unnamed and not generate and (name := self.strategy.name_new(self.shared.world.new_uid)):
+            obj["metadata"]["name"] = name
         attempts = MAX_NAME_ATTEMPTS if generate else 1
         original = orjson.dumps(obj) if generate else b""
         for attempt in range(attempts):
@@ -187,10 +202,11 @@ class GenericStore:
         raise generate_name_conflict(self.resource, obj["metadata"]["name"])
 
     async def _create(self, context: RequestContext, obj: Object, namespace: str) -> Answer:
-        moment, version = now(self.shared.world.clock), obj["metadata"].get("resourceVersion")
+        moment, version = rfc3339_now(self.shared.world.clock), obj["metadata"].get("resourceVersion")
         obj["metadata"] = objectmeta.for_create(
             obj["metadata"], uid=self.shared.world.new_uid(), namespace=namespace, now=moment
         )
+        obj["metadata"] = objectmeta.with_owners_once(context, obj["metadata"])
         admission = self.shared.admission
         if context.looks is not None:
             admission = admission.noting(context.looks)
@@ -204,13 +220,19 @@ class GenericStore:
             again=lambda changed: admission.create(context, self.resource, changed, namespace),
         )
         self._prepare_for_create(obj)
+        self._raise_invalid(obj, self.strategy.refused(obj, None, context.dry_run))
         errors = [
+            *(await self._admin_access(obj, None) if self.strategy.guards_admin_access else ()),
             *validate_create(self.known_as(context.requested), obj, self.shared.expressions),
             *disabled_values(self.resource, obj, None, self.shared.gates),
             *self.strategy.validate(obj),
         ]
         if self.strategy.evaluates:
             errors += await self._evaluated(context, obj, None, errors)
+        if context.empties and (errors or empty_in_templates(context.empties)):
+            sent = as_sent(obj, context.empties)
+            of_sent = validate_create(self.known_as(context.requested), sent, self.shared.expressions)
+            errors = with_empty_in_templates(told_as_sent(errors, of_sent), of_sent)
         self._raise_invalid(obj, errors)
         if not context.in_process:
             context.warnings += warnings_on_create(self.resource, obj)
@@ -239,7 +261,7 @@ class GenericStore:
             undo()
             if release is not None:
                 await release()
-            raise self._exists(obj["metadata"]["name"], conflicting.current) from None
+            raise self._exists(context, obj["metadata"]["name"], conflicting.current) from None
         except BaseException:
             undo()
             if release is not None:
@@ -256,9 +278,18 @@ class GenericStore:
         self.strategy.stamp(obj, None, obj["metadata"]["creationTimestamp"])
         drop_disabled_fields(self.resource, obj, None, self.shared.gates)
 
-    def _exists(self, name: str, current: Entry | None) -> StatusError:
+    def _exists(self, context: RequestContext, name: str, current: Entry | None) -> StatusError:
         meta = {} if current is None else self.decode(current.value)["metadata"]
-        return already_exists(self.resource, name, being_deleted=meta.get("deletionTimestamp") is not None)
+        ends = meta.get("deletionTimestamp") is not None
+        return already_exists(self.known_as(context.requested), name, being_deleted=ends)
+
+    async def _admin_access(self, obj: Object, old: Object | None) -> list[FieldError]:
+        errors = admin_access_errors(obj, old)
+        if not errors:
+            return []
+        namespace = await self.shared.admission.reader.get(NAMESPACES, "", obj["metadata"].get("namespace", ""))
+        labels = {} if namespace is None else namespace["metadata"].get("labels") or {}
+        return [] if labels.get(ADMIN_ACCESS) == "true" else errors
 
     def _raise_invalid(self, obj: Object, errors: list[FieldError]) -> None:
         if errors:
@@ -294,19 +325,23 @@ class GenericStore:
             if entry is None:
                 if create is None or not self.strategy.allow_create_on_update or subresource:
                     raise not_found(self.known_as(context.requested), name)
-                create["metadata"].pop("resourceVersion", None)
+                if expected_uid:
+                    raise self._uid_conflict(context, key, expected_uid, {"metadata": {}}, dry_run=context.dry_run)
+                objectmeta.check_version_of_missing(create["metadata"].pop("resourceVersion", None))
                 return await self.create(context, create, namespace, track=track)
             old = self.decode(entry.value)
             if expected_uid and expected_uid != old["metadata"].get("uid"):
-                raise self._uid_conflict(key, name, expected_uid, old)
+                raise self._uid_conflict(context, key, expected_uid, old, dry_run=context.dry_run)
             new = transform(old)
             if track is not None:
-                new = {**new, "metadata": {**new["metadata"], "managedFields": track(new, old)}}
+                entries = track(as_written(new, context.empties), old)
+                new = {**new, "metadata": {**new["metadata"], "managedFields": entries}}
             if node_of(context.user) is not None:
                 self.shared.admission.nodes.update(context.user, self.resource, new, old, subresource)
             new = self.strategy.fill_update(new, old, subresource)
             admission = self.shared.admission
-            new = await admission.fill(self.resource, new, old, subresource)
+            if subresource == "resize":
+                new = await admission.fill(self.resource, new, old, subresource)
             new = await admission.hooks.mutate(admission.reader, context, self.resource, new, old, subresource)
             new = await self._updated(context, new, old, name, subresource)
             if not (context.in_process or subresource):
@@ -340,7 +375,7 @@ class GenericStore:
         """`new` made ready to be stored in place of `old`, or a StatusError."""
         asked = new["metadata"].get("resourceVersion") or "0"
         try:
-            unconditional = parse_uint(asked) == 0
+            unconditional = asked == "0" or parse_uint(asked) == 0
         except NumberError as error:
             raise plain_failure(str(error)) from None
         if unconditional:
@@ -349,28 +384,39 @@ class GenericStore:
                 raise invalid_object(self.resource.plural, name, [why], group=self.resource.group)
         elif asked != old["metadata"]["resourceVersion"]:
             raise conflict(self.known_as(context.requested), name, OPTIMISTIC_LOCK)
-        new = {**new, "metadata": objectmeta.for_update(new["metadata"], old["metadata"])}
+        meta = objectmeta.for_update(new["metadata"], old["metadata"])
+        new = {**new, "metadata": objectmeta.with_owners_once(context, meta)}
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
         if subresource == "binding":
             # The binding changes what no client may: it is not an update of the spec (storage.go:assignPod).
             return new
         self.strategy.prepare_for_update(new, old, subresource)
-        self.strategy.stamp(new, old, rfc3339(now(self.shared.world.clock)))
+        self.strategy.stamp(new, old, rfc3339_now(self.shared.world.clock))
         disabled: list[FieldError] = []
         if subresource != "status":
             drop_disabled_fields(self.resource, new, old, self.shared.gates)
             disabled = disabled_values(self.resource, new, old, self.shared.gates)
         else:
             drop_disabled_status(self.resource, new, self.shared.gates)
+        if not subresource:
+            self._raise_invalid(new, self.strategy.refused(new, old, context.dry_run))
         if _only_lets_go(new, old):
             return new  # whatever else is wrong with it: nothing of that is written, and so it can go
         known_as = self.known_as(context.requested)
         errors = validate_update(known_as, new, old, subresource, expressions=self.shared.expressions)
         errors += disabled + self.strategy.validate(new, old, subresource)
+        if self.strategy.guards_admin_access:
+            errors = [*await self._admin_access(new, old), *errors]
         if self.strategy.evaluates:
             errors += await self._evaluated(context, new, old, errors)
+        sent, empty_counts = new, empty_in_templates(context.empties)
+        if context.empties and (errors or empty_counts or self.strategy.counts_empty):
+            sent = as_sent(new, context.empties)
+        if context.empties and (errors or empty_counts):
+            of_sent = validate_update(known_as, sent, old, subresource, expressions=self.shared.expressions)
+            errors = with_empty_in_templates(told_as_sent(errors, of_sent), of_sent)
         self._raise_invalid(new, errors)
-        if self.strategy.tracks_generation and subresource != "status" and self.strategy.spec_changed(new, old):
+        if self.strategy.tracks_generation and subresource != "status" and self.strategy.spec_changed(sent, old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         return new
 
@@ -401,13 +447,16 @@ class GenericStore:
         self.shared.records.updated(context, self.resource, stored, old, subresource)
         return Answer(stored, written.value)
 
-    def _uid_conflict(self, key: str, name: str, asked: str, old: Object) -> StatusError:
+    def _uid_conflict(
+        self, context: RequestContext, key: str, asked: str, old: Object, *, dry_run: bool = False
+    ) -> StatusError:
+        """The text is the store's, which knows its keys without their prefix where nothing is to be written."""
         plural = self.resource.plural
-        key = _KEYS.get(plural, plural) + key.removeprefix(plural)
+        key = f"{'' if dry_run else '/registry'}/{_KEYS.get(plural, plural)}{key.removeprefix(plural)}"
         return conflict(
-            self.resource,
-            name,
-            f"StorageError: invalid object, Code: 4, Key: /registry/{key}, ResourceVersion: 0, AdditionalErrorMsg: "
+            self.known_as(context.requested),
+            key.rpartition("/")[2],
+            f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
             f"Precondition failed: UID in precondition: {asked}, UID in object meta: {old['metadata'].get('uid', '')}",
         )
 

@@ -3,14 +3,14 @@
 Source: apiserver pkg/registry/rest/{create,update,meta}.go.
 """
 
-from datetime import datetime
-
 from lastcall.api.errors import bad_request, plain_failure
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 from lastcall.api.text.numbers import NumberError, parse_uint
-from lastcall.world.clock import rfc3339
+from lastcall.apiserver.wire.context import RequestContext
 
+WIPED_ON_POST = ("deletionTimestamp", "deletionGracePeriodSeconds")
+"""Kept of an object that a PUT or an apply creates. (`WipeObjectMetaSystemFields`)"""
 KEPT_ON_CREATE = (
     "name",
     "generateName",
@@ -21,6 +21,7 @@ KEPT_ON_CREATE = (
     "ownerReferences",
     "finalizers",
     "managedFields",
+    *WIPED_ON_POST,
 )
 _OMIT_EMPTY = (
     "generateName", "namespace", "labels", "annotations", "ownerReferences", "finalizers", "generation",
@@ -37,8 +38,8 @@ def normalize(meta: Object) -> Object:
     }
 
 
-def for_create(meta: Object, *, uid: str, namespace: str, now: datetime) -> Object:
-    """metadata of a new object: system fields are the server's, whatever the client wrote.
+def for_create(meta: Object, *, uid: str, namespace: str, now: str) -> Object:
+    """metadata of a new object: system fields are the server's, whatever the client wrote. `now` is RFC 3339.
 
     (`FillObjectMetaSystemFields`)
     """
@@ -46,8 +47,27 @@ def for_create(meta: Object, *, uid: str, namespace: str, now: datetime) -> Obje
     if namespace:
         new["namespace"] = namespace
     new["uid"] = uid
-    new["creationTimestamp"] = rfc3339(now)
+    new["creationTimestamp"] = now
     return new
+
+
+def wiped(obj: Object) -> Object:
+    """A new object as a POST takes it."""
+    meta = obj["metadata"]
+    if WIPED_ON_POST[0] not in meta and WIPED_ON_POST[1] not in meta:
+        return obj
+    return {**obj, "metadata": {key: value for key, value in meta.items() if key not in WIPED_ON_POST}}
+
+
+def check_version_of_missing(version: str | None) -> None:
+    """Any version will do for an object that an update creates, as long as it is one.
+
+    Raises the (reason-less) 500 StatusError. (registry/store.go:Update)
+    """
+    try:
+        parse_uint(version or "0")
+    except NumberError as error:
+        raise plain_failure(str(error)) from None
 
 
 def check_new_version(version: str | None) -> None:
@@ -55,8 +75,10 @@ def check_new_version(version: str | None) -> None:
 
     Raises the (reason-less) 500 StatusError. (etcd3 store.go:Create)
     """
+    if not version:
+        return
     try:
-        number = parse_uint(version or "0")
+        number = parse_uint(version)
     except NumberError:
         return
     if number:
@@ -79,6 +101,44 @@ def for_update(new: Object, old: Object) -> Object:
         meta["deletionTimestamp"] = old["deletionTimestamp"]
     if old.get("deletionGracePeriodSeconds") is not None:
         meta.setdefault("deletionGracePeriodSeconds", old["deletionGracePeriodSeconds"])
+    return meta
+
+
+def repeated_owners(uids: list[str], *, patching: bool) -> str:
+    """The warning of who sent them. (handlers/helpers.go)"""
+    after = " after mutating admission happens" if patching else ""
+    return (
+        f".metadata.ownerReferences contains duplicate entries{after}; API server dedups owner references in 1.20+, "
+        "and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+        + ", ".join(uids)
+    )
+
+
+def owners_once(meta: Object) -> tuple[Object, list[str]] | None:
+    """(metadata with each owner once, the uids of those that came again); None where all are different.
+
+    (handlers/helpers.go:dedupOwnerReferences, which compares all of an owner)
+    """
+    owners = meta.get("ownerReferences") or []
+    if len(owners) < 2:
+        return None
+    left: list[Object] = []
+    repeated: list[str] = []
+    for owner in owners:
+        if owner not in left:
+            left.append(owner)
+        elif (uid := owner.get("uid") or "") not in repeated:
+            repeated.append(uid)
+    return ({**meta, "ownerReferences": left}, repeated) if repeated else None
+
+
+def with_owners_once(context: RequestContext, meta: Object) -> Object:
+    """An owner that is given again is dropped, and who sent it is told."""
+    if not meta.get("ownerReferences") or (found := owners_once(meta)) is None:
+        return meta
+    meta, repeated = found
+    if not context.in_process:
+        context.warnings.append(repeated_owners(repeated, patching=context.patching))
     return meta
 
 

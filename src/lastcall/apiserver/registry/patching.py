@@ -15,7 +15,7 @@ from lastcall.api.resources import Resource
 from lastcall.api.schema.checks import json_type, known_kind, unconverted
 from lastcall.apiserver.registry.generic import Transform
 from lastcall.apiserver.registry.objectmeta import OTHER_NAMESPACE, undeterminable
-from lastcall.apiserver.wire.bodies import SCHEME, misfit
+from lastcall.apiserver.wire.bodies import misfit, scheme_of
 from lastcall.client.api import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 
 PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH)
@@ -35,10 +35,11 @@ def patch_type(content_type: str) -> str:
     return name
 
 
-def patcher(resource: Resource, name: str, content_type: str, patch: Any) -> Transform:
+def patcher(resource: Resource, name: str, content_type: str, patch: Any, *, checked: bool = True) -> Transform:
     """The transformation that `patch` stands for. Raises StatusError when it does not fit the object.
 
-    Its answer is a new dict, which shares with the old object and with the patch what is in it.
+    `checked`: the request asks for field validation, which looks at a JSON patch itself, too. Its answer is a new dict,
+    which shares with the old object and with the patch what is in it.
     """
 
     if isinstance(resource, CustomResource) and content_type == STRATEGIC_MERGE_PATCH:
@@ -46,7 +47,7 @@ def patcher(resource: Resource, name: str, content_type: str, patch: Any) -> Tra
 
     def transform(old: Object) -> Object:
         if content_type == JSON_PATCH:
-            new = patches.apply_json_patch(old, patch)
+            new = patches.apply_json_patch(old, patch, checked=checked)
         elif content_type == MERGE_PATCH:
             new = patches.merge_patch(old, patch)
         else:
@@ -134,7 +135,7 @@ def _another_kind(resource: Resource, name: str, new: Object) -> StatusError:
     kind, api_version = new.get("kind", ""), new.get("apiVersion", "")
     if known_kind(str(api_version), str(kind)):
         return _unprocessable(resource, name, "kind and apiVersion may not be changed")
-    why = f'no kind "{kind}" is registered for version "{api_version}" in scheme "{SCHEME}"'
+    why = f'no kind "{kind}" is registered for version "{api_version}" in scheme "{scheme_of(resource)}"'
     return invalid_object("", "", [invalid("patch", go_json(new), why)])
 
 

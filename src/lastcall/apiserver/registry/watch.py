@@ -11,7 +11,9 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from lastcall.api.errors import StatusError, too_old_resource_version
-from lastcall.api.meta import Object, with_own_metadata
+from lastcall.api.meta import with_own_metadata
+from lastcall.api.resources import Resource
+from lastcall.apiserver.registry.bookmarks import bookmark
 from lastcall.apiserver.registry.generic import GenericStore
 from lastcall.apiserver.registry.listing import SLICE, selects, wait_for_revision
 from lastcall.apiserver.registry.selection import Selection
@@ -24,8 +26,6 @@ BOOKMARK_SECONDS = 60.0
 BOOKMARK_BEFORE_END = 2.0
 MIN_TIMEOUT = 1800.0
 """A watch without timeoutSeconds ends after this to twice this many seconds (MinRequestTimeout)."""
-
-INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
 
@@ -43,16 +43,23 @@ Told = Event | Change
 
 @asynccontextmanager
 async def open_watch(
-    kind: GenericStore, namespace: str, options: ListOptions, selection: Selection, *, endless: bool = False
+    kind: GenericStore,
+    namespace: str,
+    options: ListOptions,
+    selection: Selection,
+    *,
+    shown: Resource | None = None,
+    endless: bool = False,
 ) -> AsyncIterator["EventStream"]:
     """Start a watch. Raises the 500 StatusError of an invalid resourceVersion; all later trouble is an ERROR event.
 
-    A version that has not come yet is not an error: the watch is silent until it has. `endless` leaves out the time
+    A version that has not come yet is not an error: the watch is silent until it has. `shown` is what bookmarks are of,
+    where it is not what is stored. `endless` leaves out the time
     limit; such a watch sets no timer unless it sends bookmarks.
     """
     asked = parse_resource_version(options.resource_version, for_list=False)
     async with AsyncExitStack() as stack:
-        stream = EventStream(stack, kind, namespace, options, selection, asked, endless)
+        stream = EventStream(stack, kind, namespace, options, selection, asked, shown or kind.resource, endless)
         try:
             yield stream
         finally:
@@ -70,6 +77,7 @@ class EventStream:
         options: ListOptions,
         selection: Selection,
         asked: int,
+        shown: Resource,
         endless: bool,
     ) -> None:
         self._stack = stack
@@ -79,6 +87,7 @@ class EventStream:
         self._options = options
         self._selection = selection
         self._asked = asked
+        self._shown = shown
         self._revision = asked
         self._everything = selection.everything
         self._initial: Iterator[Entry] | None = None
@@ -112,8 +121,8 @@ class EventStream:
             if self._in_vain:
                 await self._clock.sleep(0)
             elif self._due:
-                if (bookmark := await self._rung()) is not None:
-                    return bookmark
+                if (due := await self._rung()) is not None:
+                    return due
             else:
                 await self._changes.wait()
         return event
@@ -163,7 +172,7 @@ class EventStream:
             self._initial = iter(entries)
         elif not self._asked:
             self._revision = await store.revision()
-        self._end_of_initial = bool(self._options.send_initial_events and self._options.allow_watch_bookmarks)
+        self._end_of_initial = self._wants_initial_events() and self._options.allow_watch_bookmarks
         trigger = self._kind.trigger_value(self._selection)
         changes = await self._stack.enter_async_context(
             store.watch(self._scope, self._revision, trigger=trigger, remote=not self._endless)
@@ -172,6 +181,8 @@ class EventStream:
         return changes
 
     def _wants_initial_events(self) -> bool:
+        """A watch that begins anywhere has always had them
+        (apimachinery pkg/apis/meta/internalversion/defaults.go:SetListOptionsDefaults)."""
         wanted = self._options.send_initial_events
         return self._asked == 0 if wanted is None else wanted
 
@@ -210,13 +221,13 @@ class EventStream:
     async def _rung(self) -> Event | None:
         """The timer rang and there was nothing else to say: a bookmark, or nothing when it was early."""
         assert self._changes is not None
-        bookmark = None
+        told = None
         if monotonic(self._clock) >= self._next_bookmark:
             self._next_bookmark = self._bookmark_due()
             self._revision = max(self._revision, await self._kind.shared.store.revision())
-            bookmark = self._bookmark()
+            told = self._bookmark()
         self._set_timer(self._changes)
-        return bookmark
+        return told
 
     # -- events ------------------------------------------------------------------------------------------------------
 
@@ -242,9 +253,5 @@ class EventStream:
         return Event("DELETED", Value(None, last))
 
     def _bookmark(self, *, initial_events_end: bool = False) -> Event:
-        resource = self._kind.resource
-        meta: Object = {"resourceVersion": str(self._revision)}
-        if initial_events_end:
-            meta["annotations"] = {INITIAL_EVENTS_END: "true"}
-        bookmark = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta}
-        return Event("BOOKMARK", Value(None, bookmark))
+        obj = bookmark(self._shown, self._revision, initial_events_end=initial_events_end)
+        return Event("BOOKMARK", Value(None, obj))

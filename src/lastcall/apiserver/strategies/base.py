@@ -40,6 +40,8 @@ class Strategy:
     returns_deleted_object: ClassVar[bool] = False
     tracks_generation: ClassVar[bool] = False
     """Whether the server counts `metadata.generation` (starts at 1, +1 for each change of the spec)."""
+    counts_empty: ClassVar[bool] = False
+    """Whether an empty list in place of no list counts as a change of the spec (reflect.DeepEqual)."""
     garbage_collection: ClassVar[GarbageCollectionPolicy] = GarbageCollectionPolicy.DELETE_DEPENDENTS
     allow_delete_collection: ClassVar[bool] = True
     evaluates: bool = False
@@ -53,6 +55,9 @@ class Strategy:
     def trigger_of(obj: Object) -> str:
         """The object's value of `trigger_field`."""
         return ""
+
+    guards_admin_access = False
+    """Whether an object may ask for devices as an administrator, which its Namespace has to allow."""
 
     def __init__(self, resource: Resource) -> None:
         self.resource = resource
@@ -96,6 +101,14 @@ class Strategy:
     async def evaluate(self, new: Object, old: Object | None, found: list[FieldError], clock: Clock) -> Evaluated:
         """What expressions find wrong with an object of a kind that has some, where `found` is wrong without them."""
         return (), ()
+
+    def name_new(self, new_name: Callable[[], str]) -> str:
+        """The name of a new object without any; "" where it has to have one."""
+        return ""
+
+    def refused(self, new: Object, old: Object | None, dry_run: bool) -> list[FieldError]:
+        """What is wrong with what the object asks of shared pools, which is told before all else and alone."""
+        return []
 
     def spec_changed(self, new: Object, old: Object) -> bool:
         """Whether the generation counts this update."""

@@ -46,10 +46,19 @@ class CapacityStrategy(Strategy):
 
 
 class CSIDriverStrategy(StorageStrategy):
-    """A new one has no generation; each change of its spec adds one."""
+    """A new one has no generation; each change of its spec adds one.
+
+    `preventPodSchedulingIfMissing` is dropped: the gate of the scheduler's part is off.
+    """
+
+    def prepare_for_create(self, obj: Object) -> None:
+        super().prepare_for_create(obj)
+        obj["spec"].pop("preventPodSchedulingIfMissing", None)
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
         super().prepare_for_update(new, old, subresource)
+        if (old.get("spec") or {}).get("preventPodSchedulingIfMissing") is None:
+            (new.get("spec") or {}).pop("preventPodSchedulingIfMissing", None)
         if self.spec_changed(new, old):
             new["metadata"]["generation"] = (old["metadata"].get("generation") or 0) + 1
 
@@ -124,7 +133,11 @@ class DevicesStrategy(Strategy):
 
 
 class ClaimStrategy(DevicesStrategy, StatusStrategy):
-    pass
+    guards_admin_access = True
+
+
+class ClaimTemplateStrategy(DevicesStrategy):
+    guards_admin_access = True
 
 
 class FlowControlStrategy(StatusStrategy):
@@ -141,6 +154,30 @@ class DeviceGenerationStrategy(DevicesStrategy, GenerationStrategy):
     pass
 
 
+class SliceStrategy(DeviceGenerationStrategy):
+    """pkg/registry/resource/resourceslice: lists as attributes are dropped, their gate is off."""
+
+    def prepare_for_create(self, obj: Object) -> None:
+        super().prepare_for_create(obj)
+        self._drop_lists(obj)
+
+    def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
+        super().prepare_for_update(new, old, subresource)
+        if self._drop_lists(new):
+            # The generation counts what was sent.
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    @staticmethod
+    def _drop_lists(resource_slice: Object) -> bool:
+        dropped = [
+            attribute.pop(key, None)
+            for device in (resource_slice.get("spec") or {}).get("devices") or ()
+            for attribute in (device.get("attributes") or {}).values()
+            for key in ("bools", "ints", "strings", "versions")
+        ]
+        return any(each is not None for each in dropped)
+
+
 class AdmissionStrategy(GenerationStrategy):
     """A kind of admissionregistration.k8s.io: updates name their version."""
 
@@ -152,6 +189,8 @@ class ValidatingPolicyStrategy(FlowControlStrategy, AdmissionStrategy):
 
 
 class WebhookConfigurationStrategy(AdmissionStrategy):
+    counts_empty = True
+
     def spec_changed(self, new: Object, old: Object) -> bool:
         return new.get("webhooks") != old.get("webhooks")
 
@@ -169,8 +208,8 @@ def cluster_strategies(clock: Clock) -> tuple[Strategy, ...]:
         Strategy(kinds.IPADDRESSES),
         DeviceGenerationStrategy(kinds.DEVICECLASSES),
         ClaimStrategy(kinds.RESOURCECLAIMS),
-        DevicesStrategy(kinds.RESOURCECLAIMTEMPLATES),
-        DeviceGenerationStrategy(kinds.RESOURCESLICES),
+        ClaimTemplateStrategy(kinds.RESOURCECLAIMTEMPLATES),
+        SliceStrategy(kinds.RESOURCESLICES),
         FlowControlStrategy(kinds.FLOWSCHEMAS),
         FlowControlStrategy(kinds.PRIORITYLEVELCONFIGURATIONS),
         WebhookConfigurationStrategy(kinds.MUTATINGWEBHOOKCONFIGURATIONS),

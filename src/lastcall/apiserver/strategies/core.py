@@ -21,6 +21,8 @@ from lastcall.apiserver.strategies.base import Strategy
 if TYPE_CHECKING:
     from lastcall.api.types.cluster import Namespace
 
+_HOSTNAME = "kubernetes.io/hostname"
+
 
 class NamespaceStrategy(Strategy):
     """pkg/registry/core/namespace: spec.finalizers hold a Namespace until its content is gone."""
@@ -70,7 +72,19 @@ class NamespaceStrategy(Strategy):
 
 
 class NodeStrategy(Strategy):
-    """pkg/registry/core/node."""
+    """pkg/registry/core/node: `configSource` and `status.config` are dropped where they are not in use."""
+
+    def prepare_for_create(self, obj: Object) -> None:
+        super().prepare_for_create(obj)
+        (obj.get("spec") or {}).pop("configSource", None)
+        (obj.get("status") or {}).pop("config", None)
+
+    def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
+        super().prepare_for_update(new, old, subresource)
+        if (old.get("spec") or {}).get("configSource") is None and new.get("spec"):
+            new["spec"] = {key: value for key, value in new["spec"].items() if key != "configSource"}
+        if (old.get("status") or {}).get("config") is None and new.get("status"):
+            new["status"] = {key: value for key, value in new["status"].items() if key != "config"}
 
 
 class ConfigMapStrategy(Strategy):
@@ -148,6 +162,14 @@ class EndpointSliceStrategy(Strategy):
 
     tracks_generation = True
 
+    def prepare_for_create(self, obj: Object) -> None:
+        super().prepare_for_create(obj)
+        _drop_topology(obj, None)
+
+    def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
+        super().prepare_for_update(new, old, subresource)
+        _drop_topology(new, old)
+
     def spec_changed(self, new: Object, old: Object) -> bool:
         def content(obj: Object) -> Object:
             meta = obj.get("metadata", {})
@@ -155,6 +177,24 @@ class EndpointSliceStrategy(Strategy):
             return {**shown, "labels": meta.get("labels"), "annotations": meta.get("annotations")}
 
         return content(new) != content(old)
+
+
+def _drop_topology(new: Object, old: Object | None) -> None:
+    """The topology of v1beta1 goes as soon as endpoints change; the name of a node that was in it stays.
+
+    (strategy.go:dropTopologyOnV1)
+    """
+    endpoints, before = new.get("endpoints") or [], (old or {}).get("endpoints") or []
+    if old is not None and endpoints == before:
+        return
+    known = {name for each in before if (name := (each.get("deprecatedTopology") or {}).get(_HOSTNAME))}
+    for index, endpoint in enumerate(endpoints):
+        if "deprecatedTopology" in endpoint:
+            kept = {key: value for key, value in endpoint.items() if key != "deprecatedTopology"}
+            name = (endpoint["deprecatedTopology"] or {}).get(_HOSTNAME)
+            if name in known and kept.get("nodeName") is None:
+                kept["nodeName"] = name
+            endpoints[index] = kept
 
 
 class EventStrategy(Strategy):

@@ -5,10 +5,11 @@ from contextlib import suppress
 
 from lastcall.api.errors import StatusError
 from lastcall.api.errors import invalid as invalid_object
-from lastcall.api.field import invalid
+from lastcall.api.field import FieldError, invalid
 from lastcall.api.meta import Object, name_of
 from lastcall.api.resources import SERVICES, Resource
-from lastcall.apiserver.allocators import AllocationError, ClusterIPAllocator, NodePortAllocator
+from lastcall.api.validators.service import address_errors, cluster_ips
+from lastcall.apiserver.allocators import AllocationError, ClusterIPAllocator, NodePortAllocator, why_not
 from lastcall.apiserver.strategies.base import Strategy, Undo
 from lastcall.apiserver.wire.context import RequestContext
 
@@ -49,6 +50,7 @@ class ServiceStrategy(Strategy):
 
     def prepare_for_create(self, obj: Object) -> None:
         obj["status"] = {"loadBalancer": {}}
+        _drop_internal_policy(obj["spec"])
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
         super().prepare_for_update(new, old, subresource)
@@ -75,6 +77,45 @@ class ServiceStrategy(Strategy):
         if needs_health_check_node_port(new_spec) and health and not new_spec.get("healthCheckNodePort"):
             new_spec["healthCheckNodePort"] = health
         _drop_type_dependent_fields(new_spec, old_spec)
+        _drop_internal_policy(new_spec)
+
+    def refused(self, new: Object, old: Object | None, dry_run: bool) -> list[FieldError]:
+        """What cannot be given to a Service is told before anything else that is wrong. (alloc.go:allocateCreate)"""
+        spec = new.get("spec") or {}
+        if needs_cluster_ip(spec):
+            had = cluster_ips((old or {}).get("spec") or {})
+            errors = address_errors(spec, cluster_ips(spec), had) or family_errors(spec) or self._unnamed(new)
+            if errors := errors or self._address_refused(spec, had, dry_run):
+                return errors
+        return self._ports_refused(spec, ports_of(old or {}), dry_run)
+
+    def _address_refused(self, spec: Object, held: list[str], dry_run: bool) -> list[FieldError]:
+        address = spec.get("clusterIP") or next(iter(spec.get("clusterIPs") or []), "")
+        if not address or address == HEADLESS or address in held:
+            return []
+        why = why_not(self._cluster_ips, address, dry_run)
+        return [invalid("spec.clusterIPs", [address], why)] if why else []
+
+    def _ports_refused(self, spec: Object, held: list[int], dry_run: bool) -> list[FieldError]:
+        if spec.get("type") not in ("NodePort", "LoadBalancer"):
+            return []
+        for index, port in enumerate(spec.get("ports") or ()):
+            number = port.get("nodePort") or 0
+            if number and number not in held and (why := why_not(self._node_ports, number, dry_run)):
+                return [invalid(f"spec.ports[{index}].nodePort", number, why)]
+        return []
+
+    def _unnamed(self, service: Object) -> list[FieldError]:
+        """The address of a Service is kept by an IPAddress that names it. (ipallocator.go:createIPAddress)"""
+        if (service.get("metadata") or {}).get("name") or cluster_ips(service.get("spec") or {}):
+            return []
+        try:
+            address = self._cluster_ips.take_any()
+        except AllocationError:
+            return []  # it has no name, and is told so
+        self._cluster_ips.give_back(address)
+        why = f'IPAddress.networking.k8s.io "{address}" is invalid: spec.parentRef.name: Required value'
+        return [invalid("spec.clusterIPs", [""], f"failed to allocate IP: {why}")]
 
     def begin_create(self, obj: Object, context: RequestContext) -> Undo:
         return self._allocate(obj, {})
@@ -109,7 +150,7 @@ class ServiceStrategy(Strategy):
         try:
             if needs_cluster_ip(spec):
                 self._allocate_address(service, _addresses(old), addresses)
-            if needs_node_ports(spec):
+            if spec.get("type") in ("NodePort", "LoadBalancer"):
                 self._allocate_ports(service, ports_of(old), ports)
             if needs_health_check_node_port(spec):
                 self._allocate_health_check(service, ports_of(old), ports)
@@ -140,7 +181,7 @@ class ServiceStrategy(Strategy):
     def _allocate_ports(self, service: Object, held: list[int], taken: list[int]) -> None:
         for index, port in enumerate(service["spec"].get("ports") or []):
             number = port.get("nodePort") or 0
-            if number in held or number in taken:
+            if number in held or number in taken or not (number or needs_node_ports(service["spec"])):
                 continue
             try:
                 if number:
@@ -163,6 +204,38 @@ class ServiceStrategy(Strategy):
         except AllocationError as error:
             raise _refused(service, "spec.healthCheckNodePort", number, error) from None
         taken.append(number)
+
+
+def _drop_internal_policy(spec: Object) -> None:
+    """An ExternalName has no traffic of the cluster. (pkg/registry/core/service/strategy.go)"""
+    if spec.get("type") == "ExternalName":
+        spec.pop("internalTrafficPolicy", None)
+
+
+def family_errors(spec: Object) -> list[FieldError]:
+    """What a cluster of one family, IPv4, cannot give to a Service. A headless one without a selector may say anything.
+
+    (alloc.go:initIPFamilyFields)
+    """
+    addresses = cluster_ips(spec)
+    if addresses[:1] == [HEADLESS] and not spec.get("selector"):
+        return []
+    policy, families = spec.get("ipFamilyPolicy") or "SingleStack", spec.get("ipFamilies") or []
+    path = "spec.ipFamilyPolicy"
+    if policy == "SingleStack":
+        either = "must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified"
+        if len(addresses) > 1:
+            return [invalid(path, policy, either.format("cluster IPs"))]
+        if len(families) > 1:
+            return [invalid(path, policy, either.format("IP families"))]
+    errors = [
+        invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
+        for index, family in enumerate(families)
+        if family != "IPv4"
+    ]
+    if policy == "RequireDualStack":
+        errors.append(invalid(path, policy, "this cluster is not configured for dual-stack services"))
+    return errors
 
 
 def _normalize_cluster_ips(new: Object, old: Object) -> None:

@@ -4,15 +4,17 @@ Sources: pkg/registry/apps/*/strategy.go, pkg/registry/batch/{job,cronjob}/strat
 pkg/registry/core/replicationcontroller/strategy.go, pkg/registry/policy/poddisruptionbudget/strategy.go.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from lastcall.api import resources as kinds
-from lastcall.api.defaults.workloads import TEMPLATE_GENERATION
+from lastcall.api.defaults.workloads import TEMPLATE_GENERATION, take_labels
 from lastcall.api.errors import bad_request
 from lastcall.api.meta import Object, uid_of
 from lastcall.api.text.numbers import INT64_MAX, NumberError, int_of, parse_int
 from lastcall.apiserver.deletion import DeleteOptions, GarbageCollectionPolicy
-from lastcall.apiserver.strategies.base import Strategy
+from lastcall.apiserver.strategies.base import Strategy, Undo
+from lastcall.apiserver.wire.context import RequestContext
 
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 JOB_NAME = "batch.kubernetes.io/job-name"
@@ -85,12 +87,10 @@ class DaemonSetStrategy(WorkloadStrategy):
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
         super().prepare_for_update(new, old, subresource)
-        if subresource:
-            return
         annotations = new["metadata"].get("annotations") or {}
         _template_generation(annotations)
         number = int_of((old["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION)) or 1
-        if new["spec"].get("template") != old["spec"].get("template"):
+        if not subresource and new["spec"].get("template") != old["spec"].get("template"):
             number = min(number + 1, INT64_MAX)
         new["metadata"]["annotations"] = {**annotations, TEMPLATE_GENERATION: str(number)}
 
@@ -122,9 +122,16 @@ class JobStrategy(WorkloadStrategy):
         made = {CONTROLLER_UID: uid, JOB_NAME: name, LEGACY_CONTROLLER_UID: uid, LEGACY_JOB_NAME: name}
         # A label that the user gave stays, and validation then refuses it.
         meta["labels"] = {**made, **(meta.get("labels") or {})}
-        obj["metadata"].setdefault("labels", dict(meta["labels"]))
         selector = spec["selector"] = spec.get("selector") or {}
         selector["matchLabels"] = {CONTROLLER_UID: uid, **(selector.get("matchLabels") or {})}
+
+    def begin_create(self, obj: Object, context: RequestContext) -> Undo:
+        take_labels(obj)
+        return super().begin_create(obj, context)
+
+    def begin_update(self, new: Object, old: Object, context: RequestContext) -> Undo:
+        take_labels(new)
+        return super().begin_update(new, old, context)
 
 
 class CronJobStrategy(WorkloadStrategy):
@@ -179,10 +186,30 @@ class StoredWithGenerationStrategy(StoredStrategy):
     tracks_generation = True
 
 
-class RuntimeClassStrategy(StoredStrategy):
-    """pkg/registry/node/runtimeclass: updates name their version."""
+class NetworkPolicyStrategy(StoredWithGenerationStrategy):
+    """pkg/registry/networking/networkpolicy."""
 
+    counts_empty = True
+
+
+class RuntimeClassStrategy(StoredStrategy):
+    """pkg/registry/node/runtimeclass: updates name their version, and may create."""
+
+    allow_create_on_update = True
     allow_unconditional_update = False
+
+
+class CreatingStrategy(StoredStrategy):
+    """pkg/registry/core/{endpoint,limitrange}: a PUT may create."""
+
+    allow_create_on_update = True
+
+
+class LimitRangeStrategy(CreatingStrategy):
+    """pkg/registry/core/limitrange: one without a name gets one."""
+
+    def name_new(self, new_name: Callable[[], str]) -> str:
+        return new_name()
 
 
 class PriorityClassStrategy(Strategy):
@@ -221,20 +248,34 @@ class ClaimStrategy(ObjectAnsweringStrategy):
 
     def prepare_for_create(self, obj: Object) -> None:
         super().prepare_for_create(obj)
-        spec = obj["spec"] = same_data_source(obj["spec"])
-        source = spec.get("dataSource")
-        if source is not None and spec.get("dataSourceRef") is None:
-            del spec["dataSource"]
+        obj["spec"] = same_data_source(_with_known_source(obj["spec"]))
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
         super().prepare_for_update(new, old, subresource)
-        if any(new["spec"].get(key) != old["spec"].get(key) for key in ("dataSource", "dataSourceRef")):
-            new["spec"] = same_data_source(new["spec"])
+        if all(new["spec"].get(key) == old["spec"].get(key) for key in _SOURCES):
+            return
+        spec = new["spec"]
+        if all(old["spec"].get(key) is None for key in _SOURCES):
+            spec = _with_known_source(spec)
+        new["spec"] = same_data_source(spec)
+
+
+def _with_known_source(spec: Object) -> Object:
+    """What `dataSource` alone names counts when it is a claim or a snapshot, as before there was `dataSourceRef`.
+
+    (pkg/api/persistentvolumeclaim/util.go:EnforceDataSourceBackwardsCompatibility)
+    """
+    source = spec.get("dataSource")
+    if source is None or (spec.get("dataSourceRef") or {}).get("kind") is not None:
+        return spec
+    if (source.get("apiGroup") or "", source.get("kind") or "") in _KNOWN_SOURCES:
+        return spec
+    return {key: each for key, each in spec.items() if key != "dataSource"}
 
 
 def same_data_source(spec: Object) -> Object:
-    """A claim's spec in which what is said in one of the fields stands in both. What only `dataSource` names counts
-    when it is a claim or a snapshot; a source in another Namespace is behind a gate that is off.
+    """A claim's spec in which what is said in one of the fields stands in both; a source in another Namespace is behind
+    a gate that is off.
 
     (pkg/api/persistentvolumeclaim/util.go:DropDisabledFields, NormalizeDataSources)
     """
@@ -243,8 +284,7 @@ def same_data_source(spec: Object) -> Object:
         del spec["dataSourceRef"]
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     if source is not None and reference is None:
-        if (source.get("apiGroup") or "", source.get("kind") or "") in _DATA_SOURCES:
-            spec["dataSourceRef"] = dict(source)
+        spec["dataSourceRef"] = dict(source)
     elif source is None and reference is not None:
         spec["dataSource"] = {key: each for key, each in reference.items() if key != "namespace"}
     for key in ("dataSource", "dataSourceRef"):
@@ -253,7 +293,8 @@ def same_data_source(spec: Object) -> Object:
     return spec
 
 
-_DATA_SOURCES = frozenset({("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")})
+_SOURCES = ("dataSource", "dataSourceRef")
+_KNOWN_SOURCES = frozenset({("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")})
 
 
 def workload_strategies() -> tuple[Strategy, ...]:
@@ -273,15 +314,15 @@ def workload_strategies() -> tuple[Strategy, ...]:
         PriorityClassStrategy(kinds.PRIORITYCLASSES),
         StoredWithGenerationStrategy(kinds.INGRESSES, status={"loadBalancer": {}}),
         StoredWithGenerationStrategy(kinds.INGRESSCLASSES),
-        StoredWithGenerationStrategy(kinds.NETWORKPOLICIES),
+        NetworkPolicyStrategy(kinds.NETWORKPOLICIES),
         AccessStrategy(kinds.ROLES),
         AccessStrategy(kinds.ROLEBINDINGS),
         AccessStrategy(kinds.CLUSTERROLES),
         AccessStrategy(kinds.CLUSTERROLEBINDINGS),
         ObjectAnsweringStrategy(kinds.STORAGECLASSES),
         RuntimeClassStrategy(kinds.RUNTIMECLASSES),
-        StoredStrategy(kinds.ENDPOINTS),
-        StoredStrategy(kinds.LIMITRANGES),
+        CreatingStrategy(kinds.ENDPOINTS),
+        LimitRangeStrategy(kinds.LIMITRANGES),
         ObjectAnsweringStrategy(kinds.RESOURCEQUOTAS, status={}),
         VolumeStrategy(kinds.PERSISTENTVOLUMES, status={"phase": "Pending"}),
         ClaimStrategy(kinds.PERSISTENTVOLUMECLAIMS, status={"phase": "Pending"}),

@@ -36,16 +36,23 @@ Kinds = Mapping[Resource, GenericStore]
 # -- binding -------------------------------------------------------------------------------------------------------
 
 
-async def bind(kinds: Kinds, context: RequestContext, binding: Object, namespace: str, name: str) -> Object:
-    """Assign a Pod to a node. Answers a Status; raises StatusError (409 when the Pod cannot be assigned)."""
-    pods = kinds[PODS]
+def check_target(binding: Object) -> None:
+    """Raises the 500 StatusError of a Binding without a node. (`ValidatePodBinding`, asked before there is a name)"""
     target = binding.get("target") or {}
     errors = [] if target.get("name") else [required("target.name")]
     if target.get("kind") not in (None, "", "Node"):
         errors.insert(0, not_supported("target.kind", target["kind"], ("Node", "<empty>")))
     if errors:
         raise plain_failure(message_of(errors))
-    await pods.shared.admission.namespace_lifecycle(PODS, namespace, name)
+
+
+async def bind(kinds: Kinds, context: RequestContext, binding: Object, namespace: str, name: str) -> Object:
+    """Assign a Pod to a node. `binding` has passed `check_target`.
+
+    Answers a Status; raises StatusError (409 when the Pod cannot be assigned).
+    """
+    pods = kinds[PODS]
+    target = binding["target"]
     meta = binding.get("metadata") or {}
     if topology := await pods.shared.admission.topology_labels(target["name"]):
         meta = {**meta, "labels": {**topology, **(meta.get("labels") or {})}}
@@ -104,8 +111,6 @@ def assigned(pod: Object, node: str, binding_meta: Object, moment: str) -> Objec
         "lastProbeTime": None,
         "lastTransitionTime": moment,
     }
-    if new["metadata"].get("generation"):
-        scheduled["observedGeneration"] = new["metadata"]["generation"]
     status["conditions"] = [*conditions, scheduled]
     return new
 

@@ -35,7 +35,7 @@ from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.deletion import DeleteOptions, check_preconditions
 from lastcall.apiserver.fieldmanager.requests import Tracking, manager_of, scope_of
 from lastcall.apiserver.registry.generic import GenericStore
-from lastcall.apiserver.registry.objectmeta import OTHER_NAMESPACE
+from lastcall.apiserver.registry.objectmeta import OTHER_NAMESPACE, with_owners_once
 from lastcall.apiserver.wire.bodies import prepare
 from lastcall.apiserver.wire.context import RequestContext
 from lastcall.apiserver.wire.options import parse_delete_options
@@ -176,11 +176,13 @@ async def evict(
     """POST pods/<name>/eviction. Answers a Status; raises StatusError (429 when the budget forbids it)."""
     if (body.get("apiVersion"), body.get("kind")) == ("policy/v1beta1", "Eviction"):
         body["apiVersion"] = EVICTIONS.api_version
-    options = eviction_options(context, prepare(context, EVICTIONS, body), namespace, name)
+    eviction = prepare(context, EVICTIONS, body)
+    with_owners_once(context, eviction["metadata"])
+    options = eviction_options(context, eviction, namespace, name)
     await kinds[PODS].shared.admission.namespace_lifecycle(PODS, namespace, name)
-    eviction = _Eviction(kinds, context, options, namespace, name)
-    if not await eviction.without_budget():
-        await eviction.with_budget()
+    decided = _Eviction(kinds, context, options, namespace, name)
+    if not await decided.without_budget():
+        await decided.with_budget()
     return status_success(code=201)
 
 

@@ -5,19 +5,20 @@ Sources: pkg/registry/core/pod/strategy.go:LogLocation, pkg/kubelet/client/kubel
 
 import asyncio
 import os
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from urllib.parse import quote
 
-import aiohttp
+from yarl import URL
 
 from lastcall.api.errors import StatusError, plain_failure, status_failure
 from lastcall.api.meta import Object, name_of
-
-if TYPE_CHECKING:
-    import aiohttp
+from lastcall.streaming.dialing import Dial, DialError
+from lastcall.world.aiohttp_inside.client import aiohttp
+from lastcall.world.aiohttp_inside.connector import DialledConnector
 
 CONNECT_TIMEOUT = 10.0
 """Seconds to reach a kubelet."""
@@ -63,30 +64,53 @@ class KubeletLogs(Protocol):
         ...
 
 
-class KubeletClient:
-    """`KubeletLogs` over HTTPS. `ssl_context` trusts the kubelet's CA and holds the API server's client certificate."""
+class _Connector(DialledConnector):
+    def __init__(self, dial: Dial, context: ssl.SSLContext) -> None:
+        super().__init__()
+        self._dial, self._context = dial, context
 
-    def __init__(self, ssl_context: ssl.SSLContext) -> None:
+    async def dial(self, url: URL) -> tuple[socket.socket, ssl.SSLContext | None]:
+        assert url.host is not None
+        assert url.port is not None
+        return await self._dial(url.host, url.port), self._context
+
+    def tls_failed(self, error: ssl.SSLError) -> Exception:
+        return DialError(f"tls: {error}")
+
+
+class KubeletClient:
+    """`KubeletLogs` over HTTPS. `ssl_context` trusts the kubelet's CA and holds the API server's client certificate.
+
+    `dial` is how kubelets are reached, None for this process's own routes.
+    """
+
+    def __init__(self, ssl_context: ssl.SSLContext, dial: Dial | None = None) -> None:
         self.tls = ssl_context
+        self.dial = dial
         self._session: aiohttp.ClientSession | None = None
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
+            connector = _Connector(self.dial, self.tls) if self.dial is not None else None
+            self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False)
+        return self._session
 
     async def container_logs(
         self, node: Object, namespace: str, pod: str, container: str, options: PodLogOptions
     ) -> AsyncIterator[bytes]:
         host, port = kubelet_address(node)
         path = "/".join(quote(part, safe="") for part in (namespace, pod, container))
-        if self._session is None:
-            timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
-            self._session = aiohttp.ClientSession(timeout=timeout, auto_decompress=False)
+        session = self._open()
         try:
-            async with self._session.get(
+            async with session.get(
                 f"https://{host}:{port}/containerLogs/{path}", params=options.query(), ssl=self.tls
             ) as response:
                 if response.status >= 400:
                     raise _refused(response.status, await response.text())
                 async for chunk in response.content.iter_any():
                     yield chunk
-        except aiohttp.ClientConnectorError as error:
+        except (aiohttp.ClientConnectorError, DialError) as error:
             raise status_failure(
                 500, "InternalError", f"Internal error occurred: cannot reach the kubelet of {name_of(node)}: {error}"
             ) from None
@@ -97,16 +121,14 @@ class KubeletClient:
     async def ask(self, node: Object, path: str) -> bytes:
         """A GET of something short. Raises StatusError."""
         host, port = kubelet_address(node)
-        if self._session is None:
-            timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
-            self._session = aiohttp.ClientSession(timeout=timeout, auto_decompress=False)
+        session = self._open()
         try:
             timeout = aiohttp.ClientTimeout(total=CONNECT_TIMEOUT)
-            async with self._session.get(f"https://{host}:{port}{path}", ssl=self.tls, timeout=timeout) as response:
+            async with session.get(f"https://{host}:{port}{path}", ssl=self.tls, timeout=timeout) as response:
                 if response.status >= 400:
                     raise _refused(response.status, await response.text())
                 return await response.read()
-        except (aiohttp.ClientError, TimeoutError) as error:
+        except (aiohttp.ClientError, DialError, TimeoutError) as error:
             raise plain_failure(f"cannot reach the kubelet of {name_of(node)}: {error}") from None
 
     async def connect(self, node: Object) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -114,7 +136,19 @@ class KubeletClient:
         host, port = kubelet_address(node)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                return await asyncio.open_connection(host, port, ssl=self.tls)
+                if self.dial is None:
+                    return await asyncio.open_connection(host, port, ssl=self.tls)
+                sock = await self.dial(host, port)
+                try:
+                    return await asyncio.open_connection(sock=sock, ssl=self.tls, server_hostname=host)
+                except BaseException:
+                    sock.close()
+                    raise
+        except DialError as error:
+            raise plain_failure(f"error dialing backend: {error}") from None
+        except ssl.SSLError as error:
+            why = getattr(error, "verify_message", "") or error.reason or str(error)
+            raise plain_failure(f"error dialing backend: tls: {why}") from None
         except OSError as error:
             words = f"connect: {os.strerror(error.errno) if error.errno else error}".lower()
             words = "i/o timeout" if isinstance(error, TimeoutError) else words

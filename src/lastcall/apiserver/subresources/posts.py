@@ -13,15 +13,16 @@ from lastcall.apiserver.auth.reviews import ANSWERED_ANEW, Reviews
 from lastcall.apiserver.auth.tokens import DEFAULT_EXPIRATION, TokenIssuer
 from lastcall.apiserver.fieldmanager.requests import Tracking
 from lastcall.apiserver.registry.generic import Answer, GenericStore
-from lastcall.apiserver.registry.objectmeta import OTHER_NAMESPACE, check_names
-from lastcall.apiserver.subresources.actions import bind, request_token
+from lastcall.apiserver.registry.objectmeta import OTHER_NAMESPACE, check_names, with_owners_once
+from lastcall.apiserver.subresources.actions import bind, check_target, request_token
 from lastcall.apiserver.subresources.eviction import evict
-from lastcall.apiserver.wire.bodies import prepare
+from lastcall.apiserver.wire.bodies import check_kind, prepare
 from lastcall.apiserver.wire.context import RequestContext
 from lastcall.store.value import Value
 
 TOKEN_REQUESTS = Resource("authentication.k8s.io", "v1", "tokenrequests", "TokenRequest", True)
 """What a POST to serviceaccounts/token carries."""
+EVICTIONS = Resource("policy", "v1", "evictions", "Eviction", True)
 
 KINDS: Mapping[str, tuple[str, str, str]] = {
     "binding": ("", "v1", "Binding"),
@@ -45,7 +46,8 @@ class Posts:
         tracking: Callable[[RequestContext, Resource, str], Tracking],
     ) -> None:
         self._kinds, self._issuer, self._reviews, self._tracking = kinds, issuer, reviews, tracking
-        self._nodes = next(iter(kinds.values())).shared.admission.nodes
+        admission = next(iter(kinds.values())).shared.admission
+        self._nodes, self._lifecycle = admission.nodes, admission.namespace_lifecycle
         self._posts: dict[tuple[Resource, str], Post] = {
             (BINDINGS, ""): self._bind,
             (PODS, "binding"): self._bind,
@@ -62,11 +64,15 @@ class Posts:
         self, context: RequestContext, resource: Resource, obj: Object, namespace: str, name: str, shared: bool
     ) -> Answer:
         obj = prepare(context, BINDINGS, obj, shared=True)
-        meta = obj["metadata"]
+        meta = with_owners_once(context, obj["metadata"])
         if meta.get("namespace") and meta["namespace"] != namespace:
             raise bad_request(OTHER_NAMESPACE)
+        await self._lifecycle(PODS, namespace, name)
         if name and meta.get("name") != name:
             raise bad_request("name in URL does not match name in Binding object")
+        check_target(obj)
+        if not (name or meta.get("name")):
+            raise bad_request("Name parameter required.")
         status = await bind(self._kinds, context, obj, namespace, name or meta.get("name", ""))
         return Answer(status, Value(None, status), created=True)
 
@@ -74,6 +80,8 @@ class Posts:
         self, context: RequestContext, resource: Resource, obj: Object, namespace: str, name: str, shared: bool
     ) -> Answer:
         obj = copy_object(obj) if shared else obj
+        if (obj.get("kind"), obj.get("apiVersion")) != (EVICTIONS.kind, "policy/v1beta1"):
+            check_kind(EVICTIONS, obj)
         await self._nodes.create(context.user, resource, obj, namespace, name=name, subresource="eviction")
         status = await evict(self._kinds, context, obj, namespace, name)
         return Answer(status, Value(None, status), created=True)
@@ -82,6 +90,8 @@ class Posts:
         self, context: RequestContext, resource: Resource, obj: Object, namespace: str, name: str, shared: bool
     ) -> Answer:
         obj = prepare(context, TOKEN_REQUESTS, copy_object(obj) if shared else obj)
+        obj["metadata"] = with_owners_once(context, obj["metadata"])
+        await self._lifecycle(SERVICEACCOUNTS, namespace, name)
         await self._nodes.create(context.user, resource, obj, namespace, name=name, subresource="token")
         obj.setdefault("spec", {}).setdefault("expirationSeconds", DEFAULT_EXPIRATION)
         entries = self._tracking(context, TOKEN_REQUESTS, "token").create(obj)
@@ -95,6 +105,7 @@ class Posts:
         if name:
             raise method_not_allowed()
         review = prepare(context, resource, copy_object(obj) if shared else obj)
+        review["metadata"] = with_owners_once(context, review["metadata"])
         check_names(resource, review, namespace, None)
         entries = self._tracking(context, resource, "").create(review)
         if entries and resource not in ANSWERED_ANEW:

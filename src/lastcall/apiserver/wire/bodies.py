@@ -5,6 +5,7 @@ pkg/endpoints/handlers/fieldmanager (field validation).
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Generator
 from contextlib import nullcontext
 from typing import Any, TypeVar
@@ -19,11 +20,11 @@ from lastcall.api.field import go_quote, invalid
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.protobuf.decoding import decode_envelope
 from lastcall.api.resources import CONFIGMAPS, Resource
-from lastcall.api.schema.checks import DecodeError, json_type, known_kind, unconverted
+from lastcall.api.schema.checks import DecodeError, Empties, check_fields, json_type, known_kind, unconverted
 from lastcall.api.schema.decoding import decode_fields, decoded_copy
 from lastcall.api.text import go_json as json_text
-from lastcall.api.text import go_yaml as yaml_text
 from lastcall.api.text.json_bounds import OutOfBoundsError, check_bounds
+from lastcall.apiserver.wire.as_sent import ROOT
 from lastcall.apiserver.wire.context import RequestContext
 from lastcall.apiserver.wire.negotiation import JSON, PROTOBUF, YAML
 from lastcall.apiserver.wire.options import TYPE_META
@@ -31,7 +32,16 @@ from lastcall.apiserver.wire.repeated_fields import repeated_fields
 from lastcall.client.api import APPLY_PATCH, STRATEGIC_MERGE_PATCH
 from lastcall.world.clock import Clock
 
-SCHEME = "pkg/api/legacyscheme/scheme.go:30"
+_SCHEMES = {
+    "apiextensions.k8s.io": "pkg/apiserver/apiserver.go:55",
+    "apiregistration.k8s.io": "pkg/apiserver/scheme/scheme.go:28",
+}
+"""Where the kinds of a group are registered, as messages say it: the line of the source that makes the scheme."""
+
+
+def scheme_of(resource: Resource) -> str:
+    """Where its kind would have to be registered."""
+    return _SCHEMES.get(resource.group, "pkg/api/legacyscheme/scheme.go:30")
 
 
 SMALL_BYTES = 32 << 10
@@ -74,6 +84,9 @@ async def decode_json(body: bytes, turns: Turns) -> Any:
 
 async def decode_yaml(body: bytes, turns: Turns, problems: list[str] | None = None) -> Any:
     """`yaml_text.decode`, so that others get their turn meanwhile. Raises ValueError with Go's words."""
+    # late: 16 ms of the API server's start
+    from lastcall.api.text import go_yaml as yaml_text
+
     reading = yaml_text.steps(body, problems, max_text=len(body) + MAX_ALIASED_TEXT)
     return await _in_turns(reading, turns, len(body))
 
@@ -134,10 +147,11 @@ async def decode_object(
 
 def _check_type_meta(resource: Resource, obj: Object, body: bytes) -> None:
     """kind and apiVersion are found before anything else is read. Raises 400. (`json.Serializer.Decode`)"""
-    for key in obj:
-        if key in ("kind", "apiVersion") and not isinstance(obj[key], str | None):
-            why = f"json: cannot unmarshal {json_type(obj[key])} into Go struct field .{key} of type string"
-            raise _unrecognized(resource, why, _summary(body))
+    if type(obj.get("kind")) is not str or type(obj.get("apiVersion")) is not str:
+        for key in obj:
+            if key in ("kind", "apiVersion") and not isinstance(obj[key], str | None):
+                why = f"json: cannot unmarshal {json_type(obj[key])} into Go struct field .{key} of type string"
+                raise _unrecognized(resource, why, _summary(body))
     if (version := obj.get("apiVersion") or "").count("/") > 1:
         why = f"unexpected GroupVersion string: {version} ({_summary(body)})"
         raise bad_request(f"the object provided is unrecognized (must be of type {resource.kind}): {why}")
@@ -175,7 +189,19 @@ async def decode_patch(body: bytes, content_type: str, turns: Turns, context: Re
         raise bad_request(why if content_type == STRATEGIC_MERGE_PATCH else f"error decoding patch: {why}") from None
     if context is not None and context.field_validation != "Ignore" and isinstance(patch, dict):
         context.repeated = repeated_fields(body, patch)
-    return patch
+    return _with_floats(patch, body) if content_type == STRATEGIC_MERGE_PATCH else patch
+
+
+_LONG_NUMBER = re.compile(rb"[0-9]{19}")
+
+
+def _with_floats(value: Any, body: bytes) -> Any:
+    if not _LONG_NUMBER.search(body):
+        return value
+    # late: for odd numbers only
+    from lastcall.api.schema.unstructured import large_as_floats
+
+    return large_as_floats(value)
 
 
 async def _decode_applied(body: bytes, turns: Turns, context: RequestContext | None) -> Any:
@@ -203,7 +229,7 @@ async def _decode_applied(body: bytes, turns: Turns, context: RequestContext | N
                 f"error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:{why}"
             )
         context.warnings.extend(problems)
-    return config or {}
+    return _with_floats(config or {}, body)
 
 
 def _unrecognized(resource: Resource, why: str, shown: str) -> StatusError:
@@ -221,14 +247,14 @@ def prepare(
     patch: Callable[[], str] | None = None,
     old: Object | None = None,
     shared: bool = False,
-    applied: bool = False,
+    applied: Object | None = None,
 ) -> Object:
     """`obj` (changed in place) as one of `resource`: kind and version set, unknown fields reported and dropped.
 
     `patch` is given when the object came from a PATCH, whose errors have another form and show what it answers; `old`
     is what was patched: what is the same in both has been looked at before. With `shared` `obj` and what is in it stay
-    as they are, and the answer shares nothing with it but what is of `old`. `applied`: it is what an apply made, whose
-    errors are the server's own. Raises StatusError.
+    as they are, and the answer shares nothing with it but what is of `old`. `applied`: what was applied, where `obj` is
+    what an apply made, whose errors are the server's own. Raises StatusError.
     """
     if shared:
         obj = dict(obj)
@@ -243,11 +269,12 @@ def prepare(
         raise cannot_be_handled(resource.kind, resource.version, resource.kind, why)
     obj["metadata"] = obj.get("metadata") or {}
     obj["kind"], obj["apiVersion"] = resource.kind, resource.api_version
-    looked_at = [key for key, value in obj.items() if old is None or not _same(value, old.get(key))]
+    looked_at = [key for key, value in obj.items() if old is None or key not in old or not _same(value, old[key])]
     part = obj if old is None else {key: obj[key] for key in looked_at}
-    known = None
+    known, empties = None, context.empties
+    empties.clear()
     if shared:
-        known = None if isinstance(resource, CustomResource) else decoded_copy(resource, part)
+        known = None if isinstance(resource, CustomResource) else decoded_copy(resource, part, empties)
         part = copy_object({key: obj[key] for key in looked_at}) if known is None else known
         if old is not None:
             obj |= {key: old[key] for key in obj if key in old and key not in looked_at}
@@ -258,10 +285,11 @@ def prepare(
         elif known is not None:
             problems = []
         else:
-            problems = _decode_known(resource, part, patch, applied=applied)
-    except DecodeError as error:
-        if applied:
-            raise plain_failure(_unconvertible(resource, obj["metadata"], error)) from None
+            problems = _decode_known(resource, part, patch, empties, applied=applied is not None)
+    except DecodeError as found:
+        error = _first_error(resource, obj, found, patch, applied)
+        if applied is not None:
+            raise plain_failure(_unconvertible(resource, applied.get("metadata") or {}, error)) from None
         if patch is not None:
             shown = patch()
             why = error.unconverted if shown.startswith("map[") else str(error)
@@ -272,11 +300,15 @@ def prepare(
         said = context.repeated
         problems = said.merged(problems) if patch is None else [*said.problems(), *problems]
         context.repeated = None
+    if len(problems) > 1 and patch is not None and not isinstance(resource, CustomResource):
+        problems = _in_its_order(resource, problems, patch())
     if problems:
         if context.field_validation == "Strict":
             raise _strict(resource, problems, patch)
         if context.field_validation == "Warn":
             context.warnings.extend(problems)
+    if empties:
+        empties[:] = [(ROOT if struct is part else struct, key, value) for struct, key, value in empties]
     if part is not obj:
         for key in looked_at:
             if key not in part:
@@ -288,10 +320,12 @@ def prepare(
     return obj
 
 
-def _decode_known(resource: Resource, obj: Object, patch: Callable[[], str] | None, *, applied: bool) -> list[str]:
+def _decode_known(
+    resource: Resource, obj: Object, patch: Callable[[], str] | None, empties: Empties, *, applied: bool
+) -> list[str]:
     """`decode_fields`, which does more with numbers where no JSON is in between. Raises DecodeError."""
     try:
-        return decode_fields(resource, obj)
+        return decode_fields(resource, obj, empties)
     except DecodeError:
         if not (applied or (patch is not None and patch().startswith("map["))):
             raise
@@ -300,7 +334,33 @@ def _decode_known(resource: Resource, obj: Object, patch: Callable[[], str] | No
 
         if not convert_numbers(resource, obj):
             raise
-    return decode_fields(resource, obj)
+    return decode_fields(resource, obj, empties)
+
+
+def _first_error(
+    resource: Resource, obj: Object, error: DecodeError, patch: Callable[[], str] | None, applied: Object | None
+) -> DecodeError:
+    """Of several values of a wrong type the one that is told: the first in the text of what was patched; where no JSON
+    is in between, the first in the order of the type's fields. Of what a client sent it is the first that was sent."""
+    if isinstance(resource, CustomResource) or (patch is None and applied is None):
+        return error
+    shown = "" if patch is None else patch()
+    # late: for an error's words only
+    from lastcall.api.protobuf.ordering import in_go_order
+
+    try:
+        check_fields(resource, json_text.loads(shown.encode()) if shown.startswith("{") else in_go_order(obj, obj))
+    except (DecodeError, ValueError) as first:
+        return first if isinstance(first, DecodeError) else error
+    return error
+
+
+def _in_its_order(resource: Resource, problems: list[str], shown: str) -> list[str]:
+    """What is unknown in a patched object, in the order of its text; where no JSON is in between, by name."""
+    if not shown.startswith("{"):
+        return sorted(problems)
+    found = check_fields(resource, json_text.loads(shown.encode()))
+    return found if sorted(found) == sorted(problems) else problems
 
 
 def _unconvertible(resource: Resource, meta: Object, error: DecodeError) -> str:
@@ -370,6 +430,6 @@ def misfit(resource: Resource, kind: str, api_version: str) -> str:
     if api_version.count("/") > 1:
         return f"unexpected GroupVersion string: {api_version}"
     if not known_kind(api_version, kind):
-        return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{SCHEME}"'
+        return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{scheme_of(resource)}"'
     internal = f"core.{resource.kind}" if not resource.group else f"{resource.group.split('.')[0]}.{resource.kind}"
     return f"converting ({api_version.rpartition('/')[2]}.{kind}) to ({internal}): unknown conversion"

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from lastcall.api.schema.checks import Empties
 from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.wire.repeated_fields import RepeatedFields
 
@@ -35,4 +36,8 @@ class RequestContext:
     """Webhooks were asked about the whole request: they are not asked about its writes."""
     looks: "Looks | None" = None
     """Notes what admission reads, where that is asked for."""
+    empties: Empties = field(default_factory=list)
+    """The empty lists and maps of what is written, which its encoded form has not (`wire/as_sent.py`)."""
+    patching: bool = False
+    """What is written is what a patch or an apply made of an object."""
     warnings: list[str] = field(default_factory=list)

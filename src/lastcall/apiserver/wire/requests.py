@@ -3,6 +3,8 @@
 Source: apiserver pkg/endpoints/handlers/{create,update,patch,delete}.go.
 """
 
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, cast
 
 from lastcall.api.errors import method_not_allowed, too_large
@@ -23,6 +25,8 @@ MAX_BODY_BYTES = 3 << 20
 MAX_REVIEW_BYTES = 64 << 10
 """Of what everybody may send who is known, whatever else they may: reviews, and options of a DELETE. Kubernetes has no
 other limit for them, and other processors to read them with."""
+
+_REVIEWS = frozenset(REVIEWS)
 
 WARNINGS: Any = web.RequestKey("warnings", list) if web.RequestKey else "warnings"
 """Where a request keeps its warnings."""
@@ -59,12 +63,24 @@ def deleting_context(request: web.BaseRequest, user: UserInfo) -> RequestContext
 
 def media_type_of(request: web.BaseRequest, *, list_: bool, rows: bool = True) -> MediaType:
     """The form of the answer. `rows`: whether it can be a Table. Raises the 406 StatusError."""
-    return pretty(request, negotiate(request.headers.get("Accept", ""), list_=list_, rows=rows))
+    accept, user_agent = request.headers.get("Accept", ""), request.headers.get("User-Agent", "")
+    if request.query:
+        return _pretty(request.query, user_agent, negotiate(accept, list_=list_, rows=rows))
+    return _media_type(accept, user_agent, list_, rows)
+
+
+@lru_cache(256)
+def _media_type(accept: str, user_agent: str, list_: bool, rows: bool) -> MediaType:
+    return _pretty({}, user_agent, negotiate(accept, list_=list_, rows=rows))
 
 
 def pretty(request: web.BaseRequest, media_type: MediaType) -> MediaType:
     """`media_type`, indented where a person asks: with `?pretty`, a browser or curl."""
-    if not wants_pretty(request.query, request.headers.get("User-Agent", "")):
+    return _pretty(request.query, request.headers.get("User-Agent", ""), media_type)
+
+
+def _pretty(query: Mapping[str, str], user_agent: str, media_type: MediaType) -> MediaType:
+    if not wants_pretty(query, user_agent):
         return media_type
     return MediaType(media_type.name, media_type.as_, media_type.version, True)
 
@@ -77,8 +93,11 @@ def warnings_of(request: web.BaseRequest) -> list[str]:
 
 def warn(request: web.BaseRequest, response: web.StreamResponse) -> None:
     """The `Warning` headers of an answer that has not begun."""
-    for header in warning_headers(request.get(WARNINGS, ())):
-        response.headers.add("Warning", header)
+    if not len(request):  # nothing is kept of it; to ask for what is not there would raise
+        return
+    if texts := request.get(WARNINGS, ()):
+        for header in warning_headers(texts):
+            response.headers.add("Warning", header)
 
 
 async def body_of(request: web.BaseRequest, limit: int = MAX_BODY_BYTES) -> bytes:
@@ -103,7 +122,7 @@ class Bodies:
 
     async def object(self, request: web.BaseRequest, kind: Resource, context: RequestContext) -> Object:
         """An object of `kind`."""
-        body = await body_of(request, MAX_REVIEW_BYTES if kind in REVIEWS else MAX_BODY_BYTES)
+        body = await body_of(request, MAX_REVIEW_BYTES if kind in _REVIEWS else MAX_BODY_BYTES)
         return await decode_object(body, _body_type(request), kind, context, self._turns)
 
     async def patch(self, request: web.BaseRequest, content_type: str, context: RequestContext) -> Any:

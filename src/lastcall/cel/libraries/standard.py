@@ -9,7 +9,7 @@ from lastcall.cel.bounds import UNBOUNDED, Bounds, Operand
 from lastcall.cel.libraries import arithmetic, conversions, times
 from lastcall.cel.libraries.library import Estimate, Implementation, Library, RuntimeCost, declared
 from lastcall.cel.libraries.measures import TRAVERSAL, find_cost, find_estimate, first_traversed, for_all, traversal
-from lastcall.cel.operations import contains, cost_size, equal, no_such_overload, size_of
+from lastcall.cel.operations import NAMES, contains, cost_size, equal, no_such_overload, size_of
 from lastcall.cel.types import (
     BOOL,
     BYTES,
@@ -255,7 +255,8 @@ def search(arguments: Sequence[object]) -> int:
 
 
 def cost_of_equality(arguments: Sequence[object]) -> int:
-    return 1 if getattr(arguments[0], "cel_unit", False) else smaller(arguments)
+    left = arguments[0]
+    return 1 if left.__class__ not in NAMES and getattr(left, "cel_unit", False) else smaller(arguments)
 
 
 COSTS: dict[str, RuntimeCost] = {

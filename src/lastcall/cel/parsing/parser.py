@@ -1,4 +1,7 @@
-"""From text to tree (cel-go parser/parser.go, parser/gen/CEL.g4). The parser stops at the first word that does not fit.
+"""From text to tree (cel-go parser/parser.go, parser/gen/CEL.g4).
+
+Of words that do not fit, the parser leaves one out if the next one fits, and takes an operator without its operand; at
+any other it stops (antlr4 DefaultErrorStrategy: singleTokenDeletion, recover).
 
 Three calls of functions for each level of parentheses keep deep expressions below Python's own limit.
 """
@@ -40,10 +43,14 @@ _BEGINNINGS = "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BY
 _EXPECTED = f"{{'[', '{{', '(', '.', '-', '!', {_BEGINNINGS}"
 _EXPECTED_INDEX = f"{{'[', '{{', '(', '.', '-', '!', '?', {_BEGINNINGS}"
 _EXPECTED_ARGUMENT = f"{{'[', '{{', '(', ')', '.', '-', '!', {_BEGINNINGS}"
+_EXPECTED_ELEMENT = f"{{'[', ']', '{{', '(', '.', ',', '-', '!', '?', {_BEGINNINGS}"
+_EXPECTED_ENTRY = f"{{'[', '{{', '}}', '(', '.', ',', '-', '!', '?', {_BEGINNINGS}"
+_GOES_ON = frozenset((*_PRECEDENCE, "?"))
+"""What may follow an operand that is wrong."""
 
 
 class _Stop(Exception):
-    """A word does not fit: nothing after it is read."""
+    """A word does not fit, and nothing after it is read."""
 
 
 def parse(source: str) -> Tree:
@@ -100,10 +107,15 @@ class _Parser:
         return word
 
     def _need(self, kind: str, expected: str = "") -> Token:
-        word = self._take(kind)
+        word, wanted = self._take(kind), expected or f"'{kind}'"
+        if word is None and self._word.kind != END and self._words[self._at + 1].kind == kind:
+            self._complain(self._word, f"extraneous input '{self._word.text}' expecting {wanted}")
+            self._at += 1
+            word = self._take(kind)
         if word is None:
-            if expected or (kind == ":" and self._word.kind not in _STARTS) or self._word.kind == ",":
-                self._unexpected(expected or f"'{kind}'")
+            opens = self._word.kind in _STARTS
+            if expected or (opens if kind != ":" else not opens) or self._word.kind == ",":
+                self._unexpected(wanted)
             self._syntax(self._word, f"missing '{kind}' at '{self._word.text}'")
             raise AssertionError("it stopped")
         return word
@@ -112,8 +124,26 @@ class _Parser:
         self._syntax(self._word, f"{what} input '{self._word.text}' expecting {expected}")
 
     def _syntax(self, word: Token, text: str) -> None:
-        self._issues.append(Issue(word.offset, f"Syntax error: {text}"))
+        self._complain(word, text)
         raise _Stop
+
+    def _complain(self, word: Token, text: str) -> None:
+        """As `_syntax`, and go on."""
+        self._issues.append(Issue(word.offset, f"Syntax error: {text}"))
+
+    def _wrong(self, text: str) -> Expression:
+        """Stands for an operand that does not begin with this word; stops where no operator follows."""
+        self._complain(self._word, text)
+        if self._word.kind not in _GOES_ON:
+            raise _Stop
+        return Constant(self.build.id(self._word.offset), None)
+
+    def _left_out(self, closing: str, expected: str) -> None:
+        """Leave out a word that begins nothing if the next one is one of `closing`."""
+        word = self._word
+        if word.kind not in _STARTS and word.kind not in (END, *closing) and self._words[self._at + 1].kind in closing:
+            self._complain(word, f"extraneous input '{word.text}' expecting {expected}")
+            self._at += 1
 
     def _issue(self, offset: int, text: str) -> None:
         self._issues.append(Issue(offset, text))
@@ -174,6 +204,8 @@ class _Parser:
                 self._at += 1
                 count += 1
         id_ = self.build.id(sign.offset) if count % 2 else 0
+        if count == 1 and sign.kind == "-" and self._word.kind not in _STARTS:
+            self._complain(self._word, f"no viable alternative at input '{self._since(sign)}'")
         node = self._primary()
         while True:
             word = self._word
@@ -197,6 +229,8 @@ class _Parser:
             word = self._identifier()
             field = Constant(self.build.id(word.offset), _unescaped(word))
             return Call(self.build.id(dot.offset), "_?._", (operand, field))
+        if self._word.kind in _GOES_ON:
+            return self._wrong(f"no viable alternative at input '{self._since(dot)}'")
         word = self._identifier()
         opening = self._take("(") if word.kind == "IDENTIFIER" else None
         if opening is None:
@@ -225,12 +259,19 @@ class _Parser:
             return word
         if word.kind in ("true", "false", "null"):
             self._unexpected("IDENTIFIER")
-        end = word.offset + (0 if word.kind == END else len(word.text))
-        self._syntax(word, f"no viable alternative at input '{self._source[self._words[self._at - 1].offset : end]}'")
+        self._syntax(word, f"no viable alternative at input '{self._since(self._words[self._at - 1])}'")
         raise AssertionError("it stopped")
+
+    def _since(self, first: Token) -> str:
+        """The source from a word to the end of this one."""
+        word = self._word
+        return self._source[first.offset : word.offset + (0 if word.kind == END else len(word.text))]
 
     def _arguments(self) -> tuple[Expression, ...]:
         """What stands between parentheses, after the first one."""
+        if self._take(")"):
+            return ()
+        self._left_out(")", _EXPECTED_ARGUMENT)
         if self._take(")"):
             return ()
         self._expected = _EXPECTED_ARGUMENT
@@ -258,10 +299,15 @@ class _Parser:
             return self._map(self.build.id(word.offset))
         if word.kind in _LITERALS or word.kind == "-":
             return self._literal()
+        expected, self._expected = self._expected, _EXPECTED
         follows = self._words[self._at + 1].kind if word.kind != END else END
-        extra = follows in _STARTS or (word.kind == END and self._words[self._at - 1].kind == "!")
-        self._unexpected(self._expected, "extraneous" if extra else "mismatched")
-        raise AssertionError("it stopped")
+        if follows in _STARTS or (self._at and self._words[self._at - 1].kind == "!"):
+            self._complain(word, f"extraneous input '{word.text}' expecting {expected}")
+            if word.kind == END:
+                raise _Stop
+            self._at += 1
+            return self._primary()
+        return self._wrong(f"mismatched input '{word.text}' expecting {expected}")
 
     def _literal(self) -> Expression:
         start = self._word
@@ -293,7 +339,9 @@ class _Parser:
         """A name, the call of a function, or a struct."""
         start = self._word
         dot = "." if self._take(".") else ""
-        word = self._need("IDENTIFIER", "IDENTIFIER")
+        if self._word.kind != "IDENTIFIER":
+            return self._wrong(f"no viable alternative at input '{self._since(start)}'")
+        word = self._need("IDENTIFIER")
         if (opening := self._take("(")) is not None:
             id_ = self.build.id(opening.offset)
             arguments = self._arguments()
@@ -334,12 +382,14 @@ class _Parser:
     def _list(self, id_: int) -> Expression:
         elements: list[Expression] = []
         optional: set[int] = set()
+        self._left_out("],", _EXPECTED_ELEMENT)
         if self._take(","):
             self._need("]", "']'")
             return ListLiteral(id_, ())
         while not self._take("]"):
             if self._take("?"):
                 optional.add(len(elements))
+            self._expected = _EXPECTED if elements else _EXPECTED_ELEMENT
             elements.append(self._expression())
             if not self._take(","):
                 self._need("]", "{']', ','}")
@@ -355,6 +405,7 @@ class _Parser:
             return MapLiteral(id_, ())
         while not self._take("}"):
             optional = self._take("?") is not None
+            self._expected = _EXPECTED if entries else _EXPECTED_ENTRY
             key = self._expression()
             colon = self._need(":")
             entry_id = self.build.id(colon.offset)

@@ -111,13 +111,18 @@ def evaluated(arguments: Sequence[Run], state: State, cost: RuntimeCost) -> list
                 raise
             sized: list[Any] = [*values, None]
             if at == 0 and len(arguments) == 2:
-                try:
-                    sized.append(arguments[1](state))
-                except EvaluationError:
-                    sized.append(None)
+                sized.append(value_or_none(arguments[1], state))
             state.charge(failed_cost(cost, sized))
             raise
     return values
+
+
+def value_or_none(run: Run, state: State) -> Any:
+    """None for an error."""
+    try:
+        return run(state)
+    except EvaluationError:
+        return None
 
 
 def failed_cost(cost: RuntimeCost, values: list[Any]) -> int:
@@ -130,6 +135,8 @@ def failed_cost(cost: RuntimeCost, values: list[Any]) -> int:
 
 def counted(arguments: Sequence[Run], do: Implementation, cost: RuntimeCost) -> Run:
     """A call whose cost its arguments tell: it is charged first, so that it cannot be too much work."""
+    if len(arguments) == 2:
+        return counted_pair(arguments[0], arguments[1], do, cost)
 
     def run(state: State) -> object:
         values = evaluated(arguments, state, cost)
@@ -137,6 +144,28 @@ def counted(arguments: Sequence[Run], do: Implementation, cost: RuntimeCost) -> 
         if state.cost > state.limit:
             raise CostExceeded
         return do(*values)
+
+    return run
+
+
+def counted_pair(left: Run, right: Run, do: Implementation, cost: RuntimeCost) -> Run:
+    """`counted` of two arguments, which most calls have."""
+
+    def run(state: State) -> object:
+        try:
+            first = left(state)
+        except EvaluationError:
+            state.charge(failed_cost(cost, [None, value_or_none(right, state)]))
+            raise
+        try:
+            second = right(state)
+        except EvaluationError:
+            state.charge(failed_cost(cost, [first, None]))
+            raise
+        state.cost += cost((first, second))
+        if state.cost > state.limit:
+            raise CostExceeded
+        return do(first, second)
 
     return run
 

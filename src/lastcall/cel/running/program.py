@@ -9,7 +9,7 @@ from lastcall.cel.values import CostExceeded, EvaluationError
 TOO_DEEP = "expression is nested too deep to be evaluated"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outcome:
     """The value of an expression, and what it cost."""
 

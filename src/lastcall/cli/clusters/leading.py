@@ -1,9 +1,9 @@
 """A component as a process of its own: against any API server, and of several processes only one acts."""
 
-import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +11,7 @@ import click
 from lastcall.api.resources import NAMESPACES
 from lastcall.cli.clusters.connecting import Connected, choose, connected
 from lastcall.cli.clusters.options import ContextOptions
+from lastcall.cli.errors import Interrupted
 from lastcall.cli.interrupts import Interrupts
 from lastcall.world import walls
 from lastcall.world.world import World
@@ -38,30 +39,15 @@ class Component:
     def run(self, asked: ContextOptions, *, leader_elect: bool, ended: str) -> int:
         """Run until a signal; the exit status. Raises CommandError."""
         chosen = choose(asked)
-        with Interrupts(message=ended) as interrupts:
-            try:
-                asyncio.run(self._run(chosen, leader_elect, interrupts))
-            except asyncio.CancelledError:
-                if not interrupts.number:
-                    raise
+        with Interrupts(message=ended) as interrupts, suppress(Interrupted):
+            interrupts.run(self._run(chosen, leader_elect))
         return 0
 
-    async def _run(self, chosen: Any, leader_elect: bool, interrupts: Interrupts) -> None:
-        task, loop = asyncio.current_task(), asyncio.get_running_loop()
-        assert task is not None
-
-        def cancel() -> None:
-            loop.call_soon_threadsafe(task.cancel)
-
-        interrupts.on_first = cancel
-        interrupts.check()
+    async def _run(self, chosen: Any, leader_elect: bool) -> None:
         walls.stand(walls.Faults(say=self.note))
-        try:
-            async with connected(chosen, agent=f"lastcall-{self.name}", on_refused=self.refused) as cluster:
-                await cluster.client.list(NAMESPACES)  # a user without rights is told so, and does not wait forever
-                await self._act(cluster, leader_elect)
-        finally:
-            interrupts.on_first = None
+        async with connected(chosen, agent=f"lastcall-{self.name}", on_refused=self.refused) as cluster:
+            await cluster.client.list(NAMESPACES)  # a user without rights is told so, and does not wait forever
+            await self._act(cluster, leader_elect)
 
     async def _act(self, cluster: Connected, leader_elect: bool) -> None:
         # late: 375 ms of the command's --help

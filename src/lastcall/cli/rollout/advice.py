@@ -7,7 +7,8 @@ from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.api.resources import Resource
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client, ConnectionLost
-from lastcall.traffic.advice import Judgement, refused
+from lastcall.timeline.said import tell
+from lastcall.traffic.advice import Judgement, refused, with_advice
 
 
 async def checked_by_server(client: Client, judgement: Judgement, owner: Object, resource: Resource) -> Judgement:
@@ -21,7 +22,7 @@ async def checked_by_server(client: Client, judgement: Judgement, owner: Object,
         # Each alone is taken, and not all at once: those that save the least are left out, one after the other.
         last = max(index for index, each in enumerate(checked.advice) if each.patch)
         fewer = list(checked.advice)
-        fewer[last] = refused(fewer[last], f"not together with the others: {why}")
+        fewer[last] = refused(fewer[last], tell("not together with the others: $why", why=why))
         checked = replace(checked, advice=tuple(fewer))
     return checked
 
@@ -29,11 +30,7 @@ async def checked_by_server(client: Client, judgement: Judgement, owner: Object,
 def _with_first(judgement: Judgement, first: str) -> str:
     """The verdict's sentence ends with the first advice, which may have changed."""
     was = judgement.advice[0].sentence if judgement.advice else ""
-    return (
-        f"{judgement.sentence.removesuffix(was)}{first}"
-        if was and judgement.sentence.endswith(was)
-        else judgement.sentence
-    )
+    return with_advice(judgement.sentence, first) if was and judgement.sentence.endswith(was) else judgement.sentence
 
 
 async def _refusal(client: Client, resource: Resource, owner: Object, patch: dict[str, Any]) -> str:
@@ -48,7 +45,7 @@ async def _refusal(client: Client, resource: Resource, owner: Object, patch: dic
             dry_run=True,
         )
     except StatusError as error:
-        return f"the API server refuses it: {error.message}"
+        return tell("the API server refuses it: $message", message=error.message)
     except ConnectionLost as error:
-        return f"the API server could not be asked: {error}"
+        return tell("the API server could not be asked: $error", error=error)
     return ""

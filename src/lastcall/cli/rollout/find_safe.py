@@ -128,11 +128,16 @@ class Found:
         return grace_of(self.measured.owner)
 
 
-def find_safe(manifests: Sequence[Manifest], options: "RolloutOptions", experiment: Experiment) -> Found:
-    """The whole search. Raises what an experiment raises, and UserError."""
+def find_safe(
+    manifests: Sequence[Manifest],
+    options: "RolloutOptions",
+    experiment: Experiment,
+    tell: Callable[[Found], None] | None = None,
+) -> Found:
+    """The whole search; `tell` hears of what is found so far. Raises what an experiment raises, and UserError."""
     if options.apply_advice:
         raise UserError("--find-safe and --apply-advice exclude one another: the search tries its own changes")
-    return _Search(manifests, options, experiment).run()
+    return _Search(manifests, options, experiment, tell or (lambda found: None)).run()
 
 
 def _lag_at(index: int) -> float:
@@ -152,6 +157,7 @@ class _Search:
     manifests: Sequence[Manifest]
     options: "RolloutOptions"
     experiment: Experiment
+    tell: Callable[[Found], None]
     clock: RealClock = field(default_factory=RealClock)
     began: float = 0.0
     longest: float = 0.0
@@ -215,7 +221,12 @@ class _Search:
             return self._experiment(self.manifests, replace(self.options, propagation=self._plan(index)))
 
         edge = Edge(search, _lag_at, prediction, (), known=tuple(known.values()))
-        return self._confirm(edge, run, lambda seconds: f"{seconds:g} s of endpoint lag")
+        return self._confirm(
+            edge,
+            run,
+            lambda seconds: f"{seconds:g} s of endpoint lag",
+            lambda edge: self.tell(replace(found, lag=edge)),
+        )
 
     def _aside(self, kinds: Sequence[Kind]) -> float:
         """How far away from the edge runs stay: as long as it takes to send enough of what is lost there first. Kinds
@@ -243,12 +254,20 @@ class _Search:
         def run(index: int) -> Result:
             return self._experiment(changed(index), self.options)
 
-        return self._confirm(edge, run, lambda seconds: f"a preStop sleep of {seconds:g} s")
+        return self._confirm(
+            edge,
+            run,
+            lambda seconds: f"a preStop sleep of {seconds:g} s",
+            lambda edge: self.tell(replace(found, sleep=edge)),
+        )
 
-    def _confirm(self, edge: Edge, run: Callable[[int], Result], name: Callable[[float], str]) -> Edge:
+    def _confirm(
+        self, edge: Edge, run: Callable[[int], Result], name: Callable[[float], str], tell: Callable[[Edge], None]
+    ) -> Edge:
         search = edge.search
         runs: list[Result] = []
         useless: list[Result] = []
+        tell(edge)
         while (index := search.next()) is not None and len(useless) <= search.runs:
             used = monotonic(self.clock) - self.began
             if used + self.longest > BUDGET_SECONDS:
@@ -265,6 +284,7 @@ class _Search:
                 search.trials.append(Trial(index, len(account.lost), account.total))
             number = len(runs) + len(useless)
             _say(f"run {number} on the kernel (of {search.runs} or more), {name(edge.value(index))}: {what}")
+            tell(replace(edge, runs=tuple(runs), useless=tuple(useless)))
         return replace(edge, runs=tuple(runs), useless=tuple(useless))
 
     def _kinds(self, result: Result) -> tuple[KindEnd, ...]:

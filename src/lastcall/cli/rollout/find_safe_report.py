@@ -10,6 +10,7 @@ from rich.text import Text
 from lastcall.api.meta import Object
 from lastcall.cli.rollout.find_safe import Edge, Found, exit_is_good, tell_prediction
 from lastcall.cli.rollout.report import FROM
+from lastcall.timeline.said import joined, tell
 from lastcall.traffic.account import REUSED, WHY
 from lastcall.traffic.bounds import upper_bound
 from lastcall.traffic.find_safe import Trial
@@ -25,21 +26,33 @@ def sentence(found: Found) -> str:
     if found.lag is None:
         if found.measured.judgement.verdict == "inconclusive":
             return found.measured.judgement.sentence
-        return "no Pod was seen to end: there is nothing to find out"
+        return tell("no Pod was seen to end: there is nothing to find out")
     lag = found.lag
     if lag.safe is None:
         without = [run.account for run in (found.measured, *lag.runs) if run.propagation == found.measured.propagation]
         total, lost = sum(each.total for each in without), sum(len(each.lost) for each in without)
         causes = Counter(request.cause for each in without for request in each.lost)
-        why = "; ".join(f"{count} {WHY[cause]}" for cause, count in causes.most_common())
-        return f"not safe at any endpoint lag: without any, {lost} of {total} requests were lost ({why})"
-    if lag.safe == 0:
-        return f"safe only without any endpoint lag: {lag.unsafe:g} s are too many"
+        why = joined([tell("$count $why", count=count, why=WHY[cause]) for cause, count in causes.most_common()], "; ")
+        return tell(
+            "not safe at any endpoint lag: without any, $lost of $total requests were lost ($why)",
+            lost=lost,
+            total=total,
+            why=why,
+        )
+    if lag.safe == 0 and lag.unsafe is not None:
+        return tell("safe only without any endpoint lag: $seconds s are too many", seconds=f"{lag.unsafe:g}")
     if lag.unsafe is None and lag.search.safe == lag.search.count - 1:
-        return f"safe up to {lag.safe:g} s of endpoint lag, the largest that is tried"
+        return tell("safe up to $seconds s of endpoint lag, the largest that is tried", seconds=f"{lag.safe:g}")
     if lag.unsafe is None:
-        return f"safe up to {lag.safe:g} s of endpoint lag, and no larger one was found that loses requests"
-    return f"safe up to {lag.safe:g} s of endpoint lag; at {lag.unsafe:g} s requests are lost"
+        return tell(
+            "safe up to $seconds s of endpoint lag, and no larger one was found that loses requests",
+            seconds=f"{lag.safe:g}",
+        )
+    return tell(
+        "safe up to $safe s of endpoint lag; at $lossy s requests are lost",
+        safe=f"{lag.safe:g}",
+        lossy=f"{lag.unsafe:g}",
+    )
 
 
 def sleep_sentence(found: Found) -> str:
@@ -48,15 +61,28 @@ def sleep_sentence(found: Found) -> str:
     if edge is None:
         return ""
     if edge.safe is None:
-        return f"at {found.given:g} s of endpoint lag no preStop sleep was found that loses nothing"
+        return tell(
+            "at $seconds s of endpoint lag no preStop sleep was found that loses nothing", seconds=f"{found.given:g}"
+        )
     needed, own = found.grace(edge.safe), found.own_grace
-    hook = f"a preStop `sleep: {{seconds: {edge.safe:g}}}`" if edge.safe else "no preStop sleep"
+    hook = tell("no preStop sleep")
+    if edge.safe:
+        hook = tell("a preStop `sleep: {seconds: $seconds}`", seconds=f"{edge.safe:g}")
     grace = (
-        f"raise terminationGracePeriodSeconds from {own} to {needed}"
+        tell("raise terminationGracePeriodSeconds from $own to $needed", own=own, needed=needed)
         if needed > own
-        else f"the manifest's terminationGracePeriodSeconds: {own} is enough for it (predicted use: {needed} s)"
+        else tell(
+            "the manifest's terminationGracePeriodSeconds: $own is enough for it (predicted use: $needed s)",
+            own=own,
+            needed=needed,
+        )
     )
-    return f"at {found.given:g} s of endpoint lag the smallest sleep that loses nothing: {hook}; {grace}"
+    return tell(
+        "at $seconds s of endpoint lag the smallest sleep that loses nothing: $hook; $grace",
+        seconds=f"{found.given:g}",
+        hook=hook,
+        grace=grace,
+    )
 
 
 def tell_kind(kind: KindEnd, edge: float | None) -> str:
@@ -80,27 +106,33 @@ def tell_kind(kind: KindEnd, edge: float | None) -> str:
 
 def tell_surprises(edge: Edge) -> list[str]:
     """Where the kernel found otherwise than was predicted, value by value."""
-    lines = []
+    lines: list[str] = []
     for index in edge.surprises:
         trials = edge.search.at(index)
         lossy = sum(1 for each in trials if each.lost)
         if lossy:
             lost = ", ".join(f"{count} {what}" for what, count in edge.losses_at(index))
-            found = f"was predicted to be safe, and {lossy} of {_runs(trials)} lost requests ({lost})"
+            facts = {"lossy": lossy, "runs": _runs(trials), "how": lost}
+            found = tell("was predicted to be safe, and $lossy of $runs lost requests ($how)", **facts)
         else:
-            found = f"was predicted to lose requests, and {_runs(trials)} lost none{_why_none(edge)}"
-        lines.append(f"prediction and kernel disagree: {edge.value(index):g} s {found}")
+            facts = {"runs": _runs(trials), "why": _why_none(edge)}
+            found = tell("was predicted to lose requests, and $runs lost none$why", **facts)
+        value = f"{edge.value(index):g}"
+        lines.append(tell("prediction and kernel disagree: $seconds s $found", seconds=value, found=found))
     return lines
 
 
 def _runs(trials: Sequence[Trial]) -> str:
-    return "1 run" if len(trials) == 1 else f"{len(trials)} runs"
+    return tell("1 run") if len(trials) == 1 else tell("$count runs", count=len(trials))
 
 
 def _why_none(edge: Edge) -> str:
     first = edge.prediction.first_to_lose
     if all(kind in REUSED for kind in first):
-        return f": only a connection that {' and '.join(first)} had to open anew just then would be, and there are few"
+        return tell(
+            ": only a connection that $kinds had to open anew just then would be, and there are few",
+            kinds=joined(first, " and "),
+        )
     return ""
 
 

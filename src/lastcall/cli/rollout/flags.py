@@ -28,6 +28,7 @@ from lastcall.cli.rollout.options import (
 from lastcall.cli.rollout.workload import complete_workload
 from lastcall.cli.run.options import node_options, propagation_option
 from lastcall.cli.run.summary import summary_option
+from lastcall.cli.showing.options import page_options
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -220,6 +221,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         help="Number of runs on the kernel that confirm each limit of --find-safe; up to twice as many if they "
         "disagree.",
     ),
+    page_options,
     output_option(
         ("text", "json", "html", "junit", "github"),
         "Output format: text; json (lastcall/rollout/v1); html, a page with the requests over the Pods' ends; junit; "

@@ -46,8 +46,8 @@ _KEYS = (
     ("b-drain", "from the stop signal to its exit"),
     ("b-ready", "gets new connections (below the bar)"),
     ("k-answered", "requests that were answered"),
-    ("k-moved", "carried on elsewhere by their clients, as told to"),
-    ("k-lost", "requests that were lost"),
+    ("k-moved", "carried on elsewhere by their clients, as told to (outline of dashes)"),
+    ("k-lost", "requests that were lost (outlined)"),
 )
 _STYLE = """
 .strip-row { display: grid; grid-template-columns: minmax(120px, 220px) minmax(0, 1fr); border-top: 1px solid var(--grid); }
@@ -57,6 +57,8 @@ _STYLE = """
 .picture .keys { gap: 2px 18px; display: flex; flex-wrap: wrap; font-size: 13px; color: var(--muted); margin: 8px 0 0; }
 .k-answered { fill: var(--edge); background: var(--edge); } .k-lost { fill: var(--kill); background: var(--kill); }
 .k-moved { fill: var(--hookFailed); background: var(--hookFailed); } .means { display: block; font-size: 12px; color: var(--muted); }
+.k-lost { stroke: var(--ink); stroke-width: 1.5; border: 1.5px solid var(--ink); }
+.k-moved { stroke: var(--ink); stroke-dasharray: 2 2; border: 1px dashed var(--ink); }
 .zero-line { stroke: var(--edge); stroke-dasharray: 3 3; } .grid-line { stroke: var(--grid); }
 .lost { stroke: var(--kill); stroke-width: 2; } .killed-mark { fill: var(--kill); }
 .tick { font-size: 11px; fill: var(--muted); text-anchor: middle; }

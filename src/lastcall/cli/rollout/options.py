@@ -14,6 +14,7 @@ from lastcall.world.durations import parse_seconds
 
 if TYPE_CHECKING:
     from lastcall.cli.manifests.not_simulated import Note
+    from lastcall.cli.showing.options import AskedPage
 
 DISRUPTIONS = ("rollout", "scale-in", "delete", "drain", "evict")
 SOURCES = ("node", "pod", "published", "balancer", "client")
@@ -58,6 +59,8 @@ class RolloutOptions:
     seccomp_default: bool = True
     cni_conf_dir: str = ""
     cni_bin_dir: str = ""
+    container_runtime: str = ""
+    page: "AskedPage | None" = None
     differences: "tuple[Note, ...]" = ()
     """What is here otherwise than in the cluster that the workload was taken from."""
 

@@ -23,6 +23,7 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.cli.rollout.options import RolloutOptions
+    from lastcall.cli.rollout.result import Result
 
 VIRTUAL_RATE = 200.0
 """Simulated requests per second of a kind that is alone: one every 5 ms. Of several kinds half as many each."""
@@ -76,13 +77,7 @@ class Predictor:
         """Of `count` values, the safest first: `session` says what to play for one; `rule` its endpoint lag in seconds
         and its preStop sleep, None for the hook there was."""
 
-        def lossy(index: int) -> Mapping[Kind, int]:
-            manifests, _ = session(index)
-            lag, sleep = rule(index)
-            grace = float(grace_of(manifests, self.options))
-            return {k.kind: int(short_seconds(self.end, k, lag, grace, sleep) > 0) for k in self.kinds}
-
-        guessed = self._search(count, lossy, {})
+        guessed = self.guess(count, session, rule)
         if not self.why_rule:
             try:
                 played = self._search(count, lambda index: self._played(*session(index)), guessed)
@@ -93,6 +88,22 @@ class Predictor:
                 self.why_rule = f"{type(error).__name__}: {error}"
                 self.say(f"the manifest cannot be played in virtual time, so a rule predicts: {self.why_rule}")
         return Prediction(guessed, "by a rule")
+
+    def guess(
+        self,
+        count: int,
+        session: Callable[[int], tuple[Sequence[Manifest], PropagationPlan]],
+        rule: Callable[[int], tuple[float, float | None]],
+    ) -> dict[Kind, int]:
+        """The same by a rule, which takes no time."""
+
+        def lossy(index: int) -> Mapping[Kind, int]:
+            manifests, _ = session(index)
+            lag, sleep = rule(index)
+            grace = float(grace_of(manifests, self.options))
+            return {k.kind: int(short_seconds(self.end, k, lag, grace, sleep) > 0) for k in self.kinds}
+
+        return self._search(count, lossy, {})
 
     def _search(self, count: int, lossy: Lossy, guessed: Mapping[Kind, int]) -> dict[Kind, int]:
         tried: dict[int, Mapping[Kind, int]] = {}
@@ -105,6 +116,9 @@ class Predictor:
         return {each.kind: last_safe(count, partial(is_safe, each.kind), guessed.get(each.kind)) for each in self.kinds}
 
     def _played(self, manifests: Sequence[Manifest], plan: PropagationPlan) -> Mapping[Kind, int]:
+        return self.play(manifests, plan).account.losses
+
+    def play(self, manifests: Sequence[Manifest], plan: PropagationPlan) -> "Result":
         """One session in virtual time. Of a distribution of the searched hop it takes the longest."""
         # late: 525 ms, when it is used
         from lastcall.apiserver.auth.pki import new_key_pem
@@ -136,7 +150,7 @@ class Predictor:
             kinds={each.kind: KindBehaviour(0.0 if each.quick else each.took, each.finished) for each in self.kinds},
         )
 
-        async def main(world: World) -> Mapping[Kind, int]:
+        async def main(world: World) -> "Result":
             cluster = VirtualRolloutCluster(
                 world,
                 target.workload.obj["spec"]["template"],
@@ -147,8 +161,7 @@ class Predictor:
                 nodes=2 if options.disrupt == "drain" else 1,
             )
             async with cluster:
-                result = await RolloutSession(cluster, options, target, world).run(manifests)
-                return result.account.losses
+                return await RolloutSession(cluster, options, target, world).run(manifests)
 
         return run_virtual(main)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -32,6 +32,7 @@ from lastcall.cluster.embedded import Running
 from lastcall.cluster.layout import layouts
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
+from lastcall.timeline.said import tell
 from lastcall.traffic.account import Account, account, answered_unseen, ids_printed
 from lastcall.traffic.advice import Judgement, judge
 from lastcall.traffic.container_runs import serving_containers
@@ -67,6 +68,12 @@ class RolloutSession:
     say: Callable[[str], None] = lambda text: None
     show: Callable[[float, float, str], None] = lambda now, waited, text: None
     nodes: int = 1
+    before_load: Callable[[], Awaitable[None]] | None = None
+    """Awaited when all is Ready, before the first request."""
+    began: float | None = None
+    """The moment of the disruption, by the monotonic clock."""
+    foreign: set[str] = field(default_factory=set)
+    """The uids of Pods of other workloads."""
     records: list[Record] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     _death: str = ""
@@ -124,12 +131,27 @@ class RolloutSession:
         plan = self.options.propagation
         if plan.most > plan.most_to(self.options.source) == 0:
             other = "--from balancer" if self.options.source != "balancer" else "--from node"
-            self.say(f"note: --propagation {plan.text} delays nothing for these requests; {other} sends others")
+            self.say(
+                tell(
+                    "note: --propagation $plan delays nothing for these requests; $option sends others",
+                    plan=plan.text,
+                    option=other,
+                )
+            )
         if others and not self.options.workload:
             self.say(
-                f"note: of several workloads {told_as(workload)} is the one behind the Service (--workload chooses)"
+                tell(
+                    "note: of several workloads $workload is the one behind the Service (--workload chooses)",
+                    workload=told_as(workload),
+                )
             )
-        self.say(f"Kubernetes {self.options.kubernetes_version} is up; waiting for {told_as(workload)} to be Ready")
+        self.say(
+            tell(
+                "Kubernetes $version is up; waiting for $workload to be Ready",
+                version=self.options.kubernetes_version,
+                workload=told_as(workload),
+            )
+        )
         waiting = self._make_waiting(workload)
         await waiting.until(waiting.settled, "Pods to become available")
         for each in others:
@@ -139,6 +161,8 @@ class RolloutSession:
         if not is_headless(service):  # no rule leads to those
             await waiting.until(waiting.routed, "the node's rules to name every Pod")
         disruption = self._disruption()
+        if self.before_load is not None:
+            await self.before_load()
         async with AsyncExitStack() as stack, Tasks() as tasks:
             address, carried = await self._address(service, waiting), None
             if self.options.source == "published":
@@ -151,21 +175,25 @@ class RolloutSession:
             balancer = self._balancer(service, load)
             balancing = tasks.spawn(balancer.run(), name="balancer") if balancer is not None else None
             collecting = tasks.spawn(self._collect(load), name="outcomes")
-            self.say(f"Ready; {self.options.control:g} s of requests before anything is disrupted")
-            foreign = await self._pods_of(others)
+            control = f"{self.options.control:g}"
+            self.say(tell("Ready; $seconds s of requests before anything is disrupted", seconds=control))
+            self.foreign = foreign = await self._pods_of(others)
             strangers = await self._strangers(service, await waiting.pods(), others)
             unheard, stranded = await self._control(owner, strangers), list[Object]()
             began = monotonic(self.clock)
             if unheard is None:
-                self.say(f"{self.options.disrupt} begins")
+                self.began = began
+                self.say(tell("$disruption begins", disruption=self.options.disrupt))
                 await disruption.begin(await waiting.pods())
                 drained = self.options.disrupt == "drain"
                 what = f"the {self.options.disrupt} to be over"
                 stranded = await waiting.until(waiting.over, what, may_strand=drained)
             seconds = monotonic(self.clock) - began
             if unheard is None:
-                what = f"{self.options.disrupt} of {disruption.node}" if disruption.node else self.options.disrupt
-                self.say(f"{what} is over; the last requests")
+                what = self.options.disrupt
+                if disruption.node:
+                    what = tell("$disruption of $node", disruption=what, node=disruption.node)
+                self.say(tell("$disruption is over; the last requests", disruption=what))
                 await self.clock.sleep(self.options.propagation.most + self.options.settle)
             load.stop()
             await collecting

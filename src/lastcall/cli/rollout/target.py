@@ -12,6 +12,7 @@ from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.rollout.workload import WORKLOADS, find_workload, is_same, labels_of, selects, told_as
 from lastcall.cli.waiting.causes import fix_of
 from lastcall.timeline.catalogue.lookup import fix, said
+from lastcall.timeline.said import joined, tell
 from lastcall.traffic.advice import ASKS, Advice, Judgement
 from lastcall.traffic.container_runs import serving_containers
 from lastcall.traffic.control import ENOUGH, unanswered
@@ -97,15 +98,15 @@ def never_heard(outcomes: Sequence[Outcome], seconds: float, target: Target, con
     for kinds in filter(None, ([*refused], *([kind] for kind in ways if kind not in refused))):
         count = sum(sum(ways[kind].values()) for kind in kinds)
         how = ", ".join(dict.fromkeys(way for kind in kinds for way in ways[kind]))
-        facts = {"kind": " and ".join(kinds), "count": count, "how": how, "seconds": f"{seconds:.3g}"}
+        facts = {"kind": joined(kinds, " and "), "count": count, "how": how, "seconds": f"{seconds:.3g}"}
         if kinds[0] in refused:
             why = said("neverAnswered", "refused", port=target.container_port, **facts)
             words = _listen(target, container)
         else:
             why, words = said("neverAnswered", **facts), fix("neverAnswered", ask=ASKS[kinds[0]])
-        sentences.append(f"{why}: {words}")
+        sentences.append(joined([why, words], ": "))
         advice.append(Advice("neverAnswered", words, count))
-    return Judgement("inconclusive", "; ".join(sentences), tuple(advice)) if advice else None
+    return Judgement("inconclusive", joined(sentences, "; "), tuple(advice)) if advice else None
 
 
 def sent_to_strangers(
@@ -127,13 +128,13 @@ def sent_to_strangers(
         "serviceSelectsStranger",
         share=round(100 * len(lost) / len(outcomes)),
         how=", ".join(dict.fromkeys(str(each.lost) for each in lost)),
-        others=" and ".join(f"the Pods of {each}" for each in workloads)
-        or ("another Pod" if len(strangers) == 1 else f"{len(strangers)} other Pods"),
+        others=joined([tell("the Pods of $workload", workload=each) for each in workloads], " and ")
+        or (tell("another Pod") if len(strangers) == 1 else tell("$count other Pods", count=len(strangers))),
         **facts,
     )
     written = ", ".join(f"{key}: {value}" for key, value in wanted.items())
     words = fix("serviceSelectsStranger", "selector" if wanted else "", selector=written, **facts)
-    return Judgement("inconclusive", f"{text}. {words}", (Advice("serviceSelectsStranger", words, len(lost)),))
+    return Judgement("inconclusive", joined([text, words], ". "), (Advice("serviceSelectsStranger", words, len(lost)),))
 
 
 def _listen(target: Target, container: Object) -> str:

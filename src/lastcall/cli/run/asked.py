@@ -3,6 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lastcall.cli.showing.options import AskedPage
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +35,6 @@ class RunOptions:
     seccomp_default: bool = True
     cni_conf_dir: str = ""
     cni_bin_dir: str = ""
+    container_runtime: str = ""
+    page: "AskedPage | None" = None
+    """The live page, where it is asked for."""

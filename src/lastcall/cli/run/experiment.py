@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,8 @@ from lastcall.timeline.story import Ending
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from lastcall.cli.showing.link import PageLink
 
 StartCluster = Callable[[RunOptions], Cluster]
 
@@ -43,6 +45,7 @@ def started_cluster(options: RunOptions) -> Cluster:
             seccomp_default=options.seccomp_default,
             cni_conf_dir=options.cni_conf_dir,
             cni_bin_dir=options.cni_bin_dir,
+            container_runtime=options.container_runtime,
         )
     )
 
@@ -69,13 +72,30 @@ def _run_one(manifests: Sequence[Manifest], options: RunOptions, start_cluster: 
             if tell is None:
                 tell_failure(options, error)
             raise
+        page: PageLink | None = None
         try:
             interrupts.check()
-            return asyncio.run(_run(cluster, manifests, options, interrupts, tell))
+            page = _page(cluster, options)
+            return asyncio.run(_run(cluster, manifests, options, interrupts, tell, page))
         except asyncio.CancelledError:
             raise interrupts.error() from None
         finally:
+            if page is not None:
+                page.close()
             cluster.stop()
+
+
+def _page(cluster: Cluster, options: RunOptions) -> "PageLink | None":
+    """The live page of the cluster, where it is asked for."""
+    if options.page is None:
+        return None
+    # late: only with --ui
+    from lastcall.cli.showing.link import PageLink
+
+    page = PageLink(options.page, "lastcall run", lambda text: None)
+    cluster.on_record(page.record)
+    page.cluster("lastcall run", options.kubernetes_version, cluster.kubeconfig_path())
+    return page
 
 
 def _started(start_cluster: StartCluster, options: RunOptions) -> Cluster:
@@ -88,7 +108,12 @@ def _started(start_cluster: StartCluster, options: RunOptions) -> Cluster:
 
 
 async def _run(
-    cluster: Cluster, manifests: Sequence[Manifest], options: RunOptions, interrupts: Interrupts, tell: Tell | None
+    cluster: Cluster,
+    manifests: Sequence[Manifest],
+    options: RunOptions,
+    interrupts: Interrupts,
+    tell: Tell | None,
+    page: "PageLink | None",
 ) -> int:
     task = asyncio.current_task()
     loop = asyncio.get_running_loop()
@@ -104,7 +129,12 @@ async def _run(
     session = Session(cluster, options, LiveTimeline(timeline, progress, options.explain))
     try:
         showing = tell or partial(show, out, options, manifests=manifests)
-        return await _tell(session, manifests, options, showing, interrupts)
+        with ExitStack() as stack:
+            if page is not None:
+                page.say = session.live.note
+                session.before_end = partial(page.somebody_looks, session.clock, "the Pods end")
+                stack.enter_context(page.turning())
+            return await _tell(session, manifests, options, showing, interrupts)
     except ClusterStartError as error:
         raise start_failure(error) from error
     finally:

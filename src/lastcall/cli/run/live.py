@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 from lastcall.timeline import kinds
 from lastcall.timeline.order import by_time
 from lastcall.timeline.record import Record
+from lastcall.timeline.render.lines import live_body, live_head
 from lastcall.timeline.story import PodFacts
-from lastcall.timeline.wording import DETAIL, STEP, live_body, live_head, printable, words_for
+from lastcall.timeline.text import printable
+from lastcall.timeline.wording.parts import DETAIL, STEP
+from lastcall.timeline.wording.words import words_for
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,11 +9,12 @@ import click
 
 from lastcall.api.features import gates
 from lastcall.api.quantity import parse_quantity
-from lastcall.cli.errors import UserError
+from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.options import KUBERNETES_VERSIONS, Seconds, Whole, state_size_option, timeout_option
 from lastcall.cli.run.asked import RunOptions
 from lastcall.cli.run.output import checked_output, output_options
 from lastcall.cli.run.summary import summary_option
+from lastcall.cli.showing.options import asked_page, page_options
 from lastcall.cluster.layout import layouts
 from lastcall.cluster.propagation import parse_propagation
 
@@ -88,6 +89,35 @@ propagation_option = click.option(
 )
 
 
+def checked_listen(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """A click callback."""
+    if not value:
+        return ""
+    # late: few ask for it
+    from lastcall.cluster.egress.outside import outside_address
+
+    try:
+        return outside_address(value)
+    except ValueError as error:
+        fix = "fix: name an IPv4 address of this machine; its loopback has the API server anyway"
+        raise click.BadParameter(f"{error}; {fix}") from None
+
+
+def check_pod_network(mode: str | None, listen: str, runtime: str) -> None:
+    """Raises click.UsageError for what does not go together, WorldError without root."""
+    if mode is None:
+        return
+    option = f"--pod-network {mode}"
+    if not listen:
+        raise click.UsageError(f"{option}: other machines have to reach this one; fix: add --listen ADDRESS")
+    if runtime:
+        raise click.UsageError(
+            f"{option} and --container-runtime-endpoint exclude each other: the Pods' network is the runtime's own"
+        )
+    if os.getuid() != 0:
+        raise WorldError(f"{option}: it needs root for routes on this machine; fix: sudo")
+
+
 def checked_directory(context: click.Context, parameter: click.Parameter, value: str) -> str:
     """A click callback: the real path of a directory that can be read, "" for none."""
     if not value:
@@ -146,6 +176,46 @@ def feature_gates_option(command: F) -> F:
 MOST_PODS = 253
 """Of a node: the number of addresses in its part of the cluster's Pod network."""
 
+
+def checked_runtime(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """A click callback: the path of a container runtime's socket, "" for none."""
+    if not value:
+        return ""
+    # late: only with a container runtime outside
+    from lastcall.cluster.runtime.other.checks import socket_of
+
+    try:
+        return socket_of(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def check_runtime(path: str, nodes: int, *, cni: str = "", egress: bool = False) -> None:
+    """Raises click.UsageError for what does not go together, WorldError for a runtime that cannot be used."""
+    if not path:
+        return
+    option = "--container-runtime-endpoint"
+    if nodes > 1:
+        raise click.UsageError(f"{option}: a runtime is one node, and {nodes} are asked for: leave it out, or --nodes")
+    for other, given in (("--cni-conf-dir", cni), ("--egress", egress)):
+        if given:
+            raise click.UsageError(f"{option} and {other} exclude each other: the Pods' network is the runtime's own")
+    # late: only with a container runtime outside
+    from lastcall.cluster.runtime.other.checks import why_not
+
+    if why := why_not(path):
+        raise WorldError(f"{option} unix://{path}: {why}")
+
+
+_RUNTIME_OPTION = click.option(
+    "--container-runtime-endpoint",
+    "container_runtime",
+    metavar="unix:///PATH",
+    default="",
+    callback=checked_runtime,
+    help="Run Pods in this container runtime (CRI v1: containerd …), with its images and its network. "
+    "Default: lastcall's own.",
+)
 _NODE_OPTIONS = [
     click.option(
         "--max-pods",
@@ -181,9 +251,24 @@ _NODE_OPTIONS = [
 
 def node_options(command: F) -> F:
     """Add what the nodes of a cluster are started with; its keywords are those of `ClusterOptions`."""
+    return own_node_options(_RUNTIME_OPTION(command))
+
+
+def own_node_options(command: F) -> F:
+    """The same for nodes whose runtime is always lastcall's own."""
     for option in reversed(_NODE_OPTIONS):
         command = option(command)
     return command
+
+
+def listen_option(help: str) -> Callable[[F], F]:
+    """`--listen ADDRESS`."""
+    return click.option("--listen", metavar="ADDRESS", default="", callback=checked_listen, help=help)
+
+
+def static_pods_option(help: str) -> Callable[[F], F]:
+    """`--static-pods DIR`."""
+    return click.option("--static-pods", metavar="DIR", default="", callback=checked_directory, help=help)
 
 
 _OPTIONS = [
@@ -221,6 +306,7 @@ _OPTIONS = [
         is_flag=True,
         help="The same, but only if something failed. Unhealthy Pods are then not deleted.",
     ),
+    page_options,
 ]
 
 
@@ -247,17 +333,23 @@ def make_options(
     seccomp_default: bool = True,
     cni_conf_dir: str = "",
     cni_bin_dir: str = "",
+    container_runtime: str = "",
     summary: str = "",
+    **page: Any,
 ) -> RunOptions:
-    """The options as given on the command line. Raises click.UsageError."""
+    """The options as given on the command line; `page` are those of `page_options`. Raises click.UsageError."""
+    asked = asked_page(page) if page else None
     settings = feature_gates or {}
     versions = (kubernetes_version,) if isinstance(kubernetes_version, str) else kubernetes_version
     for version in versions:
         check_feature_gates(version, settings)
     check_cni(cni_conf_dir, cni_bin_dir, 1)
+    check_runtime(container_runtime, 1, cni=cni_conf_dir)
     if (keep or keep_on_failure) and len(versions) > 1:
         option = "--keep" if keep else "--keep-on-failure"
         raise click.UsageError(f"{option} leaves one cluster running: give one --kubernetes-version with it")
+    if asked is not None and len(versions) > 1:
+        raise click.UsageError("--ui shows one cluster: give one --kubernetes-version with it")
     return RunOptions(
         kubernetes_version=versions[0],
         versions=versions if len(versions) > 1 else (),
@@ -276,4 +368,6 @@ def make_options(
         seccomp_default=seccomp_default,
         cni_conf_dir=cni_conf_dir,
         cni_bin_dir=cni_bin_dir,
+        container_runtime=container_runtime,
+        page=asked,
     )

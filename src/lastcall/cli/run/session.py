@@ -5,7 +5,7 @@ and every Pod that it has then is followed to its end.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -91,6 +91,8 @@ class Session:
     _deleted: bool = False
     _given_up: str = ""
     """Why waiting changes nothing."""
+    before_end: Callable[[], Awaitable[None]] | None = None
+    """Awaited when all is Ready, before anything is deleted."""
     left_alone: bool = False
     """Nothing was deleted because a Pod was not well and `keep_on_failure` was asked for."""
 
@@ -173,6 +175,8 @@ class Session:
         for pod in follower.pods.values():
             if not pod.gone or not pod.owner_uid:
                 self._note(started, f"{pod.key} {_state(pod)}")
+        if self.before_end is not None:
+            await self.before_end()
         await self.clock.sleep(self.options.after)
         self._over = {pod.uid for pod in follower.pods.values() if pod.gone and pod.owner_uid}
         if not self._told():

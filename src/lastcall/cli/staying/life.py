@@ -27,6 +27,9 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.api.meta import Object
+    from lastcall.cli.showing.link import PageLink
+    from lastcall.cli.showing.options import AskedPage
+    from lastcall.cluster.machines.settings import Mode
     from lastcall.cluster.published.port import PublishedPort
     from lastcall.cluster.staying.front import Front
     from lastcall.cluster.staying.state import StateDirectory
@@ -60,7 +63,11 @@ class UpOptions:
     propagation: "PropagationPlan | None" = None
     cni_conf_dir: str = ""
     cni_bin_dir: str = ""
+    container_runtime: str = ""
     egress: bool = False
+    join_token: bool = False
+    listen: str = ""
+    pod_network: "Mode | None" = None
     etcd: "EtcdOptions | None" = None
     service_account_key: bytes = b""
     publish: tuple["PublishedPort", ...] = ()
@@ -71,6 +78,7 @@ class UpOptions:
     objects: "tuple[Object, ...]" = ()
     namespace: str = "default"
     wait: bool = False
+    page: "AskedPage | None" = None
 
     @property
     def ends_with_another(self) -> bool:
@@ -85,7 +93,9 @@ class Teller(Protocol):
     def ready(self, facts: Facts) -> None: ...
 
 
-def stay(options: UpOptions, teller: Teller, report: detach.Report | None = None) -> int:
+def stay(
+    options: UpOptions, teller: Teller, report: detach.Report | None = None, life_of: "type[Life] | None" = None
+) -> int:
     """The whole life of a cluster; the exit status. `report` is there when this process is in the background.
 
     Raises CommandError. What a cluster in the background leaves when it ended by itself is its directory with the log:
@@ -103,7 +113,7 @@ def stay(options: UpOptions, teller: Teller, report: detach.Report | None = None
         with Interrupts(leave, TORN_DOWN) as interrupts, ExitStack() as stack:
             parent = stack.enter_context(closing(_parent(options))) if options.ends_with_another else None
             directory.append(claim(options.name))
-            life = _Life(options, teller, report, interrupts, directory[0], parent)
+            life = (life_of or Life)(options, teller, report, interrupts, directory[0], parent)
             try:
                 # Commands that wait for the name are told which process holds it.
                 directory[0].write(
@@ -123,7 +133,9 @@ def _parent(options: UpOptions) -> Parent:
         raise WorldError(f"--die-with {options.die_with}: there is no such process any more") from None
 
 
-class _Life:
+class Life:
+    """`live` once."""
+
     def __init__(
         self,
         options: UpOptions,
@@ -142,6 +154,7 @@ class _Life:
         self._is_up = False
         self.leave_the_log = False
         self._merged_into: Path | None = None
+        self._page: PageLink | None = None
 
     def live(self) -> int:
         state = self._open_state()
@@ -161,6 +174,10 @@ class _Life:
         for note in state.notes:
             self._teller.note(note)
         return state
+
+    def _on_interrupt(self, front: "Front", cancel: Callable[[], object]) -> None:
+        """The first Ctrl-C, in the event loop: `cancel` ends all at once."""
+        cancel()
 
     def _with_state(self, state: "StateDirectory | None") -> int:
         self._interrupts.check()
@@ -192,7 +209,11 @@ class _Life:
             seccomp_default=self._options.seccomp_default,
             cni_conf_dir=self._options.cni_conf_dir,
             cni_bin_dir=self._options.cni_bin_dir,
+            container_runtime=self._options.container_runtime,
             egress=self._options.egress,
+            join_token=self._options.join_token,
+            listen=self._options.listen,
+            pod_network=self._options.pod_network,
         )
         identity, port = state.credentials() if state is not None else (None, 0)
         log = FrontLog(self._directory)
@@ -231,6 +252,8 @@ class _Life:
         finally:
             published.close()
             self._unmerge_kubeconfig()
+            if self._page is not None:
+                self._page.close()
             cluster.stop()
             log.close()
 
@@ -251,6 +274,23 @@ class _Life:
             whose = "its node was" if self._options.nodes == 1 else "its nodes were"
             raise WorldError(f"cluster {self._options.name!r} was stopped (lastcall down) before {whose} Ready")
         return 0
+
+    async def _show_then(
+        self, asked: "AskedPage", front: "Front", facts: Facts, go_on: Callable[[Facts], None]
+    ) -> None:
+        """Serve the live page until the end, and go on when its link is known, or why it is not available."""
+        # late: only with --ui
+        from lastcall.cli.showing.link import PageLink
+
+        name, clock = self._options.name, RealClock()
+        self._page = page = PageLink(asked, name, lambda text: None, cluster=name)
+        with page.turning():
+            link = await page.linked(clock)
+            if not link:
+                self._teller.note(f"there is no page: {page.failed or 'its process does not start'}")
+            page.say = front.log.write if self._report is not None else self._teller.note
+            go_on({**facts, "page": link} if link else facts)
+            await asyncio.Event().wait()
 
     async def _apply_then(self, facts: Facts, tell: Callable[[Facts], None]) -> None:
         """Apply what `up -f` was given, and tell when it is done, or why not: the cluster is up all the same."""
@@ -307,10 +347,8 @@ class _Life:
         loop = asyncio.get_running_loop()
         assert task is not None
 
-        def cancel() -> None:
-            loop.call_soon_threadsafe(task.cancel)
-
-        self._interrupts.on_first = cancel
+        # A signal's handler runs outside of the loop, which may sleep.
+        self._interrupts.on_first = lambda: loop.call_soon_threadsafe(self._on_interrupt, front, task.cancel)
         self._interrupts.check()
         if self._report is not None:
             loop.add_reader(self._report.socket, task.cancel)
@@ -321,6 +359,12 @@ class _Life:
             self._is_up = True
             if self._options.kubeconfig_merge:
                 self._merge_kubeconfig(front.cluster.kubeconfig())
+            if self._options.page is not None:
+                tasks.spawn(self._show_then(self._options.page, front, facts, apply), name="page")
+            else:
+                apply(facts)
+
+        def apply(facts: Facts) -> None:
             if self._options.objects:
                 tasks.spawn(self._apply_then(facts, tell), name="apply")
             else:

@@ -3,7 +3,9 @@
 import os
 import shlex
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -11,7 +13,7 @@ import click
 from lastcall.cli.errors import guarded, say_on_stderr
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.staying.clusters import published_text, show_json
-from lastcall.cli.staying.life import TORN_DOWN, Facts, UpOptions, stay
+from lastcall.cli.staying.life import TORN_DOWN, Facts, stay
 from lastcall.cluster.directory import DEFAULT_NAME
 from lastcall.cluster.staying import detach
 
@@ -22,7 +24,10 @@ class Terminal:
     """Tells on stdout and stderr. A terminal that is gone is not an error, unless what is told `must_be_heard`: a
     parent that ended before its pidfd was opened leaves no other trace."""
 
-    def __init__(self, output: str, way_out: str, *, must_be_heard: bool = False) -> None:
+    def __init__(
+        self, output: str, way_out: str, *, must_be_heard: bool = False, text: "Callable[[Facts], str] | None" = None
+    ) -> None:
+        self._text = text or ready_text
         self._output = output
         self._way_out = way_out
         self._unheard: tuple[type[OSError], ...] = () if must_be_heard else (OSError,)
@@ -38,7 +43,7 @@ class Terminal:
             if self._output == "json":
                 show_json("lastcall/cluster/v1", facts)
             else:
-                click.echo(f"{ready_text(facts)}\n{self._way_out}")
+                click.echo(f"{self._text(facts)}\n{self._way_out}")
             sys.stdout.flush()
 
 
@@ -51,16 +56,46 @@ def ready_text(facts: Facts) -> str:
         f"  API server  {facts['server']}\n"
         f"  kubeconfig  {facts['kubeconfig']}\n"
         f"  state       {state}\n"
-        f"{published_text(facts)}\n"
+        f"{published_text(facts)}{_joining_text(facts)}{_page_text(facts)}\n"
         f"  export KUBECONFIG={shlex.quote(facts['kubeconfig'])}\n"
     )
 
 
-def in_foreground(options: UpOptions) -> int:
-    """Stay until a signal or `lastcall down`; the exit status. Raises CommandError."""
-    teller = Terminal(options.output, "Ctrl-C ends it.", must_be_heard=options.ends_with_another)
-    status = stay(options, teller)
-    teller.note(f"cluster {options.name} is gone")
+def _joining_text(facts: Facts) -> str:
+    """What a kubelet joins with."""
+    if "joining" not in facts:
+        return ""
+    found = facts["joining"]
+    return (
+        f"  join token  {found['token']} (until {found['expires']}; not shown again)\n"
+        f"  machines    sudo lastcall node join {found['server'].removeprefix('https://')} --token {found['token']} "
+        f"--discovery-token-ca-cert-hash {found['caCertHash']}\n"
+        f"  kubelets    --bootstrap-kubeconfig={shlex.quote(found['kubeconfig'])}, which is {found['server']}\n"
+    )
+
+
+def _page_text(facts: Facts) -> str:
+    """What a browser is opened with."""
+    return f"  page        {facts['page']} (for one browser; another link comes then)\n" if "page" in facts else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What stays: a cluster, or a node of another one. `text` is what its user needs of it."""
+
+    stay: Callable[..., int]
+    text: Callable[[Facts], str]
+    gone: str
+
+
+CLUSTER = Kind(stay, ready_text, "cluster {} is gone")
+
+
+def in_foreground(options: Any, kind: Kind = CLUSTER) -> int:
+    """Stay until a signal or `lastcall down`; the exit status. `options` are those of `kind.stay`. CommandError."""
+    teller = Terminal(options.output, "Ctrl-C ends it.", must_be_heard=options.ends_with_another, text=kind.text)
+    status = kind.stay(options, teller)
+    teller.note(kind.gone.format(options.name))
     return status
 
 
@@ -80,19 +115,26 @@ class _Reporter:
         self.report.send({"ready": facts})
 
 
-def in_background(options: UpOptions) -> int:
-    """Start the cluster in a process of its own; the exit status when its node is Ready, or when it failed."""
+def in_background(options: Any, kind: Kind = CLUSTER) -> int:
+    """Start it in a process of its own; the exit status when its node is Ready, or when it failed."""
     if options.state:
-        options = UpOptions(**{**_as_dict(options), "state": os.path.abspath(options.state)})
+        options = replace(options, state=os.path.abspath(options.state))
 
     def main(report: detach.Report) -> int:
         teller = _Reporter(report)
-        return guarded(lambda: stay(options, teller, report), teller.note)
+        return guarded(lambda: kind.stay(options, teller, report), teller.note)
 
-    starting = detach.start(main)
-    teller = Terminal(options.output, f"lastcall down {options.name} ends it.".replace(f" {DEFAULT_NAME} ", " "))
-    with Interrupts(lambda status: _leave(starting, status), TORN_DOWN) as interrupts:
+    teller = Terminal(
+        options.output, f"lastcall down {options.name} ends it.".replace(f" {DEFAULT_NAME} ", " "), text=kind.text
+    )
+    begun: list[detach.Background] = []
+    with Interrupts(lambda status: _leave(begun, status), TORN_DOWN, until_told=True) as interrupts:
+        # Within: on a busy machine the child is far on before this process goes on.
+        starting = detach.start(main)
+        begun.append(starting)
         interrupts.on_first = starting.terminate
+        if interrupts.number:
+            starting.terminate()
         facts = None
         for message in starting.messages():
             if "note" in message and not interrupts.number:
@@ -112,11 +154,8 @@ def in_background(options: UpOptions) -> int:
         return 1 if "notApplied" in facts else 0
 
 
-def _as_dict(options: UpOptions) -> dict[str, Any]:
-    return {field: getattr(options, field) for field in UpOptions.__slots__}
-
-
-def _leave(starting: detach.Background, status: int) -> None:
+def _leave(begun: list[detach.Background], status: int) -> None:
     """The second Ctrl-C."""
-    starting.kill()
+    for starting in begun:
+        starting.kill()
     os._exit(status)

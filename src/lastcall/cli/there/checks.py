@@ -29,6 +29,7 @@ NOT_THERE = (
     "seccomp_default",
     "cni_conf_dir",
     "cni_bin_dir",
+    "container_runtime",
 )
 """Parameters of `run` that are about the cluster that it starts itself."""
 

@@ -1,12 +1,14 @@
 """`lastcall trace`: the story of Pods' ends on any cluster."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from lastcall.cli.clusters.options import ContextOptions, context_options
 from lastcall.cli.options import Seconds
 from lastcall.cli.run.output import checked_output, output_options
+from lastcall.cli.showing.options import asked_page, page_options
 from lastcall.cli.tracing.serve_options import ServeOptions, serve_options
 
 
@@ -36,6 +38,7 @@ from lastcall.cli.tracing.serve_options import ServeOptions, serve_options
 )
 @click.option("--node-agent-ptrace", is_flag=True, help="Give it CAP_SYS_PTRACE, for programs without a handler.")
 @click.option("--node-agent-rules", is_flag=True, help="Give it CAP_NET_ADMIN, for rules of Services on nodes.")
+@page_options
 @output_options
 def trace(
     targets: tuple[str, ...],
@@ -54,12 +57,13 @@ def trace(
     output_file: Path | None,
     explain: bool,
     serve: ServeOptions,
+    **page: Any,
 ) -> None:
     """Follow Pods on any cluster and report how each of them ends, as it happens. Only reads, but for --node-agent.
 
     KIND/NAME is a Pod, or an owner of Pods (deployment/web), or node/NAME; without it all Pods of the namespace are
     followed. It ends at Ctrl-C, or when every Pod that was named has ended. What the API does not tell is said to be
-    unknown.
+    unknown. The page of --ui shows what the trace sees, and asks the cluster for nothing else; it only reads.
 
     Exit status: 0 all ended gracefully; 3 a container was SIGKILLed, a preStop hook failed, or a container crashed or
     was restarted by a probe; 2 bad input; 1 how a Pod ended is not known, or the cluster cannot be reached.
@@ -68,6 +72,9 @@ def trace(
         raise click.UsageError("--namespace and --all-namespaces: give one of them")
     if serve.serve is not None and (count or timeout is not None or output or output_file):
         raise click.UsageError("--serve runs until a signal; fix: leave out --count, --timeout and --output…")
+    shown = asked_page(page)
+    if serve.serve is not None and shown is not None:
+        raise click.UsageError("--serve tells monitoring; fix: --ui without --serve")
     if serve.serve is not None and node_agent:
         raise click.UsageError("--serve only reads; fix: leave out --node-agent")
     if not node_agent and (node_agent_image or node_agent_namespace or node_agent_ptrace or node_agent_rules):
@@ -91,6 +98,7 @@ def trace(
         output=checked_output(output, output_file),
         output_file=output_file,
         explain=explain,
+        page=shown,
     )
     chosen = choose(asked)
     if serve.serve is not None:

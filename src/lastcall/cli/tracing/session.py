@@ -29,6 +29,8 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.cli.clusters.connecting import Chosen, Connected
+    from lastcall.cli.showing.options import AskedPage
+    from lastcall.cli.tracing.page import TracePage
     from lastcall.tracing.node_agent.agents import NodeAgents
 
 MOST_TOGETHER = 1000
@@ -53,6 +55,7 @@ class Asked:
     output: str
     output_file: Path | None
     explain: bool
+    page: "AskedPage | None" = None
 
     @property
     def as_lines(self) -> bool:
@@ -104,6 +107,7 @@ class _Trace:
         self._kept: deque[Ending] = deque(maxlen=MOST_TOGETHER)
         self._outcomes: Counter[str] = Counter()
         self._agents = self._node_agents(there) if asked.node_agent else None
+        self._page = self._made_page(there, asked.page) if asked.page is not None else None
         self._follower = Follower(
             there.client,
             scope,
@@ -114,6 +118,17 @@ class _Trace:
             on_begin=self._live.add,
             on_note=self._live.note,
             node_side=self._agents,
+            on_object=self._page.source.object if self._page is not None else None,
+        )
+
+    def _made_page(self, there: "Connected", asked: "AskedPage") -> "TracePage":
+        # late: only with --ui
+        from lastcall.cli.tracing.page import TracePage
+
+        chosen = there.chosen
+        facts = {"name": chosen.context, "server": chosen.server, "kubernetesVersion": self._version}
+        return TracePage(
+            asked, facts, there.client, self._world, lambda uid: self._follower.story_of(uid), self._live.note
         )
 
     def _node_agents(self, there: "Connected") -> "NodeAgents":
@@ -151,9 +166,13 @@ class _Trace:
                 tasks.spawn(self._follower.run(), name="trace")
                 tasks.spawn(self._tick(), name="live timeline")
                 tasks.spawn(self._greet(), name="first list")
+                if self._page is not None:
+                    tasks.spawn(self._page.run(), name="page")
                 async for ending in self._follower.endings():
                     self._tell(ending)
                 going_on = self._follower.ongoing()
+                if self._page is not None:
+                    await self._page.end()
                 tasks.cancel()
         finally:
             if self._agents is not None:
@@ -189,11 +208,15 @@ class _Trace:
 
     def _record(self, record: Record) -> None:
         self._live.record(record)
+        if self._page is not None:
+            self._page.source.record(record)
 
     def _tell(self, ending: Ending) -> None:
         self._outcomes[outcome_words(ending)] += 1
         self._kept.append(ending)
         self._live.forget(ending.pod.uid)
+        if self._page is not None:
+            self._page.watching.told(ending)
         if self._asked.as_lines:
             click.echo(self._document([ending]), nl=False)
         elif not takes_stdout(self._asked.output, self._asked.output_file):

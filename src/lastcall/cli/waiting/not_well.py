@@ -14,7 +14,7 @@ from lastcall.timeline.facts.pod import pod_facts
 from lastcall.timeline.findings.restarts import last_words
 from lastcall.timeline.record import Record
 from lastcall.timeline.story import Ending, Finding, PodFacts
-from lastcall.timeline.wording import printable
+from lastcall.timeline.text import printable
 
 _LESS = ("probeFailed", "crashLoop")
 """Causes of which an end that was seen tells more."""

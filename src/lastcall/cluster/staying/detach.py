@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any, cast
 
 Message = dict[str, Any]
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 class Report:
@@ -63,10 +64,18 @@ class Background:
 def start(main: Callable[[Report], int]) -> Background:
     """Fork a process that runs `main` and ends with its result. It must be called before any thread exists.
 
-    The child's stdin and stdout are /dev/null; its stderr is too, until it has a log. Raises OSError.
+    The child's stdin and stdout are /dev/null; its stderr is too, until it has a log. Signals end it, until it has
+    handlers of its own. Raises OSError.
     """
     ours, theirs = socket.socketpair()
-    pid = os.fork()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)  # else one may come to the child while it has our handlers
+    try:
+        pid = os.fork()
+        if not pid:
+            for number in _ENDING:
+                signal.signal(number, signal.SIG_DFL)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     if pid:
         theirs.close()
         return Background(pid, ours)

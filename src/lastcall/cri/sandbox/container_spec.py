@@ -22,9 +22,9 @@ from lastcall.cri.sandbox.seccomp.container import UNCONFINED, container_filter
 from lastcall.cri.sandbox.seccomp.profile import ProfileError
 from lastcall.cri.sandbox.shim.identity import capability_mask
 from lastcall.cri.sandbox.shim.procfs import signal_number
-from lastcall.cri.sandbox.shim.rootfs import SetupError
+from lastcall.cri.sandbox.shim.rootfs.confined import SetupError
 from lastcall.cri.sandbox.spec import ImageConfig, RootFilesystem
-from lastcall.world import linux
+from lastcall.world import privileges
 
 DEFAULT_STOP_SIGNAL = "SIGTERM"
 
@@ -81,7 +81,7 @@ def start_spec(
         "user": {
             "uid": security.run_as_user,
             "gid": security.run_as_group,
-            "name": image.user,
+            "name": security.run_as_username or image.user,
             "groups": list(security.supplemental_groups),
             "strictGroups": security.supplemental_groups_policy == "Strict",
         },
@@ -96,6 +96,7 @@ def start_spec(
             *(_mount(mount, owners_mapped=False) for mount in root.binds),
             *(_mount(mount, owners_mapped=not mount.image, volumes=volumes) for mount in config.mounts),
         ],
+        "devices": [asdict(device) for device in config.devices],
         "maskedPaths": DEFAULT_MASKED_PATHS if security.masked_paths is None else security.masked_paths,
         "readonlyPaths": DEFAULT_READONLY_PATHS if security.readonly_paths is None else security.readonly_paths,
         "privileged": security.privileged,
@@ -124,7 +125,7 @@ def seccomp_filter(config: ContainerConfig, *, single_user_id: bool) -> dict[str
     add, drop = list(security.capabilities.add), list(security.capabilities.drop)
     try:
         mask = capability_mask({"privileged": False, "capabilities": {"add": add, "drop": drop}})
-        names = frozenset(f"CAP_{name}" for name, number in linux.CAPABILITIES.items() if mask >> number & 1)
+        names = frozenset(f"CAP_{name}" for name, number in privileges.CAPABILITIES.items() if mask >> number & 1)
         return container_filter(
             security.seccomp.profile_type, security.seccomp.localhost_ref, names, single_user_id=single_user_id
         )
@@ -140,7 +141,14 @@ def _mount(
     So do those of images that are volumes.
     """
     source, target = mount.host_path, mount.container_path
-    made = {"source": source, "target": target, "readonly": mount.readonly, "ownersMapped": owners_mapped}
+    made = {
+        "source": source,
+        "target": target,
+        "readonly": mount.readonly,
+        "recursive": not mount.non_recursive,
+        "propagation": mount.propagation,
+        "ownersMapped": owners_mapped,
+    }
     if mount.image:
         made |= {"source": mount.image, "image": list(volumes[mount.image].lowerdirs), "sub": mount.image_sub_path}
     return made

@@ -8,8 +8,15 @@ import asyncio
 import logging
 import signal
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 
-from lastcall.cri.api import ContainerEventResponse, ContainerEventType, ContainerState, PodSandboxState
+from lastcall.cri.api import (
+    ContainerEventResponse,
+    ContainerEventType,
+    ContainerState,
+    LinuxContainerUser,
+    PodSandboxState,
+)
 from lastcall.cri.sandbox.object_records import ObjectRecords
 from lastcall.cri.sandbox.objects import Container, Sandbox
 from lastcall.cri.sandbox.shim import messages
@@ -26,7 +33,14 @@ START_ERROR_EXIT_CODE = 128
 UNKNOWN_EXIT_CODE = 255
 """Of a container whose end nobody saw (containerd internal/cri/server/restart.go:unknownExitCode)."""
 
+START_SECONDS = 2.0
+"""A start takes some ten milliseconds; one that hangs keeps nobody from hearing of all others."""
+
 log = logging.getLogger(__name__)
+
+
+class Streams(list["asyncio.Queue[ContainerEventResponse]"]):
+    """Who hears the events."""
 
 
 class Picture:
@@ -35,7 +49,8 @@ class Picture:
     `post` sends the shim what needs no answer. `lost` is set while there is no shim.
     """
 
-    def __init__(self, clock: Clock, records: ObjectRecords) -> None:
+    def __init__(self, clock: Clock, records: ObjectRecords, streams: Streams | None = None) -> None:
+        """`streams`: who hears the events, shared with another picture."""
         self._clock = clock
         self._records = records
         self.post: Callable[[Message], None] = lambda message: None
@@ -44,13 +59,25 @@ class Picture:
         self.machine: Fields = {}
         self.sandboxes: dict[str, Sandbox] = {}
         self.containers: dict[str, Container] = {}
-        self._streams: list[asyncio.Queue[ContainerEventResponse]] = []
+        self._streams = Streams() if streams is None else streams
+        self._starting: set[Container] = set()
+        """Whose start an earlier node asked for, and which was under way when this one came."""
 
     @property
     def is_unknown(self) -> bool:
         """Whether there is something of which only a shim could tell how it is."""
         unknown = ContainerState.CONTAINER_UNKNOWN
         return self.lost.is_set() or any(container.state == unknown for container in self.containers.values())
+
+    async def starts_are_over(self) -> None:
+        """For those that an earlier node asked for, so that nobody makes another container for one that is about to run
+        (kubelet kuberuntime_manager.go: one that is only created is made again). Waits for START_SECONDS at most.
+        """
+        for container in tuple(self._starting):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(START_SECONDS):
+                    await container.settled.wait()
+            self._starting.discard(container)
 
     def on_connected(self, hello: messages.Everything) -> None:
         """Bring every sandbox and container to what the shim has of it."""
@@ -87,6 +114,7 @@ class Picture:
         container.info = facts.info or {}
         container.stop_signal_sent = container.stop_signal_sent or facts.stop_signal_sent
         container.started_at = facts.started_at or container.started_at
+        container.user = _user(facts) or container.user
         if facts.state == "running":
             container.ended.clear()
             self._started(container, container.started_at)
@@ -94,6 +122,7 @@ class Picture:
             container.state = ContainerState.CONTAINER_CREATED
             container.settled.clear()
             container.ended.clear()
+            self._starting.add(container)
         elif facts.state == "failed":
             container.state = ContainerState.CONTAINER_CREATED
             self.start_failed(container, facts.message)
@@ -147,6 +176,7 @@ class Picture:
         container = self.containers.get(event.container.id)
         if container is not None:
             container.info = event.container.info or {}
+            container.user = _user(event.container)
             self._started(container, event.container.started_at)
 
     def on_start_failed(self, event: messages.StartFailed) -> None:
@@ -202,6 +232,11 @@ class Picture:
                 container.settled.set()
                 container.ended.set()
         self.lost.set()
+
+
+def _user(facts: messages.Facts) -> LinuxContainerUser | None:
+    user = facts.user
+    return None if user is None else LinuxContainerUser(user[0], user[1], tuple(user[2:]))
 
 
 def remove_directory(directory: str) -> None:

@@ -9,14 +9,13 @@ A node process that starts after another one adopts what is there: `adopt` reads
 import asyncio
 import logging
 import os
-import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
 
 from lastcall.cri.api import (
     ContainerConfig,
+    ContainerCounters,
     ContainerEventResponse,
     ContainerEventType,
     ContainerState,
@@ -32,28 +31,22 @@ from lastcall.cri.api import (
     check_handler,
 )
 from lastcall.cri.sandbox.container_spec import seccomp_filter, start_spec, stop_signal, users_of
+from lastcall.cri.sandbox.execs import run_exec, start_exec
+from lastcall.cri.sandbox.image_volumes import check_sub_path
 from lastcall.cri.sandbox.object_records import ObjectRecords
 from lastcall.cri.sandbox.objects import Container, Sandbox
-from lastcall.cri.sandbox.picture import Picture, remove_directory
+from lastcall.cri.sandbox.picture import Picture, Streams, remove_directory
+from lastcall.cri.sandbox.recorded_network import RecordedNetwork
 from lastcall.cri.sandbox.runtime_status import runtime_status
 from lastcall.cri.sandbox.shim import messages
 from lastcall.cri.sandbox.shim_client import ShimClient, ShimLost
 from lastcall.cri.sandbox.spec import Network, RootFilesystems
-from lastcall.cri.sandbox.streams import AttachStreams, ExecStreams, SocketStream, open_attach, open_exec, open_port
-from lastcall.timeline import kinds
+from lastcall.cri.sandbox.stopping import Stopping
+from lastcall.cri.sandbox.streams import AttachStreams, ExecStreams, SocketStream, open_attach, open_port
 from lastcall.timeline.record import Recorder
 from lastcall.world import walls
-from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
-if TYPE_CHECKING:
-    from lastcall.timeline.catalogue.records.runtime import NetworkAttached, NetworkDetached
-    from lastcall.timeline.record import Facts, Kind
-
-_EXEC_FAILED = (
-    'failed to exec in container: failed to start exec "{}": OCI runtime exec failed: exec failed: '
-    "unable to start container process: {}: unknown"
-)
 RECONNECT_SECONDS = 1.0
 _ID_LENGTH = 64
 
@@ -74,25 +67,30 @@ class SandboxRuntime:
         records_dir: str = "",
         durable: bool = False,
         log_max_size: int = 0,
+        beside: "SandboxRuntime | None" = None,
     ) -> None:
         """`state_dir` holds what containers write; it is made when it is not there.
 
         `log_max_size`: `on_log_full(container id)` is called when a log has grown to so many bytes, 0 for never. It is
         to be rotated then: at twice the size the container waits.
 
+        Who hears the events of the runtime `beside` hears those of this one.
+
         `records_dir` is for the records, `state_dir` when empty: a directory that outlives the cluster makes its next
         start see that the containers were there and ended, as a machine that was rebooted does.
         """
         self._world = world
         self._clock = world.clock
-        self._recorder = recorder
         self._state_dir = state_dir
         self._images = images
-        self._network = network
+        self._network = RecordedNetwork(network, recorder, world.clock)
         self._records = ObjectRecords(records_dir or os.path.join(state_dir, "records"), durable=durable)
-        self._picture = picture = Picture(world.clock, self._records)
+        self._streams: Streams = Streams() if beside is None else beside._streams
+        self._picture: Picture = Picture(world.clock, self._records, self._streams)
+        picture = self._picture
         self._shim = ShimClient(world, shim_socket, picture)
         picture.post = self._shim.post
+        self._stopping = Stopping(self._shim, world.clock)
         self._log_max_size = log_max_size
 
     @property
@@ -103,6 +101,14 @@ class SandboxRuntime:
     @on_log_full.setter
     def on_log_full(self, callback: Callable[[str], None]) -> None:
         self._picture.rotate_log = callback
+
+    def sandbox_config(self, pod_sandbox_id: str) -> PodSandboxConfig | None:
+        """What a sandbox was asked to be, None when it is not one of this runtime."""
+        sandbox = self._picture.sandboxes.get(pod_sandbox_id)
+        return None if sandbox is None else sandbox.config
+
+    def has_container(self, container_id: str) -> bool:
+        return container_id in self._picture.containers
 
     # -- what was there before ---------------------------------------------------------------------------------------
 
@@ -115,19 +121,7 @@ class SandboxRuntime:
             return
         self._picture.sandboxes = self._records.load_sandboxes()
         self._picture.containers = self._records.load_containers(self._picture.sandboxes, self._state_dir)
-        addressed = {sandbox.ip: sandbox for sandbox in self._picture.sandboxes.values() if sandbox.attached}
-        for sandbox in self._picture.sandboxes.values():
-            if not sandbox.attached:
-                continue
-            # An address that was released and handed out again in the last moment is the newer one's.
-            sandbox.attached = addressed[sandbox.ip] is sandbox
-            if sandbox.attached:
-                try:
-                    await self._network.adopt(sandbox.id, sandbox.ip, sandbox.config)
-                except RuntimeServiceError as error:
-                    # The cluster was started again with another Pod network; nothing of the one before is left.
-                    log.warning("sandbox %s is not in this Pod network: %s", sandbox.id, error)
-                    sandbox.attached = False
+        await self._network.adopt(self._picture.sandboxes.values())
         await self._shim.connect()
         await asyncio.to_thread(self._remove_unknown_directories, set(self._picture.containers))
 
@@ -176,14 +170,7 @@ class SandboxRuntime:
             )
             if answer.fds:
                 try:
-                    sandbox.attached = True  # from here on it may be, whatever happens to the call
-                    started = monotonic(self._clock)
-                    sandbox.ip = await self._network.attach(sandbox.id, answer.fds[0], config.metadata.uid, config)
-                    attached: NetworkAttached = {
-                        "ip": sandbox.ip,
-                        "seconds": monotonic(self._clock) - started,
-                    }
-                    self._record_network(kinds.NETWORK_ATTACHED, sandbox, attached)
+                    await self._network.attach(sandbox, answer.fds[0])
                 finally:
                     os.close(answer.fds[0])
             if config.log_directory:
@@ -200,9 +187,7 @@ class SandboxRuntime:
         return sandbox.id
 
     async def _discard(self, sandbox: Sandbox) -> None:
-        if sandbox.attached:
-            with suppress(RuntimeServiceError):
-                await self._network.detach(sandbox.id, sandbox.ip)
+        await self._network.discard(sandbox)
         self._shim.post(messages.RemoveSandbox(id=sandbox.id))
 
     async def stop_pod_sandbox(self, pod_sandbox_id: str) -> None:
@@ -213,15 +198,15 @@ class SandboxRuntime:
         async with sandbox.lock:
             left = [c for c in self._picture.containers.values() if c.sandbox is sandbox]
             if len(left) == 1:  # mostly, and it has ended: no task, no turn of the loop
-                await self._kill(left[0], "StopPodSandbox")
+                await self._stopping.kill(left[0], "StopPodSandbox")
             else:
-                await asyncio.gather(*(self._kill(container, "StopPodSandbox") for container in left))
+                await asyncio.gather(*(self._stopping.kill(container, "StopPodSandbox") for container in left))
             if sandbox.state == PodSandboxState.SANDBOX_READY:
                 sandbox.state = PodSandboxState.SANDBOX_NOTREADY
                 self._picture.emit(sandbox.id, ContainerEventType.CONTAINER_STOPPED_EVENT, sandbox)
             changed = sandbox.attached or not sandbox.released
             if sandbox.attached:
-                await self._detach(sandbox)
+                await self._network.detach(sandbox)
             if not sandbox.released:
                 if sandbox.config.namespace_options.pid == "POD":
                     await self._shim.call(messages.RemoveSandbox(id=sandbox.id))  # until its first process has ended
@@ -232,33 +217,6 @@ class SandboxRuntime:
                 sandbox.released = True
             if changed:
                 self._records.save_sandbox(sandbox)
-
-    async def _detach(self, sandbox: Sandbox) -> None:
-        started = monotonic(self._clock)
-        try:
-            await self._network.detach(sandbox.id, sandbox.ip)
-        except RuntimeServiceError as error:
-            self._record_detached(sandbox, started, str(error))
-            raise
-        sandbox.attached = False
-        self._record_detached(sandbox, started, "")
-
-    def _record_detached(self, sandbox: Sandbox, started: float, error: str) -> None:
-        facts: NetworkDetached = {
-            "ip": sandbox.ip,
-            "seconds": monotonic(self._clock) - started,
-            "error": error,
-        }
-        self._record_network(kinds.NETWORK_DETACHED, sandbox, facts)
-
-    def _record_network(self, kind: "Kind[Facts]", sandbox: Sandbox, facts: "Facts") -> None:
-        file = "sandbox_run.go:RunPodSandbox" if kind == kinds.NETWORK_ATTACHED else "sandbox_stop.go:stopPodSandbox"
-        self._recorder.record(
-            kind,
-            pod_uid=sandbox.config.metadata.uid,
-            rule=f"containerd internal/cri/server/{file}",
-            facts=facts,
-        )
 
     async def remove_pod_sandbox(self, pod_sandbox_id: str) -> None:
         """Stop it if need be, remove its containers and forget it. Unknown is a success."""
@@ -298,6 +256,9 @@ class SandboxRuntime:
             raise RuntimeServiceError(f'failed to find sandbox id "{pod_sandbox_id}": not found', "NotFound")
         root = self._images.rootfs(config.image)
         volumes = {each.image: self._images.rootfs(each.image) for each in config.mounts if each.image}
+        for each in config.mounts:
+            if each.image:
+                check_sub_path(each, volumes[each.image].lowerdirs)
         seccomp = seccomp_filter(config, single_user_id=self._single_user_id())
         identity = self._new_id()
         directory = os.path.join(self._state_dir, identity)
@@ -307,6 +268,7 @@ class SandboxRuntime:
             config=config,
             created_at=self._clock.wall_ns(),
             image_ref=root.image_ref,
+            image_id=root.image_id,
             directory=directory,
             spec={
                 **start_spec(identity, sandbox.id, config, sandbox_config, root, directory, volumes),
@@ -345,53 +307,20 @@ class SandboxRuntime:
             raise RuntimeServiceError(container.message, "StartError") from error
 
     async def stop_container(self, container_id: str, timeout: int) -> None:
-        """The stop signal once per container lifetime, `timeout` seconds, SIGKILL, until it has ended.
+        """The stop signal once per container lifetime, `timeout` seconds, SIGKILL, until it has ended (`stopping.py`).
 
-        Source: containerd internal/cri/server/container_stop.go:stopContainer.
+        An unknown or not running container is a success. Raises RuntimeServiceError.
         """
         container = self._picture.containers.get(container_id)
-        if container is None or container.state != ContainerState.CONTAINER_RUNNING:
-            return
-        if timeout <= 0:
-            await self._kill(container, "StopContainer")
-            return
-        if not container.stop_signal_sent:
-            container.stop_signal_sent = True
-            await self._shim.call(messages.Signal(id=container.id, signal=container.stop_signal, why="StopContainer"))
-        if not await self._wait_ended(container, timeout):
-            await self._kill(container, "grace over")
-        self._demand_known(container)
-
-    async def _kill(self, container: Container, why: str) -> None:
-        """SIGKILL, and wait until the kernel has ended the whole container. A start under way is waited for first."""
-        if container.start_requested:
-            await container.settled.wait()
-        if container.state == ContainerState.CONTAINER_RUNNING:
-            await self._shim.call(messages.Signal(id=container.id, signal=int(signal.SIGKILL), why=why))
-            await container.ended.wait()
-        self._demand_known(container)
-
-    @staticmethod
-    def _demand_known(container: Container) -> None:
-        """Raises RuntimeServiceError when the shim was lost meanwhile."""
-        if container.state == ContainerState.CONTAINER_UNKNOWN:
-            raise RuntimeServiceError("the connection to the shim is gone")
-
-    async def _wait_ended(self, container: Container, seconds: float) -> bool:
-        """Whether it ended within `seconds`; never answers no too early (loop timers may fire before their time)."""
-        deadline = self._clock.monotonic_ns() + int(seconds * 1e9)
-        while not container.ended.is_set() and (left := deadline - self._clock.monotonic_ns()) > 0:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(left / 1e9):
-                    await container.ended.wait()
-        return container.ended.is_set()
+        if container is not None:
+            await self._stopping.stop(container, timeout)
 
     async def remove_container(self, container_id: str) -> None:
         """Kill it if it runs, delete what it wrote, forget it. Unknown is a success."""
         container = self._picture.containers.get(container_id)
         if container is None:
             return
-        await self._kill(container, "RemoveContainer")
+        await self._stopping.kill(container, "RemoveContainer")
         if self._picture.containers.pop(container_id, None) is None:
             return  # someone else was quicker
         self._records.forget_container(container_id)
@@ -451,43 +380,20 @@ class SandboxRuntime:
     async def exec_sync(self, container_id: str, cmd: tuple[str, ...], timeout: float) -> ExecSyncResponse:
         """Run a command in the container; at most 16 MiB of each stream are kept.
 
-        `timeout` in seconds, 0 is none. Raises RuntimeServiceError: NotFound, StartError, DeadlineExceeded; cancelling
-        kills the command. Source: containerd internal/cri/server/container_execsync.go.
+        `timeout` in seconds, 0 is unlimited. Raises RuntimeServiceError: NotFound, StartError, DeadlineExceeded;
+        cancelling kills the command. Source: containerd internal/cri/server/container_execsync.go.
         """
         container = self._find(container_id)
         if container.state != ContainerState.CONTAINER_RUNNING:
             raise RuntimeServiceError(f"failed to exec in container: container is in {container.state.name} state")
-        identity = self._new_id()
-        try:
-            answer = await self._shim.call(
-                messages.Exec(id=container_id, exec_id=identity, argv=list(cmd), timeout=timeout)
-            )
-        except asyncio.CancelledError:
-            self._shim.post(messages.CancelExec(exec_id=identity))
-            raise
-        except RuntimeServiceError as error:
-            if error.reason != "StartError":
-                raise RuntimeServiceError(f"failed to exec in container: {error}", error.reason) from error
-            raise RuntimeServiceError(_EXEC_FAILED.format(identity, error), "StartError") from error
-        ended = answer.read(messages.Ended)
-        if ended.killed_because == "exec timeout":
-            text = f"failed to exec in container: timeout {timeout:g}s exceeded: context deadline exceeded"
-            raise RuntimeServiceError(text, "DeadlineExceeded")
-        return ExecSyncResponse(answer.blobs[0], answer.blobs[1], ended.exit_code)
+        return await run_exec(self._shim, container_id, self._new_id(), cmd, timeout)
 
     # -- streams -----------------------------------------------------------------------------------------------------
 
     async def exec(self, container_id: str, cmd: tuple[str, ...], *, tty: bool, stdin: bool) -> ExecStreams:
         """Source: containerd internal/cri/server/container_execsync.go:execInContainer."""
         self._find_running(container_id, "failed to exec in container: container")
-        identity = self._new_id()
-        try:
-            return await open_exec(self._shim, container_id, identity, cmd, tty=tty, stdin=stdin)
-        except RuntimeServiceError as error:
-            text = str(error)
-            if error.reason == "StartError":
-                text = _EXEC_FAILED.removeprefix("failed to exec in container: ").format(identity, text)
-            raise RuntimeServiceError(f"failed to exec in container: {text}", error.reason) from error
+        return await start_exec(self._shim, container_id, self._new_id(), cmd, tty=tty, stdin=stdin)
 
     async def attach(self, container_id: str, *, stdin: bool, stdout: bool, stderr: bool) -> AttachStreams:
         """Source: containerd internal/cri/server/container_attach.go:attachContainer."""
@@ -515,6 +421,16 @@ class SandboxRuntime:
         usage = (await self._shim.call(messages.Stats(id=container_id))).read(messages.Usage).stats
         return ContainerStats(*usage) if usage else None
 
+    async def container_counters(self, container_id: str, *, processes: bool = False) -> ContainerCounters:
+        """With `processes` their number, descriptors and sockets, too, for which each is looked at.
+
+        Raises RuntimeServiceError, reason NotFound, also when the container does not run.
+        """
+        self._find(container_id)
+        counted = (await self._shim.call(messages.Count(id=container_id, processes=processes))).read(messages.Counted)
+        network = {link: tuple(numbers) for link, numbers in counted.network.items()}
+        return ContainerCounters(counted.counts, network, counted.group)
+
     async def status(self) -> RuntimeStatus:
         """Raises RuntimeServiceError when there is no shim."""
         await self._shim.connect()
@@ -533,6 +449,7 @@ class SandboxRuntime:
         """Nobody is told of containers of which nobody knows: wait for a shim. Raises RuntimeServiceError."""
         if self._picture.is_unknown:
             await self._shim.connect()
+        await self._picture.starts_are_over()
 
     async def close(self) -> None:
         """Hang up. Containers go on running."""

@@ -31,13 +31,14 @@ class RootFilesystem:
 
     `lowerdirs` are absolute directories in the node's mount namespace, the uppermost layer first; the runtime never
     writes to them. `binds` are further (read-only) bind mounts that belong to the image, such as the host's /usr.
-    `image_ref` is the image id for ContainerStatus.
+    `image_ref` is ContainerStatus's: the digest it came under, or `image_id`, the image's id.
     """
 
     lowerdirs: tuple[str, ...]
     binds: tuple[Mount, ...] = ()
     config: ImageConfig = ImageConfig()
     image_ref: str = ""
+    image_id: str = ""
 
 
 class RootFilesystems(Protocol):
@@ -49,7 +50,7 @@ class RootFilesystems(Protocol):
 
 
 class Network(Protocol):
-    """The Pod network, as the runtime sees it. It writes the NetworkAttached and NetworkDetached records itself."""
+    """The Pod network, as the runtime sees it. `recorded_network.py` writes the records of it."""
 
     async def attach(self, sandbox_id: str, netns_fd: int, pod_uid: str, config: PodSandboxConfig | None = None) -> str:
         """Connect a network namespace (the fd stays the caller's); answers the Pod's IP. Raises RuntimeServiceError."""

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ImageGCPolicy:
-    """Percentages of the images' file system, seconds. `max_age` 0 is none. Raises ValueError.
+    """Percentages of the images' file system, seconds. `max_age` 0 is unlimited. Raises ValueError.
 
     imageGCHighThresholdPercent, imageGCLowThresholdPercent, imageMinimumGCAge, imageMaximumGCAge.
     """

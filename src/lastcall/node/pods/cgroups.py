@@ -43,7 +43,7 @@ def cpu_quota(milli: int) -> int:
 
 
 def resource_config_for_pod(pod: Pod, pod_pids_limit: int = 0) -> LinuxContainerResources:
-    """Limits of the whole Pod: the sum, where every container has one. `pod_pids_limit` 0 is none."""
+    """Limits of the whole Pod: the sum, where every container has one. `pod_pids_limit` 0 is unlimited."""
     qos = get_pod_qos(pod)
     unified = {"pids.max": str(pod_pids_limit)} if pod_pids_limit > 0 else {}
     if qos == "BestEffort":

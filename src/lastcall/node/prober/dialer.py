@@ -6,17 +6,20 @@ import os
 import socket
 import ssl
 from contextlib import suppress
+from typing import Any
 from urllib.parse import urljoin, urlsplit
-
-import aiohttp
 
 from lastcall.api.text.go_notation import go_quote
 from lastcall.node.interfaces import DialError, HTTPResponse
+from lastcall.world.aiohttp_inside.client import aiohttp
+from lastcall.world.aiohttp_inside.session import send_once
 from lastcall.world.clock import Clock, RealClock
 
 MAX_BODY_BYTES = 10 * 1024
 """Kubernetes reads at most this much of an answer (pkg/probe/http: maxRespBodyLength)."""
 MAX_REDIRECTS = 10
+KEEP_ALIVE_SECONDS, KEEP_ALIVE_PROBES = 15, 9
+"""What ends a hook whose other end went without a word (Go net/tcpsockopt.go: defaultTCPKeepAlive…)."""
 
 SNIFF_SECONDS = 5.0
 _HTTP = b"HTTP/"
@@ -32,6 +35,19 @@ _SYSCALL_TEXTS = {
     errno.ETIMEDOUT: "connection timed out",
     errno.EPIPE: "broken pipe",
 }
+
+
+def _socket(address: tuple[Any, ...]) -> socket.socket:
+    """For one of getaddrinfo(3)'s answers."""
+    made = socket.socket(*address[:3])
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (
+        (socket.TCP_KEEPIDLE, KEEP_ALIVE_SECONDS),
+        (socket.TCP_KEEPINTVL, KEEP_ALIVE_SECONDS),
+        (socket.TCP_KEEPCNT, KEEP_ALIVE_PROBES),
+    ):
+        made.setsockopt(socket.IPPROTO_TCP, option, value)
+    return made
 
 
 class RealDialer:
@@ -65,18 +81,20 @@ class RealDialer:
             raise DialError(f"Get {go_quote(url)}: {_TIMED_OUT}") from None
 
     async def _get(self, url: str, headers: list[tuple[str, str]]) -> HTTPResponse:
-        connector = aiohttp.TCPConnector(ssl=False, use_dns_cache=False, limit=1)
+        connector = aiohttp.TCPConnector(ssl=False, use_dns_cache=False, limit=1, socket_factory=_socket)
         wanted = [*headers]
         if not any(name.lower() == "accept-encoding" for name, _ in wanted):
             wanted.append(("Accept-Encoding", "gzip"))
         try:
             async with (
-                aiohttp.ClientSession(
-                    connector=connector,
-                    timeout=aiohttp.ClientTimeout(total=None),
-                    skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
-                    cookie_jar=aiohttp.DummyCookieJar(),
-                    read_bufsize=MAX_BODY_BYTES,
+                send_once(
+                    aiohttp.ClientSession(
+                        connector=connector,
+                        timeout=aiohttp.ClientTimeout(total=None),
+                        skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+                        cookie_jar=aiohttp.DummyCookieJar(),
+                        read_bufsize=MAX_BODY_BYTES,
+                    )
                 ) as session,
                 session.get(url, headers=wanted, allow_redirects=False) as response,
             ):

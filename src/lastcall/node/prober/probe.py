@@ -67,7 +67,7 @@ async def _exec(
         if error.reason == "DeadlineExceeded":
             text = f"command timed out: {go_quote(' '.join(command))} timed out after {go_duration(timeout)}"
             return Probed("failure", text)
-        raise ProbeError(str(error)) from error
+        raise ProbeError(error.as_rpc()) from error
     output = (answer.stdout + answer.stderr)[:MAX_OUTPUT_BYTES].decode("utf-8", "replace")
     return Probed("success" if answer.exit_code == 0 else "failure", output)
 
@@ -163,7 +163,7 @@ def resolve_port(port: Any, container: Container) -> int:
         for declared in container.get("ports") or []:
             if declared.get("name") == port:
                 return int(declared["containerPort"])
-        raise ProbeError(f"port {port} not found")
+        raise ProbeError(f"strconv.Atoi: parsing {go_quote(port)}: invalid syntax")
     if not 0 < number < 65536:
         raise ProbeError(f"invalid port number: {number}")
     return number

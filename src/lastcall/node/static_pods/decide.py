@@ -1,27 +1,14 @@
-"""Static Pods: what a manifest file of the node says. Pure.
+"""Static Pods among one another, and the mirrors that stand for them in the API. Pure.
 
-Sources: pkg/kubelet/config/common.go (tryDecodeSinglePod, applyDefaults), config.go:filterInvalidPods. A file is
-hostile: its size, its depth and its types are checked before anything reads it.
+Source: pkg/kubelet/config/config.go:filterInvalidPods.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
-import yaml
-
-from lastcall.api.defaults.kinds import set_defaults
-from lastcall.api.features.disabled_fields import drop_disabled_fields
-from lastcall.api.features.gates import FeatureGates
-from lastcall.api.meta import Object, copy_object, name_of, namespace_of, uid_of
-from lastcall.api.pods.references import api_reference
-from lastcall.api.resources import PODS
-from lastcall.api.schema.checks import DecodeError, check_fields
-from lastcall.api.validation import validate_create
+from lastcall.api.meta import copy_object, name_of, namespace_of, uid_of
 
 if TYPE_CHECKING:
     from lastcall.api.types.node import Node
@@ -34,65 +21,10 @@ CONFIG_MIRROR = "kubernetes.io/config.mirror"
 
 MAX_BYTES = 1 << 20
 """Of one file. The kubelet takes 10 MiB; no Pod that the API server would mirror is greater than this."""
-MAX_NODES = 100_000
-"""Values in one file with its YAML aliases followed."""
-_SYSTEM_FIELDS = (
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "finalizers",
-    "managedFields",
-    "selfLink",
-)
-_OWN_ANNOTATIONS = (CONFIG_SOURCE, CONFIG_HASH, CONFIG_SEEN, CONFIG_MIRROR)
-_UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,62}")
-"""It becomes the name of directories."""
 
 
 class ManifestError(ValueError):
     """The file is not a static Pod; the text says why."""
-
-
-def read_manifest(data: bytes, *, path: str, node_name: str, seen: str, gates: FeatureGates | None = None) -> Pod:
-    """The static Pod of one file. `seen` is RFC 3339, `path` goes into the UID. Raises ManifestError.
-
-    Its UID is a hash of what it says unless the manifest has one, its name gets the node's as a suffix.
-    """
-    pod = _decode(data)
-    metadata: Object = pod["metadata"]
-    for field in _SYSTEM_FIELDS:
-        metadata.pop(field, None)
-    annotations: dict[str, str] = metadata.get("annotations") or {}
-    metadata["annotations"] = {key: value for key, value in annotations.items() if key not in _OWN_ANNOTATIONS}
-    if not _UID.fullmatch(metadata.get("uid") or "x"):
-        raise ManifestError(f"metadata.uid: Invalid value: {metadata['uid']!r}: letters, digits and '-', at most 63")
-    if not metadata.get("uid"):
-        canonical = json.dumps(pod, sort_keys=True, separators=(",", ":"), default=str)
-        text = f"{canonical}host:{node_name}file:{path}"
-        metadata["uid"] = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
-    if metadata.get("name"):
-        metadata["name"] = f"{metadata['name']}-{node_name.lower()}"
-    metadata["namespace"] = metadata.get("namespace") or "default"
-    pod["spec"]["nodeName"] = node_name
-    metadata["annotations"] = {
-        **metadata["annotations"],
-        CONFIG_HASH: metadata["uid"],
-        CONFIG_SEEN: seen,
-        CONFIG_SOURCE: "file",
-    }
-    tolerations = pod["spec"].setdefault("tolerations", [])
-    if {"operator": "Exists", "effect": "NoExecute"} not in tolerations:
-        tolerations.append({"operator": "Exists", "effect": "NoExecute"})
-    set_defaults(PODS, pod)
-    drop_disabled_fields(PODS, pod, None, gates or FeatureGates())
-    pod["status"] = {"phase": "Pending"}
-    if problems := validate_create(PODS, pod):
-        raise ManifestError("; ".join(str(problem) for problem in problems))
-    if found := api_reference(pod):
-        raise ManifestError(f"static pods may not reference {found}")
-    return cast("Pod", pod)  # all its fields were checked above
 
 
 def without_duplicates(pods: Iterable[Pod]) -> tuple[list[Pod], list[Pod]]:
@@ -139,55 +71,3 @@ def is_mirror_of(mirror: Pod, pod: Pod) -> bool:
         return False
     made_of = (mirror["metadata"].get("annotations") or {}).get(CONFIG_MIRROR)
     return bool(made_of) and made_of == (pod["metadata"].get("annotations") or {}).get(CONFIG_HASH)
-
-
-def _decode(data: bytes) -> Object:
-    if len(data) > MAX_BYTES:
-        raise ManifestError(f"it has more than {MAX_BYTES} bytes")
-    document = _parse(data)
-    if not isinstance(document, dict):
-        raise ManifestError("it holds no object")
-    if document.get("apiVersion") != "v1" or document.get("kind") != "Pod":
-        kind = f"{document.get('apiVersion')} {document.get('kind')}"
-        raise ManifestError(f"it holds a {kind}: a static Pod is one v1 Pod a file")
-    for field in ("metadata", "spec"):
-        if not isinstance(document.get(field), dict):
-            raise ManifestError(f"{field}: Required value")
-    document.pop("status", None)
-    try:
-        check_fields(PODS, document)
-    except DecodeError as error:
-        raise ManifestError(str(error)) from None
-    return document
-
-
-def _parse(data: bytes) -> Any:
-    try:
-        documents = [each for each in yaml.safe_load_all(data.decode()) if each is not None]
-        if _size(documents) > MAX_NODES:
-            raise ManifestError(f"it holds more than {MAX_NODES} values")
-    except RecursionError:
-        raise ManifestError("it is nested too deeply") from None
-    except (UnicodeDecodeError, yaml.YAMLError, ValueError) as error:
-        if isinstance(error, ManifestError):
-            raise
-        raise ManifestError(f"it is neither YAML nor JSON: {' '.join(str(error).split())}") from None
-    if len(documents) != 1:
-        raise ManifestError(f"it holds {len(documents)} documents: a static Pod is one v1 Pod a file")
-    # As JSON has it: a date, say, is a text there, and two places never share one object.
-    try:
-        return json.loads(json.dumps(documents[0], default=str))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ManifestError(f"it is not a JSON object: {error}") from None
-
-
-def _size(value: Any, known: dict[int, int] | None = None) -> int:
-    """The number of values, each alias counted as often as it stands for something."""
-    known = {} if known is None else known
-    if not isinstance(value, dict | list):
-        return 1
-    if id(value) not in known:
-        known[id(value)] = MAX_NODES + 1  # a value that contains itself
-        items = value.values() if isinstance(value, dict) else value
-        known[id(value)] = 1 + sum(_size(item, known) for item in items)
-    return known[id(value)]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lastcall.api.types.pod_status import ContainerStateTerminated, ContainerStateWaiting, VolumeMountStatus
     from lastcall.api.types.pod_status import ContainerStatus as APIContainerStatus
 
-CONTAINER_ID_PREFIX = "lastcall://"
+OWN_RUNTIME = "lastcall"
 STATUS_UNKNOWN = "ContainerStatusUnknown"
 UNKNOWN_EXIT_CODE = 137
 
@@ -33,9 +33,9 @@ GetMessage = Callable[[ContainerStatus], str]
 """Runtime status of an exited container -> the whole termination message."""
 
 
-def container_id(runtime_id: str) -> str:
-    """`containerID` as the API shows it; "" stays ""."""
-    return CONTAINER_ID_PREFIX + runtime_id if runtime_id else ""
+def container_id(runtime_id: str, runtime: str = OWN_RUNTIME) -> str:
+    """`containerID` as the API shows it, with the runtime's name; "" stays ""."""
+    return f"{runtime}://{runtime_id}" if runtime_id else ""
 
 
 def runtime_id(api_container_id: str) -> str:
@@ -82,6 +82,7 @@ def convert_to_api_container_statuses(
     termination_message: GetMessage,
     show_stop_signal: bool = False,
     restarting_all: bool = False,
+    runtime: str = OWN_RUNTIME,
 ) -> list[APIContainerStatus]:
     """Statuses of `containers`: by name, or in spec order for init containers.
 
@@ -97,11 +98,11 @@ def convert_to_api_container_statuses(
         found = instances.get(name, [])
         if found:
             old_status = old.get(name)
-            status = _from_runtime(pod, container, found[0], old_status, features, termination_message)
+            status = _from_runtime(pod, container, found[0], old_status, features, termination_message, runtime)
             if show_stop_signal and found[0].stop_signal:
                 status["stopSignal"] = found[0].stop_signal
             if len(found) > 1:
-                status["lastState"] = _state(found[1], old_status, termination_message)
+                status["lastState"] = _state(found[1], old_status, termination_message, runtime)
             elif old_status is not None:  # the instance it came from was removed meanwhile
                 status["lastState"] = (old_status.get("lastState") or {}).copy()
         else:
@@ -157,16 +158,17 @@ def _from_runtime(
     old: APIContainerStatus | None,
     features: StatusFeatures,
     termination_message: GetMessage,
+    runtime: str,
 ) -> APIContainerStatus:
     status: APIContainerStatus = {
         "name": container["name"],
-        "state": _state(instance, old, termination_message),
+        "state": _state(instance, old, termination_message, runtime),
         "lastState": {},
         "ready": False,
         "restartCount": instance.metadata.attempt,
         "image": instance.image,
         "imageID": instance.image_ref,
-        "containerID": container_id(instance.id),
+        "containerID": container_id(instance.id, runtime),
     }
     if instance.state == ContainerState.CONTAINER_UNKNOWN and old is not None and "running" in (old.get("state") or {}):
         status["restartCount"] = old["restartCount"] + 1
@@ -179,7 +181,7 @@ def _from_runtime(
 
 
 def _state(
-    instance: ContainerStatus, old: APIContainerStatus | None, termination_message: GetMessage
+    instance: ContainerStatus, old: APIContainerStatus | None, termination_message: GetMessage, runtime: str
 ) -> APIContainerState:
     if instance.state == ContainerState.CONTAINER_RUNNING:
         return {"running": {"startedAt": time_of_ns(instance.started_at)}}
@@ -194,7 +196,7 @@ def _state(
             | {
                 "startedAt": time_of_ns(instance.started_at),
                 "finishedAt": time_of_ns(instance.finished_at),
-                "containerID": container_id(instance.id),
+                "containerID": container_id(instance.id, runtime),
             }
         }
     was_running = old is not None and "running" in (old.get("state") or {})

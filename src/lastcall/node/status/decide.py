@@ -276,8 +276,16 @@ def merge_patch(old: Any, new: Any) -> Any:
 
 
 def _without_nulls(value: Any) -> Any:
+    # Most of what there is are texts and numbers: they are not looked at one by one.
     if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+        return {
+            key: _without_nulls(item) if type(item) in _NESTED else item
+            for key, item in value.items()
+            if item is not None
+        }
     if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
+        return [_without_nulls(item) if type(item) in _NESTED else item for item in value]
     return value
+
+
+_NESTED = frozenset((dict, list))

@@ -33,7 +33,7 @@ from lastcall.node.status.conditions import (
     pod_ready_condition,
     ready_to_start_containers_condition,
 )
-from lastcall.node.status.containers import convert_to_api_container_statuses
+from lastcall.node.status.containers import OWN_RUNTIME, convert_to_api_container_statuses
 from lastcall.node.status.features import StatusFeatures
 from lastcall.node.status.phase import get_phase
 
@@ -70,7 +70,9 @@ class PodStatusGenerator:
         messages: TerminationMessages | None = None,
         gates: FeatureGates | None = None,
         resize_conditions: Callable[[str], list[PodCondition]] = lambda uid: [],
+        runtime: str = OWN_RUNTIME,
     ) -> None:
+        self._runtime = runtime
         self._resize_conditions = resize_conditions
         self._features = features
         self._statuses = statuses
@@ -163,6 +165,7 @@ class PodStatusGenerator:
                     start_error=lambda name: self._reasons.get(uid, name),
                     termination_message=message,
                     restarting_all=restarting and field != "ephemeralContainerStatuses",
+                    runtime=self._runtime,
                     show_stop_signal=self._gates.enabled(CONTAINER_STOP_SIGNALS),
                 )
         return status

@@ -147,7 +147,8 @@ class HandlerRunner:
         try:
             answer = await self._runtime.exec_sync(container_id, tuple(command), 0)
         except RuntimeServiceError as error:
-            raise HookError(f'Exec lifecycle hook ({go_list(command)}) {where} {error}, message: ""') from error
+            told = error.as_rpc()
+            raise HookError(f'Exec lifecycle hook ({go_list(command)}) {where} {told}, message: ""') from error
         if answer.exit_code == 0:
             return HookResult(0, answer.stdout, answer.stderr)
         joined = " ".join(command)

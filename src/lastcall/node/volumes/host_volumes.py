@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from lastcall.api.types.volumes import EmptyDirVolumeSource
 
 
-def set_up_empty_dir(directory: Path, source: EmptyDirVolumeSource, fs_group: int | None) -> None:
-    """Make the directory (mode 0777); medium Memory is a tmpfs where mounting is permitted. Idempotent."""
+def set_up_empty_dir(
+    directory: Path, source: EmptyDirVolumeSource, fs_group: int | None, *, may_mount: bool = True
+) -> None:
+    """Make the directory (mode 0777); medium Memory is a tmpfs where that is permitted, and `may_mount`. Idempotent."""
     directory.mkdir(parents=True, exist_ok=True)
-    if source.get("medium") == "Memory" and not directory.is_mount():
+    if source.get("medium") == "Memory" and may_mount and not directory.is_mount():
         options = "mode=0777"
         if size := bytes_of(source.get("sizeLimit")):
             options += f",size={size}"

@@ -101,12 +101,15 @@ class HostVolumeManager:
         allocatable: dict[str, str] | None = None,
         cluster_dns: ClusterDNS | None = None,
         node_hosts: Callable[[], str] = lambda: "127.0.0.1\tlocalhost\n",
+        may_mount: bool = True,
     ) -> None:
+        """`may_mount` False: containers do not see what is mounted here, only what is written."""
         self._world = world
         self._tasks = tasks
         self._events = events
         self._recorder = recorder
         self._root = root
+        self._may_mount = may_mount
         self._node_name = node_name
         self._dns = cluster_dns or ClusterDNS()
         self._node_hosts = node_hosts
@@ -206,7 +209,7 @@ class HostVolumeManager:
         fs_group = _fs_group(pod)
         try:
             if kind == "emptyDir":
-                set_up_empty_dir(directory, volume["emptyDir"] or {}, fs_group)
+                set_up_empty_dir(directory, volume["emptyDir"] or {}, fs_group, may_mount=self._may_mount)
                 return directory
             files = await self._fetched(pod, volume, known)
             write_payload(directory, files, self._world.clock.wall_ns(), fs_group)
@@ -282,7 +285,7 @@ class HostVolumeManager:
                 continue
             if sub_path:
                 place = directory / "volume-subpaths" / mount["name"] / container["name"] / str(index)
-                volume = bind_sub_path(volume, sub_path, place)
+                volume = bind_sub_path(volume, sub_path, place, may_mount=self._may_mount)
             read_only = bool(mount.get("readOnly")) or mount["name"] in known.read_only
             mounts.append(Mount(mount["mountPath"], str(volume), read_only))
         taken = {mount.container_path for mount in mounts}

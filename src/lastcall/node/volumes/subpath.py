@@ -40,15 +40,17 @@ def open_in_volume(volume: Path, sub_path: str) -> int:
         os.close(root)
 
 
-def bind_sub_path(volume: Path, sub_path: str, target: Path) -> Path:
+def bind_sub_path(volume: Path, sub_path: str, target: Path, *, may_mount: bool = True) -> Path:
     """Bind `sub_path` of `volume` at `target` and answer the path to mount into the container.
 
     The bind holds on to the very file that was resolved, so that a container cannot swap it afterwards. Where mounting
-    is not permitted the resolved path itself is answered.
+    is not permitted, or with `may_mount` False, the resolved path itself is answered.
     """
     descriptor = open_in_volume(volume, sub_path)
     try:
         resolved = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        if not may_mount:
+            return resolved
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.is_mount():
             linux.umount2(str(target), linux.MNT_DETACH)

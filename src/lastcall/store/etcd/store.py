@@ -46,6 +46,9 @@ class Cached:
     def __init__(self, index: "EtcdStore") -> None:
         self._index = index
 
+    def holds(self, *kinds: str) -> bool:
+        return self._index.holds(*kinds)
+
     async def get(self, key: str) -> Entry | None:
         return await Index.get(self._index, key)
 

@@ -10,6 +10,8 @@ CONTAINERS: Mapping[str, Cause] = {
         texts={
             "": "$container was never started, so nothing had to be stopped.",
             "because": "$container was never started ($because), so nothing had to be stopped.",
+            "yet": "$container has not been started yet.",
+            "yetBecause": "$container has not been started yet ($because).",
         },
     ),
     "endedByItself": Cause(

@@ -1,7 +1,6 @@
 """The door to the catalogue: `said` and `fix` answer the sentence of an id, with its facts filled in. Pure."""
 
 from collections.abc import Mapping
-from string import Template
 
 from lastcall.timeline.catalogue.cause import Cause
 from lastcall.timeline.catalogue.containers import CONTAINERS
@@ -10,16 +9,17 @@ from lastcall.timeline.catalogue.requests import REQUESTS
 from lastcall.timeline.catalogue.restarts import RESTARTS
 from lastcall.timeline.catalogue.simulation import SIMULATION
 from lastcall.timeline.catalogue.waiting import WAITING
+from lastcall.timeline.said import Said
 
 CATALOGUE: Mapping[str, Cause] = {**PODS, **CONTAINERS, **RESTARTS, **REQUESTS, **WAITING, **SIMULATION}
 """Every cause by its id. Ids are part of the JSON: they stay."""
 
 
-def said(id_: str, variant: str = "", /, **facts: object) -> str:
+def said(id_: str, variant: str = "", /, **facts: object) -> Said:
     """What is said of a finding. KeyError for an id, a variant or a fact that is missing: a bug."""
-    return Template(CATALOGUE[id_].texts[variant]).substitute(facts)
+    return Said(CATALOGUE[id_].texts[variant], facts)
 
 
-def fix(id_: str, variant: str = "", /, **facts: object) -> str:
+def fix(id_: str, variant: str = "", /, **facts: object) -> Said:
     """What to do about it. KeyError as in `said`."""
-    return Template(CATALOGUE[id_].fixes[variant]).substitute(facts)
+    return Said(CATALOGUE[id_].fixes[variant], facts)

@@ -183,11 +183,13 @@ REQUESTS: Mapping[str, Cause] = {
         },
     ),
     "serverError": Cause(
-        title="The application answered with an error while it ended.",
+        title="The application answered with an error.",
         remedy="See the application's log.",
         texts={"": "answered with an error"},
         fixes={
-            "": "The application answered errors while it ended: see its log.",
+            "": "The application answered with errors: see its log.",
+            "ending": "The application answered with errors while it ended: see the log of $pods.",
+            "serving": "The application answered with errors, in Pods that nothing had ended: see the log of $pods.",
             "proxy": "The Pod's proxy answered them, because the application behind it had stopped listening. A "
             "preStop "
             "hook `$hook`$grace on $names keeps the application serving until no new requests come.",

@@ -101,12 +101,15 @@ RESTARTS: Mapping[str, Cause] = {
     "restartedPostStart": Cause(
         title="A container was restarted because its postStart hook failed.",
         remedy="Correct the hook's command.",
-        texts={"": "The kubelet restarted $container$times$after because its postStart hook failed ($end)."},
+        texts={"": "The kubelet $did $container$times$after because its postStart hook failed ($end)."},
         fixes={"": "Correct the postStart hook: its Event FailedPostStartHook says how it failed."},
     ),
     "restartedByRule": Cause(
         title="A container ended with an exit code for which its restartPolicyRules restart it: this is not a crash.",
-        texts={"": "$container was restarted by its restartPolicyRules$times$after: exit code $code."},
+        texts={
+            "": "$container was restarted by its restartPolicyRules$times$after: exit code $code.",
+            "waits": "$container ended$times$after, with exit code $code, for which its restartPolicyRules restart it.",
+        },
     ),
     "endsAndIsRestarted": Cause(
         title="A container succeeds and is started again, because restartPolicy is Always.",

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from lastcall.timeline import kinds
 from lastcall.timeline.causes.owners import is_about_owner
 from lastcall.timeline.record import Record
+from lastcall.timeline.said import joined, tell
 from lastcall.timeline.story import DecidedBy
+from lastcall.timeline.wording.recorded import recalled
 
 if TYPE_CHECKING:
     from lastcall.timeline.catalogue.records.apiserver import OwnerDeleted, OwnerWritten
@@ -60,12 +62,15 @@ def decide_decided_by(
             return _by_kubelet(ended, records)  # over its deadline a Pod counts as completed
         if cause == "completed":
             by = _of_delete(records, accepted, causes, by_id)
-            after = f"; its object went because {by.why}" if by is not None and by.why else ""
-            failed = " and ".join(f"{name}, whose {probe} failed" for name, probe in by_probe)
+            after = tell("; its object went because $why", why=by.why) if by is not None and by.why else ""
+            failed = joined(
+                [tell("$container, whose $probe failed", container=name, probe=probe) for name, probe in by_probe],
+                " and ",
+            )
             why = (
-                f"the kubelet had ended {failed}{after}"
+                tell("the kubelet had ended $containers$after", containers=failed, after=after)
                 if by_probe
-                else f"its containers had ended by themselves{after}"
+                else tell("its containers had ended by themselves$after", after=after)
             )
             return DecidedBy("kubelet", "completed", why, chain=(ended.id, *(by.chain if by is not None else ())))
     return _of_delete(records, accepted, causes, by_id)
@@ -89,7 +94,7 @@ def _of_delete(
     return DecidedBy(
         "user",
         "deleted",
-        f"it was deleted{_by(sent)}",
+        tell("it was deleted$by", by=_by(sent)),
         user=user,
         client=client_name(sent),
         chain=(accepted.id,),
@@ -103,29 +108,33 @@ def _last(records: Sequence[Record], kind: str, before: Record | None) -> Record
 
 
 _KUBELET_DECISIONS = {
-    "synchronize": ("nodePressure", "the kubelet evicted it: {why}"),
-    "localStorageEviction": ("localStorage", "the kubelet evicted it: {why}"),
-    "killPods": ("nodeShutdown", "{why}"),
-    "evictPodsToFreeRequests": ("preemption", "{why}"),
-    "listConfig": ("manifest", "{why}"),
+    "synchronize": "nodePressure",
+    "localStorageEviction": "localStorage",
+    "killPods": "nodeShutdown",
+    "evictPodsToFreeRequests": "preemption",
+    "listConfig": "manifest",
 }
-"""The function that decided → reason, words."""
+"""The function that decided → reason."""
+_EVICTIONS = ("nodePressure", "localStorage")
 
 
 def _by_kubelet(ended: Record, records: Sequence[Record]) -> DecidedBy:
     """Evicted, over its deadline, preempted by a critical Pod, node shutdown: the decision or the status tells."""
     decided = _last(records, kinds.DELETION_DECIDED, ended)
     if decided is not None and decided.rule.rpartition(":")[2] in _KUBELET_DECISIONS:
-        name, words = _KUBELET_DECISIONS[decided.rule.rpartition(":")[2]]
-        why = str(decided.told(kinds.DELETION_DECIDED).get("why") or "").rstrip(". ")
-        return DecidedBy("kubelet", name, words.format(why=why), chain=(decided.id, ended.id))
+        name = _KUBELET_DECISIONS[decided.rule.rpartition(":")[2]]
+        why = recalled(str(decided.told(kinds.DELETION_DECIDED).get("why") or "").rstrip(". "))
+        if name in _EVICTIONS:
+            why = tell("the kubelet evicted it: $why", why=why)
+        return DecidedBy("kubelet", name, why, chain=(decided.id, ended.id))
     reason = _reason_after(ended, records)
     words = {
-        "Evicted": "the kubelet evicted it because its node was short of something",
-        "DeadlineExceeded": "it had run for its activeDeadlineSeconds",
-        "Terminated": "its node shuts down",
-        "Preempting": "the kubelet needed its place for a critical Pod",
-    }.get(reason, f"the kubelet ended it{f' ({reason})' if reason else ''}")
+        "": tell("the kubelet ended it"),
+        "Evicted": tell("the kubelet evicted it because its node was short of something"),
+        "DeadlineExceeded": tell("it had run for its activeDeadlineSeconds"),
+        "Terminated": tell("its node shuts down"),
+        "Preempting": tell("the kubelet needed its place for a critical Pod"),
+    }.get(reason) or tell("the kubelet ended it ($reason)", reason=reason)
     named = {"Evicted": "nodePressure", "DeadlineExceeded": "deadline", "Terminated": "nodeShutdown"}.get(reason)
     return DecidedBy("kubelet", named or "kubelet", words, chain=(ended.id,))
 
@@ -143,7 +152,7 @@ def _by_controller(decided: Record, causes: Mapping[str, str], by_id: Mapping[st
             break
         chain.append(above)
     facts = decided.told(kinds.DELETION_DECIDED)
-    why = str(facts.get("why") or "")
+    why = recalled(facts.get("why") or "")
     step = str(facts.get("step") or "")
     reason = _REASONS.get(decided.rule.rpartition(":")[2], "")
     if len(chain) > 1 and chain[1].kind == kinds.SCALE_DECIDED:
@@ -168,39 +177,45 @@ def _sentence(chain: Sequence[Record], why: str) -> str:
     """From the beginning of the chain to this Pod."""
     decided, rest = chain[0], chain[1:]
     if not rest:
-        return f"it was {why}" if why.startswith(("evicted", "preempted")) else why
+        return tell("it was $why", why=why) if why.startswith(("evicted", "preempted")) else why
     origin = rest[-1] if rest[-1].kind == kinds.OWNER_WRITTEN else None
     if rest[0].kind == kinds.SCALE_DECIDED:
         scaled = rest[0].told(kinds.SCALE_DECIDED)
         resized = origin.told(kinds.OWNER_WRITTEN) if origin is not None else None
         by = _by(resized) if resized is not None else ""
-        what = f"{scaled.get('ownerKind')} {scaled.get('owner')} was "
+        what = f"{scaled.get('ownerKind')} {scaled.get('owner')}"
         if scaled.get("step") == "rollout":
-            return f"{what}rolled out to revision {scaled.get('revision')}{by}: {why}"
-        return f"{what}scaled{_sizes(origin)}{by}: {why}"
+            revision = scaled.get("revision")
+            return tell(
+                "$owner was rolled out to revision $revision$by: $why", owner=what, revision=revision, by=by, why=why
+            )
+        return tell("$owner was scaled$sizes$by: $why", owner=what, sizes=_sizes(origin), by=by, why=why)
     if rest[0].kind == kinds.OWNER_WRITTEN:
         written = rest[0].told(kinds.OWNER_WRITTEN)
-        what = f"{written.get('ofKind')} {written.get('name')} was "
+        what, by = f"{written.get('ofKind')} {written.get('name')}", _by(written)
         step = decided.told(kinds.DELETION_DECIDED).get("step")
         if "replicas" in (written.get("changed") or ()) and step == "scaling":
-            return f"{what}scaled{_sizes(rest[0])}{_by(written)}: {why}"
-        return f"{what}changed{_by(written)}: {why}"
+            return tell("$owner was scaled$sizes$by: $why", owner=what, sizes=_sizes(rest[0]), by=by, why=why)
+        return tell("$owner was changed$by: $why", owner=what, by=by, why=why)
     if rest[-1].kind == kinds.DELETION_DECIDED:
-        return f"{rest[-1].told(kinds.DELETION_DECIDED).get('why')}: that removed this Pod"
+        above = recalled(rest[-1].told(kinds.DELETION_DECIDED).get("why"))
+        return tell("$why: that removed this Pod", why=above)
     last = rest[-1].told(kinds.OWNER_DELETED)
-    head = f"{last.get('ofKind')} {last.get('name')} was deleted{_by(last)}"
+    head = tell("$owner was deleted$by", owner=f"{last.get('ofKind')} {last.get('name')}", by=_by(last))
     if last.get("ofKind") == "Namespace":
         return head
     deleted = [each.told(kinds.OWNER_DELETED) for each in reversed(rest[:-1])]
-    between = [f"{each.get('ofKind')} {each.get('name')}" for each in deleted]
-    return f"{head}: that removed {' and '.join([*between, 'this Pod'])}"
+    between = joined([f"{each.get('ofKind')} {each.get('name')}" for each in deleted], " and ")
+    if not between:
+        return tell("$deleted: that removed this Pod", deleted=head)
+    return tell("$deleted: that removed $owners and this Pod", deleted=head, owners=between)
 
 
 def _sizes(record: Record | None) -> str:
     facts = record.told(kinds.OWNER_WRITTEN) if record is not None else None
     if facts is None or facts.get("to") is None:
         return ""
-    return f" from {facts.get('from')} to {facts['to']}"
+    return tell(" from $before to $after", before=facts.get("from"), after=facts["to"])
 
 
 def _writer(record: Record) -> "OwnerWritten | OwnerDeleted | None":
@@ -213,9 +228,11 @@ def _writer(record: Record) -> "OwnerWritten | OwnerDeleted | None":
 def _by(facts: Facts) -> str:
     """` by kubectl (user kubernetes-admin)`."""
     user, client = str(facts.get("user") or ""), client_name(facts)
-    if client:
-        return f" by {client} (user {user})" if user else f" by {client}"
-    return f" by user {user}" if user and not user.startswith("system:") else f" by {user}" if user else ""
+    if client and user:
+        return tell(" by $client (user $user)", client=client, user=user)
+    if client or user.startswith("system:"):
+        return tell(" by $who", who=client or user)
+    return tell(" by user $user", user=user) if user else ""
 
 
 def client_name(facts: Facts) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from lastcall.timeline import kinds
 from lastcall.timeline.catalogue.lookup import fix, said
+from lastcall.timeline.said import joined, tell
 from lastcall.timeline.story import Ending, Finding
 
 if TYPE_CHECKING:
@@ -14,9 +15,9 @@ TOLD_SECONDS = 0.5
 """A finalizer that is gone sooner did its work."""
 
 _REMOVED_BY = {
-    "foregroundDeletion": "the garbage collector, when all that has blockOwnerDeletion in its reference is gone",
-    "orphan": "the garbage collector, when its dependents are orphans",
-    "batch.kubernetes.io/job-tracking": "the Job controller, when it has counted the Pod",
+    "foregroundDeletion": tell("the garbage collector, when all that has blockOwnerDeletion in its reference is gone"),
+    "orphan": tell("the garbage collector, when its dependents are orphans"),
+    "batch.kubernetes.io/job-tracking": tell("the Job controller, when it has counted the Pod"),
 }
 
 
@@ -25,12 +26,14 @@ def removed_by(finalizer: str) -> str:
     domain, slash, _ = finalizer.rpartition("/")
     if finalizer in _REMOVED_BY:
         return _REMOVED_BY[finalizer]
-    return f"the controller of {domain} that put it there" if slash else "whoever put it there"
+    if slash:
+        return tell("the controller of $domain that put it there", domain=domain)
+    return tell("whoever put it there")
 
 
 def removers(finalizers: Sequence[str]) -> str:
     """`example.com/held: the controller of example.com that put it there`, one after the other."""
-    return "; ".join(f"{each}: {removed_by(each)}" for each in finalizers)
+    return joined([tell("$finalizer: $by", finalizer=each, by=removed_by(each)) for each in finalizers], "; ")
 
 
 def held_by_finalizers(ending: Ending) -> Iterator[Finding]:
@@ -41,7 +44,8 @@ def held_by_finalizers(ending: Ending) -> Iterator[Finding]:
     finalizers = [str(each) for each in held.told(kinds.HELD_BY_FINALIZERS).get("finalizers") or ()]
     if ending.gone is not None and ending.gone - held.at < TOLD_SECONDS:
         return
-    names = f"finalizer{'s' if len(finalizers) > 1 else ''} {', '.join(finalizers)}"
+    names = ", ".join(finalizers)
+    names = tell("finalizers $names", names=names) if len(finalizers) > 1 else tell("finalizer $name", name=names)
     usual = removers(finalizers)
     if ending.gone is not None:
         seconds = f"{ending.gone - held.at:.1f}"

@@ -1,15 +1,21 @@
 """What kept a container from starting, from the records of its Pod. Pure; "" where nothing tells."""
 
+import re
 from collections.abc import Sequence
 
 from lastcall.timeline import kinds
+from lastcall.timeline.said import Said, fact_of, tell
 from lastcall.timeline.story import ContainerEnding, Ending, Entry
 
 _LONGEST = 300
+_LAST = re.compile(r"\$\{?(?P<name>\w+)\}?\Z")
 
 
 def why_never_started(container: ContainerEnding, ending: Ending) -> str:
-    """A clause that goes on from "it was never started:". What is nearest to the container comes first."""
+    """A clause that goes on from "it was never started:", of a Pod that lives from "it has not been started yet:".
+
+    What is nearest to the container comes first.
+    """
     entries = [entry for entry in ending.entries if entry.record.pod_uid == ending.pod.uid]
     found = (
         _rejected(entries)
@@ -17,13 +23,22 @@ def why_never_started(container: ContainerEnding, ending: Ending) -> str:
         or _waiting(entries, container.name)
         or _volume(entries)
         or _others(entries, container, ending)
-        or _node(entries)
+        or _node(entries, ending)
     )
     if not found and container.reason and container.reason != "ContainerStatusUnknown":
         found = container.reason
     if not found and any(entry.record.kind == kinds.DELETE_ACCEPTED for entry in entries):
-        found = "the DELETE came before it could"
-    return found if len(found) <= _LONGEST else f"{found[:_LONGEST]}…"
+        found = tell("the DELETE came before it could")
+    return found if len(found) <= _LONGEST else _cut(found, _LONGEST)
+
+
+def _cut(text: str, limit: int) -> str:
+    """Its beginning. A message that stands last is what is cut."""
+    if isinstance(text, Said) and (last := _LAST.search(text.template)):
+        message = fact_of(text, last["name"])
+        if (rest := len(message) - (len(text) - limit)) > 0:
+            return Said(text.template, {**text.facts, last["name"]: _cut(message, rest)})
+    return f"{text[:limit]}…"
 
 
 def _rejected(entries: Sequence[Entry]) -> str:
@@ -31,7 +46,7 @@ def _rejected(entries: Sequence[Entry]) -> str:
     if rejected is None:
         return ""
     facts = rejected.told(kinds.POD_REJECTED)
-    return f"the node rejected the Pod: {_words(facts.get('reason'), facts.get('message'))}"
+    return tell("the node rejected the Pod: $why", why=_words(facts.get("reason"), facts.get("message")))
 
 
 def _failed(entries: Sequence[Entry], container: str) -> str:
@@ -59,7 +74,7 @@ def _volume(entries: Sequence[Entry]) -> str:
     if failed is None:
         return ""
     facts = failed.told(kinds.VOLUME_FAILED)
-    return f"volume {facts.get('volume')} could not be mounted: {facts.get('error')}"
+    return tell("volume $volume could not be mounted: $error", volume=facts.get("volume"), error=facts.get("error"))
 
 
 def _others(entries: Sequence[Entry], container: ContainerEnding, ending: Ending) -> str:
@@ -68,22 +83,28 @@ def _others(entries: Sequence[Entry], container: ContainerEnding, ending: Ending
         if other.kind != "container" and other.name != container.name:
             waits = _failed(entries, other.name) or _waiting(entries, other.name)
             if waits:
-                return f"{other.name} comes before it: {waits}"
+                return tell("$container comes before it: $why", container=other.name, why=waits)
     for each in ending.containers:
         if each.kind == "init" and each.started and each.exit_code != 0:
-            return f"init container {each.name} had not succeeded"
+            if not ending.zero_kind:
+                return tell("init container $container has not succeeded yet", container=each.name)
+            return tell("init container $container had not succeeded", container=each.name)
     return ""
 
 
-def _node(entries: Sequence[Entry]) -> str:
+def _node(entries: Sequence[Entry], ending: Ending) -> str:
     if any(entry.record.kind in (kinds.POD_BOUND, kinds.POD_ADMITTED) for entry in entries):
         return ""
     for entry in reversed(entries):
         written = entry.told(kinds.POD_STATUS_WRITTEN) if entry.record.kind == kinds.POD_STATUS_WRITTEN else None
         if written and written.get("unschedulable"):
-            return f"no node took the Pod: {written['unschedulable']}"
+            return tell("no node took the Pod: $message", message=written["unschedulable"])
     created = _last(entries, kinds.POD_CREATED)
-    return "the Pod was never bound to a node" if created else ""
+    if created is None:
+        return ""
+    if not ending.zero_kind:
+        return tell("the Pod has not been bound to a node yet")
+    return tell("the Pod was never bound to a node")
 
 
 def _last(entries: Sequence[Entry], kind: str) -> Entry | None:
@@ -91,4 +112,5 @@ def _last(entries: Sequence[Entry], kind: str) -> Entry | None:
 
 
 def _words(reason: object, message: object) -> str:
-    return ": ".join(str(part).strip() for part in (reason, message) if part)
+    parts = [str(part).strip() for part in (reason, message) if part]
+    return tell("$reason: $message", reason=parts[0], message=parts[1]) if len(parts) > 1 else "".join(parts)

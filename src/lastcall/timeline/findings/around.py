@@ -6,11 +6,14 @@ from collections.abc import Iterator
 
 from lastcall.timeline import kinds
 from lastcall.timeline.catalogue.lookup import fix, said
-from lastcall.timeline.findings.hook_text import hook_failure
+from lastcall.timeline.facts.hook_text import hook_failure
+from lastcall.timeline.said import Said, fact_of, tell
 from lastcall.timeline.story import ContainerEnding, Ending, Finding, PreStop
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 """Exit codes of a shell for a program that is not there, and for one that may not be executed."""
+
+_EVICTED = "the kubelet evicted it: "
 
 UNSEEN_SECONDS = 5.0
 """A kubelet that lives sees a DELETE at once."""
@@ -30,9 +33,16 @@ def _node_pressure(ending: Ending) -> Iterator[Finding]:
     by = ending.decided_by
     if by is None or by.reason not in ("nodePressure", "localStorage"):
         return
-    why = by.why.removeprefix("the kubelet evicted it: ").rstrip(".")
+    why = _without_its_beginning(by.why)
     what = "ephemeral-storage" if "ephemeral-storage" in why or by.reason == "localStorage" else "memory"
     yield Finding("nodePressure", "problem", said("nodePressure", why=why), advice=fix("nodePressure", what=what))
+
+
+def _without_its_beginning(why: str) -> str:
+    """Of an eviction, as `causes/decided.py` tells it."""
+    if not why.startswith(_EVICTED):
+        return why
+    return fact_of(why, "why") if isinstance(why, Said) else why.removeprefix(_EVICTED).rstrip(".")
 
 
 def _node_shutdown(ending: Ending) -> Iterator[Finding]:
@@ -67,7 +77,7 @@ def _node_unreachable(ending: Ending) -> Iterator[Finding]:
     last = max((e.at for e in ending.entries), default=0.0)
     if by is None or (by.reason != "tainted" and last < UNSEEN_SECONDS):
         return
-    node = pod.node or "that it runs on"
+    node = pod.node or tell("that it runs on")
     text = said("nodeUnreachable", pod=pod.name, seconds=f"{last:.0f}", why=by.why, node=node)
     yield Finding("nodeUnreachable", "problem", text, advice=fix("nodeUnreachable", node=node))
 
@@ -92,7 +102,7 @@ def _sidecar_holds_job(ending: Ending) -> Iterator[Finding]:
         return
     before = min(-(c.exited_at or 0.0) for c in done)
     names = {"done": ", ".join(c.name for c in done), "left": ", ".join(c.name for c in left)}
-    text = said("sidecarHoldsJob", **names, before=f"{before:.1f} s")
+    text = said("sidecarHoldsJob", **names, before=tell("$seconds s", seconds=f"{before:.1f}"))
     yield Finding("sidecarHoldsJob", "warning", text, advice=fix("sidecarHoldsJob", left=names["left"]))
 
 

@@ -4,7 +4,10 @@ from collections.abc import Iterator, Sequence
 
 from lastcall.timeline.catalogue.lookup import fix, said
 from lastcall.timeline.facts.pid1 import Forwards, by_name, forwards, is_shell
+from lastcall.timeline.findings.words import listed
+from lastcall.timeline.findings.words import seconds as _s
 from lastcall.timeline.node_facts import ProcessesLeft, ProcessLeft
+from lastcall.timeline.said import tell
 from lastcall.timeline.shell_script import pipeline_fix, script_of, shape_of
 from lastcall.timeline.story import ContainerEnding, Ending, Finding, Severity
 
@@ -22,11 +25,14 @@ def not_signalled(c: ContainerEnding, ending: Ending, version: str) -> Iterator[
         yield from _not_passed_on(c, left, to)
         return
     names, several = _names(left.processes, left.more), left.alive > 1
-    were, it = ("were", "they") if several else ("was", "it")
     untold = [each for each in left.processes if each.disposition == "default" and not each.after_signal]
-    told = f", so {it} never got {c.stop_signal} (inferred)" if len(untold) == left.alive else ""
+    told = ""
+    if len(untold) == left.alive and several:
+        told = tell(", so they never got $signal (inferred)", signal=c.stop_signal)
+    elif len(untold) == left.alive:
+        told = tell(", so it never got $signal (inferred)", signal=c.stop_signal)
     killed = left.when == "SIGKILL" and c.sigkilled
-    until = "still ran at SIGKILL" if killed else f"{were} killed with it by the kernel when PID 1 ended"
+    until = _until(killed, several)
     facts = {"container": c.name, "by_name": by_name(c), "signal": c.stop_signal, "names": names, "until": until}
     facts["untold"] = told
     if is_shell(c):
@@ -56,8 +62,7 @@ def _not_passed_on(c: ContainerEnding, left: ProcessesLeft, to: Forwards) -> Ite
         yield Finding("childIgnoresSignal", "problem", text, c.name, advice)
     untold = [each for each in mine if each.disposition == "default" and each.child is False]
     if untold:
-        were = "were" if len(untold) > 1 else "was"
-        until = "still ran at SIGKILL" if killed else f"{were} killed with it by the kernel when PID 1 ended"
+        until = _until(killed, len(untold) > 1)
         text = said("childrenNotSignalled", to, **facts, names=_names(untold), until=until)
         severity: Severity = "problem" if killed else "warning"
         yield Finding("childrenNotSignalled", severity, text, c.name, fix("childrenNotSignalled", to))
@@ -68,7 +73,9 @@ def zombies(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Findin
     left = c.processes_left
     if left is None or not left.zombies or forwards(c):
         return  # an init reaps; what it had not at that moment is gone in the next
-    count = "a child that had ended" if left.zombies == 1 else f"{left.zombies} children that had ended"
+    count = tell("a child that had ended")
+    if left.zombies > 1:
+        count = tell("$count children that had ended", count=left.zombies)
     text = said("zombies", container=c.name, by_name=by_name(c), count=count)
     yield Finding("zombies", "info", text, c.name, fix("zombies"))
 
@@ -89,12 +96,17 @@ def _shell_advice(c: ContainerEnding, left: ProcessesLeft) -> str:
 
 
 def _names(those: Sequence[ProcessLeft], more: int = 0) -> str:
-    told = [f"{each.name} (pid {each.container_pid})" for each in those[:_MOST_NAMES]]
+    told: list[str] = [f"{each.name} (pid {each.container_pid})" for each in those[:_MOST_NAMES]]
     others = len(those) + more - len(told)
     if others:
-        told.append(f"{others} more")
-    return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
+        told.append(tell("$count more", count=others))
+    return listed(told)
 
 
-def _s(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds >= 0.95 else f"{seconds * 1000:.0f} ms"
+def _until(killed: bool, several: bool) -> str:
+    """What became of processes that PID 1 had not told."""
+    if killed:
+        return tell("still ran at SIGKILL")
+    if several:
+        return tell("were killed with it by the kernel when PID 1 ended")
+    return tell("was killed with it by the kernel when PID 1 ended")

@@ -9,6 +9,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from lastcall.timeline.catalogue.lookup import fix, said
+from lastcall.timeline.findings.words import after_start, exit_code
+from lastcall.timeline.findings.words import listed as _and
+from lastcall.timeline.findings.words import seconds as _s
+from lastcall.timeline.said import tell
 from lastcall.timeline.story import ContainerEnding, Ending, Finding
 
 _REFUSED = re.compile(r":(\d+): connect: connection refused")
@@ -44,7 +48,9 @@ def times_and_when(c: ContainerEnding, ending: Ending) -> str:
     if not is_over(c, ending) or c.run_seconds is None:
         return ""
     runs = [run for run in [*ending.earlier, *ending.containers] if run.name == c.name and run.killed_by == c.killed_by]
-    return f"{_times(len(runs))} {_s(c.run_seconds)} after its start{',' if len(runs) > 1 else ''}"
+    if len(runs) == 1:
+        return after_start(c.run_seconds)
+    return tell(" $count times, the last one $after after its start,", count=len(runs), after=_s(c.run_seconds))
 
 
 def last_words(ending: Ending) -> list[tuple[str, tuple[str, ...]]]:
@@ -53,7 +59,8 @@ def last_words(ending: Ending) -> list[tuple[str, tuple[str, ...]]]:
     for c in [*ending.earlier, *ending.containers]:
         probe = c.ended_by in ("livenessProbe", "startupProbe")
         if (probe or c.failed_by_itself or c.killed_by == "out of memory") and is_over(c, ending) and c.last_lines:
-            found[c.name] = (f"what {c.name} printed last ({_end(c)})", c.last_lines)
+            heading = tell("what $container printed last ($end)", container=c.name, end=_end(c))
+            found[c.name] = (heading, c.last_lines)
     return list(found.values())
 
 
@@ -61,10 +68,10 @@ def _by_probe(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) 
     for by in ("livenessProbe", "startupProbe"):
         those = [c for c in [*runs, *last] if c.ended_by == by]
         if those:
-            yield _killed_by_probe(those[-1], len(those))
+            yield _killed_by_probe(those[-1], len(those), _did(those, last))
 
 
-def _killed_by_probe(c: ContainerEnding, times: int) -> Finding:
+def _killed_by_probe(c: ContainerEnding, times: int, did: str) -> Finding:
     output = c.probe.output if c.probe else ""
     startup = c.ended_by == "startupProbe"
     id_ = "startupProbeKilled" if startup else "livenessProbeKilled"
@@ -91,9 +98,9 @@ def _killed_by_probe(c: ContainerEnding, times: int) -> Finding:
     text = said(
         id_,
         container=c.name,
-        did="restarted" if c.starts_again or times > 1 else "ended",
+        did=did,
         times=_times(times),
-        after=f" {took} after its start" if took else "",
+        after=after_start(c.had_seconds) if c.had_seconds is not None else "",
         state=said(id_, f"{variant}State", others=_and(list(map(str, others)))) if variant else "",
         output=f" ({output.splitlines()[-1].strip()[:200]})" if output else "",
         end=_end(c),
@@ -115,7 +122,7 @@ def _crashed(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -
         variant,
         container=c.name,
         times=_times(len(those)),
-        after=f" {_s(c.run_seconds)} after its start" if c.run_seconds is not None else "",
+        after=_after(c),
         end=_end(c),
         output=_output(c, lines),
     )
@@ -164,8 +171,9 @@ def _by_rule(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -
     those = [c for c in [*runs, *last] if c.ended_by == "restartRule"]
     if those:
         c = those[-1]
-        after = f" {_s(c.run_seconds)} after its start" if c.run_seconds is not None else ""
-        text = said("restartedByRule", container=c.name, code=c.exit_code, times=_times(len(those)), after=after)
+        variant = "waits" if c in last else ""
+        times, after = _times(len(those)), _after(c)
+        text = said("restartedByRule", variant, container=c.name, code=c.exit_code, times=times, after=after)
         yield Finding("restartedByRule", "info", text, c.name)
 
 
@@ -173,8 +181,8 @@ def _post_start(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]
     those = [c for c in [*runs, *last] if c.ended_by == "postStartHook"]
     if those:
         c = those[-1]
-        after = f" {_s(c.run_seconds)} after its start" if c.run_seconds is not None else ""
-        text = said("restartedPostStart", container=c.name, times=_times(len(those)), after=after, end=_end(c))
+        times, did = _times(len(those)), _did(those, last)
+        text = said("restartedPostStart", container=c.name, did=did, times=times, after=_after(c), end=_end(c))
         yield Finding("restartedPostStart", "problem", text, c.name, fix("restartedPostStart"))
 
 
@@ -197,22 +205,24 @@ def _output(c: ContainerEnding, lines: Sequence[str]) -> str:
     return "" if c.from_status else said("crashed", "silent")
 
 
+def _did(those: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -> str:
+    """What the kubelet has done as often as `those` are many. One that waits for its next start, or gets none, has
+    ended once more than it was restarted, as restartCount says."""
+    return tell("ended") if those[-1] in last else tell("restarted")
+
+
 def _times(count: int) -> str:
-    return "" if count == 1 else f" {count} times, the last one"
+    return "" if count == 1 else tell(" $count times, the last one", count=count)
+
+
+def _after(c: ContainerEnding) -> str:
+    return "" if c.run_seconds is None else after_start(c.run_seconds)
 
 
 def _end(c: ContainerEnding) -> str:
     if c.sigkilled and c.term_at is not None:
-        return f"exit code 137: SIGKILL, {_s(c.drain_seconds)} after {c.stop_signal}"
+        drain = _s(c.drain_seconds)
+        return tell("exit code 137: SIGKILL, $seconds after $signal", seconds=drain, signal=c.stop_signal)
     if c.signal:
-        return f"exit code {c.exit_code}: {c.signal}"
-    return f"exit code {c.exit_code}"
-
-
-def _and(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
-
-
-def _s(seconds: float | None) -> str:
-    seconds = seconds or 0.0
-    return f"{seconds:.1f} s" if seconds >= 0.95 else f"{seconds * 1000:.0f} ms"
+        return tell("exit code $code: $signal", code=c.exit_code, signal=c.signal)
+    return exit_code(c)

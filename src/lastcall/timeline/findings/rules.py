@@ -6,15 +6,19 @@ from typing import TYPE_CHECKING, Any
 from lastcall.timeline import kinds
 from lastcall.timeline.catalogue.lookup import CATALOGUE, fix, said
 from lastcall.timeline.facts.finalizers import claim_held, held_by_finalizers
+from lastcall.timeline.facts.hook_text import hook_failure
 from lastcall.timeline.facts.never_started import why_never_started
 from lastcall.timeline.facts.pid1 import is_shell
 from lastcall.timeline.findings import children, why
 from lastcall.timeline.findings.around import around, failed_hook_advice, reloads_on_signal
-from lastcall.timeline.findings.hook_text import hook_failure
 from lastcall.timeline.findings.restarts import is_over, killed_before, restarts
+from lastcall.timeline.findings.words import at, exit_code
+from lastcall.timeline.findings.words import seconds as _s
+from lastcall.timeline.said import joined, tell
 from lastcall.timeline.signal_names import signal_name
 from lastcall.timeline.story import ContainerEnding, Ending, Entry, Finding, Severity
-from lastcall.timeline.verdict import is_deleted
+from lastcall.timeline.verdict import is_deleted, lives_on
+from lastcall.timeline.wording.recorded import recalled
 
 if TYPE_CHECKING:
     from lastcall.timeline.catalogue.records.kubelet_end import VolumeBusy
@@ -82,7 +86,7 @@ def _volume_busy(facts: "VolumeBusy") -> str:
         said("volumeBusy", "mount" if each.get("how") == "mount" else "process", **_FIELDS_OF_A_HOLDER | each)
         for each in facts.get("holders") or ()
     ]
-    held = ", ".join(holders[:4]) or said("volumeBusy", "nobody")
+    held = joined(holders[:4], ", ") or said("volumeBusy", "nobody")
     more = len(holders) - 4 + int(facts.get("more") or 0)
     if more > 0:
         held = said("volumeBusy", "more", holders=held, more=more)
@@ -115,7 +119,10 @@ def _process_died(entry: Entry) -> Finding:
 def _never_started(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
     if not c.started:
         because = why_never_started(c, ending)
-        text = said("neverStarted", "because" if because else "", container=c.name, because=because)
+        variant = "because" if because else ""
+        if lives_on(ending):
+            variant = "yetBecause" if because else "yet"
+        text = said("neverStarted", variant, container=c.name, because=because)
         yield Finding("neverStarted", "info", text, c.name)
 
 
@@ -138,13 +145,13 @@ def _own_exit(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Find
         text = said("endedByItself", container=c.name, at=_s(c.exited_at), exit=_exit(c))
         hook = c.pre_stop
         if hook and hook.finished_at is not None and hook.finished_at > c.exited_at + 0.05 and hook.handler != "exec":
-            text = f"{text} {said('endedByItself', 'hookWaited', until=_s(hook.finished_at))}"
+            text = joined([text, said("endedByItself", "hookWaited", until=_s(hook.finished_at))])
         yield Finding("endedByItself", "info", text, c.name)
 
 
 def _hook_skipped(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
     if c.pre_stop and c.pre_stop.outcome == "skipped":
-        text = said("hookNotRun", container=c.name, detail=c.pre_stop.detail)
+        text = said("hookNotRun", container=c.name, detail=recalled(c.pre_stop.detail))
         yield Finding("hookNotRun", "warning", text, c.name)
 
 
@@ -158,11 +165,13 @@ def _hook_failed(c: ContainerEnding, ending: Ending, version: str) -> Iterator[F
             text = said("hookDiedWithContainer", container=c.name)
             yield Finding("hookDiedWithContainer", "warning", text, c.name)
             return
-    because = f"exit code {hook.exit_code}" if hook.exit_code else hook_failure(hook.detail)
+    because = tell("exit code $code", code=hook.exit_code) if hook.exit_code else hook_failure(hook.detail)
+    if because and not hook.exit_code:
+        because = tell("$message", message=because)
     variant = "because" if because else ""
     text = said("hookFailed", variant, container=c.name, seconds=_s(hook.seconds), because=because)
     if output := hook.output.strip().splitlines():
-        text = f"{text} {said('hookFailed', 'said', line=output[-1].strip())}"
+        text = joined([text, said("hookFailed", "said", line=output[-1].strip())])
     yield Finding("hookFailed", "problem", text, c.name, failed_hook_advice(c, hook, ending))
 
 
@@ -223,10 +232,10 @@ def _shell_trap(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Fi
 def _killed(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
     if not c.sigkilled or (is_over(c, ending) and c.ended_by in ("livenessProbe", "startupProbe")):
         return
-    at = c.kill_at if c.kill_at is not None else c.exited_at
-    when = f" at {_s(at)}" if at is not None else ""
+    moment = c.kill_at if c.kill_at is not None else c.exited_at
     if c.exited_at is not None and c.ended_before_delete:
-        when = f" {_s(-c.exited_at)} before the DELETE"
+        moment = c.exited_at
+    when = at(moment) if moment is not None else ""
     if c.killed_by == "out of memory":
         return  # findings_why.out_of_memory
     if c.killed_by == "unknown sender":
@@ -235,7 +244,8 @@ def _killed(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Findin
     elif c.killed_by in ("grace over", "StopContainer"):
         yield Finding("killed", "problem", _why_killed(c, when), c.name, why.killed_advice(c, ending))
     else:
-        text = said("killed", "other", container=c.name, when=when, why=c.killed_by)
+        why_killed = tell("the shim died") if c.killed_by == "the shim died" else c.killed_by
+        text = said("killed", "other", container=c.name, when=when, why=why_killed)
         yield Finding("killed", "problem", text, c.name)
 
 
@@ -256,9 +266,11 @@ def _hook_time_not_counted(c: ContainerEnding, ending: Ending, version: str) -> 
     if hook is None or c.stop_timeout is None or hook.seconds < 1 or c.stop_floor or c.deducted_seconds:
         return
     grace = ending.grace_seconds
-    total = f"up to {hook.seconds + c.stop_timeout:.0f} s" if not c.sigkilled else _s(hook.seconds + c.drain_seconds)
-    reason = c.stop_why or said("hookTimeNotCounted", "version", version=version)
-    text = said("hookTimeNotCounted", why=reason.rstrip("."), container=c.name, total=total, grace=grace)
+    total = _s(hook.seconds + c.drain_seconds)
+    if not c.sigkilled:
+        total = tell("up to $seconds s", seconds=f"{hook.seconds + c.stop_timeout:.0f}")
+    reason = recalled(c.stop_why.rstrip(".")) or said("hookTimeNotCounted", "version", version=version)
+    text = said("hookTimeNotCounted", why=reason, container=c.name, total=total, grace=grace)
     yield Finding("hookTimeNotCounted", "warning", text, c.name)
 
 
@@ -267,7 +279,7 @@ def _exit_code(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Fin
         return
     if not c.signal and c.disposition in ("default", "ignored"):
         return  # the signal was dropped: it did not end on it
-    how = f"{c.signal} (exit code {c.exit_code})" if c.signal else f"exit code {c.exit_code}"
+    how = tell("$signal (exit code $code)", signal=c.signal, code=c.exit_code) if c.signal else exit_code(c)
     of_job = ending.decided_by is not None and ending.decided_by.owner_kind == "Job"
     variant = "bySignal" if c.signal == c.stop_signal else "job" if of_job else ""
     text = said("exitCodeNotZero", variant, container=c.name, how=how, signal=c.stop_signal)
@@ -300,8 +312,4 @@ _CONTAINER_RULES: tuple[Callable[[ContainerEnding, Ending, str], Iterator[Findin
 
 
 def _exit(c: ContainerEnding) -> str:
-    return f"killed by {c.signal}" if c.signal else f"exit code {c.exit_code}"
-
-
-def _s(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds >= 0.95 else f"{seconds * 1000:.0f} ms"
+    return tell("killed by $signal", signal=c.signal) if c.signal else exit_code(c)

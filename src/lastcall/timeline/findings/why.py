@@ -8,6 +8,11 @@ from collections.abc import Iterator
 from lastcall.timeline.catalogue.lookup import fix, said
 from lastcall.timeline.facts.pid1 import forwards, is_shell
 from lastcall.timeline.findings.restarts import times_and_when
+from lastcall.timeline.findings.words import at as _at
+from lastcall.timeline.findings.words import connections as _connections
+from lastcall.timeline.findings.words import exit_code
+from lastcall.timeline.findings.words import seconds as _s
+from lastcall.timeline.said import joined, tell
 from lastcall.timeline.story import ContainerEnding, Ending, Finding
 
 _SOON_SECONDS = 1.0
@@ -63,8 +68,8 @@ def out_of_memory(c: ContainerEnding, ending: Ending, version: str) -> Iterator[
         advice = fix("outOfMemory", limit=limit) if c.memory_limit else ""
         yield Finding("outOfMemory", "problem", text, c.name, advice)
     elif c.oom_kills:
-        count = "a process" if c.oom_kills == 1 else f"{c.oom_kills} processes"
-        of = f" (limit {limit})" if c.memory_limit else ""
+        count = tell("a process") if c.oom_kills == 1 else tell("$count processes", count=c.oom_kills)
+        of = tell(" (limit $limit)", limit=limit) if c.memory_limit else ""
         text = said("childOutOfMemory", container=c.name, count=count, limit=of, end=_end(c))
         advice = fix("childOutOfMemory", limit=limit) if c.memory_limit else ""
         yield Finding("childOutOfMemory", "problem", text, c.name, advice)
@@ -131,7 +136,7 @@ def connections_cut(c: ContainerEnding, ending: Ending, version: str) -> Iterato
     end = c.sockets.at_exit if c.sockets else None
     if end is None or c.sockets is None or c.exited_at is None:
         return
-    whose = f"The Pod of {c.name}" if c.sockets.scope == "pod" else c.name
+    whose = tell("The Pod of $container", container=c.name) if c.sockets.scope == "pod" else c.name
     cut = end.connections or end.resets or end.closed_unread
     if end.backlog:
         text = said("backlogNeverAccepted", container=c.name, connections=_connections(end.backlog))
@@ -143,11 +148,11 @@ def connections_cut(c: ContainerEnding, ending: Ending, version: str) -> Iterato
     if end.resets:
         parts.append(said("connectionsCut", "reset", count=end.resets))
     if end.unread:
-        data = "byte" if end.unread_bytes == 1 else "bytes"
-        parts.append(said("connectionsCut", "unread", count=end.unread, bytes=f"{end.unread_bytes} {data}"))
+        size = tell("1 byte") if end.unread_bytes == 1 else tell("$count bytes", count=end.unread_bytes)
+        parts.append(said("connectionsCut", "unread", count=end.unread, bytes=size))
     elif end.closed_unread:
         parts.append(said("connectionsCut", "closedUnread", count=end.closed_unread))
-    text = said("connectionsCut", parts=", ".join(parts), before=_s(end.seconds_before))
+    text = said("connectionsCut", parts=joined(parts, ", "), before=_s(end.seconds_before))
     lost = bool(end.resets or end.unread or end.closed_unread)
     yield Finding("connectionsCut", "warning" if lost else "info", text, c.name, fix("connectionsCut") if lost else "")
 
@@ -159,35 +164,29 @@ def _closed_listening_at(c: ContainerEnding) -> tuple[float, int, str] | None:
         return None
     if sockets.closed:
         first = min(sockets.closed, key=lambda each: each.at)
-        return first.at, first.port, f"closed its port {first.port}"
+        return first.at, first.port, tell("closed its port $port", port=first.port)
     still = sockets.at_exit.listeners if sockets.at_exit else sockets.listeners
     if still and c.exited_at is not None:
-        return c.exited_at, still[0].port, f"ended, and with it its port {still[0].port},"
+        return c.exited_at, still[0].port, tell("ended, and with it its port $port,", port=still[0].port)
     return None
 
 
 def _pause_advice(kind: str, c: ContainerEnding, port: int | None) -> str:
     if c.pre_stop and c.pre_stop.outcome != "skipped":
         return ""
-    while_ = f" (port {port} stays open while proxies hear of it)" if port else ""
+    while_ = tell(" (port $port stays open while proxies hear of it)", port=port) if port else ""
     return fix(kind, port=while_)
 
 
 # -- words -----------------------------------------------------------------------------------------------------------
 
 
-def _connections(count: int) -> str:
-    return "1 connection" if count == 1 else f"{count} connections"
-
-
 def _when(c: ContainerEnding) -> str:
-    if c.exited_at is None:
-        return ""
-    return f" {_s(-c.exited_at)} before the DELETE" if c.exited_at < 0 else f" at {_s(c.exited_at)}"
+    return "" if c.exited_at is None else _at(c.exited_at)
 
 
 def _end(c: ContainerEnding) -> str:
-    return f"{c.signal}" if c.signal else f"exit code {c.exit_code}"
+    return f"{c.signal}" if c.signal else exit_code(c)
 
 
 def _bytes(value: int | None) -> str:
@@ -195,7 +194,3 @@ def _bytes(value: int | None) -> str:
         if value and value % size == 0:
             return f"{value // size}{unit}"
     return str(value)
-
-
-def _s(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds >= 0.95 else f"{seconds * 1000:.0f} ms"

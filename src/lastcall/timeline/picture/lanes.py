@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lastcall.timeline import kinds
+from lastcall.timeline.said import tell
 from lastcall.timeline.signal_names import SIGKILL, signal_name
 from lastcall.timeline.story import OVERRUN_SECONDS, ContainerEnding, Ending, EndpointTransition, Entry, endpoint_of
-from lastcall.timeline.wording import DETAIL, NOISE, STEP, seconds, words_for
+from lastcall.timeline.text import seconds
+from lastcall.timeline.verdict import is_ongoing
+from lastcall.timeline.wording.parts import DETAIL, NOISE, STEP
+from lastcall.timeline.wording.words import words_for
 
 LaneKind = Literal["actor", "endpoint", "container", "output"]
 BarKind = Literal[
@@ -18,13 +22,13 @@ BarKind = Literal[
 Glyph = Literal["step", "detail", "signal", "kill", "exit", "good", "bad"]
 
 ACTORS = (
-    ("client", "client"),
-    ("apiserver", "API server"),
-    ("scheduler", "scheduler"),
-    ("endpointslice-controller", "EndpointSlice controller"),
-    ("kube-proxy", "service proxy"),
+    ("client", tell("client")),
+    ("apiserver", tell("API server")),
+    ("scheduler", tell("scheduler")),
+    ("endpointslice-controller", tell("EndpointSlice controller")),
+    ("kube-proxy", tell("service proxy")),
     ("kubelet", "kubelet"),
-    ("runtime", "runtime"),
+    ("runtime", tell("runtime")),
     ("init", "init"),
 )
 """Actor and what its lane is called, from the top. Lanes of endpoints follow their controller."""
@@ -33,6 +37,12 @@ _IN_CONTAINER = (
     kinds.SIGNAL_SENT, kinds.PROCESS_EXITED, kinds.PROCESS_STARTED, kinds.SOCKETS_AT_STOP, kinds.LISTENER_CLOSED,
     kinds.CONNECTIONS_CLOSED, kinds.SOCKETS_AT_EXIT, kinds.PROCESSES_LEFT,
 )  # fmt: skip
+KINDS: dict[str, str] = {
+    "container": "",
+    "init": tell("init"),
+    "sidecar": tell("sidecar"),
+    "ephemeral": tell("ephemeral"),
+}
 _BEFORE = (kinds.DELETE_SENT,)
 """What is shown although it lies before the zero."""
 
@@ -108,11 +118,11 @@ def decide_picture(ending: Ending, *, most: int = 400) -> Picture:
         own = tuple(
             m for m in marks if m.entry.record.container == container.name and _is_in_container(m.entry, ending)
         )
-        detail = container.kind if container.kind != "container" else ""
+        detail = KINDS.get(container.kind, container.kind)
         lanes.append(Lane("container", container.name, detail, _phases(container, ending, start, end), own))
         lines = tuple(line.at for line in ending.output if line.container == container.name)
         if lines:
-            lanes.append(Lane("output", "output", container.name, lines=lines))
+            lanes.append(Lane("output", tell("output"), container.name, lines=lines))
     return Picture(tuple(lanes), start, end, left_out)
 
 
@@ -147,11 +157,11 @@ def _glyph(entry: Entry) -> tuple[Glyph, str]:
         name = (signal_name(record.told(kinds.SIGNAL_SENT).get("signal")) or "signal")[:12]
         return ("kill" if name == SIGKILL else "signal"), name
     if record.kind == kinds.PROCESS_EXITED:
-        return "exit", f"exit {record.told(kinds.PROCESS_EXITED).get('exitCode')}"
+        return "exit", tell("exit $code", code=record.told(kinds.PROCESS_EXITED).get("exitCode"))
     if record.kind == kinds.DELETE_ACCEPTED:
         return "step", "DELETE"
     if record.kind == kinds.POD_GONE_SEEN:
-        return "good", "gone"
+        return "good", tell("gone")
     if words.level > STEP:
         return "detail", ""
     if words.style in ("good", "bad"):
@@ -173,30 +183,34 @@ def _ends(ending: Ending) -> list[float]:
 
 
 def _phases(c: ContainerEnding, ending: Ending, start: float, end: float) -> tuple[Bar, ...]:
-    """running, hook, waiting, drain, overrun, one after the other. A hook that outlives its time ends at SIGTERM."""
+    """running, hook, waiting, drain, overrun, one after the other. A hook that outlives its time ends at SIGTERM.
+
+    Before them the earlier runs. What still runs has no end."""
     if not c.started:
         return ()
-    bars: list[Bar] = []
+    bars = _earlier_runs(c, ending, start)
+    begun = start if c.started_at is None else max(start, c.started_at)
     hook = c.pre_stop if c.pre_stop and c.pre_stop.started_at is not None else None
     hook_start = hook.started_at if hook else None
     turn = c.stop_requested_at if c.kind == "sidecar" else None
     first = next((at for at in (hook_start, turn, c.term_at, c.exited_at) if at is not None), None)
     running_to = end if first is None and c.exited_at is None else first
-    if running_to is not None and running_to > start:
-        waits = c.kind == "sidecar" and hook is None and running_to > 0.05
-        begins = start
-        if waits and start < 0:
-            bars.append(Bar("running", "running", start, 0.0))
+    still = first is None and c.exited_at is None and is_ongoing(ending)
+    if running_to is not None and (still or running_to > begun):
+        waits = bool(c.kind == "sidecar" and ending.zero_kind and hook is None and running_to > 0.05)
+        begins = begun
+        if waits and begun < 0:
+            bars.append(Bar("running", tell("running"), begun, 0.0))
             begins = 0.0
-        label = f"waits for its turn {seconds(running_to)}" if waits else "running"
-        bars.append(Bar("waiting" if waits else "running", label, begins, running_to))
+        label = _waits(running_to) if waits else tell("running")
+        bars.append(Bar("waiting" if waits else "running", label, begins, None if still else running_to))
     after = running_to
     if hook is not None and hook_start is not None:
         handler = f"preStop {hook.handler}".strip()
         bars.append(Bar("preStop", f"{handler} {seconds(hook.seconds)}", hook_start, hook.finished_at))
         after = hook.finished_at
         if after is not None and turn is not None and turn - after > 0.02:
-            bars.append(Bar("waiting", f"waits for its turn {seconds(turn - after)}", after, turn))
+            bars.append(Bar("waiting", _waits(turn - after), after, turn))
             after = turn
     following = c.term_at if c.term_at is not None else c.exited_at
     if after is not None and following is not None and following - after > 1e-6:
@@ -204,17 +218,30 @@ def _phases(c: ContainerEnding, ending: Ending, start: float, end: float) -> tup
     return (*bars, *(_drain(c, ending) if c.term_at is not None else ()))
 
 
+def _waits(length: float) -> str:
+    return tell("waits for its turn $time", time=seconds(length))
+
+
+def _earlier_runs(c: ContainerEnding, ending: Ending, start: float) -> list[Bar]:
+    """A container that waits for its next run does not run."""
+    bars = []
+    for each in ending.earlier:
+        if each.name == c.name and each.exited_at is not None and each.exited_at > start:
+            begun = start if each.started_at is None else max(start, each.started_at)
+            bars.append(Bar("running", tell("running"), begun, each.exited_at))
+    return bars
+
+
 def _drain(c: ContainerEnding, ending: Ending) -> list[Bar]:
     """From the stop signal to the exit, cut where the grace period is over."""
     assert c.term_at is not None
-    length = "" if c.exited_at is None else f" {seconds(c.drain_seconds)}"
-    label = f"drain{length}"
+    label = tell("drain") if c.exited_at is None else tell("drain $time", time=seconds(c.drain_seconds))
     over = ending.budget.grace if ending.budget else ending.grace_seconds
     if over is None or c.exited_at is None or c.exited_at <= over + OVERRUN_SECONDS:
         return [Bar("drain", label, c.term_at, c.exited_at)]
     if c.term_at >= over:
-        return [Bar("overrun", f"{seconds(c.drain_seconds)} over", c.term_at, c.exited_at)]
-    late = f"{seconds(c.exited_at - over)} over"
+        return [Bar("overrun", tell("$time over", time=seconds(c.drain_seconds)), c.term_at, c.exited_at)]
+    late = tell("$time over", time=seconds(c.exited_at - over))
     return [Bar("drain", label, c.term_at, over), Bar("overrun", late, over, c.exited_at)]
 
 
@@ -235,7 +262,7 @@ def _endpoint_lanes(ending: Ending, start: float, end: float) -> list[Lane]:
             if ends is None or ends > begins:
                 bars.append(Bar(*_state(change), begins, ends))
         if bars:
-            lanes.append(Lane("endpoint", "endpoint", f"{service} {address}".strip(), tuple(bars)))
+            lanes.append(Lane("endpoint", tell("endpoint"), f"{service} {address}".strip(), tuple(bars)))
     return lanes
 
 
@@ -263,5 +290,7 @@ def _endpoints_before(ending: Ending) -> list[EndpointTransition]:
 
 def _state(change: EndpointTransition) -> tuple[BarKind, str]:
     if change.terminating:
-        return ("serving", "serving, terminating") if change.serving else ("terminating", "terminating, not serving")
-    return ("ready", "ready") if change.ready else ("notReady", "not ready")
+        if change.serving:
+            return "serving", tell("serving, terminating")
+        return "terminating", tell("terminating, not serving")
+    return ("ready", tell("ready")) if change.ready else ("notReady", tell("not ready"))

@@ -12,10 +12,11 @@ from typing import Any
 
 from lastcall.timeline import kinds
 from lastcall.timeline.picture.lanes import ACTORS, Bar, Lane, decide_picture
+from lastcall.timeline.render.lines import actor_label
 from lastcall.timeline.signal_names import signal_name
 from lastcall.timeline.story import Ending, Entry
 from lastcall.timeline.verdict import outcome_words
-from lastcall.timeline.wording import actor_label, words_for
+from lastcall.timeline.wording.words import words_for
 
 Event = dict[str, Any]
 

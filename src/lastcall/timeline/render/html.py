@@ -6,20 +6,23 @@ only the style and the script run whose hashes it names.
 
 import base64
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import resources
 
 from lastcall.timeline.findings.restarts import last_words
-from lastcall.timeline.picture.lanes import decide_picture
+from lastcall.timeline.language import ENGLISH, told
+from lastcall.timeline.picture.lanes import KINDS, decide_picture
 from lastcall.timeline.render.bars import budget_parts
 from lastcall.timeline.render.html_picture import SYMBOLS, draw
 from lastcall.timeline.render.html_records import Rules, output_list, steps_table
-from lastcall.timeline.render.markup import Markup, percent, prose, svg, tag
+from lastcall.timeline.render.markup import Markup, percent, prose, svg, tag, telling
+from lastcall.timeline.said import joined, tell
 from lastcall.timeline.story import OVERRUN_SECONDS, Budget, ContainerEnding, Ending
-from lastcall.timeline.verdict import is_ongoing, outcome_words, verdict, why
-from lastcall.timeline.wording import seconds
+from lastcall.timeline.text import seconds
+from lastcall.timeline.verdict import is_ongoing, lives_on, outcome_words, verdict, why
 
 OUTPUT_BYTES = 240_000
 """Of a page, for the lines that all containers printed."""
@@ -28,24 +31,48 @@ MOST_MARKS = 4000
 """In a page, of all Pods together."""
 
 _BUDGET_WORDS = {
-    "preStop": "preStop hook",
-    "waiting": "waiting for its turn",
-    "drain": "drain",
-    "unused": "unused",
-    "overrun": "over the grace period",
+    "preStop": tell("preStop hook"),
+    "waiting": tell("waiting for its turn"),
+    "drain": tell("drain"),
+    "unused": tell("unused"),
+    "overrun": tell("over the grace period"),
 }
 _COUNTED = {
-    "killed": "killed",
-    "crashed": "crashed",
-    "restarted": "restarted by a probe",
-    "hookFailed": "with a failed preStop hook",
-    "unknown": "with an end that is not known",
-    "ending": "still ending",
-    "graceful": "ended gracefully",
+    "killed": tell("killed"),
+    "crashed": tell("crashed"),
+    "restarted": tell("restarted by a probe"),
+    "hookFailed": tell("with a failed preStop hook"),
+    "unknown": tell("with an end that is not known"),
+    "ending": tell("still ending"),
+    "graceful": tell("ended gracefully"),
 }
 """The worst first."""
+_HOOKS = {
+    "succeeded": tell("succeeded"),
+    "failed": tell("failed"),
+    "outlived": tell("outlived"),
+    "unknown": tell("unknown"),
+}
+_DISPOSITIONS: dict[str, str] = {
+    "handled": tell("handled"),
+    "ignored": tell("ignored"),
+    "blocked": tell("blocked"),
+    "default": tell("default"),
+}
 
-_SEVERITIES = {"info": "Note", "warning": "Warning", "problem": "Problem"}
+_SEVERITIES = {"info": tell("Note"), "warning": tell("Warning"), "problem": tell("Problem")}
+SCRIPT_WORDS = (
+    tell("▶ Play"), tell("❚❚ Pause"), tell("Previous record"), tell("Next record"), tell("Speed"), tell("story pace"),
+    tell("real time"),
+    tell("4 × faster"), tell("10 × slower"), tell("100 × slower"),  # noqa: RUF001 - the sign for times
+    tell("Zoom out"), tell("Zoom in"), tell("Fit"), tell("true to scale"), tell("Time"), tell("Records"),
+    tell(
+        "Point at a mark, or walk through them with ← → ↑ ↓. Space plays, + and − zoom, a drag along the time axis "  # noqa: RUF001 - as the button has it
+        "scrubs."
+    ),
+    tell("because of "), tell(", led to "), tell("led to "), tell("observed"),
+)  # fmt: skip
+"""What `assets/story.js` says."""
 
 
 def html_page(
@@ -55,11 +82,25 @@ def html_page(
     lastcall_version: str,
     error: str = "",
     pods: int | None = None,
+    language: str = ENGLISH,
 ) -> str:
     """The whole page. `error` is the world's error that cut the story short, "" without one.
 
     `pods`: how many Pods these endings are of, when each ended once under every version of `kubernetes_version`.
+    `language`: one of `timeline.language.LANGUAGES`.
     """
+    with telling(language):
+        return _page(endings, kubernetes_version, lastcall_version, error, pods, language)
+
+
+def _page(
+    endings: Sequence[Ending],
+    kubernetes_version: str,
+    lastcall_version: str,
+    error: str,
+    pods: int | None,
+    language: str,
+) -> str:
     style, script = _asset("story.css"), _asset("story.js")
     title = _title(endings) if pods is None else _title_of_versions(endings, pods, kubernetes_version)
     rules = Rules()
@@ -75,7 +116,9 @@ def html_page(
             "main",
             tag("h1", title) if many or not endings else None,
             tag("p", error, class_="error", role="alert") if error else None,
-            _overview(endings, "All Pods" if pods is None else "Every Pod under every version") if many else None,
+            _overview(endings, tell("All Pods") if pods is None else tell("Every Pod under every version"))
+            if many
+            else None,
             [_pod(ending, f"p{index}", rules, len(endings)) for index, ending in enumerate(endings, 1)],
             rules.section(),
         ),
@@ -90,11 +133,23 @@ def html_page(
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="generator", content=f"lastcall {lastcall_version}"),
-        tag("title", f"{title} · lastcall"),
+        tag("title", joined([title, "lastcall"], " · ")),
         tag("style", Markup(style)),
     ]
-    page = tag("html", tag("head", head), tag("body", SYMBOLS, body, tag("script", Markup(script))), lang="en")
+    page = tag(
+        "html",
+        tag("head", head),
+        tag("body", SYMBOLS, body, tag("script", Markup(script)), data_words=_script_words(language)),
+        lang=language,
+    )
     return f"<!doctype html>\n{page}\n"
+
+
+def _script_words(language: str) -> str | None:
+    """For the script: English → that language, as JSON; None where it has nothing to look up."""
+    if language == ENGLISH:
+        return None
+    return json.dumps({str(each): str(told(each, language)) for each in SCRIPT_WORDS}, ensure_ascii=False)
 
 
 def _asset(name: str) -> str:
@@ -107,28 +162,30 @@ def _hash(content: str) -> str:
 
 def _title(endings: Sequence[Ending]) -> str:
     if not endings:
-        return "No Pod was deleted"
+        return tell("No Pod was deleted")
     if len(endings) == 1:
-        return f"{endings[0].pod.name} {outcome_words(endings[0])}"
-    return f"{len(endings)} Pods: {_counted(endings)}"
+        return joined([endings[0].pod.name, outcome_words(endings[0])])
+    return tell("$count Pods: $ends", count=len(endings), ends=_counted(endings))
 
 
 def _title_of_versions(endings: Sequence[Ending], pods: int, versions: str) -> str:
-    what = "1 Pod" if pods == 1 else f"{pods} Pods"
-    return f"{what} under Kubernetes {versions}: {_counted(endings) or 'none was deleted'}"
+    what = tell("1 Pod") if pods == 1 else tell("$count Pods", count=pods)
+    ends = _counted(endings) or tell("none was deleted")
+    return tell("$pods under Kubernetes $versions: $ends", pods=what, versions=versions, ends=ends)
 
 
 def _counted(endings: Sequence[Ending]) -> str:
     counts = Counter("ending" if is_ongoing(ending) else ending.outcome for ending in endings)
-    return ", ".join(f"{counts[outcome]} {words}" for outcome, words in _COUNTED.items() if counts[outcome])
+    said = [joined([str(counts[outcome]), words]) for outcome, words in _COUNTED.items() if counts[outcome]]
+    return joined(said, ", ")
 
 
 def _about(endings: Sequence[Ending], kubernetes_version: str, lastcall_version: str) -> str:
-    parts = [f"rules of Kubernetes {kubernetes_version}", f"lastcall {lastcall_version}"]
+    parts = [tell("rules of Kubernetes $version", version=kubernetes_version), f"lastcall {lastcall_version}"]
     wall = min((e.deleted_at_ns for e in endings if e.deleted_at_ns is not None), default=None)
     if wall is not None:
-        parts.insert(0, datetime.fromtimestamp(wall / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC"))
-    return " · ".join(parts)
+        parts = [datetime.fromtimestamp(wall / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC"), *parts]
+    return joined(parts, " · ")
 
 
 # -- overview -----------------------------------------------------------------------------------------------------
@@ -150,10 +207,11 @@ def _overview(endings: Sequence[Ending], caption: str) -> Markup:
                 tag("td", _badge(ending)),
                 tag("td", _mini(ending, _offset(ending, zero), last), class_="mini"),
                 tag("td", ", ".join(_exit(c) for c in ending.containers if c.started)),
-                tag("td", seconds(ending.gone) if ending.gone is not None else "not seen", class_="num"),
+                tag("td", seconds(ending.gone) if ending.gone is not None else tell("not seen"), class_="num"),
             )
         )
-    head = ("Pod", "how it ended", f"0 to {seconds(last)}, true to scale", "exit codes", "gone after")
+    scale = tell("0 to $time, true to scale", time=seconds(last))
+    head = ("Pod", tell("how it ended"), scale, tell("exit codes"), tell("gone after"))
     table = tag(
         "table",
         tag("caption", caption),
@@ -181,23 +239,23 @@ def _mini(ending: Ending, offset: float, last: float) -> Markup:
         parts.append(svg("rect", class_=f"bar b-{kind}", x=percent(x), width=percent(width), y=3, height=12))
 
     bar("object", 0.0, max(_end(ending), 0.0))
-    said = []
+    said: list[str] = []
     main = next((c for c in ending.containers if ending.budget and c.name == ending.budget.container), None)
     if main is not None:
         hook = main.pre_stop
         if hook and hook.started_at is not None and hook.finished_at is not None:
             bar("preStop", hook.started_at, hook.finished_at)
-            said.append(f"hook {seconds(hook.seconds)}")
+            said.append(tell("hook $time", time=seconds(hook.seconds)))
         if main.term_at is not None and main.exited_at is not None:
             bar("drain", main.term_at, main.exited_at)
-            said.append(f"drain {seconds(main.drain_seconds)}")
+            said.append(tell("drain $time", time=seconds(main.drain_seconds)))
         if main.sigkilled and main.exited_at is not None:
             x = percent((offset + main.exited_at) / last)
             parts.append(tag("svg", svg("path", class_="kill", d="M-5 4 5 14M5 4-5 14"), x=x, overflow="visible"))
             said.append("SIGKILL")
     return tag(
         "svg",
-        tag("title", ", ".join(said) or "no container had to be stopped"),
+        tag("title", joined(said, ", ") or tell("no container had to be stopped")),
         parts,
         role="img",
         width="100%",
@@ -229,25 +287,27 @@ def _pod(ending: Ending, page_id: str, rules: Rules, pods: int) -> Markup:
         id=page_id,
     )
     picture = decide_picture(ending, most=max(60, MOST_MARKS // max(10, pods)))
-    title = f"Timeline of {pod.name}. Every record in it is a row of the table of steps too."
+    title = tell("Timeline of $pod. Every record in it is a row of the table of steps too.", pod=pod.name)
     drawing = draw(picture, page_id, title, float(ending.grace_seconds) if ending.grace_seconds is not None else None)
     output = output_list(ending, OUTPUT_BYTES // max(1, pods))
     figure = tag(
         "figure",
-        tag("div", class_="transport", role="group", aria_label="Play"),
+        tag("div", class_="transport", role="group", aria_label=tell("Play")),
         tag("div", drawing.labels, tag("div", drawing.plot, class_="view"), class_="lanes"),
         tag(
             "figcaption",
-            "Time is stretched where much happens: the marks on the axis are the clock's. Numbers are those of the "
-            "steps below; an arrow leads from a cause to its effect.",
+            tell(
+                "Time is stretched where much happens: the marks on the axis are the clock's. Numbers are those of "
+                "the steps below; an arrow leads from a cause to its effect."
+            ),
         ),
         class_="timeline",
         id=f"{page_id}t",
     )
     side = tag(
         "div",
-        tag("div", class_="card", aria_label="The chosen record"),
-        tag("section", tag("h3", "Output"), output, class_="output") if output else None,
+        tag("div", class_="card", aria_label=tell("The chosen record")),
+        tag("section", tag("h3", tell("Output")), output, class_="output") if output else None,
         class_="side",
     )
     return tag(
@@ -258,14 +318,14 @@ def _pod(ending: Ending, page_id: str, rules: Rules, pods: int) -> Markup:
         tag("p", _facts_line(ending), class_="about"),
         _findings(ending),
         _budget(ending.budget, len(ending.containers)),
-        tag("a", "Skip the timeline", href=f"#{page_id}s", class_="skip"),
+        tag("a", tell("Skip the timeline"), href=f"#{page_id}s", class_="skip"),
         tag("div", figure, side, class_="stage"),
         _containers(ending),
         [
             tag("section", tag("h3", heading), tag("pre", "\n".join(lines), class_="last", tabindex="0"))
             for heading, lines in last_words(ending)
         ],
-        tag("h3", "Steps", id=f"{page_id}s", tabindex="-1"),
+        tag("h3", tell("Steps"), id=f"{page_id}s", tabindex="-1"),
         steps_table(ending, picture, page_id, rules),
         class_="pod",
         aria_labelledby=page_id,
@@ -273,17 +333,16 @@ def _pod(ending: Ending, page_id: str, rules: Rules, pods: int) -> Markup:
 
 
 def _facts_line(ending: Ending) -> str:
-    said = [f"on {ending.pod.node}"] if ending.pod.node else []
+    said: list[str] = [tell("on $node", node=ending.pod.node)] if ending.pod.node else []
     if ending.grace_seconds is not None:
-        said.append(f"grace period {ending.grace_seconds} s")
+        said.append(tell("grace period $grace s", grace=ending.grace_seconds))
     if ending.pod.phase:
-        said.append(f"phase {ending.pod.phase}")
+        said.append(tell("phase $phase", phase=ending.pod.phase))
     if ending.gone is not None:
-        said.append(f"gone {seconds(ending.gone)} after the DELETE")
+        said.append(tell("gone $time after the DELETE", time=seconds(ending.gone)))
     if ending.overhead is not None:
-        said.append(f"{seconds(ending.overhead)} of that neither hook nor drain")
-    said.append(f"uid {ending.pod.uid}")
-    return " · ".join(said)
+        said.append(tell("$time of that neither hook nor drain", time=seconds(ending.overhead)))
+    return joined([*said, f"uid {ending.pod.uid}"], " · ")
 
 
 def _findings(ending: Ending) -> Markup | None:
@@ -299,7 +358,8 @@ def _findings(ending: Ending) -> Markup | None:
             tag("li", tag("b", _SEVERITIES[severity]), " ", prose(sentence), several, *more, class_=f"f-{severity}")
         )
     items += [
-        tag("li", tag("b", "Not known"), " ", prose(sentence), class_="f-unknown") for sentence in ending.not_known
+        tag("li", tag("b", tell("Not known")), " ", prose(sentence), class_="f-unknown")
+        for sentence in ending.not_known
     ]
     return tag("ul", items, class_="findings") if items else None
 
@@ -317,7 +377,8 @@ def _budget(budget: Budget | None, containers: int) -> Markup | None:
             tag(
                 "li",
                 tag("i", class_=f"key b-{name}"),
-                f"{_BUDGET_WORDS[name]} ",
+                _BUDGET_WORDS[name],
+                " ",
                 tag("b", seconds(value)),
                 class_=f"l-{name}",
             )
@@ -333,14 +394,15 @@ def _budget(budget: Budget | None, containers: int) -> Markup | None:
             y1=0,
             y2=26,
         )
-    of = f" of {budget.container}, which ended last" if containers > 1 else ""
-    said = ", ".join(f"{_BUDGET_WORDS[name]} {seconds(value)}" for name, value in parts)
+    of = tell(" of $container, which ended last", container=budget.container) if containers > 1 else ""
+    said = joined([joined([_BUDGET_WORDS[name], seconds(value)]) for name, value in parts], ", ")
+    grace = f"{budget.grace:g}"
     return tag(
         "div",
-        tag("h3", f"Grace period {budget.grace:g} s", tag("small", of)),
+        tag("h3", tell("Grace period $grace s", grace=grace), tag("small", of)),
         tag(
             "svg",
-            tag("title", f"Grace period of {budget.grace:g} s{of}: {said}"),
+            tag("title", tell("Grace period of $grace s$of: $parts", grace=grace, of=of, parts=said)),
             bars,
             limit,
             role="img",
@@ -355,62 +417,66 @@ def _budget(budget: Budget | None, containers: int) -> Markup | None:
 def _containers(ending: Ending) -> Markup | None:
     if not ending.containers:
         return None
-    head = ("container", "ended with", "after its stop signal", "preStop hook", "PID 1")
+    head = (tell("container"), tell("ended with"), tell("after its stop signal"), tell("preStop hook"), "PID 1")
     rows = [
         tag(
             "tr",
-            tag("th", c.name, tag("small", c.kind) if c.kind != "container" else None, scope="row"),
-            [tag("td", cell) for cell in _cells(c, is_ongoing(ending))],
+            tag("th", c.name, tag("small", KINDS[c.kind]) if c.kind != "container" else None, scope="row"),
+            [tag("td", cell) for cell in _cells(c, is_ongoing(ending), lives_on(ending))],
         )
         for c in ending.containers
     ]
     table = tag(
         "table",
-        tag("caption", "Containers"),
+        tag("caption", tell("Containers")),
         tag("thead", tag("tr", [tag("th", name, scope="col") for name in head])),
         tag("tbody", rows),
     )
-    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="Containers")
+    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=tell("Containers"))
 
 
-def _cells(c: ContainerEnding, ongoing: bool) -> tuple[str, ...]:
+def _cells(c: ContainerEnding, ongoing: bool, lives: bool) -> tuple[str, ...]:
     if not c.started:
-        return ("never started", "", "", "")
-    unknown = "still runs" if ongoing else "not known"
-    ended = unknown if c.exit_code is None else f"exit code {c.exit_code}" + (f" ({c.reason})" if c.reason else "")
+        return (tell("not started yet") if lives else tell("never started"), "", "", "")
+    unknown = tell("still runs") if ongoing and not c.elsewhere else tell("not known")
+    ended = unknown if c.exit_code is None else tell("exit code $code", code=c.exit_code)
+    if c.reason and c.exit_code is not None:
+        ended = joined([ended, f"({c.reason})"])
     if c.signal:
-        ended += f", by {c.signal}" + (f": {c.killed_by}" if c.killed_by else "")
-    after = ""
+        by = f": {c.killed_by}" if c.killed_by else ""
+        ended = tell("$end, by $signal$by", end=ended, signal=c.signal, by=by)
+    after: str = ""
     if c.term_at is not None and c.exited_at is not None and c.exited_at >= c.term_at:
-        after = f"{seconds(c.drain_seconds)} after {c.stop_signal}"
+        after = tell("$time after $signal", time=seconds(c.drain_seconds), signal=c.stop_signal)
     elif c.exited_at is not None and c.exited_at < 0:
-        after = f"{seconds(-c.exited_at)} before the DELETE"
-    hook = ""
-    if c.pre_stop is not None:
-        hook = (
-            "not run"
-            if c.pre_stop.outcome == "skipped"
-            else f"{c.pre_stop.handler} {c.pre_stop.outcome}, {seconds(c.pre_stop.seconds)}"
-        )
-    state = f"{c.stop_signal} {c.disposition}" if c.disposition else ""
-    return (ended, after, hook, ", ".join(each for each in (c.exe, state) if each))
+        after = tell("$time before the DELETE", time=seconds(-c.exited_at))
+    hook: str = ""
+    if c.pre_stop is not None and c.pre_stop.outcome == "skipped":
+        hook = tell("not run")
+    elif c.pre_stop is not None:
+        outcome, time = _HOOKS[c.pre_stop.outcome], seconds(c.pre_stop.seconds)
+        hook = tell("$handler $outcome, $time", handler=c.pre_stop.handler, outcome=outcome, time=time)
+    state = joined([c.stop_signal, _DISPOSITIONS.get(c.disposition, c.disposition)]) if c.disposition else ""
+    return (ended, after, hook, joined([c.exe or "", state], ", "))
 
 
 def _legend() -> Markup:
     keys = [
-        ("running", "running"),
-        ("preStop", "preStop hook"),
-        ("waiting", "waits for its turn"),
-        ("drain", "stop signal to exit"),
-        ("overrun", "over the grace period"),
-        ("ready", "endpoint ready"),
-        ("serving", "serving while terminating"),
-        ("terminating", "terminating, not serving"),
+        ("running", tell("running")),
+        ("preStop", tell("preStop hook")),
+        ("waiting", tell("waits for its turn")),
+        ("drain", tell("stop signal to exit")),
+        ("overrun", tell("over the grace period")),
+        ("ready", tell("endpoint ready")),
+        ("serving", tell("serving while terminating")),
+        ("terminating", tell("terminating, not serving")),
     ]
     items = [tag("li", tag("i", class_=f"key b-{kind}"), words) for kind, words in keys]
     evidence = tag(
         "p",
-        "Every record was observed by the process that wrote it, unless it says inferred (concluded from something "
-        "else) or predicted (simulated). Times count from the moment the API server accepted the DELETE.",
+        tell(
+            "Every record was observed by the process that wrote it, unless it says inferred (concluded from something "
+            "else) or predicted (simulated). Times count from the moment the API server accepted the DELETE."
+        ),
     )
     return tag("footer", tag("ul", items, class_="keys"), evidence, class_="bottom")

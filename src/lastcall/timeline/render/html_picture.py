@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 from lastcall.timeline.picture.axis import Axis, adaptive_axis, tick_label, ticks
 from lastcall.timeline.picture.lanes import Bar, Lane, Mark, Picture
+from lastcall.timeline.render.lines import actor_label
 from lastcall.timeline.render.markup import Markup, join, percent, svg, tag
-from lastcall.timeline.wording import actor_label, words_for
+from lastcall.timeline.said import joined, tell
+from lastcall.timeline.wording.words import words_for
 
 AXIS_HEIGHT = 30
 _ROW = 17
@@ -164,16 +166,21 @@ def _lines(lane: Lane, axis: Axis, top: float) -> Markup:
         last = x
         ticks_.append(svg("line", x1=percent(x), x2=percent(x), y1=top + 9, y2=top + 23, data_t=_t(at)))
     count = len(lane.lines)
-    label = f"{lane.detail}: {count} line{'' if count == 1 else 's'} of output"
+    label = (
+        tell("$container: 1 line of output", container=lane.detail)
+        if count == 1
+        else tell("$container: $count lines of output", container=lane.detail, count=count)
+    )
     return tag("g", tag("title", label), ticks_, class_="lines", role="img")
 
 
 def _bar(bar: Bar, axis: Axis, y: float) -> Markup:
     end = axis.end if bar.end is None else bar.end
     x, width = axis.place(bar.start), max(0.0, axis.place(end) - axis.place(bar.start))
-    span = f"{at_words(bar.start)} to {at_words(bar.end) if bar.end is not None else 'an end that nobody saw'}"
+    last = at_words(bar.end) if bar.end is not None else tell("an end that nobody saw")
+    span = tell("$start to $end", start=at_words(bar.start), end=last)
     parts = [
-        tag("title", f"{bar.label or bar.kind}: {span}"),
+        tag("title", joined([bar.label or bar.kind, span], ": ")),
         svg(
             "rect",
             class_=f"bar b-{bar.kind}{' open' if bar.end is None else ''}",
@@ -197,9 +204,10 @@ def _mark(placed: Placed, page_id: str) -> Markup:
     mark, x, y = placed.mark, percent(placed.x), placed.y
     record = mark.entry.record
     at = _t(mark.entry.at)
-    where = f"{actor_label(record)} {record.container}".strip()
+    where = joined([actor_label(record), record.container])
+    head = joined([f"{mark.number}. {at_words(mark.entry.at)}", where], ", ")
     parts = [
-        tag("title", f"{mark.number}. {at_words(mark.entry.at)}, {where}: {words_for(record).text}"),
+        tag("title", joined([head, words_for(record).text], ": ")),
         svg("use", href=f"#g-{_SYMBOL.get(mark.glyph, 'step')}", x=x, y=y),
     ]
     if mark.glyph != "detail":
@@ -268,9 +276,16 @@ def _grace_line(axis: Axis, grace: float | None, height: int) -> Markup | None:
         return None
     x = percent(axis.place(grace))
     line = svg("line", x1=x, x2=x, y1=AXIS_HEIGHT - 4, y2=height)
-    word = svg("text", f"grace {grace:g} s over", x=x, y=AXIS_HEIGHT - 3, dx=-5, text_anchor="end")
+    word = svg(
+        "text", tell("grace $grace s over", grace=f"{grace:g}"), x=x, y=AXIS_HEIGHT - 3, dx=-5, text_anchor="end"
+    )
     return tag(
-        "g", tag("title", f"The grace period of {grace:g} s is over"), line, word, class_="grace", data_t=_t(grace)
+        "g",
+        tag("title", tell("The grace period of $grace s is over", grace=f"{grace:g}")),
+        line,
+        word,
+        class_="grace",
+        data_t=_t(grace),
     )
 
 

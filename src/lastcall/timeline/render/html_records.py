@@ -8,14 +8,20 @@ from lastcall.timeline import kinds
 from lastcall.timeline.explain import explain
 from lastcall.timeline.picture.lanes import Picture, is_about_the_end
 from lastcall.timeline.render.html_picture import at_words
+from lastcall.timeline.render.lines import actor_label
 from lastcall.timeline.render.markup import Markup, tag
+from lastcall.timeline.said import tell
 from lastcall.timeline.story import Ending, Entry, OutputLine
-from lastcall.timeline.wording import NOISE, actor_label, printable, words_for
+from lastcall.timeline.text import printable
+from lastcall.timeline.wording.parts import NOISE
+from lastcall.timeline.wording.words import words_for
 
 MOST_OTHERS = 300
 """Rows of records that are not in the picture."""
 
 _FACT_LIMIT = 400
+_HEAD = ("#", tell("when"), tell("who"), tell("what"), tell("rule and evidence"))
+EVIDENCE = {"inferred": tell("inferred"), "predicted": tell("predicted")}
 
 
 @dataclass(slots=True)
@@ -39,13 +45,16 @@ class Rules:
             tag(
                 "div",
                 tag("dt", tag("code", rule)),
-                tag("dd", explain(rule) or "No explanation yet."),
+                tag("dd", explain(rule) or tell("No explanation yet.")),
                 id=f"rule{number}",
             )
             for rule, number in self.numbers.items()
         ]
         return tag(
-            "section", tag("h2", "The rules", id="rules"), tag("dl", rows, class_="rules"), aria_labelledby="rules"
+            "section",
+            tag("h2", tell("The rules"), id="rules"),
+            tag("dl", rows, class_="rules"),
+            aria_labelledby="rules",
         )
 
 
@@ -54,19 +63,30 @@ def steps_table(ending: Ending, picture: Picture, page_id: str, rules: Rules) ->
     numbers = {mark.entry.record.id: mark.number for mark in picture.marks}
     shown = [mark.entry for mark in picture.marks]
     rest = [e for e in ending.entries if e.record.id not in numbers and e.record.kind != kinds.OUTPUT]
-    parts = [_table("Steps of the end", shown, numbers, page_id, rules)]
+    parts = [_table(tell("Steps of the end"), shown, numbers, page_id, rules)]
     before = [e for e in rest if not is_about_the_end(e, ending)]
     others = [e for e in rest if is_about_the_end(e, ending)]
     if picture.left_out:
-        parts.append(tag("p", f"{picture.left_out} records are not in the picture: they were too many.", class_="note"))
-    parts += _folded(f"{_count(len(before), 'record')} from before the DELETE", before, numbers, page_id, rules)
-    what = f"{_count(len(others), 'more record')} of the end (probes, exec processes)"
-    parts += _folded(what, others, numbers, page_id, rules)
+        parts.append(tag("p", _left_out(picture.left_out), class_="note"))
+    parts += _folded(_before(len(before)), before, numbers, page_id, rules)
+    parts += _folded(_more(len(others)), others, numbers, page_id, rules)
     return tag("div", parts, class_="steps")
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def _left_out(count: int) -> str:
+    return tell("$count records are not in the picture: they were too many.", count=count)
+
+
+def _before(count: int) -> str:
+    if count == 1:
+        return tell("1 record from before the DELETE")
+    return tell("$count records from before the DELETE", count=count)
+
+
+def _more(count: int) -> str:
+    if count == 1:
+        return tell("1 more record of the end (probes, exec processes)")
+    return tell("$count more records of the end (probes, exec processes)", count=count)
 
 
 def _folded(
@@ -79,14 +99,16 @@ def _folded(
     if len(kept) < len(entries):
         note = tag(
             "p",
-            f"The {len(entries) - len(kept)} oldest of them are left out here; --output json has them.",
+            tell(
+                "The $count oldest of them are left out here; --output json has them.", count=len(entries) - len(kept)
+            ),
             class_="note",
         )
     return [tag("details", tag("summary", title), note, _table(title, kept, numbers, page_id, rules))]
 
 
 def _table(caption: str, entries: Sequence[Entry], numbers: Mapping[str, int], page_id: str, rules: Rules) -> Markup:
-    head = tag("tr", [tag("th", name, scope="col") for name in ("#", "when", "who", "what", "rule and evidence")])
+    head = tag("tr", [tag("th", name, scope="col") for name in _HEAD])
     rows = [_row(entry, numbers, page_id, rules) for entry in entries]
     return tag(
         "div",
@@ -105,7 +127,7 @@ def _row(entry: Entry, numbers: Mapping[str, int], page_id: str, rules: Rules) -
     cause = numbers.get(entry.cause_id or "")
     because = None
     if cause is not None:
-        because = tag("span", "because of ", tag("a", cause, href=f"#{page_id}r{cause}"), class_="why")
+        because = tag("span", tell("because of "), tag("a", cause, href=f"#{page_id}r{cause}"), class_="why")
     facts = _facts(record.facts)
     return tag(
         "tr",
@@ -121,7 +143,7 @@ def _row(entry: Entry, numbers: Mapping[str, int], page_id: str, rules: Rules) -
             "td",
             rules.link(record.rule),
             because,
-            None if record.evidence == "observed" else tag("em", record.evidence),
+            None if record.evidence == "observed" else tag("em", EVIDENCE.get(record.evidence, record.evidence)),
         ),
         id=f"{page_id}r{number}" if number is not None else None,
         class_="noise" if words.level >= NOISE else None,
@@ -159,20 +181,22 @@ def output_list(ending: Ending, most_bytes: int) -> Markup | None:
     items = [_line(line, several) for line in head]
     left_out = len(lines) - len(head) - len(tail)
     if left_out:
-        items.append(
-            tag("li", f"… {left_out} lines are left out of this page; --output json has them …", class_="note")
-        )
+        items.append(tag("li", _lines_left_out(left_out), class_="note"))
     items += [_line(line, several) for line in tail]
     note = None
     if dropped:
         note = tag(
             "p",
-            f"{dropped} more lines came too fast to be recorded; the container's log has all of them.",
+            tell("$count more lines came too fast to be recorded; the container's log has all of them.", count=dropped),
             class_="note",
         )
     return tag(
-        "div", note, tag("ol", items, class_="log", tabindex="0", aria_label="Lines that the containers printed")
+        "div", note, tag("ol", items, class_="log", tabindex="0", aria_label=tell("Lines that the containers printed"))
     )
+
+
+def _lines_left_out(count: int) -> str:
+    return tell("… $count lines are left out of this page; --output json has them …", count=count)
 
 
 def _within(lines: Sequence[OutputLine], most_bytes: int) -> tuple[Sequence[OutputLine], Sequence[OutputLine]]:

@@ -1,11 +1,14 @@
 """HTML and SVG from Python: everything that is not `Markup` is escaped, so nothing a container prints becomes a tag."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from html import escape
 from typing import TypeAlias
 
-from lastcall.timeline.wording import printable
+from lastcall.timeline.language import ENGLISH, told
+from lastcall.timeline.text import printable
 
 
 class Markup(str):
@@ -16,12 +19,29 @@ class Markup(str):
 
 Content: TypeAlias = "str | int | float | Iterable[Content] | None"
 
+_language = ContextVar("language of the page that is made", default=ENGLISH)
+
 _VOID = frozenset(("meta", "link", "br", "hr", "input", "col"))
+
+
+@contextmanager
+def telling(language: str) -> Iterator[None]:
+    """What is made within is told in that language (`timeline/language.py`)."""
+    before = _language.set(language)
+    try:
+        yield
+    finally:
+        _language.reset(before)
+
+
+def said(value: object) -> str:
+    """In the language of the page that is made."""
+    return told(value, _language.get()) if isinstance(value, str) else str(value)
 
 
 def text(value: object, limit: int = 4000) -> Markup:
     """Escaped text in one line; control characters, direction marks and lone surrogates are shown as escapes."""
-    return value if isinstance(value, Markup) else Markup(escape(printable(str(value), limit)))
+    return value if isinstance(value, Markup) else Markup(escape(printable(said(value), limit)))
 
 
 def tag(name: str, /, *content: Content, **attributes: object) -> Markup:
@@ -64,7 +84,7 @@ _CODE = re.compile(r"`([^`]+)`")
 
 def prose(sentence: str) -> Markup:
     """A sentence, escaped; what stands between backticks is set as code."""
-    parts = _CODE.split(sentence)
+    parts = _CODE.split(said(sentence))
     return join([tag("code", part) if index % 2 else part for index, part in enumerate(parts)])
 
 

@@ -16,9 +16,12 @@ from lastcall.timeline.explain import explain_record
 from lastcall.timeline.facts.never_started import why_never_started
 from lastcall.timeline.findings.restarts import last_words
 from lastcall.timeline.render import bars
+from lastcall.timeline.render.lines import actor_label
 from lastcall.timeline.story import ContainerEnding, Ending, EndpointTransition, Entry
-from lastcall.timeline.verdict import had_ended, is_deleted, is_ongoing, outcome_words, why
-from lastcall.timeline.wording import DETAIL, STEP, Style, actor_label, printable, seconds, words_for
+from lastcall.timeline.text import printable, seconds
+from lastcall.timeline.verdict import had_ended, is_deleted, is_ongoing, lives_on, outcome_words, why
+from lastcall.timeline.wording.parts import DETAIL, STEP, Style
+from lastcall.timeline.wording.words import words_for
 
 STYLES: dict[Style, str] = {
     "": "",
@@ -215,6 +218,8 @@ def _facts(ending: Ending) -> RenderableType:
     ongoing = is_ongoing(ending)
     for container in ending.containers:
         words = _container_words(container, ongoing, is_deleted(ending))
+        if not container.started and container.exit_code is None and lives_on(ending):
+            words = "not started yet"
         if not container.started and container.exit_code is None and (kept := why_never_started(container, ending)):
             words += f": {printable(kept)}"
         table.add_row(Text(container.name), Text(words))
@@ -235,6 +240,8 @@ _REACTIONS = {"listenerClosed": "closed a port", "connectionsClosed": "closed it
 def _container_words(c: ContainerEnding, ongoing: bool, deleted: bool = True) -> str:
     if not c.started and c.exit_code is None:
         return "never started"
+    if c.elsewhere:
+        return "how it ended is not known: its node records nothing here"
     if c.exit_code is None and ongoing:
         words = "still runs" if c.term_at is None else f"still runs, {c.stop_signal} was sent at {c.term_at:+.3f}s"
     elif c.exit_code is None:

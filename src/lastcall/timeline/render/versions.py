@@ -12,8 +12,8 @@ from rich.text import Text
 from lastcall.timeline.render.json_v1 import endings_document
 from lastcall.timeline.render.text import story
 from lastcall.timeline.story import Ending
+from lastcall.timeline.text import printable
 from lastcall.timeline.versions import Comparison, Difference, VersionStory, compare
-from lastcall.timeline.wording import printable
 
 SCHEMA = "lastcall/versions/v1"
 NARROWEST_COLUMN = 58

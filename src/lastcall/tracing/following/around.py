@@ -1,6 +1,6 @@
 """What is around Pods: owners, namespaces, nodes and budgets go into the ledger, a lost node into its Pods' books."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from lastcall.api.meta import Object, name_of
 from lastcall.api.resources import (
@@ -19,7 +19,7 @@ from lastcall.tracing.book import Book, Moment
 from lastcall.tracing.following.shelf import Shelf
 
 OnEvent = Callable[[str, Object], None]
-OnList = Callable[[list[Object] | None], None]
+OnList = Callable[[Iterable[Object]], None]
 
 OWNERS = (REPLICASETS, DEPLOYMENTS, STATEFULSETS, DAEMONSETS, JOBS)
 WATCHED = (*OWNERS, NAMESPACES, NODES, PODDISRUPTIONBUDGETS)
@@ -31,13 +31,13 @@ class AroundPods:
         self._ledger = shelf.ledger
 
     def handlers(self, resource: Resource) -> tuple[OnEvent, OnList]:
-        """Who hears of the events of a watch, and of each page of a list and, with None, of its end."""
+        """Who hears of the events of a watch, and of a list."""
         if resource in OWNERS:
             return self._owner(resource.kind)
         one = {NAMESPACES: self._namespace, NODES: self._node, PODDISRUPTIONBUDGETS: self._budget}[resource]
 
-        def each(items: list[Object] | None) -> None:
-            for obj in items or ():
+        def each(items: Iterable[Object]) -> None:
+            for obj in items:
                 one("MODIFIED", obj)
 
         return one, each

@@ -1,6 +1,6 @@
 """The Pods that are followed: when the end of one begins, how it goes on, and when its story is over."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -103,7 +103,6 @@ class Lives:
         self._living: dict[str, Living] = {}
         self._natural: set[str] = set()
         """Pods that are there and whose story was told, or is of before."""
-        self._listed: set[str] | None = None
         self._is_synced = False
         self._closing: dict[str, int] = {}
 
@@ -111,21 +110,17 @@ class Lives:
         """How many Pods are there that are followed."""
         return len(self._living) + len(self._books)
 
-    def listed(self, items: list[Object] | None) -> None:
-        """A page of a list, then None at its end."""
-        if items is None:
-            there, self._listed = self._listed or set(), None
-            for uid in [each for each in (*self._living, *self._books) if each not in there]:
-                self._vanished(uid)
-            self._natural &= there
-            self._is_synced = True
-            self._tell.listed()
-            return
-        if self._listed is None:
-            self._listed = set()
+    def listed(self, items: Iterable[Object]) -> None:
+        """All Pods that are there."""
+        there = set()
         for pod in items:
-            self._listed.add(uid_of(pod))
+            there.add(uid_of(pod))
             self._put(pod, first=not self._is_synced)
+        for uid in [each for each in (*self._living, *self._books) if each not in there]:
+            self._vanished(uid)
+        self._natural &= there
+        self._is_synced = True
+        self._tell.listed()
 
     def event(self, type_: str, pod: Object) -> None:
         """An event of the watch."""

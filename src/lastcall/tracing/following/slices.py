@@ -1,5 +1,6 @@
 """EndpointSlices: what became of the endpoints of Pods that are ending."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from lastcall.api.meta import Object, name_of, namespace_of, resource_version_of
@@ -18,7 +19,6 @@ class Slices:
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
         self._known: dict[tuple[str, str], tuple[str, dict[str, endpoints.Endpoint]]] = {}
-        self._listed: set[tuple[str, str]] = set()
         self._early: Remembered[tuple[Draft, Moment]] = Remembered()
 
     def change(self, type_: str, obj: Object) -> None:
@@ -33,18 +33,16 @@ class Slices:
         else:
             self._known[key] = (service, new)
 
-    def listed(self, items: list[Object] | None) -> None:
-        """A page of a list, then None at its end."""
-        if items is None:
-            for key in [each for each in self._known if each not in self._listed]:
-                service, old = self._known.pop(key)
-                for uid, each in endpoints.changes(service, key[1], "", old, {}):
-                    self._endpoint(uid, each, self._shelf.now())
-            self._listed = set()
-            return
+    def listed(self, items: Iterable[Object]) -> None:
+        """All slices that are there."""
+        there = set()
         for obj in items:
-            self._listed.add((namespace_of(obj), name_of(obj)))
+            there.add((namespace_of(obj), name_of(obj)))
             self.change("MODIFIED", obj)
+        for key in [each for each in self._known if each not in there]:
+            service, old = self._known.pop(key)
+            for uid, each in endpoints.changes(service, key[1], "", old, {}):
+                self._endpoint(uid, each, self._shelf.now())
 
     def begin(self, book: Book, now: Moment) -> None:
         """Its end has begun: what its endpoints did just before is of it."""

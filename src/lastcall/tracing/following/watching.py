@@ -1,8 +1,9 @@
 """The watches of a follower: which there are, what was missed of them, and what may not be read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from lastcall.api.errors import StatusError
+from lastcall.api.meta import Object, uid_of
 from lastcall.api.resources import ENDPOINTSLICES, EVENTS, PODS, Resource
 from lastcall.client.access.rights import commands_for
 from lastcall.client.api import Client
@@ -14,12 +15,15 @@ from lastcall.tracing.rights import MissingRight, missing
 from lastcall.tracing.scope import Scope
 from lastcall.tracing.sources import Gap, Source
 
+OnObject = Callable[[Resource, str, Object], None]
+"""Called with the resource, `ADDED`, `MODIFIED` or `DELETED`, and the object."""
 OWNERS_WAIT_SECONDS = 10.0
 """How long Pods wait for what is around them to be known."""
 
 
 class Watching:
-    """`on_note` hears of gaps and of rights that are missing, `on_blind` that Pods may not be read."""
+    """`on_note` hears of gaps and of rights that are missing, `on_blind` that Pods may not be read, `on_object` of all
+    objects but Events and EndpointSlices."""
 
     def __init__(
         self,
@@ -28,6 +32,7 @@ class Watching:
         scope: Scope,
         on_note: Callable[[str], None],
         on_blind: Callable[[StatusError], None],
+        on_object: OnObject | None = None,
     ) -> None:
         self.missing: dict[tuple[str, str], MissingRight] = {}
         """What may not be read, by (resource, namespace)."""
@@ -37,6 +42,7 @@ class Watching:
         self._scope = scope
         self._on_note = on_note
         self._on_blind = on_blind
+        self._on_object = on_object
         self._news: News
 
     def commands(self) -> list[str]:
@@ -96,6 +102,8 @@ class Watching:
         label_selector: str = "",
         field_selector: str = "",
     ) -> None:
+        if self._on_object is not None and resource not in (EVENTS, ENDPOINTSLICES):
+            on_event, on_list = _also(self._on_object, resource, on_event, on_list)
         source = Source(
             self._client,
             resource,
@@ -121,3 +129,42 @@ class Watching:
             self._news.whole_from_now()
         for book in self._shelf.books.values():
             book.not_shown.setdefault(gap.sentence, "gap")
+
+
+def _also(
+    on_object: OnObject, resource: Resource, on_event: OnEvent, on_list: OnList | None
+) -> tuple[OnEvent, OnList | None]:
+    """Handlers of a watch that tell `on_object`, too; what a list does not have any more is told as deleted."""
+    there: dict[str, Object] = {}
+
+    def event(type_: str, obj: Object) -> None:
+        on_event(type_, obj)
+        if type_ == "DELETED":
+            there.pop(uid_of(obj), None)
+        else:
+            there[uid_of(obj)] = _identity(obj)
+        on_object(resource, type_, obj)
+
+    def whole(items: Iterable[Object]) -> None:
+        assert on_list is not None
+        listed: dict[str, Object] = {}
+
+        def each() -> Iterator[Object]:
+            for obj in items:
+                yield obj
+                listed[uid_of(obj)] = _identity(obj)
+                on_object(resource, "ADDED", obj)
+
+        on_list(each())
+        for uid in [each for each in there if each not in listed]:
+            on_object(resource, "DELETED", there[uid])
+        there.clear()
+        there.update(listed)
+
+    return event, whole if on_list is not None else None
+
+
+def _identity(obj: Object) -> Object:
+    """All that is kept of an object that is there."""
+    meta = obj["metadata"]
+    return {"metadata": {key: meta[key] for key in ("uid", "name", "namespace") if key in meta}}

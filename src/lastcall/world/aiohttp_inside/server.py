@@ -7,7 +7,9 @@ API server's start.
 import logging
 from typing import Any
 
-from aiohttp import helpers
+from lastcall.world.aiohttp_inside.client import aiohttp
+
+# isort: split
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_exceptions import HTTPException
 from aiohttp.web_request import BaseRequest
@@ -26,7 +28,7 @@ __all__ = [
     "log",
 ]
 
-RequestKey: Any = getattr(helpers, "RequestKey", None)
+RequestKey: Any = getattr(aiohttp.helpers, "RequestKey", None)
 """None in older versions of aiohttp, which serve as well: they know only strings."""
 
 

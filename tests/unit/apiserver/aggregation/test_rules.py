@@ -4,7 +4,9 @@ import pytest
 
 from lastcall.api.apiservices.local import Priority, in_order, local_service, priority_of, version_key
 from lastcall.api.apiservices.routes import Routes, Service, remote_of
-from lastcall.api.validators.apiservices import validate_api_service, validate_api_service_status
+from lastcall.api.resources import APISERVICES
+from lastcall.api.validation import validate_create
+from lastcall.api.validators.apiservices import validate_api_service_status
 from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.proxying.aggregation.availability import PASSED, endpoints_of, look, with_verdict
 from lastcall.apiserver.proxying.aggregation.entries import aggregated_entries, entries_of_list
@@ -67,7 +69,7 @@ def api_service(name: str = "v1.a.example.com", **spec: object) -> dict:
 def test_what_is_wrong_with_an_api_service_is_said_as_the_real_server_says_it(
     changed: dict, problems: list[str]
 ) -> None:
-    assert [str(each) for each in validate_api_service(api_service(**changed))] == problems
+    assert [str(each) for each in validate_create(APISERVICES, api_service(**changed))] == problems
 
 
 def test_a_condition_has_one_of_three_statuses() -> None:

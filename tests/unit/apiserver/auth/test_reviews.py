@@ -101,6 +101,8 @@ def test_a_token_review_tells_whose_token_it_is(virtual) -> None:
         assert status["user"]["username"] == "system:serviceaccount:default:default"
         assert status["audiences"] == request["spec"]["audiences"]
         assert await ask(api, TOKENREVIEWS, {"token": "bad"}) == {"user": {}, "error": "invalid bearer token"}
+        unknown = {"username": "system:anonymous", "groups": ["system:unauthenticated"]}
+        assert (await ask(api, TOKENREVIEWS, {"token": " "}))["user"] == unknown, "a header without a token"
         other = await ask(api, TOKENREVIEWS, {"token": token, "audiences": ["vault"]})
         assert "authenticated" not in other
         assert "vault" in other["error"]

@@ -159,6 +159,27 @@ async def test_static_tokens_certificates_and_nothing() -> None:
     assert caught.value.code == 401
 
 
+async def test_who_is_known_without_waiting_is_who_authentication_finds() -> None:
+    authenticator = Authenticator({"secret": UserInfo("admin", ("system:masters",))}, nobody)
+    alice = {"subject": ((("organizationName", "dev"),), (("commonName", "alice"),))}
+    for authorization, certificate in (
+        ("Bearer secret", None),
+        ("Bearer secret", {}),
+        ("", alice),
+        ("Bearer x", alice),
+    ):
+        known = authenticator.known(authorization, certificate)
+        assert known is not None
+        assert known == await authenticator.authenticate(authorization, certificate)
+    nameless = {"subject": ((("organizationName", "dev"),),)}
+    for authorization, certificate in (
+        ("", None), ("Bearer wrong", None), ("Basic secret", None), ("secret", None), ("Bearer s\udce9cret", None),
+        ("Bearer secret", nameless),
+    ):  # fmt: skip
+        assert authenticator.known(authorization, certificate) is None
+    assert (await authenticator.authenticate("Bearer secret", nameless)).name == "admin"
+
+
 def test_bearer_scheme_is_case_insensitive() -> None:
     assert bearer_token("bearer  abc ") == "abc"
     assert bearer_token("Token abc") == ""

@@ -127,7 +127,10 @@ def test_more_than_ten_managers_are_put_together_oldest_first():
 def test_entries_of_a_client_are_taken_when_they_can_be_read_and_forgotten_when_it_asks_for_it():
     good = [Manager("m", "Update", "v1").entry({"f:data": {}}, T1)]
     stored = [Manager("s", "Update", "v1").entry({"f:data": {}}, T1)]
-    assert decoded([{"manager": "z"}]) == []
+    assert decoded([{"manager": "z"}]) is None, "it says nothing of what it manages"
+    assert decoded([{**good[0], "apiVersion": ""}]) is None, "it does not say in which version"
+    assert decoded([{**good[0], "fieldsV1": {}}]) == [], "a manager of nothing is not listed"
+    assert decoded([*good, *stored, *good]) == [*good, *stored], "once each"
     for given, expected in ((None, stored), (good, good), ([{"manager": "z"}], stored), ([], []), ([{}], [])):
         new = {"metadata": {} if given is None else {"managedFields": given}}
         assert sent(new, stored, subresource=False) == expected

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import orjson
 import pytest
+import yaml
 
 from lastcall.api.resources import CONFIGMAPS, EVENTS, EVENTS_V1, PODS
 from lastcall.apiserver.answers.list_bodies import PIECE_BYTES, list_body, stored_list
@@ -43,6 +44,19 @@ def test_the_plain_form_is_the_stored_objects_without_their_types(virtual: Calla
             "items": [{k: v for k, v in item.items() if k not in ("kind", "apiVersion")} for item in items],
         }
         assert body == await list_body(operations, CONFIGMAPS, page, MediaType(), {})
+
+    virtual(scenario)
+
+
+def test_a_text_that_ends_with_empty_lines_does_not_end_a_yaml_document(virtual: Callable) -> None:
+    async def scenario(api) -> None:
+        data = {"a": "\n", "b": "2"}
+        await api.admin.create(CONFIGMAPS, {"metadata": {"name": "odd"}, "data": data}, "default")
+        page = await api.server.operations.list(CONFIGMAPS, "default", ListOptions())
+        body = await list_body(api.server.operations, CONFIGMAPS, page, MediaType(YAML), {})
+        assert b"\n..." not in body
+        assert yaml.safe_load(body)["items"][0]["data"] == data
+        assert b"\n..." not in reformat(b'{"a":{"text":"\\n"}}', MediaType(YAML))
 
     virtual(scenario)
 

@@ -36,7 +36,14 @@ async def test_requests_are_counted_by_what_they_are_and_how_they_end() -> None:
                 body=body,
                 content_type=APPLY_PATCH,
             )
+            for number in range(3):
+                with suppress(StatusError):
+                    await client.request(
+                        "POST", "/api/v1/namespaces/default/configmaps", query=[("dryRun", f"n{number}")], body=body
+                    )
             await client.request("GET", "/readyz", accept="*/*")
+            with suppress(StatusError):
+                await client.request("GET", "/readyz/whatever", accept="*/*")
             await client.delete(CONFIGMAPS, "a", "default")
             text = await told(client)
             assert unlike_kubernetes(text) == []
@@ -46,10 +53,12 @@ async def test_requests_are_counted_by_what_they_are_and_how_they_end() -> None:
             assert value(text, total, **about, verb="GET", code="200", scope="resource") == 3
             assert value(text, total, **about, verb="LIST", code="200", scope="namespace") == 1
             assert value(text, total, **about, verb="APPLY", dry_run="All", code="200") == 1
+            assert value(text, total, **about, verb="POST", dry_run="invalid", code="422") == 3
             assert value(text, total, **about, verb="DELETE", code="200") == 1
             assert value(text, total, resource="nodes", verb="LIST", scope="cluster") == 1
             assert value(text, total, resource="leases", verb="GET", code="404") == 1
-            assert value(text, total, subresource="/readyz", component="") == 1
+            assert value(text, total, subresource="/readyz", component="", verb="GET") == 1
+            assert value(text, total, subresource="/readyz/whatever") == 0
             assert value(text, "apiserver_request_duration_seconds_count", **about, verb="GET") == 3
             assert value(text, "apiserver_request_sli_duration_seconds_count", **about, verb="GET") == 3
             assert value(text, "apiserver_response_sizes_sum", **about, verb="GET") > 3 * 100

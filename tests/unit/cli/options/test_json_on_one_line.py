@@ -51,12 +51,19 @@ def test_it_is_the_same_document(
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-    text = {
+    for _ in range(5):  # the machine that doctor looks at may change between two looks
+        text = printed(arguments)
+        if json.loads(text["json-line"]) == json.loads(text["json"]):
+            break
+    assert text["json-line"].count("\n") == 1 and text["json"].count("\n") > 1
+    assert json.loads(text["json-line"]) == json.loads(text["json"])
+
+
+def printed(arguments: list[str]) -> dict[str, str]:
+    return {
         each: CliRunner().invoke(cli, [*arguments, "--output", each], input="kind: ConfigMap\napiVersion: v1\n").stdout
         for each in ("json", "json-line")
     }
-    assert text["json-line"].count("\n") == 1 and text["json"].count("\n") > 1
-    assert json.loads(text["json-line"]) == json.loads(text["json"])
 
 
 def test_a_command_of_one_s_own_sees_json_for_both() -> None:

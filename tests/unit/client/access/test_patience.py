@@ -4,8 +4,8 @@ import pytest
 
 from lastcall.api.errors import StatusError, status_failure
 from lastcall.client.access.patience import MOST_SECONDS, SECONDS, Patience, wait_before
+from lastcall.client.answers import lost_connection
 from lastcall.client.api import ConnectionLost
-from lastcall.client.http import _lost
 from lastcall.world.virtual import run_virtual
 
 
@@ -83,7 +83,9 @@ def test_what_is_said_of_a_server_that_is_away_does_not_name_the_path():
     async def scenario(world) -> None:
         patience = Patience(world, said.append, "https://here")
         patience.begin()
-        answers = iter([_lost("GET", "https://here/proxy/TOKEN/report", ConnectionResetError("reset by peer"))])
+        answers = iter(
+            [lost_connection("GET", "https://here/proxy/TOKEN/report", ConnectionResetError("reset by peer"))]
+        )
 
         async def attempt() -> None:
             for error in answers:

@@ -83,11 +83,11 @@ def test_how_a_signal_would_be_met_goes_by_handlers_waiting_threads_and_files(
 def test_a_signal_that_nobody_takes_stays_pending() -> None:
     for name, pending in {"blocks": True, "handler": False, "waits, as tini does": False, "ignores": False}.items():
         with running(PROGRAMS[name][0]) as pid:
-            time.sleep(0.2)
             assert is_pending(pid, signal.SIGTERM) is False
             fd = os.pidfd_open(pid)
             signal.pidfd_send_signal(fd, signal.SIGTERM)
             os.close(fd)
+            eventually(lambda pid=pid, pending=pending: bool(is_pending(pid, signal.SIGTERM)) is pending, name)
             time.sleep(0.2)
             found = is_pending(pid, signal.SIGTERM)
             assert bool(found) is pending, name

@@ -2,12 +2,16 @@
 
 import asyncio
 import contextlib
+import socket
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from lastcall.node.interfaces import DialError
+from lastcall.node.prober import dialer
 from lastcall.node.prober.dialer import MAX_BODY_BYTES, RealDialer
 
 Handler = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
@@ -118,3 +122,43 @@ async def test_a_long_answer_is_cut() -> None:
 async def test_tcp_connect_succeeds_where_somebody_listens() -> None:
     async with server(answer("200 OK")) as (port, _):
         await RealDialer().tcp_connect("127.0.0.1", port, 1.0)
+
+
+@pytest.mark.parametrize(("resets", "text"), [(False, "EOF"), (True, "read: connection reset by peer")])
+async def test_a_request_whose_connection_breaks_is_not_sent_again(resets: bool, text: str) -> None:
+    """Go repeats one only on a connection that it used before (net/http transport.go:shouldRetryRequest)."""
+
+    async def breaks(head: bytes, writer: asyncio.StreamWriter) -> None:
+        if resets:
+            sock = writer.get_extra_info("socket")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    async with server(breaks) as (port, requests):
+        with pytest.raises(DialError, match=f": {text}$"):
+            await RealDialer().http_get(f"http://127.0.0.1:{port}/", [], None)
+    assert len(requests) == 1
+
+
+async def test_a_hook_whose_connection_is_forgotten_by_the_other_end_ends_as_in_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """net.Dialer's KeepAlive: after 15 s without a word the other end is asked, nine times at most."""
+    sockets: list[socket.socket] = []
+    made = dialer._socket
+
+    def kept(*arguments: Any) -> socket.socket:
+        sockets.append(made(*arguments))
+        return sockets[-1]
+
+    monkeypatch.setattr(dialer, "_socket", kept)
+    found: list[int] = []
+
+    async def looks(head: bytes, writer: asyncio.StreamWriter) -> None:
+        names = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        found.append(sockets[-1].getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE))
+        found.extend(sockets[-1].getsockopt(socket.IPPROTO_TCP, name) for name in names)
+        await answer("200 OK")(head, writer)
+
+    async with server(looks) as (port, _):
+        await RealDialer().http_get(f"http://127.0.0.1:{port}/", [], None)
+    assert found == [1, 15, 15, 9]

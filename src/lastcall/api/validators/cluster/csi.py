@@ -9,27 +9,25 @@ from lastcall.api.field import FieldError, duplicate, each, forbidden, invalid, 
 from lastcall.api.meta import Object
 from lastcall.api.names import is_dns1123_subdomain, is_qualified_name
 from lastcall.api.quantity import parse_quantity
-from lastcall.api.validators.common import NON_NEGATIVE, internal, label_selector, non_negative, one_of
+from lastcall.api.validators.common import (
+    NON_NEGATIVE,
+    driver_name,
+    in_order,
+    internal,
+    label_selector,
+    non_negative,
+    one_of,
+)
 from lastcall.api.validators.kind_rules import KindRules
+from lastcall.api.validators.storage.kinds import validate_inline_volume
 
 IMMUTABLE = "field is immutable"
 LONGEST_NODE_ID = 256
-LONGEST_DRIVER_NAME = 63
 MOST_METADATA = 256 * 1024
 LONGEST_MESSAGE = 1024
 MOST_PARAMETERS = 512
 _MODES = ("Persistent", "Ephemeral")
 _FS_GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
-
-
-def driver_name(name: str, path: str) -> list[FieldError]:
-    """(`ValidateCSIDriverName`)"""
-    if not name:
-        return [required(path)]
-    errors: list[FieldError] = []
-    if len(name) > LONGEST_DRIVER_NAME:
-        errors.append(too_long(path, LONGEST_DRIVER_NAME))
-    return errors + each(path, name, is_dns1123_subdomain(name.lower()))
 
 
 def validate_driver(driver: Object) -> list[FieldError]:
@@ -49,6 +47,10 @@ def validate_driver(driver: Object) -> list[FieldError]:
         if seconds is not None and seconds > 2**32:
             why = "may not specify a duration larger than 2^32 seconds"
             errors.append(invalid(f"{path}.expirationSeconds", seconds, why))
+    in_secrets = spec.get("serviceAccountTokenInSecrets")
+    if in_secrets is not None and not spec.get("tokenRequests"):
+        why = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
+        errors.append(invalid("spec.serviceAccountTokenInSecrets", in_secrets, why))
     errors += [
         not_supported("spec.volumeLifecycleModes", mode, _MODES)
         for mode in spec.get("volumeLifecycleModes") or ()
@@ -126,7 +128,7 @@ def validate_capacity(capacity: Object) -> list[FieldError]:
 def update_capacity(new: Object, old: Object) -> list[FieldError]:
     errors: list[FieldError] = []
     if new.get("nodeTopology") != old.get("nodeTopology"):
-        errors.append(invalid("nodeTopology", new.get("nodeTopology"), IMMUTABLE))
+        errors.append(invalid("nodeTopology", in_order(new.get("nodeTopology")), IMMUTABLE))
     if new.get("storageClassName") != old.get("storageClassName"):
         errors.append(invalid("storageClassName", new.get("storageClassName") or "", IMMUTABLE))
     return errors
@@ -143,6 +145,8 @@ def validate_attachment(attachment: Object) -> list[FieldError]:
         errors.append(forbidden("spec.source", why))
     elif volume == "":
         errors.append(required("spec.source.persistentVolumeName", "must specify non empty persistentVolumeName"))
+    if inline is not None and volume is None:
+        errors += validate_inline_volume(inline, "spec.source.inlineVolumeSpec")
     node = spec.get("nodeName") or ""
     errors += each("spec.nodeName", node, is_dns1123_subdomain(node))
     errors += _attachment_status(attachment.get("status") or {})
@@ -178,7 +182,7 @@ def update_attachment(new: Object, old: Object) -> list[FieldError]:
 
 def validate_attributes_class(attributes: Object) -> list[FieldError]:
     name = attributes.get("driverName") or ""
-    errors = each("driverName", name, is_qualified_name(name.lower())) if name else [required("driverName")]
+    errors = each("driverName", name.lower(), is_qualified_name(name.lower())) if name else [required("driverName")]
     parameters = attributes.get("parameters") or {}
     if len(parameters) > MOST_PARAMETERS:
         return [*errors, too_long("parameters", MOST_PARAMETERS)]

@@ -11,7 +11,7 @@ from lastcall.api.field import FieldError, duplicate, each, forbidden, invalid, 
 from lastcall.api.meta import Object, name_of
 from lastcall.api.names import is_dns1035_label, is_dns1123_subdomain, is_path_segment_name, is_qualified_name
 from lastcall.api.validators.cluster.webhooks import condition_errors, one_of, rule_errors, validate_configuration
-from lastcall.api.validators.common import label_selector
+from lastcall.api.validators.common import conditions, label_selector
 from lastcall.api.validators.expressions import Expressions, Scope, expression_error
 from lastcall.api.validators.kind_rules import KindRules
 
@@ -30,14 +30,6 @@ _RESERVED = frozenset(
     ("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
      "let", "loop", "package", "namespace", "return", "var", "void", "while")
 )  # fmt: skip
-_STATUSES = ("False", "True", "Unknown")
-_REASON = re.compile("[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
-_REASON_FORM = (
-    "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric "
-    "characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or "
-    "'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', "
-    "regex used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')"
-)
 _NOTHING = "validations or auditAnnotations must contain at least one item"
 
 
@@ -300,29 +292,7 @@ def update_policy_status(new: Object, old: Object) -> list[FieldError]:
             errors.append(required(f"{at}.warning"))
         if not (warning.get("fieldRef") or "").strip():
             errors.append(required(f"{at}.fieldRef"))
-    return errors + _conditions(status.get("conditions") or (), "status.conditions")
-
-
-def _conditions(conditions: Sequence[Object], at: str) -> list[FieldError]:
-    """(`metav1validation.ValidateConditions`)"""
-    errors: list[FieldError] = []
-    types: set[str] = set()
-    for index, condition in enumerate(conditions):
-        where, type_ = f"{at}[{index}]", condition.get("type") or ""
-        if type_ in types:
-            errors.append(duplicate(f"{where}.type", type_))
-        types.add(type_)
-        errors += each(f"{where}.type", type_, is_qualified_name(type_)) if type_ else [required(f"{where}.type")]
-        if condition.get("status") not in _STATUSES:
-            errors.append(not_supported(f"{where}.status", condition.get("status") or "", _STATUSES))
-        if not condition.get("lastTransitionTime"):
-            errors.append(required(f"{where}.lastTransitionTime"))
-        reason = condition.get("reason") or ""
-        if not reason:
-            errors.append(required(f"{where}.reason"))
-        elif not _REASON.fullmatch(reason):
-            errors.append(invalid(f"{where}.reason", reason, _REASON_FORM))
-    return errors
+    return errors + conditions(status.get("conditions") or (), "status.conditions")
 
 
 RULES: dict[str, KindRules] = {

@@ -28,9 +28,9 @@ def _csi() -> Mapping[str, KindRules]:
 
 def _devices() -> Mapping[str, KindRules]:
     # late: with the first object of the group
-    from lastcall.api.validators.cluster import devices
+    from lastcall.api.validators.cluster import claim_status, slices
 
-    return devices.RULES
+    return {**claim_status.RULES, **slices.RULES}
 
 
 def _flow_control() -> Mapping[str, KindRules]:

@@ -7,7 +7,7 @@ are those of a real 1.36.2 (tests/unit/apiserver/proxying/webhooks/configuration
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from lastcall.api.field import FieldError, duplicate, each, invalid, not_supported, required, too_many
+from lastcall.api.field import FieldError, duplicate, each, go_quote, invalid, not_supported, required, too_many
 from lastcall.api.meta import Object
 from lastcall.api.names import is_dns1035_label, is_dns1123_subdomain, is_qualified_name
 from lastcall.api.validators.common import label_selector
@@ -32,7 +32,7 @@ def validate_configuration(obj: Object, expressions: Expressions) -> list[FieldE
         at = f"webhooks[{index}]"
         errors += _webhook(webhook, at, expressions)
         name = webhook.get("name") or ""
-        if name in names:
+        if name and name in names:
             errors.append(duplicate(f"{at}.name", name))
         names.add(name)
     return errors
@@ -55,8 +55,8 @@ def _webhook(webhook: Object, at: str, expressions: Expressions) -> list[FieldEr
         errors.append(invalid(f"{at}.timeoutSeconds", seconds, why))
     for selector in ("namespaceSelector", "objectSelector"):
         errors += label_selector(webhook.get(selector), f"{at}.{selector}")
-    errors += _client(webhook.get("clientConfig") or {}, f"{at}.clientConfig")
     errors += one_of(webhook, "reinvocationPolicy", at, ("IfNeeded", "Never"))
+    errors += _client(webhook.get("clientConfig") or {}, f"{at}.clientConfig")
     if conditions := webhook.get("matchConditions"):
         errors += condition_errors(conditions, f"{at}.matchConditions", expressions.scope(params=False))
     return errors + _review_versions(webhook.get("admissionReviewVersions") or [], f"{at}.admissionReviewVersions")
@@ -86,6 +86,7 @@ def _review_versions(versions: list[str], at: str) -> list[FieldError]:
     for index, version in enumerate(versions):
         if version in versions[:index]:
             errors.append(invalid(f"{at}[{index}]", version, "duplicate version"))
+            continue
         errors += each(f"{at}[{index}]", version, is_dns1035_label(version))
     if not set(versions) & set(REVIEW_VERSIONS):
         errors.append(invalid(at, versions, f"must include at least one of {known}"))
@@ -152,10 +153,14 @@ def url_errors(url: str, at: str) -> list[FieldError]:
     try:
         parts = urlsplit(url)
         user = parts.netloc.rpartition("@")[0]
+        if any(ord(each_) < 0x20 or ord(each_) == 0x7F for each_ in url):
+            raise ValueError("net/url: invalid control character in URL")
         if url.startswith(":"):
             raise ValueError("missing protocol scheme")
+        if not parts.scheme and ":" in url.partition("/")[0]:
+            raise ValueError("first path segment in URL cannot contain colon")
     except ValueError as error:
-        return [required(at, f'url must be a valid URL: parse "{url}": {error}; {_URL_FORM}')]
+        return [required(at, f"url must be a valid URL: parse {go_quote(url)}: {error}; {_URL_FORM}")]
     errors: list[FieldError] = []
     if parts.scheme != "https":
         errors.append(invalid(at, parts.scheme, f"'https' is the only allowed URL scheme; {_URL_FORM}"))
@@ -171,8 +176,9 @@ def url_errors(url: str, at: str) -> list[FieldError]:
 
 
 def service_errors(service: Object, at: str) -> list[FieldError]:
-    """(`ValidateWebhookService`)"""
-    errors = [required(f"{at}.{key}") for key in ("name", "namespace") if not service.get(key)]
+    """Without a name the namespace is told, and the other way round. (`ValidateWebhookService`, given both swapped)"""
+    told = {"name": service.get("namespace"), "namespace": service.get("name")}
+    errors = [required(f"{at}.{key}") for key, value in told.items() if not value]
     port = service.get("port", 443)
     if not 1 <= port <= 65535:
         why = "port is not valid: must be between 1 and 65535, inclusive"

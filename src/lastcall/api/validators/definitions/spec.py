@@ -12,7 +12,7 @@ from lastcall.api.field import FieldError, forbidden, invalid, not_supported, re
 from lastcall.api.meta import Object
 from lastcall.api.names import is_dns1035_label, is_dns1123_subdomain
 from lastcall.api.validators.cluster.webhooks import service_errors, url_errors
-from lastcall.api.validators.definitions.versions import version_errors
+from lastcall.api.validators.definitions.versions import common_errors, version_errors
 
 _APPROVED = "api-approved.kubernetes.io"
 _PROTECTED = ("k8s.io", "kubernetes.io")
@@ -74,6 +74,10 @@ def _spec(spec: Object) -> Iterable[FieldError]:
         if not names.get(field):
             yield required(f"spec.names.{field}")
     yield from _names(names, "spec.names")
+    yield from common_errors(versions)
+    strategy = (spec.get("conversion") or {}).get("strategy") or ""
+    if spec.get("preserveUnknownFields") and strategy != "None":
+        yield invalid("spec.conversion.strategy", strategy, "must be None if spec.preserveUnknownFields is true")
     yield from _conversion(spec.get("conversion") or {}, "spec.conversion")
 
 
@@ -141,10 +145,12 @@ def _status(definition: Object) -> Iterable[FieldError]:
     if not stored:
         yield invalid(path, status.get("storedVersions") or None, "must have at least one stored version")
         return
-    versions = (definition.get("spec") or {}).get("versions") or []
+    versions, left = (definition.get("spec") or {}).get("versions") or [], list(stored)
     for version in versions:
-        if version.get("storage") and version.get("name") not in stored:
+        if version.get("storage") and version.get("name") not in left:
             yield invalid(path, stored, f"must have the storage version {version.get('name')}")
+        if version.get("name") in left:
+            left.remove(version["name"])  # a name that comes again is looked for again
     known = [version.get("name") for version in versions]
     for index, name in enumerate(stored):
         if name not in known:

@@ -62,9 +62,14 @@ def version_errors(versions: list[Object] | None) -> Iterable[FieldError]:
         yield invalid("spec.versions", shown, "must contain unique version names")
     if sum(bool(each.get("storage")) for each in given) != 1:
         yield invalid("spec.versions", shown, "must have exactly one version marked as storage version")
-    if given:
-        common = {key: given[0].get(key) if shared[key] else None for key in _COMMON}
-        status = any((each.get("subresources") or {}).get("status") is not None for each in given)
+
+
+def common_errors(versions: list[Object]) -> Iterable[FieldError]:
+    """What all versions say alike."""
+    if versions:
+        shared = {key: _shared(versions, key) for key in _COMMON}
+        common = {key: versions[0].get(key) if shared[key] else None for key in _COMMON}
+        status = any((each.get("subresources") or {}).get("status") is not None for each in versions)
         why = "may only be set when validations.schema is included"
         yield from _parts(common, "spec", "validation", why, status=status)
 

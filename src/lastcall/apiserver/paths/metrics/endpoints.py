@@ -7,10 +7,10 @@ Source: apiserver pkg/server/routes/metrics.go.
 from collections.abc import Mapping
 from itertools import chain
 
+from lastcall.api.features.releases import RELEASES
 from lastcall.api.metrics.build import build_families
 from lastcall.api.metrics.text import CONTENT_TYPE, exposition
 from lastcall.api.resources import Resource
-from lastcall.apiserver.discovery import VERSIONS
 from lastcall.apiserver.paths.metrics.families import request_families, storage_families
 from lastcall.apiserver.paths.metrics.requests import RequestCounts
 from lastcall.apiserver.registry.generic import GenericStore
@@ -30,7 +30,7 @@ async def metrics(
     families = chain(
         request_families(counts),
         storage_families(objects),
-        build_families(VERSIONS[version]),
+        build_families(RELEASES[version]),
         process_families(world.clock),
         world.counted.families(),
     )

@@ -11,7 +11,7 @@ SLI_BOUNDS = 2
 
 
 def request_families(counts: RequestCounts) -> Iterator[Family]:
-    series = list(counts.series.items())
+    series = list(counts.series())
     yield "apiserver_request_total", [(key._asdict(), each.seconds.count) for key, each in series]
     durations: dict[tuple[str, ...], Histogram] = {}
     objectives: dict[tuple[str, ...], Histogram] = {}
@@ -30,10 +30,10 @@ def request_families(counts: RequestCounts) -> Iterator[Family]:
     yield "apiserver_response_sizes", _named(rest, sizes)
     yield (
         "apiserver_current_inflight_requests",
-        [({"request_kind": kind}, count) for kind, count in counts.in_flight.items()],
+        [({"request_kind": kind}, count) for kind, count in counts.in_flight().items()],
     )
     running: dict[tuple[str, ...], int] = {}
-    for key, count in counts.long_running.items():
+    for key, count in counts.long_running():
         where = (key.verb, *key[2:-1])
         running[where] = running.get(where, 0) + count
     yield (

@@ -1,8 +1,8 @@
 """`/statusz` of the API server."""
 
 from lastcall.api.errors import status_failure
+from lastcall.api.features.releases import RELEASES
 from lastcall.api.metrics import statusz as pages
-from lastcall.apiserver.discovery import VERSIONS
 from lastcall.world.aiohttp_inside import server as web
 from lastcall.world.clock import Clock
 from lastcall.world.process_numbers import start_time
@@ -16,7 +16,7 @@ def statusz(request: web.BaseRequest, component: str, version: str, clock: Clock
     if form is None:
         message = f"only the following media types are accepted: {pages.ACCEPTED}"
         raise status_failure(406, "NotAcceptable", message, None)
-    status = pages.Status(component, VERSIONS[version], start_time(clock), clock.wall_ns() / 1e9, PATHS)
+    status = pages.Status(component, RELEASES[version], start_time(clock), clock.wall_ns() / 1e9, PATHS)
     if not form:
         return web.Response(text=pages.text(status))
     content_type = f"application/json;g=config.k8s.io;v={form};as=Statusz"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from lastcall.apiserver.proxying.aggregation.backends import All, Backends, Find
     from lastcall.apiserver.proxying.aggregation.controller import AvailabilityController
-    from lastcall.apiserver.proxying.upstream import Dial
+    from lastcall.streaming.dialing import Dial
 
 
 class Aggregation:

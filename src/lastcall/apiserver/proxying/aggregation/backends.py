@@ -30,7 +30,8 @@ from lastcall.apiserver.proxying import headers
 from lastcall.apiserver.proxying.aggregation.availability import endpoints_of, port_name
 from lastcall.apiserver.proxying.aggregation.front_proxy import FrontProxy, user_headers
 from lastcall.apiserver.proxying.upgrade import head, switch
-from lastcall.apiserver.proxying.upstream import LONGEST_LINE, Dial, DialError, tls_words
+from lastcall.apiserver.proxying.upstream import LONGEST_LINE, tls_words
+from lastcall.streaming.dialing import Dial, DialError
 from lastcall.streaming.upgrade import CHUNK
 from lastcall.world.aiohttp_inside import server as web
 from lastcall.world.aiohttp_inside.client import aiohttp

@@ -29,9 +29,9 @@ from lastcall.apiserver.proxying.aggregation.availability import (
 )
 from lastcall.apiserver.proxying.aggregation.backends import Backends, BadBundle, Downloaded
 from lastcall.apiserver.proxying.aggregation.entries import aggregated_entries, entries_of_list
-from lastcall.apiserver.proxying.upstream import DialError
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.client.informer import Informer
+from lastcall.streaming.dialing import DialError
 from lastcall.world import walls
 from lastcall.world.aiohttp_inside.client import aiohttp
 from lastcall.world.clock import rfc3339_now

@@ -13,7 +13,6 @@ from lastcall.api.field import FieldError, go_quote
 from lastcall.api.meta import Object
 from lastcall.api.validators.metadata import validate_annotations, validate_labels
 from lastcall.apiserver.proxying.webhooks.caller import Caller
-from lastcall.apiserver.proxying.webhooks.matching import Webhook
 from lastcall.apiserver.proxying.webhooks.review import CallFailed, decoded_review
 from lastcall.world.world import World
 
@@ -27,13 +26,12 @@ _GO_TYPES = {str: "string", bool: "bool", int: "int64", float: "float64", list: 
 class ConversionWebhook:
     """The webhook of one CustomResourceDefinition, `conversion` being its `spec.conversion`."""
 
-    def __init__(self, world: World, caller: Caller, name: str, conversion: Object) -> None:
+    def __init__(self, world: World, caller: Caller, conversion: Object) -> None:
         self._world, self._caller = world, caller
         webhook = conversion.get("webhook") or {}
         asked = webhook.get("conversionReviewVersions") or ()
         self._version = next((each for each in asked if each in VERSIONS), "")
-        spec = {"clientConfig": webhook.get("clientConfig") or {}, "timeoutSeconds": SECONDS}
-        self._webhook = Webhook(name, f"conversion_webhook_for_{name}", spec)
+        self._spec = {"clientConfig": webhook.get("clientConfig") or {}, "timeoutSeconds": SECONDS}
 
     async def convert(self, objects: Sequence[Object], api_version: str) -> list[Object]:
         """The objects in a version. Raises the 500 StatusError that says what is wrong with the webhook."""
@@ -45,7 +43,7 @@ class ConversionWebhook:
         request = {"uid": uid, "desiredAPIVersion": api_version, "objects": objects}
         review = {"kind": "ConversionReview", "apiVersion": f"{GROUP}/{self._version}", "request": request}
         try:
-            body = await self._caller.call(self._webhook, orjson.dumps(review))
+            body = await self._caller.call(self._spec, orjson.dumps(review))
             found = converted_objects(body, self._version, uid)
         except CallFailed as error:
             raise plain_failure(f"{about} failed: {error}") from None

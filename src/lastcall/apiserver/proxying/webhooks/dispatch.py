@@ -15,13 +15,20 @@ from lastcall.api.patch import json_patch
 from lastcall.api.resources import (
     MUTATINGWEBHOOKCONFIGURATIONS,
     NAMESPACES,
-    VALIDATINGWEBHOOKCONFIGURATIONS,
     Resource,
 )
 from lastcall.apiserver.admission.reader import Reader
-from lastcall.apiserver.proxying.webhooks import matching
 from lastcall.apiserver.proxying.webhooks.caller import Caller
-from lastcall.apiserver.proxying.webhooks.matching import Webhook, Write
+from lastcall.apiserver.proxying.webhooks.matching import (
+    Everyone,
+    Remembered,
+    W,
+    Wanted,
+    Webhook,
+    Write,
+    own_labels,
+    webhooks_of,
+)
 from lastcall.apiserver.proxying.webhooks.review import CallFailed, Verdict, read, request_for, version_of
 from lastcall.apiserver.wire.context import RequestContext
 from lastcall.world.tasks import gather
@@ -51,14 +58,17 @@ class Webhooks:
     ) -> None:
         self._world, self._caller, self._convert, self._prepare = world, caller, convert, prepare
         self._conditions = conditions
+        self._validating, self.mutating = Remembered(webhooks_of), Remembered(webhooks_of)
 
     def mutation(self, reader: Reader, context: RequestContext, write: Write) -> "WebhookRound":
         return WebhookRound(self, reader, context, write)
 
-    async def validate(self, reader: Reader, context: RequestContext, write: Write) -> None:
+    async def validate(
+        self, reader: Reader, context: RequestContext, write: Write, configurations: Sequence[Object]
+    ) -> None:
         """Raises StatusError: that of the first webhook, in their order, that refuses."""
         calls = []
-        for webhook in matching.webhooks_of(await reader.list(VALIDATINGWEBHOOKCONFIGURATIONS)):
+        for webhook in asked_about(context, self._validating.of(configurations), write):
             resource = await self.wanted(reader, context, webhook, write)
             if resource is not None:
                 calls.append(self.ask(context, webhook, write, resource, mutating=False))
@@ -71,25 +81,10 @@ class Webhooks:
 
     async def wanted(self, reader: Reader, context: RequestContext, webhook: Webhook, write: Write) -> Resource | None:
         """As which kind the webhook is to be asked; None when it is not. Raises StatusError."""
-        resource = await self._matched(reader, webhook, write)
+        resource = await wanted_as(reader, webhook.wanted, write)
         if resource is None or not webhook.spec.get("matchConditions"):
             return resource
         return resource if await self._conditions(context, webhook, write, resource) else None
-
-    async def _matched(self, reader: Reader, webhook: Webhook, write: Write) -> Resource | None:
-        if not matching.wants_objects(webhook, write):
-            return None
-        resource = matching.matched_kind(webhook, write)
-        if resource is None or not matching.asks_for_namespace(webhook, write):
-            return resource
-        labels = matching.own_labels(write)
-        if labels is None:
-            name = write.namespace or write.name
-            found = await reader.get(NAMESPACES, "", name)
-            if found is None:
-                return None  # that there is none is said elsewhere
-            labels = dict(labels_of(found))
-        return resource if matching.wants_namespace(webhook, labels) else None
 
     async def ask(
         self, context: RequestContext, webhook: Webhook, write: Write, resource: Resource, *, mutating: bool
@@ -102,7 +97,7 @@ class Webhooks:
         try:
             asked = request_for(webhook, write, resource, new, old, context.user, uid)
             try:
-                body = await self._caller.call(webhook, orjson.dumps(asked))
+                body = await self._caller.call(webhook.spec, orjson.dumps(asked))
                 verdict = read(webhook, uid, version_of(webhook), body, mutating=mutating)
             except CallFailed as error:
                 if str(error).startswith("received "):
@@ -135,6 +130,31 @@ class Webhooks:
         return self._convert(resource, self._prepare(resource, patched), write.resource)
 
 
+async def wanted_as(reader: Reader, wanted: Wanted, write: Write) -> Resource | None:
+    """As which kind the write is wanted by rules and selectors; None when it is not."""
+    resource = wanted.kind(write)
+    if resource is None or not wanted.objects(write):
+        return None
+    if not wanted.asks_for_namespace(write):
+        return resource
+    labels = own_labels(write)
+    if labels is None:
+        found = await reader.get(NAMESPACES, "", write.namespace or write.name)
+        if found is None:
+            return None  # the client is told elsewhere that the namespace is not found
+        labels = dict(labels_of(found))
+    return resource if wanted.namespace(labels) else None
+
+
+def asked_about(context: RequestContext, everyone: Everyone[W], write: Write) -> Sequence[W]:
+    """Those that may want the write: where there are any, what becomes of an object does not follow from what the
+    rest of admission reads."""
+    found = everyone.about(write)
+    if found and context.looks is not None:
+        context.looks.settled = False
+    return found
+
+
 class WebhookRound:
     """MutatingWebhookConfigurations of one write. (mutating/{dispatcher.go, reinvocationcontext.go})"""
 
@@ -151,7 +171,8 @@ class WebhookRound:
         if again and write.new != self._left:
             self._changed()
         first = write.new
-        for webhook in matching.webhooks_of(await self._reader.list(MUTATINGWEBHOOKCONFIGURATIONS)):
+        configurations = await self._reader.list(MUTATINGWEBHOOKCONFIGURATIONS)
+        for webhook in asked_about(self._context, self._webhooks.mutating.of(configurations), write):
             if again and webhook.id not in self._anew:
                 continue
             resource = await self._webhooks.wanted(self._reader, self._context, webhook, write)

@@ -5,7 +5,7 @@ disruption, a hook's sleep) and the API server's stamps, whose clock is looked a
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,8 +17,10 @@ from lastcall.cli.rollout.experiments.reaching import Reached
 from lastcall.client.api import ConnectionLost
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
+from lastcall.timeline.story import Ending
 from lastcall.tracing.clocks import NotOneOffset, Offset, Sample, offset_of
 from lastcall.tracing.follower import Follower
+from lastcall.tracing.following.watching import OnObject
 from lastcall.tracing.pods import condition_of, deletion_of
 from lastcall.tracing.rights import MissingRight
 from lastcall.tracing.scope import Scope, Target
@@ -53,6 +55,10 @@ class Following:
     records: list[Record] = field(default_factory=list)
     began: float | None = None
     """When the disruption was asked for; no Pod of it was deleted before."""
+    on_record: Callable[[Record], None] = lambda record: None
+    on_object: OnObject = lambda resource, type_, obj: None
+    on_ending: Callable[[Ending], None] = lambda ending: None
+    """Hear of what is followed, for somebody who looks."""
     _samples: list[Sample] = field(default_factory=list)
     _states: dict[str, Object] = field(default_factory=dict)
     _seen_at: dict[str, float] = field(default_factory=dict)
@@ -71,13 +77,14 @@ class Following:
             world=self.world,
             on_record=self._record,
             node_side=self,
+            on_object=lambda resource, type_, obj: self.on_object(resource, type_, obj),
         )
 
     async def run(self) -> None:
         """Until cancelled."""
         async with Tasks() as tasks:
             tasks.spawn(self._look_at_clock(), name="clock of the API server")
-            tasks.spawn(self._drop_endings(), name="stories")
+            tasks.spawn(self._take_endings(), name="stories")
             await self._follower.run()
             tasks.cancel()
 
@@ -93,6 +100,10 @@ class Following:
     def missing(self) -> list[MissingRight]:
         """What may not be read of that which causes are concluded from."""
         return [each for each in self._follower.missing.values() if each.resource in NEEDED]
+
+    def ongoing(self) -> list[Ending]:
+        """The stories so far of Pods that are ending now."""
+        return self._follower.ongoing()
 
     @property
     def failed(self) -> bool:
@@ -167,14 +178,15 @@ class Following:
     def _record(self, record: Record) -> None:
         at = monotonic(self.world.clock)
         self.records.append(record)
+        self.on_record(record)
         if record.kind == kinds.KILLING:
             self._killing[record.pod_uid] = max(at, self._killing.get(record.pod_uid, at))
         elif record.kind == kinds.OBJECT_REMOVED:
             self._gone[record.pod_uid] = at
 
-    async def _drop_endings(self) -> None:
-        async for _ in self._follower.endings():
-            pass
+    async def _take_endings(self) -> None:
+        async for ending in self._follower.endings():
+            self.on_ending(ending)
 
     async def _look_at_clock(self) -> None:
         """Times on our monotonic clock."""

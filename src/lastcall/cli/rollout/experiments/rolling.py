@@ -3,7 +3,7 @@
 import asyncio
 import math
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -49,6 +49,7 @@ from lastcall.cli.rollout.waiting import LOOK_SECONDS, Waiting
 from lastcall.client.access.rights import commands_for
 from lastcall.cluster.load import LoadClient
 from lastcall.timeline.catalogue.lookup import said
+from lastcall.timeline.said import tell
 from lastcall.tracing.scope import Target as Followed
 from lastcall.traffic.account import Account, account
 from lastcall.traffic.advice import Judgement, judge
@@ -97,7 +98,14 @@ class TheirRollout:
     say: Callable[[str], None] = lambda text: None
     show: Callable[[float, float, str], None] = lambda at, waited, text: None
     world: World = field(default_factory=World)
+    before_load: Callable[[Target, Following], Awaitable[None]] | None = None
+    """Awaited when it is allowed, before its Pods are followed and before the first request."""
+    began: float | None = None
+    """The moment of the disruption, by the monotonic clock."""
+    foreign: set[str] = field(default_factory=set)
+    """As `RolloutSession` has them: none here."""
     outcomes: list[Outcome] = field(default_factory=list)
+    _concluded: Callable[[], Traced] | None = None
     _client: PatientClient = field(init=False)
 
     def __post_init__(self) -> None:
@@ -106,6 +114,10 @@ class TheirRollout:
     @property
     def clock(self) -> Clock:
         return self.world.clock
+
+    def traced(self) -> Traced | None:
+        """What is known of its Pods' ends by now; None before requests are sent."""
+        return self._concluded() if self._concluded is not None else None
 
     async def run(self) -> Result:
         """Raises UserError, WorldError, StatusError, ConnectionLost."""
@@ -157,7 +169,7 @@ class TheirRollout:
             owner = await self._workload(name_of(workload))
             target = await self._target(owner)
             waiting = self._waiting(target.workload)
-            self.say(f"waiting for the copy in {copy_to} to be Ready")
+            self.say(tell("waiting for the copy in $namespace to be Ready", namespace=copy_to))
             await waiting.until(waiting.settled, "the copy's Pods to become available")
             pods, entrance = await self._own_pods(owner), await self._entrance(target)
             result = await self._disrupted(target, owner, pods, entrance, waiting, changes)
@@ -189,7 +201,7 @@ class TheirRollout:
 
     async def _put_back(self, changes: Changes) -> None:
         if changes.id:
-            self.say("puts back what was changed")
+            self.say(tell("puts back what was changed"))
             await changes.restore(self.say)
 
     def _planned(self, owner: Object, pods: int, entrance: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -273,23 +285,34 @@ class TheirRollout:
     ) -> Result:
         address = await self._resolved(entrance)
         following = self._following(owner, target)
+        if self.before_load is not None:
+            await self.before_load(target, following)
+        direct = await self._is_direct(replace(entrance, address=address), target)
         async with AsyncExitStack() as stack, Tasks() as tasks:
             watching = tasks.spawn(following.run(), name="following")
             if not await following.synced():
-                self.say("its Pods cannot be followed: why requests are lost will not be known")
+                self.say(tell("its Pods cannot be followed: why requests are lost will not be known"))
             since = monotonic(self.clock)
             load = await self._started(stack, self._load_of(entrance, address), changes)
+            self._concluded = lambda: self._traced(following, target, since, load, direct)
             collecting = tasks.spawn(self._collect(load), name="outcomes")
-            self.say(f"{self.options.control:g} s of requests to {entrance.told} before anything is disrupted")
+            self.say(
+                tell(
+                    "$seconds s of requests to $entrance before anything is disrupted",
+                    seconds=f"{self.options.control:g}",
+                    entrance=entrance.told,
+                )
+            )
             unheard = await self._control(owner, target)
             began = following.began = monotonic(self.clock)
             if unheard is None:
-                self.say(f"{self.options.disrupt} begins")
+                self.began = began
+                self.say(tell("$disruption begins", disruption=self.options.disrupt))
                 await self._disrupt(target.workload, pods, changes)
                 await waiting.until(waiting.over, f"the {self.options.disrupt} to be over")
             seconds = monotonic(self.clock) - began
             if unheard is None:
-                self.say(f"{self.options.disrupt} is over; the last requests")
+                self.say(tell("$disruption is over; the last requests", disruption=self.options.disrupt))
                 await self.clock.sleep(self.options.settle)
             load.stop()
             await collecting
@@ -297,7 +320,6 @@ class TheirRollout:
             watching.cancel()
         moment = began if unheard is None else math.inf
         found = account(self.outcomes, [], (), moment, begun=load.begun, whole_output=False)
-        direct = await self._is_direct(replace(entrance, address=address), target)
         found = with_causes(found, self._traced(following, target, since, load, direct))
         lives = following.lives()
         judgement = unheard or self._judge(found, with_lags(found, lives), owner, target)

@@ -1,6 +1,6 @@
 """Images of the sandbox runtime: the names other packages use.
 
-`reference` reads names, `layout` keeps images on disk, `layers` unpacks them, `build` and
+`reference` reads names, `layout` keeps images on disk, `catalogue` reads them, `unpacking` unpacks them, `build` and
 `from_host` make them, `store` puts it together. `pull` and `from_files` are imported where they are used:
 a cluster that pulls nothing does not pay for them.
 """

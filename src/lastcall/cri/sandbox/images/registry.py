@@ -16,7 +16,6 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 from yarl import URL
 
 from lastcall import __version__
@@ -26,6 +25,7 @@ from lastcall.cri.sandbox.images.layout import MAX_DOCUMENT
 from lastcall.cri.sandbox.images.reference import DEFAULT_DOMAIN, Reference
 from lastcall.cri.sandbox.images.registry_auth import Challenge, basic, parse_challenges, read_token
 from lastcall.cri.sandbox.images.way_out import DialError, WayOut
+from lastcall.world.aiohttp_inside.client import aiohttp
 from lastcall.world.aiohttp_inside.connector import DialledConnector
 from lastcall.world.clock import Clock
 

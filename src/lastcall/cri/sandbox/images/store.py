@@ -11,19 +11,18 @@ import os
 import re
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from lastcall.cri.api import SUBSTITUTE_FOR, AuthConfig, Image, Mount, RuntimeServiceError
-from lastcall.cri.sandbox.images.build import HOST_BINDS, MADE_FROM, ImageContent, write_image
-from lastcall.cri.sandbox.images.from_host import BINDABLE, host_image, python_image
-from lastcall.cri.sandbox.images.layers import NeedsMerge, merge_layer, unpack_layer
-from lastcall.cri.sandbox.images.layout import IMAGE_NAME, PULLED, REF_NAME, Descriptor, ImageError, ImageLayout
+from lastcall.cri.sandbox.images.build import ImageContent, write_image
+from lastcall.cri.sandbox.images.catalogue import Catalogue, IncompleteError, Stored, one_of_each, read_layout
+from lastcall.cri.sandbox.images.from_host import host_image, python_image
+from lastcall.cri.sandbox.images.layout import ImageError, ImageLayout
 from lastcall.cri.sandbox.images.reference import Reference, parse_reference
 from lastcall.cri.sandbox.images.unpacked import UnpackedImages
+from lastcall.cri.sandbox.images.unpacking import unpack
 from lastcall.cri.sandbox.spec import ImageConfig, RootFilesystem
 
 Substitutes = Mapping[str, Callable[[], ImageContent]]
@@ -38,42 +37,6 @@ Pulls = Callable[[ImageLayout, Reference, AuthConfig | None], Awaitable[object]]
 _NOT_FOUND = "rpc error: code = NotFound desc = "
 """How a kubelet sees containerd's error of that kind."""
 _SHORT = re.compile(r"(sha256:)?[0-9a-f]{12,63}")
-_MAX_LAYERS = 40  # overlayfs' options must fit into one page; more layers are merged into one directory
-
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """An image of a layout, read and checked."""
-
-    layout: ImageLayout
-    image: Image
-    created: str
-    pulled: str
-    config: ImageConfig
-    layers: tuple[Descriptor, ...]
-    diff_ids: tuple[str, ...]
-    binds: tuple[str, ...]
-    manifest_digest: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Broken:
-    """A name whose image cannot be read."""
-
-    digest: str
-    error: ImageError
-
-
-class _IncompleteError(ImageError):
-    """A blob of an image is gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Catalogue:
-    """What a layout holds."""
-
-    images: list[_Stored] = field(default_factory=list)
-    broken: dict[str, _Broken] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +65,12 @@ class ImageStore:
         unpacked: str | Path = "/run/lastcall/images",
         substitutes: Substitutes | None = None,
         pulls: Pulls | None = None,
+        owned: bool = False,
     ) -> None:
-        """`root` is `default_root()` when None. `substitutes` are none when None; a cluster uses HOST_SUBSTITUTES.
+        """`owned`: the layout is this node's alone, as containerd's is: it is listed whole, and what is removed is
+        removed from it. What was made or imported by hand is pinned then.
+
+        `root` is `default_root()` when None. `substitutes` are none when None; a cluster uses HOST_SUBSTITUTES.
         `pulls` is how images come from registries; None: they do not.
         """
         self.layout = ImageLayout(default_root() if root is None else root)
@@ -112,10 +79,10 @@ class ImageStore:
         self._substitute_layout = ImageLayout(self._unpacked / "substitutes")
         self._pulled_layout = ImageLayout(self._unpacked / "pulled")
         self._layouts = (self.layout, self._pulled_layout, self._substitute_layout)
-        self._pulls = pulls
+        self._pulls, self._owned = pulls, owned
         # Asked from the event loop and from its worker threads: one lock for what is quick, one for what is not.
         self._reading, self._unpacking = threading.Lock(), threading.Lock()
-        self._known: dict[ImageLayout, tuple[tuple[int, int], _Catalogue]] = {}
+        self._known: dict[ImageLayout, tuple[tuple[int, int], Catalogue]] = {}
         self._on_node = UnpackedImages(self._unpacked)
 
     # -- CRI ImageService --------------------------------------------------------------------------------------------
@@ -127,14 +94,15 @@ class ImageStore:
         """
         try:
             found = await self._quickly_ready(image)
-        except _IncompleteError:
+        except IncompleteError:
             if self._pulls is None:
                 raise
             found = None  # to be pulled again
         if found is None:
             return None
         if found.layout is not self._substitute_layout or image in (found.image.id, *found.image.repo_tags):
-            return found.image
+            # A layout of its own is listed whole: what is said of one image is the same there and here.
+            return self._all_of_layouts().get(found.image.id, self._shown(found)) if self._owned else found.image
         return replace(found.image, annotations={**found.image.annotations, SUBSTITUTE_FOR: image})
 
     async def pull_image(self, image: str, auth: AuthConfig | None = None) -> str:
@@ -167,14 +135,25 @@ class ImageStore:
         return bool(found.pulled)
 
     async def list_images(self) -> list[Image]:
-        """What is unpacked here: the layout is the user's, and other clusters' too."""
-        return [unpacked.image() for unpacked in self._on_node.all()]
+        """What is unpacked here: unless it is `owned`, the layout is the user's, and other clusters' too."""
+        if self._owned:
+            return list((await asyncio.to_thread(self._all_of_layouts)).values())
+        return list(one_of_each(unpacked.image() for unpacked in self._on_node.all()).values())
+
+    def _all_of_layouts(self) -> dict[str, Image]:
+        layouts = (self.layout, self._pulled_layout)
+        return one_of_each(self._shown(stored) for layout in layouts for stored in self._read(layout).images)
+
+    def _shown(self, stored: Stored) -> Image:
+        """As CRI shows an image of a layout."""
+        return replace(stored.image, pinned=self._owned and not stored.pulled)
 
     async def remove_image(self, image: str) -> None:
         """Take an image off this node: its layers, and itself where it was pulled into the cluster's own tmpfs.
 
-        The user's layout is not touched (`remove` does that): a Pod that asks again unpacks again. Not to be called for
-        an image that a container has. One that is not there is a success. Raises RuntimeServiceError.
+        Unless it is `owned`, the user's layout is not touched (`remove` does that): a Pod that asks again unpacks
+        again. Not to be called for an image that a container has. One that is not there is a success. Raises
+        RuntimeServiceError.
         """
         await asyncio.to_thread(self._remove_from_node, image)
 
@@ -187,9 +166,13 @@ class ImageStore:
                         self._on_node.remove(unpacked.manifest_digest)
             except OSError as error:
                 raise RuntimeServiceError(f"failed to delete image {image!r}: {error}") from error
-            own = self._find(self._pulled_layout, image)
-            if own is not None:
-                self._pulled_layout.remove(own.manifest_digest)
+            layouts = (self.layout, self._pulled_layout) if self._owned else (self._pulled_layout,)
+            ids = {found.image.id for layout in layouts if (found := self._find(layout, image)) is not None}
+            for layout in layouts:
+                for own in self._read(layout).images:  # several manifests may have the same image
+                    if own.image.id in ids:
+                        layout.remove(own.manifest_digest)
+                        self._on_node.remove(own.manifest_digest)
 
     # -- the runtime's side ------------------------------------------------------------------------------------------
 
@@ -207,7 +190,7 @@ class ImageStore:
         directories = self._on_node.find(found.manifest_digest)
         if directories is None:
             raise _not_found(image)  # collected this very moment
-        return RootFilesystem(directories, binds, found.config, reference)
+        return RootFilesystem(directories, binds, found.config, reference, found.image.id)
 
     # -- what the command line uses ----------------------------------------------------------------------------------
 
@@ -252,7 +235,7 @@ class ImageStore:
             self.layout.remove(found.manifest_digest, name)
         return found is not None
 
-    def _by_digits(self, digits: str) -> _Stored | None:
+    def _by_digits(self, digits: str) -> Stored | None:
         matches = [
             one
             for one in self._read(self.layout).images
@@ -264,7 +247,7 @@ class ImageStore:
 
     # -- looking up --------------------------------------------------------------------------------------------------
 
-    async def _quickly_ready(self, image: str) -> _Stored | None:
+    async def _quickly_ready(self, image: str) -> Stored | None:
         """`_ready`, in a worker thread when there is something to unpack."""
         found = self._available(image)
         if found is not None and self._on_node.find(found.manifest_digest) is not None:
@@ -272,7 +255,7 @@ class ImageStore:
             return found
         return await asyncio.to_thread(self._ready, image)
 
-    def _ready(self, image: str) -> _Stored | None:
+    def _ready(self, image: str) -> Stored | None:
         """The image or its substitute, unpacked."""
         found = self._available(image)
         if found is None or self._on_node.find(found.manifest_digest) is None:
@@ -283,7 +266,7 @@ class ImageStore:
                     found.layout.touch(found.manifest_digest)
         return found
 
-    def _available(self, image: str) -> _Stored | None:
+    def _available(self, image: str) -> Stored | None:
         """The image, or what was made to stand in for it already."""
         found = self._find(self.layout, image) or self._find(self._pulled_layout, image)
         if found is not None or _is_id(image):
@@ -293,7 +276,7 @@ class ImageStore:
             found = found or self._find(self._substitute_layout, name)
         return found
 
-    def _find(self, layout: ImageLayout, image: str) -> _Stored | None:
+    def _find(self, layout: ImageLayout, image: str) -> Stored | None:
         """Raises RuntimeServiceError with reason InvalidImageName."""
         catalogue = self._read(layout)
         if _is_id(image):
@@ -304,7 +287,7 @@ class ImageStore:
             raise catalogue.broken[name].error
         return next((one for one in catalogue.images if name in one.image.repo_tags + one.image.repo_digests), None)
 
-    def _substitute(self, image: str) -> _Stored | None:
+    def _substitute(self, image: str) -> Stored | None:
         if _is_id(image):
             return None
         reference = parse_reference(image)
@@ -316,49 +299,24 @@ class ImageStore:
             write_image(self._substitute_layout, name, make())
         return self._find(self._substitute_layout, name)
 
-    def _read(self, layout: ImageLayout) -> "_Catalogue":
+    def _read(self, layout: ImageLayout) -> Catalogue:
         with self._reading:
             version = layout.version()
             known = self._known.get(layout)
             if known is None or known[0] != version:
-                known = self._known[layout] = (version, _read_layout(layout))
+                known = self._known[layout] = (version, read_layout(layout))
             return known[1]
 
     # -- unpacking ---------------------------------------------------------------------------------------------------
 
-    def _put_on_node(self, stored: _Stored) -> None:
-        directories = self._unpack(stored)
+    def _put_on_node(self, stored: Stored) -> None:
+        directories = unpack(stored, self._on_node)
         try:
             # What stands in is made of the host's own files: taking it away would give nothing back.
             pinned = stored.layout is self._substitute_layout
             self._on_node.add(stored.image, stored.manifest_digest, directories, pinned=pinned)
         except OSError as error:
             raise ImageError(f"cannot unpack images into {self._unpacked}: {error.strerror}") from error
-
-    def _unpack(self, stored: _Stored) -> tuple[str, ...]:
-        """The image's lower directories, the uppermost first."""
-        try:
-            if len(stored.layers) > _MAX_LAYERS:
-                raise NeedsMerge
-            pairs = list(zip(stored.layers, stored.diff_ids, strict=True))
-            directories = [self._layer(stored.layout, layer, diff_id) for layer, diff_id in pairs]
-        except NeedsMerge:
-            directories = [self._merged(stored)]
-        return tuple(reversed(directories))
-
-    def _layer(self, layout: ImageLayout, layer: Descriptor, diff_id: str) -> str:
-        def fill(target: str) -> None:
-            with layout.open_blob(layer) as blob:
-                unpack_layer(blob, layer.digest, diff_id, target)
-
-        return self._on_node.fill(f"l{_short(diff_id)}", fill)
-
-    def _merged(self, stored: _Stored) -> str:
-        def fill(target: str) -> None:
-            for layer, diff_id in zip(stored.layers, stored.diff_ids, strict=True):
-                merge_layer(partial(stored.layout.open_blob, layer), layer.digest, diff_id, target)
-
-        return self._on_node.fill(f"m{_short(stored.image.id)}", fill)
 
 
 def default_root(environ: Mapping[str, str] | None = None) -> Path:
@@ -392,95 +350,7 @@ def _is_id(image: str) -> bool:
     return len(digits) == 64 and all(c in "0123456789abcdef" for c in digits)
 
 
-def _short(digest: str) -> str:
-    """Enough of a digest for a name: overlayfs' options have to fit into one page."""
-    return digest.removeprefix("sha256:")[:32]
-
-
 def _not_found(image: str) -> RuntimeServiceError:
     name = str(parse_reference(image)) if not _is_id(image) else image
     text = f'{_NOT_FOUND}failed to pull and unpack image "{name}": it is not in the image store'
     return RuntimeServiceError(text, "ImageNotFound")
-
-
-def _read_layout(layout: ImageLayout) -> _Catalogue:
-    """The images of a layout, each manifest with all its names. A broken one does not hide the others."""
-    grouped: dict[str, list[Descriptor]] = {}
-    for entry in layout.index():
-        grouped.setdefault(entry.digest, []).append(entry)
-    catalogue = _Catalogue()
-    for digest, entries in grouped.items():
-        try:
-            catalogue.images.append(_read_image(layout, entries))
-        except ImageError as error:
-            names = [name for entry in entries if (name := _name_of(entry)) is not None]
-            catalogue.broken.update({str(name): _Broken(digest, error) for name in names})
-    return catalogue
-
-
-def _read_image(layout: ImageLayout, entries: list[Descriptor]) -> _Stored:
-    chosen, manifest = layout.manifest(entries[0])
-    config_descriptor = Descriptor.parse(manifest.get("config"))
-    layers = tuple(Descriptor.parse(layer) for layer in cast(list[Any], manifest.get("layers") or []))
-    value = layout.document(config_descriptor)
-    diff_ids = tuple(str(diff_id) for diff_id in (value.get("rootfs") or {}).get("diff_ids") or [])
-    if len(diff_ids) != len(layers):
-        raise ImageError(f"image {chosen.digest}: {len(layers)} layers but {len(diff_ids)} diff_ids")
-    if missing := next((layer for layer in layers if not layout.has(layer)), None):
-        raise _IncompleteError(f"the image store lacks blob {missing.digest} of image {chosen.digest}")
-    references = [reference for entry in entries if (reference := _name_of(entry)) is not None]
-    config = parse_config(value.get("config"))
-    annotations = {
-        key: text for entry in entries for key, text in entry.annotations.items() if key not in (IMAGE_NAME, REF_NAME)
-    }
-    image = Image(
-        id=config_descriptor.digest,
-        repo_tags=tuple(dict.fromkeys(str(one) for one in references if not one.digest)),
-        repo_digests=tuple(dict.fromkeys(f"{one.repository}@{entries[0].digest}" for one in references)),
-        size=config_descriptor.size + sum(layer.size for layer in layers),
-        user=config.user,
-        annotations={key: text for key, text in annotations.items() if key == MADE_FROM},
-    )
-    asked = [path for path in annotations.get(HOST_BINDS, "").split(":") if path]
-    binds = tuple(path for path in asked if path in BINDABLE)
-    created = str(value.get("created") or "")
-    pulled = max((entry.annotations.get(PULLED, "") for entry in entries), default="")
-    return _Stored(layout, image, created, pulled, config, layers, diff_ids, binds, entries[0].digest)
-
-
-def _name_of(entry: Descriptor) -> Reference | None:
-    """The name in the index; other tools' layouts may hold just a tag, which is not a name."""
-    name = entry.annotations.get(IMAGE_NAME) or entry.annotations.get(REF_NAME, "")
-    if entry.annotations.get(IMAGE_NAME) is None and "/" not in name:
-        return None
-    with suppress(RuntimeServiceError):
-        return parse_reference(name)
-    return None
-
-
-def parse_config(value: Any) -> ImageConfig:
-    """The `config` object of an image configuration. Raises ImageError for fields of a wrong type."""
-    fields = value or {}
-    if not isinstance(fields, dict):
-        raise ImageError("the image's config is not an object")
-
-    def texts(key: str) -> tuple[str, ...]:
-        items = fields.get(key) or []
-        if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-            raise ImageError(f"the image's config.{key} is not a list of texts")
-        return tuple(items)
-
-    def text(key: str) -> str:
-        item = fields.get(key) or ""
-        if not isinstance(item, str):
-            raise ImageError(f"the image's config.{key} is not a text")
-        return item
-
-    return ImageConfig(
-        entrypoint=texts("Entrypoint"),
-        cmd=texts("Cmd"),
-        env=texts("Env"),
-        working_dir=text("WorkingDir"),
-        user=text("User"),
-        stop_signal=text("StopSignal"),
-    )

@@ -9,7 +9,7 @@ import os
 
 from lastcall.cri.sandbox.seccomp import bpf, default_profile, profile
 from lastcall.cri.sandbox.seccomp.syscalls import MACHINES
-from lastcall.world import linux
+from lastcall.world import privileges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _HELPER_CALL = 0x3FFF  # shim/single_id/filter.py:HELPER_CALL
 
 def filters_can_be_had() -> bool:
     """Whether this kernel takes filters, and we can make some for this machine. One that is asked for fails else."""
-    return os.uname().machine in MACHINES and linux.has_seccomp_filters()
+    return os.uname().machine in MACHINES and privileges.has_seccomp_filters()
 
 
 def container_filter(

@@ -21,10 +21,11 @@ import stat
 import struct
 import termios
 
-from lastcall.cri.sandbox.shim import identity, idmap, limits, rootfs
-from lastcall.cri.sandbox.shim.rootfs import SetupError
+from lastcall.cri.sandbox.shim import identity, idmap, limits
+from lastcall.cri.sandbox.shim.rootfs.build import build
+from lastcall.cri.sandbox.shim.rootfs.confined import SetupError, words
 from lastcall.cri.sandbox.shim.single_id import filters
-from lastcall.world import linux
+from lastcall.world import linux, privileges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _TIOCSPTLCK, _TIOCGPTN = 0x40045431, 0x80045430
 _MOST_FILES = 65536
-_SYS_ADMIN = linux.capability_mask(("SYS_ADMIN",))
+_SYS_ADMIN = privileges.capability_mask(("SYS_ADMIN",))
+_MKNOD = privileges.capability_mask(("MKNOD",))
 _EXEC_FAILED = 255  # runc's exit code when the program is there but the kernel cannot execute it
 
 
@@ -54,7 +56,7 @@ def run_container(
             # Below the shim's own value only the machine's root may go.
             with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
                 file.write(str(spec["oomScoreAdj"]))
-        rootfs.build(spec)
+        build(spec)
 
     _run(spec, status, stdio, maps, prepare, create_cwd=True)
 
@@ -94,6 +96,8 @@ def _run(
         users: idmap.Users | None = spec.get("users")
         _give_stdio(who.uid if users is None else users.outside(who.uid))
         mask = identity.capability_mask(spec)
+        if spec["host"] and not spec["privileged"]:
+            mask &= ~_MKNOD  # without a user namespace a device that it makes would be a device
         if users is not None:
             idmap.enter(users)
             if mask & _SYS_ADMIN and create_cwd:
@@ -102,19 +106,20 @@ def _run(
         _change_directory(spec["cwd"] or "/", create_cwd)
         identity.assume(who, mask, maps, lambda: filters.install(spec, who, mask, maps[0], status))
         if spec["noNewPrivs"]:
-            linux.set_no_new_privs()
+            privileges.set_no_new_privs()
         program = _find_program(spec["argv"], environment)
         linux.close_range(3, flags=linux.CLOSE_RANGE_CLOEXEC)
         if status.recv(16) != b"go":
             os._exit(code)  # the shim has died and will never know of this process
-        linux.set_parent_death_signal(0)
-        said = {"executing": os.path.realpath(program), "uid": who.uid, "gid": who.gid}
+        # In the machine's PID namespace nothing else ends it with the shim.
+        linux.set_parent_death_signal(signal.SIGKILL if spec["host"] else 0)
+        said = {"executing": os.path.realpath(program), "uid": who.uid, "gid": who.gid, "groups": os.getgroups()}
         status.send(json.dumps(said).encode())
         try:
             os.execve(program, spec["argv"], environment)  # noqa: S606 - what a runtime is for
         except OSError as error:
             # Like runc: the container has started by now; the reason is its only output.
-            os.write(2, f"exec {program}: {rootfs._words(error)}\n".encode())
+            os.write(2, f"exec {program}: {words(error)}\n".encode())
             code = _EXEC_FAILED
     except SetupError as error:
         _report(status, str(error))
@@ -204,8 +209,8 @@ def _change_directory(path: str, create: bool) -> None:
             os.makedirs(path, 0o755, exist_ok=True)
         os.chdir(path)
     except OSError as error:
-        words = rootfs._words(error)
-        raise SetupError(f'chdir to cwd ("{path}") set in config.json failed: {words}') from error
+        reason = words(error)
+        raise SetupError(f'chdir to cwd ("{path}") set in config.json failed: {reason}') from error
 
 
 def _find_program(argv: list[str], environment: dict[bytes, bytes]) -> str:
@@ -228,7 +233,7 @@ def _not_executable(path: str) -> str:
     try:
         mode = os.stat(path).st_mode
     except OSError as error:
-        return f"stat {path}: {rootfs._words(error)}"
+        return f"stat {path}: {words(error)}"
     if stat.S_ISDIR(mode):
         return "is a directory"
     if not stat.S_ISREG(mode) or not os.access(path, os.X_OK):

@@ -47,7 +47,7 @@ class Exec:
         self._killed_because = ""
 
     def start(self, timeout: float) -> None:
-        """Clone into the container. `timeout` in seconds, 0 is none.
+        """Clone into the container. `timeout` in seconds, 0 is unlimited.
 
         Raises OSError, ProcessLookupError when the container has ended.
         """
@@ -58,7 +58,7 @@ class Exec:
         entrance, init = container.limits.entrance(), container.process.pidfd
         spec = {**container.spec, "argv": self._argv, "tty": self.tty, "cgroupFiles": entrance.files}
         spec["limited"] = context.cgroups.mode != "none"
-        spec["users"] = container.sandbox.users
+        spec["users"], spec["host"] = container.sandbox.users, context.host
 
         def in_child(status: socket.socket, stdio: Stdio) -> NoReturn:
             child.run_exec(spec, status, stdio, init, container.maps)

@@ -6,8 +6,8 @@ import contextlib
 import os
 import stat
 
-from lastcall.cri.sandbox.shim.rootfs import SetupError
-from lastcall.world import linux
+from lastcall.cri.sandbox.shim.rootfs.confined import SetupError
+from lastcall.world import linux, privileges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,18 +106,18 @@ def capability_mask(spec: dict[str, Any]) -> int:
 
     Raises SetupError for an unknown name. Source: containerd internal/cri/server/container_create.go, WithCapabilities.
     """
-    everything = (1 << len(linux.CAPABILITIES)) - 1
+    everything = (1 << len(privileges.CAPABILITIES)) - 1
     if spec["privileged"]:
         return everything
     add, drop = spec["capabilities"]["add"], spec["capabilities"]["drop"]
     try:
-        mask = linux.capability_mask(DEFAULT_CAPABILITIES)
+        mask = privileges.capability_mask(DEFAULT_CAPABILITIES)
         if "ALL" in (name.upper() for name in add):
             mask = everything
         if "ALL" in (name.upper() for name in drop):
             mask = 0
-        mask |= linux.capability_mask([name for name in add if name.upper() != "ALL"])
-        mask &= ~linux.capability_mask([name for name in drop if name.upper() != "ALL"])
+        mask |= privileges.capability_mask([name for name in add if name.upper() != "ALL"])
+        mask &= ~privileges.capability_mask([name for name in drop if name.upper() != "ALL"])
     except ValueError as error:
         raise SetupError(str(error)) from error
     return mask
@@ -161,8 +161,8 @@ def assume(
         os.setresgid(identity.gid, identity.gid, identity.gid)
     before_the_drop()
     # Whatever this process executes later can have no more than these.
-    linux.drop_bounding_set(capabilities)
-    linux.clear_ambient_set()
+    privileges.drop_bounding_set(capabilities)
+    privileges.clear_ambient_set()
     if not own_namespace:
         os.setresuid(identity.uid, identity.uid, identity.uid)
     if identity.uid == 0:
@@ -173,8 +173,8 @@ def assume(
 
 
 def _set_capabilities(mask: int) -> None:
-    permitted = linux.capget()[1] & mask
-    linux.capset(permitted, permitted, 0)
+    permitted = privileges.capget()[1] & mask
+    privileges.capset(permitted, permitted, 0)
 
 
 def _write(path: str, text: str) -> None:

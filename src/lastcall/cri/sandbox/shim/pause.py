@@ -15,7 +15,7 @@ from lastcall.cri.sandbox.seccomp import bpf
 from lastcall.cri.sandbox.seccomp.syscalls import MACHINES, system_calls
 from lastcall.cri.sandbox.shim import idmap
 from lastcall.cri.sandbox.shim.single_id import elf
-from lastcall.world import linux
+from lastcall.world import linux, privileges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,16 +58,16 @@ def run(namespaces: Mapping[int, int], users: idmap.Users | None, executable: in
     _leave_the_machine()
     if users is not None:
         idmap.enter(users)
-    linux.drop_bounding_set(0)
-    linux.clear_ambient_set()
-    linux.capset(0, 0, 0)
-    linux.set_no_new_privs()
+    privileges.drop_bounding_set(0)
+    privileges.clear_ambient_set()
+    privileges.capset(0, 0, 0)
+    privileges.set_no_new_privs()
     if executable < 0:
         linux.close_range(3)
         _wait_for_ever()
     linux.close_range(3, flags=linux.CLOSE_RANGE_CLOEXEC)
     with contextlib.suppress(OSError):  # a kernel without filters
-        linux.install_seccomp_filter(filter_program(os.uname().machine))
+        privileges.install_seccomp_filter(filter_program(os.uname().machine))
     os.execve(executable, ["/pause"], {})  # noqa: S606 - what a pause is
 
 

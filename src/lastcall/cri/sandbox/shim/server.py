@@ -1,4 +1,7 @@
-"""The shim's end of the connection to a node, on a Unix socket. `messages.py` has what is asked, answered and told."""
+"""What the shim does for nodes: a method for each call of `messages.py`, on the sandboxes and containers it keeps.
+
+A node's connection is a `Peer` (`peer.py`), messages about a container stand in `telling.py`.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,20 @@ import gc
 import os
 import socket
 
-from lastcall.cri.sandbox.shim import limits, messages, namespaces
+from lastcall.cri.sandbox.shim import counters, limits, messages, namespaces
 from lastcall.cri.sandbox.shim.containers import Container, Context
 from lastcall.cri.sandbox.shim.execs import Exec
-from lastcall.cri.sandbox.shim.loop import READ, WRITE
 from lastcall.cri.sandbox.shim.namespaces import Sandbox
 from lastcall.cri.sandbox.shim.past import PastProcess, read_journals
+from lastcall.cri.sandbox.shim.peer import Call, Peer
 from lastcall.cri.sandbox.shim.process import Exit
 from lastcall.cri.sandbox.shim.streams import descriptors as streaming
 from lastcall.cri.sandbox.shim.streams.descriptors import CallError
-from lastcall.world import linux, walls
+from lastcall.cri.sandbox.shim.telling import Announcer, facts_of, past_facts
+from lastcall.world import linux
 from lastcall.world.id_maps import why_not_id_mapped
-from lastcall.world.messages import Verbs, WrongMessage
-from lastcall.world.wire import Frames, WireError
+from lastcall.world.messages import Verbs
+from lastcall.world.wire import Frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +33,6 @@ if TYPE_CHECKING:
 
     from lastcall.world.messages import Fields, Message
 
-_MOST_UNSENT = 128 << 20
-_LAST_READS = 16
 _ALL_PODS = "kubepods"
 _MAKER_SECONDS = 0.05
 _EXECS_END_SECONDS = 5.0
@@ -53,8 +55,8 @@ class Server:
         self._past = _recover(context.directory, os.path.join(state, "sandboxes"))
         # Of a shim that died, with all its containers.
         context.cgroups.remove(_ALL_PODS)
-        for container in self._past:
-            context.cgroups.remove_container(container)
+        for past in self._past.values():
+            context.cgroups.remove_container(past.group)
         self._owners_unmapped = why_not_id_mapped(state)
         self._removed = 0
         self._peers: dict[int, Peer] = {}
@@ -108,8 +110,8 @@ class Server:
         call.answer(self._all())
 
     def _all(self) -> messages.Everything:
-        containers = [_facts(container) for container in self._containers.values()]
-        containers += [_past_facts(past) for past in self._past.values()]
+        containers = [facts_of(container) for container in self._containers.values()]
+        containers += [past_facts(past) for past in self._past.values()]
         return messages.Everything(
             pid=os.getpid(), sandboxes=list(self._sandboxes), containers=containers, machine=self._machine()
         )
@@ -143,6 +145,7 @@ class Server:
             messages.Remove: self._remove,
             messages.ReopenLog: self._reopen_log,
             messages.Stats: self._stats,
+            messages.Count: self._count,
             **streaming.table(self),
         }
 
@@ -254,6 +257,16 @@ class Server:
         stats = [usage.cpu_ns, usage.memory_bytes, usage.working_set_bytes, usage.pids] if usage else None
         call.answer(messages.Usage(stats=stats))
 
+    def _count(self, call: Call, asked: messages.Count) -> None:
+        container = self._containers.get(asked.id)
+        if container is None or not container.running:
+            raise CallError("container is not running", "NotFound")
+        counts = container.limits.counters()
+        if asked.processes:
+            counts |= counters.of_processes(container)
+        network, group = counters.network_of(container), container.limits.path
+        call.answer(messages.Counted(counts=counts, network=network, group=group))
+
     def _machine(self) -> messages.Machine:
         cgroups, (uids, gids) = self._context.cgroups, self._context.maps
         return messages.Machine(
@@ -313,63 +326,6 @@ class Server:
         call.answer()
 
 
-class Announcer:
-    """What is said of one container: to the caller that started it, and to every node. A `containers.Listener`."""
-
-    def __init__(self, server: Server, call: Call) -> None:
-        self._server = server
-        self._call = call
-
-    def started(self, container: Container) -> None:
-        assert container.process is not None
-        self._server.tell(messages.Started(container=_facts(container)))
-        self._call.answer(messages.Running(pid=container.process.pid, started_at=container.started_at))
-
-    def start_failed(self, container: Container, text: str) -> None:
-        self._server.tell(messages.StartFailed(id=container.id, message=text))
-        self._call.fail(text, "StartError")
-
-    def changed(self, container: Container) -> None:
-        self._server.tell(messages.Changed(container=_facts(container)))
-
-    def log_full(self, container: Container) -> None:
-        self._server.tell(messages.LogFull(id=container.id))
-
-    def exited(self, container: Container) -> None:
-        self._server.tell(messages.Exited(container=_facts(container)))
-
-    def alone(self, container: Container) -> bool:
-        return self._server.alone(container)
-
-
-def _facts(container: Container) -> messages.Facts:
-    process = container.process
-    status = process.exit if process is not None else None
-    return messages.Facts(
-        id=container.id,
-        sandbox_id=container.sandbox.id,
-        pid=process.pid if process else 0,
-        start_time=process.start_time if process else 0,
-        state=_state(container),
-        started_at=container.started_at,
-        finished_at=container.finished_at,
-        exit_code=status.code if status else 0,
-        signal=status.signal if status else "",
-        message=container.failure,
-        stop_signal_sent=container.stop_signal_sent,
-        oom_killed=container.out_of_memory,
-        info=container.info,
-    )
-
-
-def _state(container: Container) -> str:
-    if container.failure:
-        return "failed"
-    if container.process is not None and container.process.exit is not None:
-        return "exited"
-    return "running" if container.running else "starting"
-
-
 def _recover(journals: str, sandboxes: str) -> dict[str, PastProcess]:
     """What a shim before this one left: how its containers ended; its mounts and the journals of its execs go."""
     found: dict[str, PastProcess] = {}
@@ -382,151 +338,3 @@ def _recover(journals: str, sandboxes: str) -> dict[str, PastProcess]:
         for name in os.listdir(sandboxes):
             namespaces.remove_shared_memory(os.path.join(sandboxes, name, "shm"))
     return found
-
-
-def _past_facts(past: PastProcess) -> messages.Facts:
-    """As `_facts`. Nobody knows any more when it was started."""
-    return messages.Facts(
-        id=past.container_id,
-        sandbox_id=past.sandbox_id,
-        pid=past.pid,
-        start_time=past.start_time,
-        state="exited" if past.over else "unknown",
-        started_at=0,
-        finished_at=past.finished_at,
-        exit_code=past.exit_code or 0,
-        signal=past.signal,
-        message="",
-        stop_signal_sent=False,
-    )
-
-
-class Call:
-    """A question of one node that waits for its answer."""
-
-    def __init__(self, peer: Peer, number: int) -> None:
-        self.peer = peer
-        self._number = number
-
-    def answer(self, message: Message | None = None, blobs: tuple[bytes, ...] = (), fds: tuple[int, ...] = ()) -> None:
-        self.peer.send(self._fields(message), blobs, fds)
-
-    def give(self, message: Message | None, fds: tuple[int, ...]) -> None:
-        """Answer with descriptors that are the other side's from now on."""
-        self.peer.send(self._fields(message), given=fds)
-
-    def fail(self, text: str, reason: str = "") -> None:
-        self.peer.send({"answer": self._number, "error": text, "reason": reason})
-
-    def _fields(self, message: Message | None) -> Fields:
-        return {"answer": self._number, **(message.to_wire() if message is not None else {})}
-
-
-class Peer:
-    """One connected node."""
-
-    def __init__(self, server: Server, connection: Frames, context: Context) -> None:
-        self._server = server
-        self._connection = connection
-        self._loop = context.loop
-        self._fd = connection.socket.fileno()
-        self._closed = False
-        self._writing = False
-        self.execs: dict[str, Exec] = {}
-        self.streams = streaming.Streams()
-        context.loop.watch(self._fd, self._ready)
-
-    def send(
-        self, message: Fields, blobs: tuple[bytes, ...] = (), fds: tuple[int, ...] = (), given: tuple[int, ...] = ()
-    ) -> None:
-        if self._closed:
-            for fd in given:
-                os.close(fd)
-            return
-        try:
-            done = self._connection.send(message, blobs, fds, given)
-        except OSError:
-            self._close()
-            return
-        if self._connection.unsent > _MOST_UNSENT:
-            self._close()
-        else:
-            self._want_write(not done)
-
-    def notice_hang_up(self) -> None:
-        """Its end may be known to the kernel and not yet to the loop; its last calls come before that."""
-        for _ in range(_LAST_READS):
-            try:
-                self._connection.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                return
-            except OSError:
-                self._close()
-            if self._closed:
-                return
-            self._ready(READ)
-
-    def exec_ended(self, exec_id: str) -> None:
-        self.execs.pop(exec_id, None)
-        if self._closed:
-            self._server.answer_hellos()
-
-    def cancel(self, exec_id: str) -> None:
-        process = self.execs.get(exec_id)
-        if process is not None:
-            process.kill("caller gone")
-
-    def _want_write(self, writing: bool) -> None:
-        if writing != self._writing and not self._closed:
-            self._writing = writing
-            self._loop.modify(self._fd, READ | WRITE if writing else READ)
-
-    def _ready(self, events: int) -> None:
-        try:
-            if events & WRITE:
-                self._want_write(not self._connection.flush())
-            if not events & ~WRITE:
-                return
-            messages = self._connection.receive()
-        except (OSError, WireError):
-            messages = None
-        except Exception as error:
-            walls.caught("shim", "what a node sent", error)
-            messages = None
-        if messages is None:
-            self._close()
-            return
-        for fields, _, fds in messages:
-            for fd in fds:
-                os.close(fd)  # no verb takes any
-            self._call(fields)
-
-    def _call(self, fields: Fields) -> None:
-        number = fields.get("call")
-        if type(number) is not int:
-            self._close()
-            return
-        call = Call(self, number)
-        try:
-            self._server.do(call, fields)
-        except CallError as error:
-            call.fail(str(error), error.reason)
-        except WrongMessage as error:
-            call.fail(str(error))
-        except OSError as error:
-            call.fail(error.strerror or str(error))
-        except (KeyError, TypeError, ValueError) as error:
-            call.fail(f"{fields.get('verb')}: {type(error).__name__}: {error}")
-        except Exception as error:
-            walls.caught("shim", f"{fields.get('verb')} {fields.get('id', '')}".strip(), error)
-            call.fail(f"{fields.get('verb')}: {type(error).__name__}: {error}")
-
-    def _close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        self._loop.unwatch(self._fd)
-        self._server.forget(self._fd)
-        self._connection.close()
-        for process in list(self.execs.values()):
-            process.kill("caller gone")

@@ -4,6 +4,9 @@
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const SVG = "http://www.w3.org/2000/svg";
   document.documentElement.classList.add("js");
+  // What this script says, in the page's language.
+  const words = JSON.parse(document.body.dataset.words || "{}");
+  const t = (english) => words[english] || english;
 
   const make = (name, attributes = {}, ...children) => {
     const element = document.createElement(name);
@@ -157,28 +160,28 @@
 
     build() {
       const bar = this.figure.querySelector(".transport");
-      this.button = make("button", { type: "button", class: "play" }, "▶ Play");
+      this.button = make("button", { type: "button", class: "play" }, t("▶ Play"));
       this.clock = make("span", { class: "clock" });
-      const back = make("button", { type: "button", "aria-label": "Previous record" }, "‹");
-      const next = make("button", { type: "button", "aria-label": "Next record" }, "›");
+      const back = make("button", { type: "button", "aria-label": t("Previous record") }, "‹");
+      const next = make("button", { type: "button", "aria-label": t("Next record") }, "›");
       back.onclick = () => this.step(-1);
       next.onclick = () => this.step(1);
-      this.speed = make("select", { "aria-label": "Speed" });
-      for (const [value, text] of [["story", "story pace"], ["1", "real time"], ["4", "4 × faster"], ["0.1", "10 × slower"], ["0.01", "100 × slower"]]) {
+      this.speed = make("select", { "aria-label": t("Speed") });
+      for (const [value, text] of [["story", t("story pace")], ["1", t("real time")], ["4", t("4 × faster")], ["0.1", t("10 × slower")], ["0.01", t("100 × slower")]]) {
         this.speed.append(make("option", { value }, text));
       }
       this.scale = make("input", { type: "checkbox" });
-      const out = make("button", { type: "button", "aria-label": "Zoom out" }, "−");
-      const inwards = make("button", { type: "button", "aria-label": "Zoom in" }, "+");
-      const fit = make("button", { type: "button" }, "Fit");
+      const out = make("button", { type: "button", "aria-label": t("Zoom out") }, "−");
+      const inwards = make("button", { type: "button", "aria-label": t("Zoom in") }, "+");
+      const fit = make("button", { type: "button" }, t("Fit"));
       out.onclick = () => this.setZoom(this.zoom / 1.5);
       inwards.onclick = () => this.setZoom(this.zoom * 1.5);
       fit.onclick = () => this.setZoom(1);
       this.scale.onchange = () => this.setScale(this.scale.checked);
       bar.append(this.button, back, next, this.speed, this.clock, make("span", { class: "gap" }),
-        make("label", {}, this.scale, "true to scale"), out, inwards, fit);
+        make("label", {}, this.scale, t("true to scale")), out, inwards, fit);
       this.said = make("p", { class: "said" });
-      this.scrub = make("input", { type: "range", class: "scrub", min: 0, max: 1000, step: 1, value: 1000, "aria-label": "Time" });
+      this.scrub = make("input", { type: "range", class: "scrub", min: 0, max: 1000, step: 1, value: 1000, "aria-label": t("Time") });
       bar.after(this.said, this.scrub);
       this.future = shape("rect", { class: "future", y: 18, height: "100%", x: "100%", width: "0%" });
       this.head = shape("line", { class: "playhead", y1: 18, y2: "100%", x1: "100%", x2: "100%" });
@@ -296,8 +299,8 @@
     hint() {
       this.chain(null);
       this.card.replaceChildren(
-        make("h4", {}, "Records"),
-        make("p", { class: "hint" }, "Point at a mark, or walk through them with ← → ↑ ↓. Space plays, + and − zoom, a drag along the time axis scrubs."),
+        make("h4", {}, t("Records")),
+        make("p", { class: "hint" }, t("Point at a mark, or walk through them with ← → ↑ ↓. Space plays, + and − zoom, a drag along the time axis scrubs.")),
       );
     }
 
@@ -332,14 +335,14 @@
         facts.append(make("dt", {}, fact.slice(0, space)), make("dd", {}, fact.slice(space + 1)));
       }
       const causes = make("p", { class: "sub" });
-      if (mark.cause) causes.append("because of ", link(mark.cause));
+      if (mark.cause) causes.append(t("because of "), link(mark.cause));
       if (mark.effects.length) {
-        causes.append(mark.cause ? ", led to " : "led to ");
+        causes.append(mark.cause ? t(", led to ") : t("led to "));
         mark.effects.forEach((effect, index) => causes.append(index ? ", " : "", link(effect)));
       }
       const rule = cells[4].querySelector(".rule");
       const entry = rule && document.getElementById(rule.getAttribute("href").slice(1));
-      const evidence = text(cells[4], "em") || "observed";
+      const evidence = text(cells[4], "em") || t("observed");
       const parts = [
         make("h4", {}, `${mark.number}. ${text(cells[3], ".w")}`),
         make("p", { class: "sub" }, `${when(mark.at)} · ${[...cells[2].childNodes].map((node) => node.textContent).join(" ")} · ${evidence}`),
@@ -390,7 +393,7 @@
     play() {
       if (this.now >= this.end) this.show(this.start);
       this.unchoose();
-      this.button.textContent = "❚❚ Pause";
+      this.button.textContent = t("❚❚ Pause");
       let before = performance.now();
       const beat = (time) => {
         const passed = (time - before) / 1000;
@@ -423,7 +426,7 @@
     stop() {
       cancelAnimationFrame(this.frame);
       this.frame = 0;
-      this.button.textContent = "▶ Play";
+      this.button.textContent = t("▶ Play");
     }
 
     // -- scale and zoom

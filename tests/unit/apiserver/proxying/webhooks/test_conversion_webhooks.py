@@ -197,10 +197,9 @@ async def test_a_list_asks_once_for_what_is_of_another_version_and_selects_by_th
 async def test_a_watch_tells_what_comes_to_match_and_what_ceases_to_in_its_own_version() -> None:
     async with converting(target()) as server:
         told: list[tuple[str, str, Object]] = []
+        version = (await server.admin.list(V2, "ns")).resource_version
 
         async def follow() -> None:
-            listed = await server.admin.list(V2, "ns")
-            version = listed.resource_version
             async with server.admin.watch(V2, "ns", resource_version=version, field_selector="spec.host=h") as events:
                 async for event in events:
                     obj = event.object
@@ -208,7 +207,6 @@ async def test_a_watch_tells_what_comes_to_match_and_what_ceases_to_in_its_own_v
 
         following = asyncio.create_task(follow())
         try:
-            await asyncio.sleep(0.1)
             await server.admin.patch(V1, "b", {"spec": {"hostPort": "h:5"}}, "ns")
             await server.admin.patch(V2, "b", {"spec": {"port": "6"}}, "ns")
             await server.admin.patch(V1, "b", {"spec": {"hostPort": "z:6"}}, "ns")

@@ -17,7 +17,7 @@ import os
 from lastcall.cri.sandbox.seccomp import bpf
 from lastcall.cri.sandbox.seccomp.syscalls import MACHINES, system_calls
 from lastcall.cri.sandbox.shim.single_id import elf
-from lastcall.world import linux
+from lastcall.world import privileges
 
 HELPER_PATH = "/dev/.u"
 """Where the program is in the container. The execve of a path shorter than this one cannot be turned into its."""
@@ -50,7 +50,7 @@ def make_filter(machine: str, capabilities: int) -> bytes:
     numbers = system_calls(machine)
     rules: dict[int, list[bpf.Rule]] = {}
     for capability, calls in _BY_CAPABILITY:
-        has = capabilities >> linux.CAPABILITIES[capability] & 1
+        has = capabilities >> privileges.CAPABILITIES[capability] & 1
         action = bpf.USER_NOTIF if has else bpf.errno_action(_EPERM)
         for name, ids in calls.items():
             if name in numbers:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import array
-import base64
+import binascii
 import contextlib
 import os
 import socket
 
 from lastcall.cri.sandbox.shim.identity import capability_mask
-from lastcall.cri.sandbox.shim.rootfs import SetupError
+from lastcall.cri.sandbox.shim.rootfs.confined import SetupError
 from lastcall.cri.sandbox.shim.single_id import filter as single_id
-from lastcall.world import linux
+from lastcall.world import privileges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ def install(spec: dict[str, Any], who: Identity, capabilities: int, uids: IdMap,
     """
     if who.uid == 0 and single_user_id(uids) and single_id.available():
         program = single_id.filter_program(capabilities)
-        listener = linux.install_seccomp_filter(program, linux.SECCOMP_FILTER_FLAG_NEW_LISTENER)
+        listener = privileges.install_seccomp_filter(program, privileges.SECCOMP_FILTER_FLAG_NEW_LISTENER)
         rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [listener]))
         status.sendmsg([b'{"listener":true}'], [rights])
         os.close(listener)  # else the execve of a child whose shim has died would wait for itself
     profile = (spec.get("seccomp") or {}).get("program")
     if profile:
-        linux.install_seccomp_filter(base64.b64decode(profile))
+        privileges.install_seccomp_filter(binascii.a2b_base64(profile))

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lastcall.cri.sandbox.shim.containers import Container
-    from lastcall.cri.sandbox.shim.server import Call, Server
+    from lastcall.cri.sandbox.shim.peer import Call
+    from lastcall.cri.sandbox.shim.server import Server
     from lastcall.world.messages import Message
 
 _FAMILIES = {"ipv4": socket.AF_INET, "ipv6": socket.AF_INET6}

@@ -1,0 +1,352 @@
+"""What the live page costs, and how smooth it is: `python -m bench page [cost|frames|history] [--pods 500]`.
+
+cost     CPU of the cluster's processes with `--pods` real Pods, without a page and with one open in a browser, in
+         turns: while nothing happens, and while a Pod is deleted each second; it says how many a second were
+frames   frame times in the browser while 200 of `--pods` real Pods end; of what runs after `--minutes`, where a
+         machine cannot start as many in that time
+history  the page of a cluster of which 500 ends, 120 records each, are remembered, after ten times as many have come:
+         how long it takes to absorb, to load, to search, and what it holds in memory
+
+The browser is Debian's chromium, driven by `tests/support/browser.py`. Prints Markdown.
+"""
+
+import argparse
+import asyncio
+import dataclasses
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+
+from bench.figures import cpu_seconds, machine
+from lastcall.cluster.control.socket import ControlClient
+from lastcall.timeline.keep import MAX_PODS
+from lastcall.timeline.record import Record
+from lastcall.ui.server import PageServer
+from lastcall.ui.source import NoMore, Opened
+from lastcall.ui.watching import Watching
+from lastcall.world.world import World
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+from browser import Browser, BrowserProcess, Page
+
+LASTCALL = [sys.executable, "-m", "lastcall.cli.main"]
+NAME = "page-bench"
+LIVES = "trap 'exit 0' TERM; sleep 86400 & wait"
+RECORDS = 120
+ROUNDS, SECONDS = 3, 15.0
+PORTION = 100
+"""Pods that are created at once; the next ones come when half of them run."""
+FRAMES = (
+    "window.frames_ = []; (function next(before) { requestAnimationFrame(now => {"
+    " if (before) frames_.push(now - before); next(now); }) })(0)"
+)
+
+
+class Cluster:
+    """`lastcall up`, in a home of its own, with so many Pods that run."""
+
+    def __init__(self, home: str, pods: int, minutes: float) -> None:
+        self.environment = {**os.environ, "XDG_STATE_HOME": f"{home}/state", "XDG_DATA_HOME": f"{home}/data"}
+        os.environ["XDG_STATE_HOME"] = f"{home}/state"
+        nodes = max(1, -(-pods // 200))
+        up = ("up", "--detach", "--name", NAME, "--nodes", str(nodes), "--max-pods", "250", "--timeout", "300")
+        facts = json.loads(self.run(*LASTCALL, *up, "-o", "json"))
+        self.kubectl = ("kubectl", "--kubeconfig", facts["kubeconfig"], "--cache-dir", f"{home}/kubectl")
+        began, before = time.monotonic(), self.memory()
+        self.pods = self.create(pods, began + minutes * 60)
+        took, each = time.monotonic() - began, (self.memory() - before) * 1024 / max(1, self.pods)
+        self.started = f"{self.pods} Pods ran after {took:.0f} s; each takes {each:.0f} KiB (PSS, with its processes)"
+
+    def run(self, *arguments: str, given: str | None = None) -> str:
+        done = subprocess.run(
+            arguments, env=self.environment, input=given, capture_output=True, text=True, check=False, timeout=900
+        )
+        if done.returncode:
+            raise SystemExit(f"{' '.join(arguments)[:200]}: {done.stderr or done.stdout}")
+        return done.stdout
+
+    def create(self, pods: int, deadline: float) -> int:
+        """How many run: a machine starts only so many at once, and those after the deadline are not created."""
+        made = 0
+        while made < pods and time.monotonic() < deadline:
+            items = [
+                {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p{number}"},
+                 "spec": {"terminationGracePeriodSeconds": 5, "containers": [
+                     {"name": "app", "image": "busybox:1.36", "command": ["sh", "-c", LIVES]}]}}
+                for number in range(made, min(pods, made + PORTION))
+            ]  # fmt: skip
+            given = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+            self.run(*self.kubectl, "create", "-f", "-", given=given)
+            made += len(items)
+            while self.waiting() > (0 if made == pods else PORTION // 2):
+                time.sleep(0.5)
+        while self.waiting():
+            time.sleep(0.5)
+        return made
+
+    def waiting(self) -> int:
+        """How many Pods do not run yet."""
+        listed = self.run(*self.kubectl, "get", "pods", "-o", "name", "--field-selector=status.phase!=Running")
+        return len(listed.split())
+
+    def delete(self, *names: str) -> None:
+        self.run(*self.kubectl, "delete", "pod", "--wait=false", *names)
+
+    def pids(self) -> dict[str, int]:
+        """By role."""
+        (found,) = json.loads(self.run(*LASTCALL, "status", NAME, "-o", "json"))["clusters"]
+        return {each["role"]: each["pid"] for each in found["processes"]}
+
+    def memory(self) -> float:
+        """MiB of its processes and its Pods'."""
+        total = 0.0
+        for pid in _tree([*self.pids().values()]):
+            with suppress(OSError, StopIteration):
+                total += _memory(str(pid))
+        return total
+
+    def cpu(self) -> dict[str, float]:
+        """Role → seconds of CPU so far."""
+        pids = self.pids()
+        return {role: cpu_seconds(pid) for role, pid in pids.items() if "shim" not in role}
+
+    def down(self) -> None:
+        self.run(*LASTCALL, "down", NAME, "--timeout", "300")
+
+
+def _tree(roots: list[int]) -> set[int]:
+    """Those processes and all below them, Pods' included."""
+    below: dict[int, list[int]] = {}
+    for each in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            below.setdefault(int(each.read_text().rpartition(")")[2].split()[1]), []).append(int(each.parent.name))
+    found, left = set[int](), [*roots]
+    while left:
+        pid = left.pop()
+        if pid not in found:
+            found.add(pid)
+            left += below.get(pid, [])
+    return found
+
+
+@contextmanager
+def cluster(pods: int, minutes: float = 60.0) -> Iterator[Cluster]:
+    home = tempfile.mkdtemp(prefix="lastcall-page-")
+    made = Cluster(home, pods, minutes)
+    try:
+        yield made
+    finally:
+        made.down()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@asynccontextmanager
+async def opened(made: Cluster, browser: Browser, pods: int) -> AsyncIterator[tuple[Page, int]]:
+    """`lastcall ui` and its page in the browser, which shows all Pods; and the pid of the server."""
+    process = subprocess.Popen(  # noqa: ASYNC220
+        [*LASTCALL, "ui", NAME], env=made.environment, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        link = process.stdout.readline().split()[-1]
+        page = await browser.open(link)
+        await page.until(f"document.querySelectorAll('.cells .cell').length >= {pods}", seconds=120)
+        yield page, process.pid
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+# -- cost -------------------------------------------------------------------------------------------------------------
+
+
+async def cost(pods: int) -> None:
+    """The table of `cost`."""
+    shares: dict[tuple[bool, bool], list[dict[str, float]]] = {}
+    deleted, lasted = 0, 0.0
+
+    async def measure(made: Cluster, page: int, busy: bool) -> None:
+        nonlocal deleted, lasted
+        before, own, began, number = made.cpu(), cpu_seconds(page) if page else 0.0, time.monotonic(), 0
+        while time.monotonic() - began < SECONDS:
+            if busy:
+                made.delete(f"p{made.pods - 1 - deleted}")
+                number, deleted = number + 1, deleted + 1
+            await asyncio.sleep(max(0.0, began + number - time.monotonic()) if busy else SECONDS)
+        seconds = time.monotonic() - began
+        lasted += seconds if busy else 0.0
+        after = made.cpu()
+        used = {role: (after[role] - before[role]) / seconds * 100 for role in after}
+        if page:
+            used["page"] = (cpu_seconds(page) - own) / seconds * 100
+        shares.setdefault((bool(page), busy), []).append(used)
+
+    with cluster(pods) as made, BrowserProcess() as process:
+        async with Browser(process) as browser:
+            await asyncio.sleep(10)
+            for _ in range(ROUNDS):
+                for busy in (False, True):
+                    await measure(made, 0, busy)
+                    async with opened(made, browser, 1) as (_, pid):
+                        await asyncio.sleep(5)
+                        await measure(made, pid, busy)
+    print(f"% of a core, median of {ROUNDS} times {SECONDS:g} s, {pods} Pods at first")
+    print(f"Pods were deleted every {lasted / deleted:.2f} s: {deleted} of them\n")
+    print(
+        "| process | idle | idle, a page open | a Pod ends each second | the same, a page open |\n|---|---|---|---|---|"
+    )
+    columns = [(False, False), (True, False), (False, True), (True, True)]
+    for role in [*shares[True, True][0]]:
+        told = [statistics.median([each.get(role, 0.0) for each in shares[column]]) for column in columns]
+        print(f"| {role} | {' | '.join(f'{each:.1f}' for each in told)} |")
+
+
+# -- frames -----------------------------------------------------------------------------------------------------------
+
+
+async def frames(pods: int, minutes: float, ends: int = 200) -> None:
+    """The table of `frames`."""
+    with cluster(pods, minutes) as made, BrowserProcess() as process:
+        print(f"{made.started}\n", flush=True)
+        pods = made.pods
+        async with Browser(process) as browser, opened(made, browser, pods) as (page, _):
+            await page.eval(FRAMES)
+            await asyncio.sleep(5)
+            idle = sorted(await page.eval("frames_.splice(0)"))
+            began = time.monotonic()
+            await asyncio.to_thread(made.delete, *[f"p{number}" for number in range(ends)])
+            await page.until(f"document.querySelectorAll('.cells .cell').length === {pods - ends}", seconds=300)
+            took = time.monotonic() - began
+            found = sorted(await page.eval("frames_"))
+    print("| frames | how many | p50 | p95 | longest |\n|---|---|---|---|---|")
+    for name, those in (("nothing happens", idle), (f"{ends} of {pods} Pods end, in {took:.1f} s", found)):
+        print(f"| {name} | {len(those)} | {_at(those, 0.5)} | {_at(those, 0.95)} | {those[-1]:.0f} ms |")
+
+
+def _at(values: list[float], share: float) -> str:
+    return f"{values[min(len(values) - 1, int(len(values) * share))]:.0f} ms"
+
+
+# -- history ----------------------------------------------------------------------------------------------------------
+
+
+class Replayed:
+    """The records of one real end, again and again, as those of other Pods; the source of a page."""
+
+    name = "replayed"
+
+    def __init__(self, records: list[Record], ends: int) -> None:
+        self._records = records
+        self._ends = ends
+        self._opened = False
+        self.absorbed = asyncio.Event()
+
+    async def open(self) -> Opened:
+        if self._opened:
+            raise NoMore
+        self._opened = True
+        facts = {"name": self.name, "kubernetesVersion": "1.36"}
+        return Opened(facts, "1", _Nobody(), self._each(), False, lambda told: None)  # type: ignore[arg-type]
+
+    async def _each(self) -> AsyncIterator[Record]:
+        shift = self._records[-1].at_ns - self._records[0].at_ns
+        for number in range(self._ends):
+            uid = f"{number:08d}-0000-4000-8000-000000000000"
+            for each in self._records:
+                facts = each.facts
+                if "name" in facts and each.kind == "PodCreated":
+                    facts = {**facts, "name": f"web-{number}"}
+                moved = {"at_ns": each.at_ns + shift * (number - self._ends), "wall_ns": each.wall_ns}
+                yield dataclasses.replace(each, id=f"{each.id}-{number}", pod_uid=uid, facts=facts, **moved)
+            if number % 10 == 0:
+                await asyncio.sleep(0)
+        self.absorbed.set()
+        await asyncio.Event().wait()
+
+
+class _Nobody:
+    async def close(self) -> None:
+        return None
+
+
+def _memory(pid: str = "self") -> float:
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return int(next(line.split()[1] for line in text.splitlines() if line.startswith("Pss:"))) / 1024
+
+
+async def history(ends: int) -> None:
+    """The table of `history`."""
+    with cluster(1) as made:
+        made.delete("p0")
+        records: list[Record] = []
+        while not any(each.kind == "PodGoneSeen" or each.kind == "WorkerFinished" for each in records):
+            await asyncio.sleep(1)
+            uid = next(
+                each.pod_uid
+                for each in [r async for r in await ControlClient(NAME).records()]
+                if each.kind == "DeleteAccepted"
+            )
+            records = [each async for each in await ControlClient(NAME).records(pod_uid=uid)]
+    records = sorted((records * (1 + RECORDS // len(records)))[:RECORDS], key=lambda each: each.at_ns)
+    records = [dataclasses.replace(each, id=f"r{number}") for number, each in enumerate(records)]
+    world, source = World(), Replayed(records, ends)
+    watching = Watching(source, world)
+    before, began = _memory(), time.monotonic()
+    task = asyncio.get_running_loop().create_task(watching.run())
+    server = PageServer(watching, world.clock)
+    with BrowserProcess() as process:
+        async with server.listening() as entrance, Browser(process) as browser:
+            await source.absorbed.wait()
+            absorbed = time.monotonic() - began
+            kept = len(watching.ended())
+            held = _memory()
+            began = time.monotonic()
+            page = await browser.open(f"{entrance.link}#/ends")
+            rows = "document.querySelectorAll('tbody tr').length"
+            await page.until(f"{rows} === {kept}", seconds=120)
+            loaded = time.monotonic() - began
+            searched = await page.eval(
+                "(async () => { const e = document.querySelector('#search'); const t = performance.now();"
+                f"e.value = 'web-{ends - 7}'; e.dispatchEvent(new Event('input', {{bubbles: true}}));"
+                f"while ({rows} !== 1) await new Promise(requestAnimationFrame); return performance.now() - t; }})()"
+            )
+            began = time.monotonic()
+            await page.eval("document.querySelector('tbody a').click()")
+            await page.until("!!document.querySelector('.lanes')")
+            story = time.monotonic() - began
+            heap = await page.eval("performance.memory.usedJSHeapSize") / (1 << 20)
+    task.cancel()
+    print("| figure | value |\n|---|---|")
+    print(f"| records that came, of Pods that ended | {ends * len(records)}, {ends} |")
+    print(f"| until they were absorbed | {absorbed:.1f} s, {ends * len(records) / absorbed:.0f} a second |")
+    print(f"| memory (PSS) of the page's process, before and after | {before:.0f} → {held:.0f} MB |")
+    print(f"| the page with {kept} ends, from the link to the last row | {loaded:.2f} s |")
+    print(f"| a search, until the rows are drawn | {searched:.0f} ms |")
+    print(f"| a story of it, from the click to its lanes | {story * 1000:.0f} ms |")
+    print(f"| the browser's JavaScript heap | {heap:.0f} MB |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("cost", "frames", "history"))
+    parser.add_argument("--pods", type=int, default=500)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--ends", type=int, default=10 * MAX_PODS)
+    options = parser.parse_args()
+    print(machine(), "\n", sep="\n")
+    if options.what == "history":
+        asyncio.run(history(options.ends))
+    else:
+        asyncio.run(cost(options.pods) if options.what == "cost" else frames(options.pods, options.minutes))
+
+
+if __name__ == "__main__":
+    main()

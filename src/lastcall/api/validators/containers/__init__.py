@@ -1,0 +1,1 @@
+"""Containers of a Pod: what they are, their environment, hooks and probes, devices."""

@@ -1,0 +1,1 @@
+"""Jobs and CronJobs: specs, success policies, status."""

@@ -1,0 +1,1 @@
+"""`lastcall node join`: this machine as a node of somebody's cluster."""

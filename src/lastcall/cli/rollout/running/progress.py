@@ -1,0 +1,33 @@
+"""How far an experiment is: lines on stderr."""
+
+import sys
+
+import click
+
+from lastcall.cli.errors import takes_escapes
+from lastcall.cli.waiting.status_line import StatusLine
+from lastcall.world.clock import RealClock, monotonic
+
+
+class Progress:
+    """Lines on stderr with the seconds since now: an experiment takes longer than anybody waits in silence. What is
+    waited for changes in place on a terminal, and is told once in a log."""
+
+    def __init__(self) -> None:
+        self._clock = RealClock()
+        self._began = monotonic(self._clock)
+        terminal = sys.stderr if takes_escapes(sys.stderr) else None
+        self._status = StatusLine(self._line, terminal)
+
+    def say(self, text: str) -> None:
+        self._status.clear()
+        self._line(text)
+
+    def show(self, now: float, waited: float, text: str) -> None:
+        self._status.show(now, waited, text)
+
+    def end(self) -> None:
+        self._status.clear()
+
+    def _line(self, text: str) -> None:
+        click.echo(f"{monotonic(self._clock) - self._began:7.3f}s  {text}", err=True)

@@ -1,0 +1,49 @@
+"""`--ui`, `--ui-port` and `--open` of the commands that have a cluster."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from lastcall.cli.options import Whole
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPage:
+    """`port` 0 is any free one; `opens`: in the user's browser."""
+
+    port: int = 0
+    opens: bool = False
+
+
+def page_options(command: F) -> F:
+    """Add them; the command takes them out of its keywords with `asked_page`."""
+    for option in reversed(
+        (
+            click.option(
+                "--ui",
+                "ui",
+                is_flag=True,
+                help="Show it live in a browser, on a page that lives as long as the command.",
+            ),
+            click.option(
+                "--ui-port",
+                type=Whole(0, 65535, "port"),
+                metavar="PORT",
+                default=None,
+                help="Port of that page on 127.0.0.1; implies --ui.  [default: any free one]",
+            ),
+            click.option("--open", "opens", is_flag=True, help="Open the page in your browser; implies --ui."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def asked_page(options: dict[str, Any]) -> AskedPage | None:
+    """What is asked for, None for no page; the three keywords are taken out of `options`."""
+    ui, port, opens = options.pop("ui"), options.pop("ui_port"), options.pop("opens")
+    return AskedPage(port or 0, opens) if ui or opens or port is not None else None

@@ -1,0 +1,56 @@
+"""Serves the live page of a cluster that stays in this process, until a signal comes."""
+
+import asyncio
+
+import click
+
+from lastcall.cli.errors import WorldError
+from lastcall.cli.interrupts import Interrupts
+from lastcall.cli.showing.serving import served
+from lastcall.ui.server import NotListening, PageServer
+from lastcall.ui.source import StayingCluster
+from lastcall.ui.watching import Watching
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+
+def serve_page(name: str, port: int, opens: bool) -> int:
+    """The exit status. Raises WorldError where the port is taken."""
+    with Interrupts(message="the page is not served any more") as interrupts:
+        asyncio.run(_serve(name, port, opens, interrupts))
+    return 0
+
+
+async def _serve(name: str, port: int, opens: bool, interrupts: Interrupts) -> None:
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    interrupts.on_first = lambda: loop.call_soon_threadsafe(stop.set)
+    if interrupts.number:
+        stop.set()
+    world, told = World(), 0
+
+    def tell(link: str) -> None:
+        nonlocal told
+        told += 1
+        if told == 1:
+            click.echo(f"cluster {name}: {link}\nfor one browser; Ctrl-C ends the page, not the cluster")
+        else:
+            click.echo(f"for another browser: {link}")
+
+    watching = Watching(StayingCluster(name), world)
+    try:
+        async with (
+            Tasks() as tasks,
+            served(
+                lambda spent: PageServer(watching, world.clock, spent),
+                port,
+                tell,
+                opens=opens,
+                not_opened=lambda: click.echo("no browser was found: open the link yourself", err=True),
+            ) as server,
+        ):
+            tasks.spawn(watching.run(), name="watching")
+            await stop.wait()
+            await server.end("page")
+            tasks.cancel()
+    except* (NotListening, OSError) as group:
+        raise WorldError(str(group.exceptions[0])) from group

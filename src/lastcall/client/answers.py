@@ -1,0 +1,132 @@
+"""What an API server's answer means: an object, the events of a watch, a failure, or half of an answer."""
+
+from collections.abc import AsyncIterator
+from typing import cast
+
+import orjson
+
+from lastcall.api.errors import StatusError, status_failure
+from lastcall.api.meta import Object
+from lastcall.api.resources import PartialResource, Resource
+from lastcall.client.api import ConnectionLost, WatchEvent
+from lastcall.client.lost import why_lost
+from lastcall.world.aiohttp_inside.client import aiohttp
+
+
+def with_its_kind(obj: Object, resource: Resource) -> Object:
+    """An object that comes as metadata, with its own kind."""
+    if obj.get("kind") == "PartialObjectMetadata":
+        obj["kind"], obj["apiVersion"] = resource.kind, resource.api_version
+    return obj
+
+
+async def chunks(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """The body as it comes. Raises ConnectionLost."""
+    try:
+        async for chunk in response.content.iter_any():
+            yield chunk
+    except (aiohttp.ClientError, OSError, TimeoutError) as error:
+        raise lost_connection(response.method, str(response.url), error) from error
+
+
+async def read(response: aiohttp.ClientResponse) -> bytes:
+    """The whole body. Raises ConnectionLost."""
+    try:
+        return await response.read()
+    except (aiohttp.ClientError, OSError, TimeoutError) as error:
+        raise lost_connection(response.method, str(response.url), error) from error
+
+
+async def watch_events(
+    response: aiohttp.ClientResponse, bookmarks: bool, resource: Resource
+) -> AsyncIterator[WatchEvent]:
+    """One event per line. Lines have no greatest length: an object may be larger than any read buffer.
+
+    Raises ConnectionLost.
+    """
+    rest: list[bytes] = []
+    async for chunk in chunks(response):
+        *lines, last = chunk.split(b"\n")
+        for line in lines:
+            if rest:
+                line = b"".join((*rest, line))
+                rest.clear()
+            if line.strip():
+                event = _watch_event(line)
+                if isinstance(resource, PartialResource):
+                    with_its_kind(event.object, resource)
+                if event.type != "BOOKMARK" or bookmarks:
+                    yield event
+        if last:
+            rest.append(last)
+    if rest:
+        broken = ConnectionLost(f"GET {response.url}: the watch ended in the middle of an event")
+        broken.reason = "the watch ended in the middle of an event"
+        raise broken
+
+
+def _watch_event(line: bytes) -> WatchEvent:
+    try:
+        event = orjson.loads(line)
+        return WatchEvent(event["type"], event["object"])
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise ConnectionLost(f"a watch sent something that is not an event: {line[:200]!r}") from error
+
+
+def lost_connection(method: str, url: str, error: BaseException) -> ConnectionLost:
+    """What is raised for what the library noticed."""
+    reason = why_lost(error)
+    found = ConnectionLost(f"{method} {url}: {reason}")
+    found.reason = reason
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+        found.sent = False
+    return found
+
+
+_GENERIC: dict[int, tuple[str, str]] = {
+    400: ("BadRequest", "the server rejected our request for an unknown reason"),
+    401: ("Unauthorized", "the server has asked for the client to provide credentials"),
+    403: ("Forbidden", ""),
+    404: ("NotFound", "the server could not find the requested resource"),
+    405: ("MethodNotAllowed", "the server does not allow this method on the requested resource"),
+    406: ("NotAcceptable", "the server was unable to respond with a content type that the client supports"),
+    409: ("Conflict", "the server reported a conflict"),
+    413: ("RequestEntityTooLarge", "the request was too large"),
+    415: ("UnsupportedMediaType", "the content type of the request is not supported"),
+    422: ("Invalid", "the server rejected our request due to an error in our request"),
+    429: ("TooManyRequests", "the server has received too many requests and has asked us to try again later"),
+    500: ("InternalError", ""),
+    503: ("ServiceUnavailable", "the server is currently unable to handle the request"),
+    504: ("Timeout", "the server was unable to return a response in the time allotted"),
+}
+"""Reason and text for an answer that is not a Status.
+
+Source: apimachinery pkg/api/errors/errors.go:NewGenericServerResponse.
+"""
+
+
+def status_error(method: str, path: str, code: int, headers: dict[str, str], body: bytes) -> StatusError:
+    """What is raised for a failure, also where the body is something other than a Status."""
+    try:
+        status = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        status = None
+    if isinstance(status, dict) and status.get("kind") == "Status":
+        status.setdefault("code", code)
+        return StatusError(cast(Object, status), headers)
+    text = body[:2048].decode("utf-8", "replace").strip()
+    reason, message = _GENERIC.get(code, ("", ""))
+    if code == 409 and method == "POST":
+        reason = "AlreadyExists"
+    if not reason and code >= 500:
+        reason = "InternalError"
+    if not message:
+        message = text or f"the server responded with the status code {code} but did not return more information"
+    error = status_failure(
+        code,
+        reason,
+        f"{message} ({method} {path})",
+        {"causes": [{"reason": "UnexpectedServerResponse", "message": text or "unknown"}]},
+    )
+    error.headers = headers
+    return error

@@ -1,0 +1,1 @@
+"""One Pod network over several machines."""

@@ -1,0 +1,1 @@
+"""A cluster whose containers are somebody else's runtime's (`--container-runtime-endpoint`)."""

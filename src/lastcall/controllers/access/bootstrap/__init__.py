@@ -1,0 +1,1 @@
+"""Bootstrap tokens: cluster-info is signed with them, and those that are over are deleted."""

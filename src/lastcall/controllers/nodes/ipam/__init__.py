@@ -1,0 +1,1 @@
+"""Which addresses the Pods of each node have: `spec.podCIDR`."""

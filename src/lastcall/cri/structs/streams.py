@@ -1,0 +1,64 @@
+"""Commands in containers, and streams to containers and Pods."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class ExecSyncResponse:
+    stdout: bytes
+    stderr: bytes
+    exit_code: int
+
+
+class ContainerStreams(Protocol):
+    """The streams of a command (Exec) or of a container (Attach). CRI answers with a URL, here they are themselves.
+
+    Nothing is buffered: a read waits for data, a write for room. One reader and one writer a stream.
+    """
+
+    async def read_stdout(self) -> bytes:
+        """Some bytes; b"" when the stream is over."""
+        ...
+
+    async def read_stderr(self) -> bytes:
+        """As `read_stdout`. A terminal has only one output, stdout."""
+        ...
+
+    async def write_stdin(self, data: bytes) -> None:
+        """All of `data`. Raises BrokenPipeError when nobody reads any more."""
+        ...
+
+    async def close_stdin(self) -> None:
+        """The client's input is over. An attach then ends too, unless the container has `stdin_once`."""
+        ...
+
+    def resize(self, width: int, height: int) -> None:
+        """The size of the client's terminal, in characters. Nothing happens without one."""
+        ...
+
+    async def wait(self) -> int:
+        """The exit code of a command, once it has ended; its output may not be over yet. 0 of an attach."""
+        ...
+
+    async def close(self) -> None:
+        """Let go. A command that still runs goes on, as in containerd."""
+        ...
+
+
+class PortForwardStream(Protocol):
+    """A TCP connection to a port of a Pod."""
+
+    async def read(self) -> bytes:
+        """Some bytes; b"" when the other side has ended its direction."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """All of `data`. Raises BrokenPipeError."""
+        ...
+
+    async def close_write(self) -> None:
+        """This direction is over."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,1 @@
+"""CRI v1 over gRPC, with `lastcall[cri]`: its messages, and the internal CRI in them."""

@@ -1,0 +1,144 @@
+"""A sandbox: what it is to be, how it is, and as lists and stats show it. Pure."""
+
+from typing import Any
+
+from lastcall.cri import api
+from lastcall.cri.v1.messages import new
+from lastcall.cri.v1.translate.parts import (
+    metadata_message,
+    metadata_of,
+    namespaces_message,
+    namespaces_of,
+    resources_message,
+    resources_of,
+    word,
+)
+
+_PROTOCOLS = ("TCP", "UDP", "SCTP")
+
+
+def sandbox_config_of(message: Any) -> api.PodSandboxConfig:
+    """Raises RuntimeServiceError, reason InvalidArgument."""
+    linux = message.linux
+    return api.PodSandboxConfig(
+        metadata=metadata_of(message.metadata),
+        hostname=message.hostname,
+        log_directory=message.log_directory,
+        dns_config=api.DNSConfig(
+            tuple(message.dns_config.servers), tuple(message.dns_config.searches), tuple(message.dns_config.options)
+        ),
+        port_mappings=tuple(
+            api.PortMapping(
+                each.host_port, each.container_port, word(_PROTOCOLS, each.protocol, "protocol"), each.host_ip
+            )
+            for each in message.port_mappings
+        ),
+        namespace_options=namespaces_of(linux.security_context.namespace_options),
+        sysctls=dict(linux.sysctls),
+        cgroup_parent=linux.cgroup_parent,
+        resources=resources_of(linux.resources),
+        labels=dict(message.labels),
+        annotations=dict(message.annotations),
+        privileged=linux.security_context.privileged,
+    )
+
+
+def sandbox_config_message(config: api.PodSandboxConfig) -> Any:
+    dns = config.dns_config
+    namespaces = namespaces_message(config.namespace_options)
+    context = new("LinuxSandboxSecurityContext", namespace_options=namespaces, privileged=config.privileged)
+    return new(
+        "PodSandboxConfig",
+        metadata=metadata_message(config.metadata),
+        hostname=config.hostname,
+        log_directory=config.log_directory,
+        dns_config=new("DNSConfig", servers=dns.servers, searches=dns.searches, options=dns.options),
+        port_mappings=[
+            new(
+                "PortMapping",
+                protocol=_PROTOCOLS.index(each.protocol),
+                container_port=each.container_port,
+                host_port=each.host_port,
+                host_ip=each.host_ip,
+            )
+            for each in config.port_mappings
+        ],
+        labels=config.labels,
+        annotations=config.annotations,
+        linux=new(
+            "LinuxPodSandboxConfig",
+            cgroup_parent=config.cgroup_parent,
+            security_context=context,
+            sysctls=config.sysctls,
+            resources=resources_message(config.resources),
+        ),
+    )
+
+
+def sandbox_status_of(message: Any) -> api.PodSandboxStatus:
+    """The message does not carry the limits."""
+    first, more = message.network.ip, message.network.additional_ips
+    return api.PodSandboxStatus(
+        id=message.id,
+        metadata=metadata_of(message.metadata),
+        state=api.PodSandboxState(message.state),
+        created_at=message.created_at,
+        ips=(first, *(each.ip for each in more)) if first else (),
+        namespace_options=namespaces_of(message.linux.namespaces.options),
+        labels=dict(message.labels),
+        annotations=dict(message.annotations),
+    )
+
+
+def sandbox_status_message(status: api.PodSandboxStatus) -> Any:
+    first, more = status.ips[:1], status.ips[1:]
+    return new(
+        "PodSandboxStatus",
+        id=status.id,
+        metadata=metadata_message(status.metadata),
+        state=int(status.state),
+        created_at=status.created_at,
+        network=new(
+            "PodSandboxNetworkStatus", ip="".join(first), additional_ips=[new("PodIP", ip=each) for each in more]
+        ),
+        linux=new(
+            "LinuxPodSandboxStatus",
+            namespaces=new("Namespace", options=namespaces_message(status.namespace_options)),
+        ),
+        labels=status.labels,
+        annotations=status.annotations,
+    )
+
+
+def sandbox_item(status: api.PodSandboxStatus) -> Any:
+    """As ListPodSandbox shows one."""
+    return new(
+        "PodSandbox",
+        id=status.id,
+        metadata=metadata_message(status.metadata),
+        state=int(status.state),
+        created_at=status.created_at,
+        labels=status.labels,
+        annotations=status.annotations,
+    )
+
+
+def sandbox_item_of(message: Any) -> api.PodSandboxStatus:
+    return api.PodSandboxStatus(
+        id=message.id,
+        metadata=metadata_of(message.metadata),
+        state=api.PodSandboxState(message.state),
+        created_at=message.created_at,
+        labels=dict(message.labels),
+        annotations=dict(message.annotations),
+    )
+
+
+def sandbox_attributes(status: api.PodSandboxStatus) -> Any:
+    return new(
+        "PodSandboxAttributes",
+        id=status.id,
+        metadata=metadata_message(status.metadata),
+        labels=status.labels,
+        annotations=status.annotations,
+    )

@@ -1,0 +1,12 @@
+"""How a connection to somebody's address is made, where this process's own routes are not the way."""
+
+import socket
+from collections.abc import Awaitable, Callable
+
+
+class DialError(Exception):
+    """No connection; the text is Go's."""
+
+
+Dial = Callable[[str, int], Awaitable[socket.socket]]
+"""A connected, non-blocking socket to address and port. Raises DialError."""

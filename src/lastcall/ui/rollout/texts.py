@@ -1,0 +1,30 @@
+"""The state of an experiment for another process: its sentences can still be told in another language there. Pure."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lastcall.timeline.said import from_wire, to_wire
+
+_TEXTS = ("phase", "error", "sentence", "disagreements")
+"""What of a state is a sentence, or a list of them; all else is data, and may be a user's."""
+_PARTS = ("search", "lag", "preStopSleep")
+
+
+def state_to_wire(state: Mapping[str, Any]) -> dict[str, Any]:
+    return _changed(state, to_wire)
+
+
+def state_from_wire(told: Mapping[str, Any]) -> dict[str, Any]:
+    return _changed(told, from_wire)
+
+
+def _changed(state: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    found = dict(state)
+    for name in _TEXTS:
+        if name in found:
+            text = found[name]
+            found[name] = [change(each) for each in text] if isinstance(text, list) else change(text)
+    for name in _PARTS:
+        if found.get(name):
+            found[name] = _changed(found[name], change)
+    return found

@@ -1,0 +1,498 @@
+"""What the tour's texts claim, compared with what happened: one function for each claim. Pure.
+
+A claim answers None for as long as what it needs has not been seen, else whether it held, and the values that the page
+shows beside the text. Seconds count from the DELETE.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lastcall.api.meta import AnyObject
+from lastcall.timeline import kinds
+from lastcall.timeline.story import ContainerEnding, Ending, Entry, PreStop
+from lastcall.timeline.verdict import is_ongoing
+
+if TYPE_CHECKING:
+    from lastcall.timeline.record import Facts, Kind
+
+NEAR = 0.9
+"""Seconds by which a time may differ from what a rule says, on a machine that is busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the API server said to an act: `code` of HTTP, `message` of a refusal; `marked` is what the Pod has then:
+    deletionTimestamp and deletionGracePeriodSeconds. It came after `seconds`."""
+
+    what: str
+    command: str
+    code: int
+    seconds: float
+    message: str = ""
+    marked: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is known of a run: the Pod's story, the object as it was before, the answers, and after how many seconds
+    another Pod of the same owner was there (None: no owner, or not yet)."""
+
+    ending: Ending
+    pod: AnyObject
+    answers: Sequence[Answer]
+    replaced: float | None = None
+
+    def at(self, kind: "Kind[Any]", container: str = "") -> float | None:
+        """When the first record of a kind was written since the DELETE."""
+        found = self.entry(kind, container)
+        return found.at if found else None
+
+    def entry(self, kind: "Kind[Facts]", container: str = "") -> Entry | None:
+        return next(
+            (
+                each
+                for each in self.ending.entries
+                if each.record.kind == kind and each.at >= 0 and container in ("", each.record.container)
+            ),
+            None,
+        )
+
+    @property
+    def main(self) -> ContainerEnding | None:
+        """The first regular container."""
+        return next((each for each in self.ending.containers if each.kind == "container"), None)
+
+    @property
+    def hook(self) -> PreStop | None:
+        return self.main.pre_stop if self.main else None
+
+    @property
+    def exited(self) -> float | None:
+        """When the last container ended, once all have."""
+        ends = [each.exited_at for each in self.ending.containers if each.started]
+        known = [each for each in ends if each is not None]
+        return max(known) if known and len(known) == len(ends) else None
+
+    @property
+    def rules(self) -> float | None:
+        """When the last node's proxy stopped sending new connections to the Pod."""
+        stopped: dict[str, float] = {}
+        for each in self.ending.entries:
+            if each.record.kind == kinds.ENDPOINT_RULES_WRITTEN and each.at >= 0:
+                told = each.told(kinds.ENDPOINT_RULES_WRITTEN)
+                if told.get("received") and not told.get("receives"):
+                    stopped.setdefault(str(told.get("node")), each.at)
+        return max(stopped.values()) if stopped else None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    held: bool
+    values: Mapping[str, Any]
+
+
+Claim = Callable[[Seen], Found | None]
+
+
+def near(value: float, wanted: float) -> bool:
+    """Not earlier than a rule says, and not much later."""
+    return wanted - 0.1 <= value <= wanted + NEAR
+
+
+# -- the DELETE -----------------------------------------------------------------------------------------------------
+
+
+def accepted(seen: Seen) -> Found | None:
+    """The answer comes long before the Pod is gone."""
+    gone, answer = seen.ending.gone, seen.answers[0] if seen.answers else None
+    if gone is None or answer is None:
+        return None
+    return Found(answer.code < 300 and answer.seconds < gone, {"answer": answer.seconds, "gone": gone})
+
+
+def marked(seen: Seen) -> Found | None:
+    """The object has deletionTimestamp and deletionGracePeriodSeconds, its own grace period."""
+    answer = seen.answers[0] if seen.answers else None
+    if answer is None or answer.marked is None:
+        return None
+    at, grace = answer.marked
+    own = _own_grace(seen)
+    return Found(grace == own, {"at": at, "grace": grace, "own": own})
+
+
+def asked_for(seen: Seen) -> Found | None:
+    """The DELETE's grace period counts, not the Pod's."""
+    answer, main = seen.answers[0] if seen.answers else None, seen.main
+    if answer is None or answer.marked is None or main is None or main.kill_at is None:
+        return None
+    used = answer.marked[1]
+    held = used != _own_grace(seen) and near(main.kill_at, used)
+    return Found(held, {"own": _own_grace(seen), "used": used, "kill": main.kill_at})
+
+
+def shortened(seen: Seen) -> Found | None:
+    """A later DELETE with less time counts, one with more changes nothing."""
+    graces = [each.marked[1] for each in seen.answers if each.marked is not None]
+    if len(graces) < 3 or seen.at(kinds.GRACE_SHORTENED) is None:
+        return None
+    values = dict(zip(("first", "second", "third"), graces, strict=False))
+    return Found(graces[1] < graces[0] and graces[2] == graces[1], values)
+
+
+def not_interrupted(seen: Seen) -> Found | None:
+    """A stop under way keeps the time with which it began."""
+    answer, main = seen.answers[0] if seen.answers else None, seen.main
+    if answer is None or answer.marked is None or main is None or main.kill_at is None:
+        return None
+    return Found(near(main.kill_at, answer.marked[1]), {"kill": main.kill_at})
+
+
+def removed_at_once(seen: Seen) -> Found | None:
+    """Nothing has to be stopped: no grace period, gone with the answer."""
+    removed = seen.at(kinds.OBJECT_REMOVED)
+    if removed is None:
+        return None
+    signalled = bool(seen.ending.signals)
+    values = {"gone": removed, "node": seen.ending.pod.node or "-", "phase": seen.ending.pod.phase or "-"}
+    return Found(removed < 0.5 and not signalled, values)
+
+
+# -- two branches ---------------------------------------------------------------------------------------------------
+
+
+def branches(seen: Seen) -> Found | None:
+    """Kubelet and endpoint controller begin at the same time, from the same object."""
+    kubelet, slice_ = seen.at(kinds.TERMINATION_OBSERVED), seen.at(kinds.ENDPOINT_CHANGED)
+    if kubelet is None or slice_ is None:
+        return None
+    exited = seen.exited
+    held = abs(kubelet - slice_) < NEAR and (exited is None or slice_ < exited)
+    return Found(held, {"kubelet": kubelet, "slice": slice_})
+
+
+def not_ready(seen: Seen) -> Found | None:
+    """The endpoint is not ready as soon as it is terminating."""
+    change = next((each for each in seen.ending.endpoints if each.at >= 0), None)
+    if change is None:
+        return None
+    words = {True: "true", False: "false", None: "-"}
+    return Found(
+        change.ready is False and change.terminating is not False,
+        {
+            "ready": words[change.ready],
+            "serving": words[change.serving],
+            "terminating": words[change.terminating],
+            "at": change.at,
+        },
+    )
+
+
+def proxies(seen: Seen) -> Found | None:
+    """The proxy of each node writes its rules by itself, after the slice has changed."""
+    slice_, rules = seen.at(kinds.ENDPOINT_CHANGED), seen.rules
+    if slice_ is None or rules is None:
+        return None
+    nodes = {
+        str(each.told(kinds.ENDPOINT_RULES_WRITTEN).get("node"))
+        for each in seen.ending.entries
+        if each.record.kind == kinds.ENDPOINT_RULES_WRITTEN and each.at >= 0
+    }
+    return Found(rules >= slice_, {"slice": slice_, "rules": rules, "nodes": ", ".join(sorted(nodes))})
+
+
+def race(seen: Seen) -> Found | None:
+    """The stop signal does not wait for the proxies. Which of exit and rules comes first is chance, and not claimed."""
+    main, rules = seen.main, seen.rules
+    if main is None or main.exited_at is None or main.term_at is None or rules is None:
+        return None
+    return Found(main.term_at < rules + NEAR, {"term": main.term_at, "exit": main.exited_at, "rules": rules})
+
+
+def head_start(seen: Seen) -> Found | None:
+    """With a hook that waits, the rules are written before the stop signal."""
+    main, rules = seen.main, seen.rules
+    if main is None or main.term_at is None or rules is None:
+        return None
+    return Found(rules < main.term_at, {"rules": rules, "term": main.term_at})
+
+
+def replaced(seen: Seen) -> Found | None:
+    """The owner makes another Pod while the old one still ends."""
+    if seen.replaced is None or seen.ending.gone is None:
+        return None
+    return Found(seen.replaced < seen.ending.gone, {"made": seen.replaced, "gone": seen.ending.gone})
+
+
+# -- the kubelet ----------------------------------------------------------------------------------------------------
+
+
+def worker(seen: Seen) -> Found | None:
+    """The kubelet's worker sees the mark, and works with the grace period that it has decided on."""
+    observed, decided = seen.at(kinds.TERMINATION_OBSERVED), seen.entry(kinds.GRACE_DECIDED)
+    if observed is None or decided is None:
+        return None
+    grace = decided.told(kinds.GRACE_DECIDED).get("gracePeriodSeconds")
+    return Found(observed <= decided.at and grace == _own_grace(seen), {"at": observed, "grace": grace})
+
+
+def order(seen: Seen) -> Found | None:
+    """Hook, then stop signal, then the exit."""
+    main, hook = seen.main, seen.hook
+    if main is None or hook is None or hook.started_at is None or hook.finished_at is None:
+        return None
+    if main.term_at is None or main.exited_at is None:
+        return None
+    times = [hook.started_at, hook.finished_at, main.term_at, main.exited_at]
+    return Found(times == sorted(times), dict(zip(("start", "end", "term", "exit"), times, strict=True)))
+
+
+def parallel(seen: Seen) -> Found | None:
+    """Every container gets its signal at the same time; the slowest decides."""
+    both = [each for each in seen.ending.containers if each.kind == "container"]
+    terms = [each.term_at for each in both if each.term_at is not None]
+    exits = [each.exited_at for each in both if each.exited_at is not None]
+    if len(terms) < 2 or len(exits) < 2:
+        return None
+    held = max(terms) - min(terms) < NEAR and max(terms) < min(exits)
+    return Found(held, {"a": terms[0], "b": terms[1], "exitA": exits[0], "exitB": exits[1]})
+
+
+def sidecar_last(seen: Seen) -> Found | None:
+    """A sidecar's signal comes when the regular containers have ended."""
+    main, side = seen.main, next((each for each in seen.ending.containers if each.kind == "sidecar"), None)
+    if main is None or side is None or main.exited_at is None or side.term_at is None:
+        return None
+    return Found(side.term_at >= main.exited_at, {"exit": main.exited_at, "term": side.term_at})
+
+
+# -- hooks and arithmetic -------------------------------------------------------------------------------------------
+
+
+def hook_succeeded(seen: Seen) -> Found | None:
+    """The hook ran to its end before the signal."""
+    main, hook = seen.main, seen.hook
+    if main is None or hook is None or hook.finished_at is None or main.term_at is None:
+        return None
+    held = hook.outcome == "succeeded" and hook.finished_at <= main.term_at
+    return Found(held, {"handler": hook.handler, "took": hook.seconds, "outcome": hook.outcome, "term": main.term_at})
+
+
+def hook_failed(seen: Seen) -> Found | None:
+    """A hook that fails delays nothing and prevents nothing."""
+    main, hook = seen.main, seen.hook
+    if main is None or hook is None or hook.finished_at is None or main.term_at is None or main.exit_code is None:
+        return None
+    held = hook.outcome == "failed" and main.term_at - hook.finished_at < NEAR and main.exit_code == 0
+    return Found(held, {"outcome": hook.outcome, "end": hook.finished_at, "term": main.term_at, "code": main.exit_code})
+
+
+def hook_counts(seen: Seen) -> Found | None:
+    """The hook's time is taken off the grace period: SIGKILL comes when that is over, counted from the beginning."""
+    main, hook, grace = seen.main, seen.hook, seen.ending.grace_seconds
+    if main is None or hook is None or main.kill_at is None or main.stop_timeout is None or grace is None:
+        return None
+    values = {"grace": grace, "hook": hook.seconds, "left": main.stop_timeout, "kill": main.kill_at}
+    return Found(near(main.kill_at, grace), values)
+
+
+def floor(seen: Seen) -> Found | None:
+    """A hook that takes all of the grace period is not waited for, and two seconds are left for the signal."""
+    main, grace = seen.main, seen.ending.grace_seconds
+    if main is None or main.term_at is None or main.kill_at is None or grace is None:
+        return None
+    values = {"grace": grace, "term": main.term_at, "kill": main.kill_at, "left": main.stop_timeout}
+    return Found(near(main.term_at, grace) and near(main.kill_at, grace + 2), values)
+
+
+def budget(seen: Seen) -> Found | None:
+    """Hook, drain and what is left are the grace period."""
+    parts = seen.ending.budget
+    if parts is None or seen.ending.gone is None:
+        return None
+    held = parts.overrun == 0 and abs(parts.pre_stop + parts.waiting + parts.drain + parts.unused - parts.grace) < 0.01
+    return Found(
+        held, {"grace": parts.grace, "hook": parts.pre_stop, "drain": parts.drain, "unused": max(0.0, parts.unused)}
+    )
+
+
+def least_second(seen: Seen) -> Found | None:
+    """Grace period 0 is at least one second for the kubelet."""
+    decided = seen.entry(kinds.GRACE_DECIDED)
+    main = seen.main
+    if decided is None or main is None or main.stop_timeout is None:
+        return None
+    grace = decided.told(kinds.GRACE_DECIDED).get("gracePeriodSeconds")
+    return Found(grace == 1, {"grace": grace, "term": main.term_at, "exit": main.exited_at})
+
+
+# -- signals and exit codes -----------------------------------------------------------------------------------------
+
+
+def signalled_once(seen: Seen) -> Found | None:
+    """PID 1 gets one stop signal."""
+    sent = [each for each in seen.ending.signals if each.signal == "SIGTERM"]
+    if not sent or seen.exited is None:
+        return None
+    return Found(len(sent) == 1, {"count": len(sent), "pid": sent[0].pid or "-", "at": sent[0].at})
+
+
+def not_noticed(seen: Seen) -> Found | None:
+    """PID 1 without a handler goes on as if nothing had been sent."""
+    main = seen.main
+    if main is None or main.term_at is None or main.exited_at is None:
+        return None
+    held = main.sigkilled and main.disposition != "handled"
+    return Found(held, {"how": main.disposition or "?", "more": main.exited_at - main.term_at})
+
+
+def killed(seen: Seen) -> Found | None:
+    """SIGKILL when the grace period is over."""
+    main, grace = seen.main, seen.ending.grace_seconds
+    if main is None or main.kill_at is None or grace is None or main.exit_code is None:
+        return None
+    return Found(near(main.kill_at, grace), {"kill": main.kill_at, "grace": grace, "code": main.exit_code})
+
+
+def ended_with(code: int) -> Claim:
+    """Its exit code is this one."""
+
+    def claim(seen: Seen) -> Found | None:
+        main = seen.main
+        if main is None or main.exit_code is None:
+            return None
+        return Found(main.exit_code == code, {"code": main.exit_code, "reason": main.reason or "-"})
+
+    return claim
+
+
+def not_restarted(seen: Seen) -> Found | None:
+    """Whatever it exits with, it is not started again, though its restartPolicy is Always."""
+    main = seen.main
+    if main is None or main.exit_code is None or seen.ending.gone is None:
+        return None
+    started = seen.at(kinds.CONTAINER_STARTED)
+    return Found(started is None and main.exit_code == 3, {"code": main.exit_code, "policy": _policy(seen)})
+
+
+def phase(seen: Seen) -> Found | None:
+    """The last phase is Succeeded or Failed."""
+    removed = seen.at(kinds.OBJECT_REMOVED)
+    written = [
+        str(each.told(kinds.POD_STATUS_WRITTEN).get("phase"))
+        for each in seen.ending.entries
+        if each.record.kind == kinds.POD_STATUS_WRITTEN
+    ]
+    if removed is None or not written:
+        return None
+    return Found(written[-1] in ("Succeeded", "Failed"), {"phase": written[-1]})
+
+
+# -- the object -----------------------------------------------------------------------------------------------------
+
+
+def final_delete(seen: Seen) -> Found | None:
+    """The kubelet's own DELETE comes after the last exit, and removes the object."""
+    exited, sent, removed = seen.exited, seen.at(kinds.FINAL_DELETE_SENT), seen.at(kinds.OBJECT_REMOVED)
+    if exited is None or sent is None or removed is None:
+        return None
+    return Found(exited <= sent <= removed, {"exit": exited, "sent": sent, "removed": removed})
+
+
+def held(seen: Seen) -> Found | None:
+    """With a finalizer the object stays when all has ended, until somebody takes the finalizer away."""
+    exited, began, removed = seen.exited, seen.at(kinds.HELD_BY_FINALIZERS), seen.at(kinds.OBJECT_REMOVED)
+    if exited is None or began is None or removed is None:
+        return None
+    return Found(exited <= began < removed, {"exit": exited, "held": began, "removed": removed})
+
+
+def forced(seen: Seen) -> Found | None:
+    """The object is gone before the process."""
+    removed, exited = seen.at(kinds.OBJECT_REMOVED), seen.exited
+    if removed is None or exited is None:
+        return None
+    return Found(removed < exited, {"removed": removed, "exit": exited})
+
+
+def refused(seen: Seen) -> Found | None:
+    """The budget refuses the first eviction with 429; without it the next one is taken."""
+    codes = [each.code for each in seen.answers if each.what == "evict"]
+    if len(codes) < 2:
+        return None
+    return Found(codes[0] == 429 and codes[1] < 300, {"first": codes[0], "second": codes[1]})
+
+
+def as_deleted(seen: Seen) -> Found | None:
+    """From there on it is the same end: signal, drain, exit 0."""
+    main = seen.main
+    if main is None or main.term_at is None or main.exited_at is None or main.exit_code is None:
+        return None
+    return Found(main.exit_code == 0, {"term": main.term_at, "exit": main.exited_at, "code": main.exit_code})
+
+
+CLAIMS: Mapping[str, Claim] = {
+    "accepted": accepted,
+    "marked": marked,
+    "askedFor": asked_for,
+    "shortened": shortened,
+    "notInterrupted": not_interrupted,
+    "removedAtOnce": removed_at_once,
+    "branches": branches,
+    "notReady": not_ready,
+    "proxies": proxies,
+    "race": race,
+    "headStart": head_start,
+    "replaced": replaced,
+    "worker": worker,
+    "order": order,
+    "parallel": parallel,
+    "sidecarLast": sidecar_last,
+    "hookSucceeded": hook_succeeded,
+    "hookFailed": hook_failed,
+    "hookCounts": hook_counts,
+    "floor": floor,
+    "budget": budget,
+    "leastSecond": least_second,
+    "signalledOnce": signalled_once,
+    "notNoticed": not_noticed,
+    "killed": killed,
+    "code0": ended_with(0),
+    "code137": ended_with(137),
+    "code143": ended_with(143),
+    "notRestarted": not_restarted,
+    "phase": phase,
+    "finalDelete": final_delete,
+    "held": held,
+    "forced": forced,
+    "refused": refused,
+    "asDeleted": as_deleted,
+}
+"""The steps of the lesson name them (`web/src/tour.json`)."""
+
+
+def checked(seen: Seen | None, whole: bool) -> dict[str, dict[str, Any]]:
+    """Every claim → `held` (None: not seen) and its values. `whole`: nothing more is to come."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, claim in CLAIMS.items():
+        told = claim(seen) if seen is not None else None
+        if told is not None:
+            found[name] = {"held": told.held, "values": dict(told.values)}
+        elif whole:
+            found[name] = {"held": None, "values": {}}
+    return found
+
+
+def is_over(ending: Ending) -> bool:
+    """Whether the object is gone and the node has nothing left to do."""
+    finished = any(each.record.kind == kinds.WORKER_FINISHED for each in ending.entries)
+    on_node = any(each.started for each in ending.containers)
+    return ending.gone is not None and (finished or not on_node) and not is_ongoing(ending)
+
+
+def _own_grace(seen: Seen) -> int:
+    return int((seen.pod.get("spec") or {}).get("terminationGracePeriodSeconds") or 0)
+
+
+def _policy(seen: Seen) -> str:
+    return str((seen.pod.get("spec") or {}).get("restartPolicy") or "Always")

@@ -1,0 +1,44 @@
+"""One experiment of the tour after the other: what every browser sees, and that nothing stays when the page ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lastcall.ui.tour.experiments import EXPERIMENTS
+from lastcall.ui.tour.running import Run, TourError
+from lastcall.world.tasks import Background
+
+if TYPE_CHECKING:
+    from lastcall.ui.watching import Watching
+
+
+class Turns:
+    """`end` it before the cluster's client is closed. What a run shows stays on the board as `tour/EXPERIMENT`."""
+
+    def __init__(self, watching: Watching) -> None:
+        self._watching = watching
+        self._run: Run | None = None
+        self._tasks: list[Background] = []
+
+    def start(self, experiment: str) -> None:
+        """Raises LookupError when there is no such experiment, and TourError while another one runs.
+
+        One that only takes its namespace away is not waited for.
+        """
+        wanted = EXPERIMENTS[experiment]
+        if self._run is not None and not self._run.over:
+            raise TourError("another step runs: wait for its end, or stop it")
+        client = self._watching.client
+        if client is None:
+            raise TourError("the cluster is not running")
+        self._run = Run(wanted, client, self._watching.world, self._watching.ending, self._show)
+        self._tasks = [each for each in self._tasks if not each.ended]
+        self._tasks.append(Background(self._run.run(), name="tour"))
+
+    def _show(self, told: dict[str, Any]) -> None:
+        self._watching.board.put(f"tour/{told['experiment']}", told)
+
+    async def end(self) -> None:
+        """Stop what runs, and take away what it has made."""
+        for task in self._tasks:
+            await task.end()

@@ -1,0 +1,77 @@
+"""A cluster that `lastcall trace` follows, as the page's source: what the trace sees, and nothing else is asked for."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from lastcall.api.meta import Object
+from lastcall.api.resources import Resource
+from lastcall.timeline.record import Record
+from lastcall.timeline.story import Ending
+from lastcall.ui.source import NoMore, Opened, PageClient, Told
+
+
+class TracedCluster:
+    """`record` and `object` are told by the trace, `end` when it ends. The client is the trace's own."""
+
+    def __init__(
+        self, name: str, facts: dict[str, Any], client: PageClient, ending: Callable[[str], Ending | None]
+    ) -> None:
+        self.name = name
+        self._facts = facts
+        self._client = client
+        self._ending = ending
+        self._records: asyncio.Queue[Record | None] = asyncio.Queue()
+        self._told: Told | None = None
+        self._before: list[tuple[Resource, str, Object]] = []
+        self._opened = False
+
+    def record(self, record: Record) -> None:
+        self._records.put_nowait(record)
+
+    def object(self, resource: Resource, type_: str, obj: Object) -> None:
+        if self._told is None:
+            self._before.append((resource, type_, obj))
+        else:
+            self._told(resource, type_, obj)
+
+    def end(self) -> None:
+        """No more comes."""
+        self._records.put_nowait(None)
+
+    async def open(self) -> Opened:
+        if self._opened:
+            raise NoMore
+        self._opened = True
+        return Opened(
+            self._facts,
+            "trace",
+            _Borrowed(self._client),
+            self._each(),
+            may_write=False,
+            watch=self._watch,
+            ending=self._ending,
+        )
+
+    def _watch(self, told: Told) -> None:
+        self._told = told
+        before, self._before = self._before, []
+        for each in before:
+            told(*each)
+
+    async def _each(self) -> AsyncIterator[Record]:
+        while (record := await self._records.get()) is not None:
+            yield record
+
+
+class _Borrowed:
+    """A client that its owner closes."""
+
+    def __init__(self, client: PageClient) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def close(self) -> None:
+        return None

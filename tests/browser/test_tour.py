@@ -1,0 +1,139 @@
+"""The tour of `lastcall ui` in chromium: steps that are run on a real cluster, and what the page says about them."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubectls import needs_kubectl
+from live_page import Served, assert_good, seen, served_page
+from waiting import eventually
+
+from browser import Browser, Page
+
+pytestmark = [pytest.mark.real_kernel, needs_kubectl]
+
+LESSON: Any = json.loads((Path(__file__).parents[2] / "web/src/tour.json").read_text("utf-8"))
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    with served_page() as page:
+        yield page
+
+
+def namespaces(served: Served) -> list[str]:
+    """Those of the tour."""
+    label = "app.kubernetes.io/managed-by=lastcall-tour"
+    return served.kubectl("get", "namespaces", "-o", "name", "-l", label).split()
+
+
+async def go(page: Page, step: str) -> None:
+    title = next(each["title"][0] for each in LESSON["steps"] if each["id"] == step)
+    await page.eval(f"location.hash = '#/tour/{step}'")
+    await seen(page, f"document.querySelector('h1').innerText === {json.dumps(title)}")
+
+
+async def run(page: Page) -> None:
+    """Press the button, and wait for the end."""
+    await seen(page, "document.querySelector('#start') && !document.querySelector('#start').disabled")
+    await page.eval("document.querySelector('#start').click()")
+    try:
+        await page.until("/done;|did not come/.test(document.querySelector('#run-state').innerText)", 120)
+    finally:
+        text = await page.eval("document.querySelector('article').innerText")
+        assert "done;" in text, text
+
+
+TABLE = "document.querySelector('.claims').innerText"
+
+
+def verdicts(claim: str = "") -> str:
+    """What stands in the last column, of one claim or of all."""
+    rows = f"tr[data-claim={claim}]" if claim else "tr[data-claim]"
+    return f"[...document.querySelectorAll('.claims {rows}')].map(e => e.lastChild.innerText.trim())"
+
+
+async def test_every_step_of_the_tour_is_so_on_a_real_cluster(served: Served, browser: Browser) -> None:
+    """Each experiment is run once, and every claim of every step is looked at."""
+    page = await browser.open(served.link())
+    wrong = []
+    todo = {step["run"] for step in LESSON["steps"]}
+    for step in LESSON["steps"]:
+        await go(page, step["id"])
+        if step["run"] in todo:
+            todo.remove(step["run"])
+            await run(page)
+        await seen(page, f"{verdicts()}.length === {len(step['claims'])}")
+        if any(each != "✓ yes" for each in await page.eval(verdicts())):
+            wrong.append(f"{step['id']}: {await page.eval(TABLE)}")
+        assert await page.eval("!!document.querySelector('.versions')") is bool(step.get("versions"))
+    assert wrong == []
+    assert page.errors == []
+    eventually(lambda: namespaces(served) == [], "the tour to leave nothing", 60)
+
+
+async def test_a_step_is_shown_live_by_keyboard_in_japanese_and_stopped(
+    served: Served, browser: Browser, tmp_path: Path
+) -> None:
+    page = await browser.open(served.link(), reduced_motion=True)
+    await seen(page, "document.querySelector('.status.running')")
+    await page.key("t")
+    await seen(page, "document.querySelector('.tour h1')")
+    await assert_good(page)
+    await page.key("ArrowRight")
+    await seen(page, "location.hash === '#/tour/marks'")
+    await go(page, "order")
+    await page.eval("document.querySelector('#start').click()")
+    await seen(page, "document.querySelector('.lanes .bar.b-preStop')")
+    await seen(page, "document.querySelector('#stop')")
+    await page.until("/done/.test(document.querySelector('#run-state').innerText)", 60)
+    await seen(page, f"{verdicts('order')}[0] === '✓ yes'")
+    await assert_good(page)
+    hooks, textures = "document.querySelectorAll('.b-preStop').length", "document.querySelectorAll('.texture').length"
+    assert await page.eval(hooks) == 1 <= await page.eval(textures) - 1, "a bar's color does not stand alone"
+    await page.eval("document.querySelector('#play').click()")
+    await page.screenshot(tmp_path / "tour.png")
+
+    await page.eval("document.querySelector('header button').click()")
+    await seen(page, "document.documentElement.lang === 'ja' && /フック/.test(document.querySelector('h1').innerText)")
+    await seen(page, "[...document.querySelectorAll('.step')].some(e => /SIGTERM/.test(e.innerText))")
+    await page.eval("[...document.querySelectorAll('.step')].find(e => /SIGTERM/.test(e.innerText)).click()")
+    await seen(page, "/停止シグナル/.test(document.querySelector('.about')?.innerText)")
+    await assert_good(page)
+    await page.eval("document.querySelector('header button').click()")
+
+    await go(page, "kill")
+    await page.eval("document.querySelector('#start').click()")
+    await seen(page, "document.querySelector('#stop')")
+    second = await browser.open(served.link(), width=390, height=844, dark=True)
+    await second.eval("location.hash = '#/tour/term'")
+    await seen(second, "/Another step/.test(document.querySelector('#run-state')?.innerText)")
+    assert await second.eval("document.querySelector('#start').disabled")
+    refused = await second.eval("fetch('/api/tour/graceful/run', {method: 'POST'}).then(r => r.status)")
+    assert refused == 409
+    assert await second.eval("fetch('/api/tour/nothing/run', {method: 'POST'}).then(r => r.status)") == 404
+    await page.eval("document.querySelector('#stop').click()")
+    await seen(page, "document.querySelector('#run-state').innerText === 'stopped'")
+    second.errors.clear()  # the two that were refused
+    await seen(second, "document.querySelector('#start') && !document.querySelector('#start').disabled")
+    await assert_good(second)
+    await second.screenshot(tmp_path / "tour-phone.png")
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    await second.send("Emulation.setEmulatedMedia", media="print", features=dark)
+    assert await second.eval("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert await second.eval("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
+    for hidden in (".top", ".contents", ".player", ".keys"):
+        assert await second.eval(f"getComputedStyle(document.querySelector('{hidden}')).display") == "none", hidden
+    await second.send("Emulation.setEmulatedMedia", media="screen", features=dark)
+    large = await browser.open(served.link(), width=640, height=450)  # 1280 by 900 at 200 %
+    await large.eval("location.hash = '#/tour/hookCounts'")
+    await seen(large, "document.querySelector('.versions')")
+    await assert_good(large)
+
+    await go(page, "kill")
+    await page.eval("document.querySelector('#start').click()")
+    await seen(page, "document.querySelector('#stop')")
+    served.stop()  # Ctrl-C while a step runs
+    eventually(lambda: namespaces(served) == [], "the tour to leave nothing", 60)

@@ -1,0 +1,99 @@
+"""`run` and `rollout` on Debian's containerd, and what a cluster leaves there whose processes were all killed."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from engines.containerd import Containerd, missing_containerd
+from waiting import eventually
+
+pytestmark = [
+    pytest.mark.real_kernel,
+    pytest.mark.skipif(bool(missing_containerd()), reason=missing_containerd()),
+]
+
+POD = """apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  terminationGracePeriodSeconds: 2
+  containers:
+  - name: app
+    image: busybox:1.36
+    command: [sh, -c, 'trap "" TERM; while :; do sleep 0.1; done']
+"""
+WORKLOAD = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: app
+        image: busybox:1.36
+        command: [sh, -c, 'trap "sleep 2; exit 0" TERM; httpd -p 8080 -h /etc; while :; do sleep 0.1; done']
+        ports: [{containerPort: 8080}]
+        readinessProbe: {tcpSocket: {port: 8080}, periodSeconds: 1}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
+"""
+
+
+@pytest.fixture(scope="module")
+def containerd() -> Iterator[Containerd]:
+    with Containerd() as found:
+        yield found
+
+
+def test_run_tells_the_end_and_leaves_nothing(containerd: Containerd, tmp_path: Path) -> None:
+    manifest = tmp_path / "pod.yaml"
+    manifest.write_text(POD)
+    done = containerd.lastcall(
+        "run", str(manifest), "-o", "json", "--container-runtime-endpoint", containerd.endpoint, "--timeout", "120"
+    )
+    assert done.returncode == 3, done.stderr
+    (pod,) = json.loads(done.stdout)["pods"]
+    assert pod["containers"][0]["exitCode"] == 137
+    assert any("container runtime" in each for each in pod["notKnown"])
+    assert containerd.sandboxes() == []
+
+
+def test_rollout_sends_requests_and_leaves_nothing(containerd: Containerd, tmp_path: Path) -> None:
+    manifest = tmp_path / "web.yaml"
+    manifest.write_text(WORKLOAD)
+    done = containerd.lastcall(
+        "rollout", str(manifest), "-o", "json", "--container-runtime-endpoint", containerd.endpoint, timeout=300
+    )
+    assert "Traceback" not in done.stderr
+    document = json.loads(done.stdout)
+    assert document["experiments"][0]["total"] > 100, document
+    assert containerd.sandboxes() == []
+
+
+def test_the_next_start_removes_what_a_killed_cluster_left(containerd: Containerd, tmp_path: Path) -> None:
+    name = f"killed-{os.getpid()}"
+    manifest = tmp_path / "pod.yaml"
+    manifest.write_text(POD)
+    flags = ("--detach", "-o", "json", "--container-runtime-endpoint", containerd.endpoint, "--timeout", "120")
+    started = containerd.lastcall("up", name, "-f", str(manifest), "--wait", *flags)
+    assert started.returncode == 0, started.stderr
+    os.kill(json.loads(started.stdout)["pid"], signal.SIGKILL)
+    assert containerd.sandboxes() != []
+    links = [*containerd.inside, "ip", "-br", "link"]
+    eventually(lambda: b"lastcall" not in subprocess.run(links, capture_output=True).stdout, "the link goes", 30)
+    again = containerd.lastcall("up", name, *flags)
+    try:
+        assert again.returncode == 0, again.stderr
+        assert containerd.sandboxes() == []
+    finally:
+        containerd.lastcall("down", name)

@@ -1,0 +1,130 @@
+"""What the page keeps of a cluster: the latest ends, also when thousands of Pods have ended."""
+
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+from lastcall.api.meta import Object
+from lastcall.api.resources import CRONJOBS, DEPLOYMENTS, JOBS, NODES, PODS
+from lastcall.timeline import kinds
+from lastcall.timeline.record import Record
+from lastcall.ui.source import NoMore, Opened, PageClient, Told
+from lastcall.ui.watching import MOST_ENDS, Watching
+from lastcall.world.virtual import run_virtual
+from lastcall.world.world import World
+
+
+class Client:
+    async def close(self) -> None:
+        return None
+
+
+class Cluster:
+    """Pods that come and go, each with the records of its end; its objects are told by `watch`."""
+
+    name = "made"
+
+    def __init__(self, world: World, count: int) -> None:
+        self._world = world
+        self._count = count
+        self._opened = False
+        self.told: Told | None = None
+
+    async def open(self) -> Opened:
+        if self._opened:
+            raise NoMore
+        self._opened = True
+        return Opened({"name": "made"}, "1", cast(PageClient, Client()), self._records(), False, self._watch)
+
+    def _watch(self, told: Told) -> None:
+        self.told = told
+
+    async def _records(self) -> AsyncIterator[Record]:
+        assert self.told is not None
+        for number in range(self._count):
+            uid = f"u{number}"
+            pod: Object = {"metadata": {"uid": uid, "name": f"p{number}", "namespace": "default"}, "spec": {}}
+            self.told(PODS, "ADDED", pod)
+            for kind, facts in (
+                (kinds.POD_CREATED, {"namespace": "default", "name": f"p{number}"}),
+                (kinds.DELETE_ACCEPTED, {"gracePeriodSeconds": 5}),
+                (kinds.OBJECT_REMOVED, {}),
+                (kinds.POD_GONE_SEEN, {}),
+            ):
+                at = self._world.clock.monotonic_ns()
+                yield Record(f"{uid}-{kind}", at, at, "apiserver", kind, uid, facts=cast(dict[str, Any], facts))
+            self.told(PODS, "DELETED", pod)
+            await self._world.clock.sleep(0.01)
+        await self._world.clock.sleep(2)
+
+
+def test_of_thousands_of_ends_the_latest_are_kept_and_nothing_of_the_others() -> None:
+    async def main(world: World) -> Watching:
+        watching = Watching(Cluster(world, 3 * MOST_ENDS), world)
+        await watching.run()
+        return watching
+
+    watching = run_virtual(main)
+    ended = watching.ended()
+    assert len(ended) == MOST_ENDS and ended[-1] == f"u{3 * MOST_ENDS - 1}"
+    assert watching.story(ended[-1])["name"] == f"p{3 * MOST_ENDS - 1}"
+    assert watching.version(ended[-1]) > 0 and watching.version("u0") == 0
+    state = watching.board.get("cluster")
+    assert state is not None and state["state"] == "over"
+
+
+def test_objects_that_somebody_else_watches_are_shown_until_they_go() -> None:
+    async def main(world: World) -> None:
+        cluster = Cluster(world, 1)
+        watching = Watching(cluster, world)
+        await watching.run()
+        assert cluster.told is not None
+        node: Object = {"metadata": {"name": "node-1"}}
+        deployment: Object = {"metadata": {"name": "web", "namespace": "default"}, "spec": {"replicas": 2}}
+        batch: Object = {"metadata": {"name": "nightly", "namespace": "default"}, "spec": {}}
+        for resource, obj, key in (
+            (NODES, node, "node/node-1"),
+            (DEPLOYMENTS, deployment, "workload/Deployment/default/web"),
+            (JOBS, batch, "workload/Job/default/nightly"),
+            (CRONJOBS, batch, "workload/CronJob/default/nightly"),
+        ):
+            cluster.told(resource, "ADDED", obj)
+            assert watching.board.get(key) is not None
+            cluster.told(resource, "DELETED", obj)
+            assert watching.board.get(key) is None
+
+    run_virtual(main)
+
+
+def test_a_command_that_shows_no_page_imports_none() -> None:
+    import subprocess
+    import sys
+
+    program = (
+        "import sys, lastcall.cli.up, lastcall.cli.demo, lastcall.cli.rollout.command, lastcall.cli.tracing.command, "
+        "lastcall.cli.tracing.session, lastcall.cli.run.experiment, lastcall.cli.rollout.session, "
+        "lastcall.cli.staying.life, lastcall.cluster.staying.front; "
+        "print([m for m in sys.modules if m.startswith(('lastcall.ui', 'lastcall.cli.showing'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    options = "['lastcall.cli.showing', 'lastcall.cli.showing.options']"
+    assert done.stdout.strip() == options
+
+
+def test_a_record_that_comes_late_does_not_lead_an_end_back() -> None:
+    async def main(world: World) -> None:
+        cluster = Cluster(world, 0)
+        watching = Watching(cluster, world)
+        await watching.run()
+        assert cluster.told is not None
+        meta = {"uid": "u", "name": "p", "deletionTimestamp": "2026-01-01T00:00:30Z"}
+        cluster.told(PODS, "ADDED", {"metadata": meta, "spec": {}})
+        for at, actor, kind in (
+            (10, "apiserver", kinds.DELETE_ACCEPTED),
+            (30, "apiserver", kinds.HELD_BY_FINALIZERS),
+            (20, "kubelet", kinds.VOLUMES_UNMOUNTED),
+        ):
+            watching._record(Record(kind, at, at, actor, kind, "u"))
+        cell = watching.board.get("pod/u")
+        assert cell is not None and cell["stage"] == "held"
+
+    run_virtual(main)

@@ -1,0 +1,133 @@
+"""The client's side of a runtime's streams: against our own streaming server, and what a Go server does last."""
+
+import asyncio
+import socket
+
+import pytest
+
+from lastcall.cluster.runtime.streaming import StreamingServer
+from lastcall.cri.api import RuntimeServiceError
+from lastcall.cri.v1.remote.runtime import dial_here
+from lastcall.cri.v1.remote.streams import PROTOCOL, RemoteStreams, exit_code_of, open_session
+from lastcall.streaming.spdy_frames import Data, Decoder, Encoder, ResetStatus, RstStream, SynStream
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+FAILED = b'{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"3"}]}}'
+
+
+class Echo:
+    """A command that gives its input back, and then exits with 7."""
+
+    def __init__(self):
+        self._input = asyncio.Queue()
+        self._over = asyncio.Event()
+
+    async def read_stdout(self):
+        data = await self._input.get()
+        if not data:
+            self._over.set()
+        return data
+
+    async def read_stderr(self):
+        return b""
+
+    async def write_stdin(self, data):
+        await self._input.put(data)
+
+    async def close_stdin(self):
+        await self._input.put(b"")
+
+    def resize(self, width, height):
+        pass
+
+    async def wait(self):
+        await self._over.wait()
+        return 7
+
+    async def close(self):
+        pass
+
+
+class Runtime:
+    async def exec(self, container_id, cmd, *, tty, stdin):
+        if cmd == ("none",):
+            raise RuntimeServiceError("no such file", "StartError")
+        return Echo()
+
+
+async def opened(url, wanted, tasks):
+    return await RemoteStreams.open(await open_session(url, PROTOCOL, dial_here, tasks), wanted, tasks, is_attach=False)
+
+
+def test_input_output_and_exit_code_go_through_our_own_server():
+    async def scenario():
+        server = StreamingServer(Runtime(), World().clock)
+        await server.start()
+        try:
+            async with Tasks() as tasks:
+                wanted = frozenset(("stdin", "stdout", "stderr"))
+                streams = await opened(server.exec("c", ("cat",), tty=False, streams=wanted), sorted(wanted), tasks)
+                await streams.write_stdin(b"said")
+                assert await streams.read_stdout() == b"said"
+                await streams.close_stdin()
+                assert await streams.read_stdout() == b""
+                assert await streams.wait() == 7
+                await streams.close()
+                none = await opened(server.exec("c", ("none",), tty=False, streams=wanted), sorted(wanted), tasks)
+                with pytest.raises(RuntimeServiceError, match="no such file"):
+                    await none.wait()
+                await none.close()
+                with pytest.raises(RuntimeServiceError, match="404"):
+                    await opened(f"http://127.0.0.1:{port_of(server)}/exec/x", ["stdout"], tasks)
+        finally:
+            await server.close()
+
+    asyncio.run(scenario())
+
+
+def port_of(server):
+    return int(server.exec("c", (), tty=False, streams=frozenset()).split(":")[2].split("/")[0])
+
+
+@pytest.mark.parametrize("said", [FAILED, b""])
+def test_last_words_are_read_though_the_server_resets_their_stream_at_once(said):
+    """As containerd does: Data and RST_STREAM in one segment."""
+
+    async def serve(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 101 Switching Protocols\r\n\r\n")
+        decoder, encoder, opened_streams = Decoder(), Encoder(), []
+        while len(opened_streams) < 2:
+            opened_streams += [each for each in decoder.feed(await reader.read(4096)) if isinstance(each, SynStream)]
+        error = next(each.stream for each in opened_streams if each.headers["streamtype"] == "error")
+        frames = ([Data(error, said)] if said else []) + [RstStream(error, ResetStatus.CANCEL)]
+        writer.write(b"".join(map(encoder.encode, frames)))
+        await writer.drain()
+        await reader.read()
+        writer.close()
+
+    async def scenario():
+        server = await asyncio.start_server(serve, "127.0.0.1", 0, family=socket.AF_INET)
+        port = server.sockets[0].getsockname()[1]
+        async with Tasks() as tasks:
+            streams = await opened(f"http://127.0.0.1:{port}/exec/x", ["stdout"], tasks)
+            if said:
+                assert await streams.wait() == 3
+            else:
+                with pytest.raises(RuntimeServiceError, match="is not known"):
+                    await streams.wait()
+            await streams.close()
+        server.close()
+
+    asyncio.run(scenario())
+
+
+def test_the_last_status_is_an_exit_code_or_an_error():
+    assert exit_code_of(b"") == 0
+    assert exit_code_of(b'{"status":"Success"}') == 0
+    assert exit_code_of(FAILED) == 3
+    with pytest.raises(RuntimeServiceError, match=r"^container gone$"):
+        exit_code_of(b'{"status":"Failure","message":"Internal error occurred: container gone"}')
+    with pytest.raises(RuntimeServiceError, match="plain text"):
+        exit_code_of(b"plain text")

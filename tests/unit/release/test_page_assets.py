@@ -1,0 +1,37 @@
+"""The page of `lastcall ui` in the wheel is what its source builds."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+ASSETS = ROOT / "src/lastcall/ui/assets"
+WEB = ROOT / "web"
+
+
+def test_the_built_page_equals_a_fresh_build(tmp_path: Path) -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not on PATH: the page's assets are not compared with a fresh build")
+    packages = WEB / "node_modules"
+    if not packages.is_dir():
+        pytest.skip("web/node_modules is not there (make web): the page's assets are not compared")
+    subprocess.run([node, "build.mjs", str(tmp_path)], cwd=WEB, check=True, timeout=120)
+    for name in ("ui.js", "ui.css"):
+        assert (tmp_path / name).read_bytes() == (ASSETS / name).read_bytes(), f"{name} is old: make web"
+
+
+def test_the_page_loads_nothing_from_elsewhere() -> None:
+    for path in ASSETS.iterdir():
+        text = path.read_text()
+        assert not [each for each in ('src="http', 'href="http', "@import", "import(", "eval(") if each in text], (
+            path.name
+        )
+
+
+def test_the_lock_names_no_registry_and_has_a_checksum_for_each_package() -> None:
+    lock = (WEB / "package-lock.json").read_text()
+    assert '"resolved"' not in lock
+    assert lock.count('"integrity"') >= 4

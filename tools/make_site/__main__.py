@@ -1,0 +1,159 @@
+"""`python -m make_site [FOLDER]`: builds the site into FOLDER, by default build/site.
+
+Fails where MkDocs warns (strict), where a link leads nowhere, and where something would come from another host.
+What MkDocs reads is beside it, in FOLDER-source.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+from make_site import pages, playing, reference
+from make_site.links import site_problems
+
+ROOT = pages.ROOT
+CSS = """.played { width: 100%; height: 46rem; border: 1px solid var(--md-default-fg-color--lightest); }
+.md-grid { max-width: 78rem; }
+.md-typeset table:not([class]) td { min-width: 0; overflow-wrap: anywhere; }
+.md-typeset a:not(.headerlink):not(.md-button) { text-decoration: underline; }
+[data-md-color-scheme="default"] {
+  --md-code-hl-comment-color: #5f5f5f; --md-code-hl-generic-color: #5f5f5f; --md-code-hl-variable-color: #5f5f5f;
+  --md-code-hl-operator-color: #5f5f5f; --md-code-hl-punctuation-color: #5f5f5f;
+}
+.md-tabs__link { opacity: 1; }
+.md-tabs__item--active .md-tabs__link { font-weight: 700; }
+.md-copyright, .md-copyright a { color: #d0d0d0 !important; }
+@media print { .played { display: none; } }
+"""
+JS = """// What Material leaves unnamed, and what scrolls can be reached by keyboard.
+document.querySelector(".md-search")?.setAttribute("aria-label", "Search");
+const reach = (code) => { if (code.tabIndex < 0) code.tabIndex = 0; };
+for (const code of document.querySelectorAll("pre > code, .md-typeset__scrollwrap")) {
+  reach(code);
+  new MutationObserver(() => reach(code)).observe(code, { attributeFilter: ["tabindex"] });
+}
+for (const head of document.querySelectorAll("th")) {
+  if (!head.textContent.trim()) head.setAttribute("role", "presentation");
+}
+document.querySelectorAll("nav.md-nav[aria-labelledby]").forEach((nav, at) => {
+  nav.removeAttribute("aria-labelledby");
+  nav.removeAttribute("aria-expanded");
+  nav.setAttribute("aria-label", `Pages ${at + 1}`);
+});
+"""
+
+REFERENCE = {
+    "Commands": "reference/commands.md",
+    "Records": "reference/records.md",
+    "Findings": "reference/findings.md",
+    "JSON Schemas": "reference/schemas.md",
+    "Python API": "reference/python.md",
+}
+
+
+def source(work: Path) -> None:
+    """Everything that MkDocs reads."""
+    shutil.rmtree(work, ignore_errors=True)
+    places = {**pages.documents(), **pages.files()}
+    if left := pages.missing_guides(pages.documents()):
+        raise SystemExit(f"in no list of tools/make_site/pages.py:GUIDES: {', '.join(left)}")
+    for path, place in places.items():
+        if path.endswith(".md"):
+            _write(work / "docs" / place, pages.taken_over((ROOT / path).read_text("utf-8"), path, places))
+        else:
+            _copy(ROOT / path, work / "docs" / place)
+    for place, make in reference.PAGES.items():
+        _write(work / "docs" / place, make())
+    _write(work / "docs/tour.md", playing.tour_page())
+    _write(work / "docs/stories.md", playing.stories_page())
+    _write(work / "docs/lesson.md", playing.lesson_page(False))
+    _write(work / "docs/lesson.ja.md", playing.lesson_page(True))
+    _write(work / "docs/site.css", CSS)
+    _write(work / "docs/site.js", JS)
+    for folder, files in (("tour", playing.tour_files()), ("stories", playing.story_files())):
+        for name, text in files.items():
+            _write(work / "docs" / folder / name, text)
+    _write(work / "mkdocs.yml", yaml.safe_dump(configuration(pages.documents()), sort_keys=False, allow_unicode=True))
+
+
+def configuration(documents: dict[str, str]) -> dict[str, object]:
+    """Without fonts of others and without `repo_url`, for which Material would ask the host of the repository."""
+    guides = [{title: [f"{name}.md" for name in names]} for title, names in pages.GUIDES.items()]
+    deeper = {
+        title: [place for place in documents.values() if place.startswith(folder)]
+        for title, folder in (("Architecture", "architecture/"), ("Contributing", "contributing/"))
+    }
+    lesson = ["tour.md", "lesson.md", "lesson.ja.md", "stories.md"]
+    return {
+        "site_name": "lastcall",
+        "site_description": "Real Kubernetes Pods on one Linux machine, and the exact story of how each of them ends",
+        "use_directory_urls": False,
+        "theme": {
+            "name": "material",
+            "font": False,
+            "features": ["navigation.tabs", "navigation.top", "navigation.indexes", "toc.follow"],
+            "palette": [
+                {"media": "(prefers-color-scheme: light)", "scheme": "default", "primary": "indigo",
+                 "toggle": {"icon": "material/weather-night", "name": "Dark"}},
+                {"media": "(prefers-color-scheme: dark)", "scheme": "slate", "primary": "indigo",
+                 "toggle": {"icon": "material/weather-sunny", "name": "Light"}},
+            ],
+        },
+        "extra_css": ["site.css"],
+        "extra_javascript": ["site.js"],
+        "plugins": [{"search": {"lang": ["en", "ja"]}}],
+        "markdown_extensions": [
+            "tables", "sane_lists", "attr_list",
+            {"toc": {"permalink": True}},
+            {"pymdownx.highlight": {"use_pygments": True}},
+            "pymdownx.superfences",
+        ],
+        "validation": {
+            "omitted_files": "warn",
+            "absolute_links": "warn",
+            "unrecognized_links": "warn",
+            "anchors": "warn",
+            "not_found": "warn",
+        },
+        "nav": [
+            guides[0],
+            {"How a Pod stops": lesson},
+            {"Guides": guides[1:]},
+            {"Reference": [{title: place} for title, place in REFERENCE.items()]},
+            *({title: places} for title, places in deeper.items()),
+        ],
+    }  # fmt: skip
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+
+
+def _copy(path: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, target)
+
+
+def build(folder: Path) -> None:
+    """Raises SystemExit where MkDocs warns or a link leads nowhere."""
+    folder = folder.resolve()
+    work = folder.with_name(f"{folder.name}-source")
+    source(work)
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
+    command += ["-f", str(work / "mkdocs.yml"), "-d", str(folder)]
+    # Material advertises another program for a version of MkDocs that is not used here.
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, env=environment, check=False)  # noqa: S603 (ours)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+    if found := site_problems(folder):
+        raise SystemExit("\n".join([f"{len(found)} links lead nowhere, or elsewhere:", *found]))
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build/site")

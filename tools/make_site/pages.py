@@ -1,0 +1,82 @@
+"""The guides: documents of the repository, with their places in the site, and links that lead there. Pure."""
+
+import posixpath
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+REPOSITORY = "https://github.com/lastcall-k8s/lastcall"
+
+ELSEWHERE = {
+    "README.md": "index.md",
+    "ARCHITECTURE.md": "architecture/index.md",
+    "CONTRIBUTING.md": "contributing/index.md",
+    "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
+    "bench/README.md": "bench.md",
+}
+"""Documents outside of docs/, and their places."""
+
+GUIDES = {
+    "First steps": ("index", "ui", "python", "ci", "config", "lint"),
+    "Clusters": ("any-cluster", "node-agent", "engines", "machines", "node-join", "monitoring", "metrics"),
+    "Why requests get lost": ("pains", "comparison"),
+    "As Kubernetes does it": ("fidelity", "conformance"),
+    "Formats": ("ending-v1", "rollout-v1"),
+    "The project": ("changelog", "security", "dependencies", "bench"),
+}
+"""What is told where; a guide that is in no list is a failure of the build."""
+
+_LINK = re.compile(r"(?<=\]\()([^)\s#]*)(#[^)\s]*)?(?=\))")
+_FENCE = re.compile(r"^ *(```|~~~)")
+
+
+def documents() -> dict[str, str]:
+    """Path in the repository → place in the site."""
+    found = {path: place for path, place in ELSEWHERE.items() if (ROOT / path).exists()}
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        name = path.relative_to(ROOT).as_posix()
+        found[name] = name.removeprefix("docs/")
+    return found
+
+
+def files() -> dict[str, str]:
+    """What lies beside them: pictures and schemas."""
+    names = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*")) if path.is_file()]
+    return {name: name.removeprefix("docs/") for name in names if not name.endswith(".md")}
+
+
+def taken_over(text: str, path: str, places: Mapping[str, str]) -> str:
+    """`text` of the document `path`, with links to where things are in the site; what is not there is in the
+    repository."""
+    place = places[path]
+
+    def target(link: re.Match[str]) -> str:
+        address, anchor = link.group(1), link.group(2) or ""
+        if not address or address.startswith(("http://", "https://", "mailto:")):
+            return link.group(0)
+        wanted = posixpath.normpath(posixpath.join(posixpath.dirname(path), address))
+        if wanted in places:
+            return posixpath.relpath(places[wanted], posixpath.dirname(place) or ".") + anchor
+        kind = "tree" if (ROOT / wanted).is_dir() else "blob"
+        return f"{REPOSITORY}/{kind}/main/{wanted}{anchor}"
+
+    return outside_of_code(text, lambda line: _LINK.sub(target, line))
+
+
+def outside_of_code(text: str, change: Callable[[str], str]) -> str:
+    """Every line that is not within a fence, changed."""
+    lines, fence = [], False
+    for line in text.split("\n"):
+        if _FENCE.match(line):
+            fence = not fence
+        lines.append(line if fence or _FENCE.match(line) else change(line))
+    return "\n".join(lines)
+
+
+def missing_guides(places: Mapping[str, str]) -> list[str]:
+    """Documents that no list of `GUIDES` has: nobody would find them."""
+    told = {f"{name}.md" for names in GUIDES.values() for name in names}
+    inside = ("architecture/", "contributing/")
+    return [place for place in places.values() if not place.startswith(inside) and place not in told]

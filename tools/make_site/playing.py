@@ -1,0 +1,120 @@
+"""What can be played without a cluster: the tour with its runs of the virtual cluster, and sample stories."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import make_tour
+import orjson
+from story_samples import samples
+
+from lastcall import __version__
+from lastcall.timeline.render.html import html_page
+
+STORIES = {
+    "graceful": "A Pod that ends well: hook, SIGTERM, drain, exit code 0.",
+    "sigkill": "A Pod that does not end in time: SIGKILL when the grace period is over, exit code 137.",
+    "sidecar": "Two containers and a sidecar, which is stopped after them.",
+    "overrun": "A preStop hook that takes all of the grace period.",
+    "several": "Four Pods that were deleted together.",
+}
+"""Sample → what it shows."""
+
+TOUR_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark"><title>How a Pod stops: the tour · lastcall</title>
+<link rel="icon" href="data:,"><link rel="stylesheet" href="ui.css"></head>
+<body><div id="app"></div>
+<noscript><main class="closed"><h1>This page needs JavaScript</h1>
+<p><a href="../lesson.html">The lesson in words</a> needs none.</p></main></noscript>
+<script src="data.js" defer></script><script src="ui.js" defer></script></body></html>
+"""
+
+
+def tour_files() -> dict[str, str]:
+    """Name in the folder tour/ → content."""
+    assets = make_tour.ROOT / "src/lastcall/ui/assets"
+    data = orjson.dumps(make_tour.tour_data()).decode()
+    return {
+        "index.html": TOUR_PAGE,
+        "data.js": f"globalThis.LASTCALL_TOUR = {data};\n",
+        **{name: (assets / name).read_text("utf-8") for name in ("ui.js", "ui.css")},
+    }
+
+
+def story_files() -> dict[str, str]:
+    """Name in the folder stories/ → a page that needs nothing else."""
+    found = samples()
+    return {
+        f"{name}.html": html_page(found[name], kubernetes_version="1.36", lastcall_version=__version__)
+        for name in STORIES
+    }
+
+
+def frame(address: str, title: str) -> list[str]:
+    return [f'<iframe class="played" src="{address}" title="{title}" loading="lazy"></iframe>', ""]
+
+
+def tour_page() -> str:
+    lines = [
+        "# The tour: how a Pod stops",
+        "",
+        "A lesson of small steps, in English and Japanese. Here it plays what the virtual cluster predicts. With "
+        "`lastcall up --detach` and `lastcall ui --open` each step runs on real Pods ([the live page](ui.md)).",
+        "",
+        "[In the whole window](tour/index.html) · [the lesson in words](lesson.md) · [日本語で読む](lesson.ja.md)",
+        "",
+    ]
+    return "\n".join([*lines, *frame("tour/index.html", "The tour")])
+
+
+def stories_page() -> str:
+    lines = [
+        "# Sample stories",
+        "",
+        "Pages of `lastcall story --output html`, each a single file. They were made in virtual time: what stands "
+        "there is predicted, and says so.",
+        "",
+    ]
+    for name, said in STORIES.items():
+        lines += [f"## {name}", "", f"{said} [Open it in the whole window](stories/{name}.html)", ""]
+        lines += frame(f"stories/{name}.html", f"The story {name}")
+    return "\n".join(lines)
+
+
+_WORDS = {
+    "title": ("How a Pod stops, in words", "Pod はどう止まるか (文章版)"),
+    "rule": ("Rule", "規則"),
+    "versions": ("Differs between versions", "バージョンによる違い"),
+    "says": ("What one sees", "見えること"),
+}
+
+
+def lesson_page(japanese: bool) -> str:
+    """The tour's texts as a document, for search and for readers without JavaScript."""
+    lesson: Any = orjson.loads(make_tour.LESSON.read_bytes())
+    compared: Any = orjson.loads(make_tour.VERSIONS_FILE.read_bytes())
+    at = int(japanese)
+    lines = [f"# {_WORDS['title'][at]}", ""]
+    chapter = ""
+    for step in lesson["steps"]:
+        if step["chapter"] != chapter:
+            chapter = step["chapter"]
+            lines += [f"## {lesson['chapters'][chapter][at]}", ""]
+        lines += [f"### {step['title'][at]}", "", step["text"][at].replace("<", "&lt;"), ""]
+        lines += [f"- {_WORDS['says'][at]}: {lesson['claims'][claim]['says'][at]}" for claim in step["claims"]]
+        lines += [f"- {_WORDS['rule'][at]}: `{step['rule']}`", ""]
+        if step.get("versions"):
+            lines += [f"{_WORDS['versions'][at]}:", "", *_table(compared["runs"][step["run"]]), ""]
+    return "\n".join(lines)
+
+
+def _table(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    lines = ["| Kubernetes | preStop | SIGTERM | SIGKILL | exit code | phase |", "|---|---|---|---|---|---|"]
+    for version, told in found.items():
+        if "error" in told:
+            lines.append(f"| {version} | {told['error']} | | | | |")
+            continue
+        hook = f"{told['hook'][0]} s to {told['hook'][1]} s" if told["hook"] else "-"
+        term, kill = (f"{told[key]} s" if told[key] is not None else "-" for key in ("term", "kill"))
+        lines.append(f"| {version} | {hook} | {term} | {kill} | {told['code']} | {told['phase']} |")
+    return lines

@@ -1,0 +1,156 @@
+"""Play the tour's experiments in virtual time: `python tools/make_tour.py` (`--check` only says what is out of date).
+
+- web/src/tour-versions.json: what differs between versions of Kubernetes, for the page
+- web/src/tour-rules.json: what the rules of its steps say, in English and Japanese
+- `tour_data()`: every run with its story, for the tour of the documentation, which has no cluster behind it
+
+The cluster is that of tests/support: API server, controllers, scheduler, kubelet and proxy are the real ones, and
+containers are simulated. So what is told here is predicted, and the page says so.
+"""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests/support"), str(Path(__file__).parent)]
+
+from scenario.programs import ShellPrograms  # noqa: E402
+from virtual_cluster import VirtualCluster, run_cluster  # noqa: E402
+from virtual_proxy import proxies  # noqa: E402
+
+from lastcall.cri.api import ContainerConfig, PodSandboxConfig  # noqa: E402
+from lastcall.cri.simulated_program import Program  # noqa: E402
+from lastcall.node.versions import DEFAULT_VERSION, VERSIONS  # noqa: E402
+from lastcall.timeline import kinds  # noqa: E402
+from lastcall.timeline import language as languages  # noqa: E402
+from lastcall.timeline.ending import build_endings  # noqa: E402
+from lastcall.timeline.explain import RULES, explain  # noqa: E402
+from lastcall.timeline.story import ContainerEnding, Ending, PodFacts  # noqa: E402
+from lastcall.ui.story import story  # noqa: E402
+from lastcall.ui.tour.experiments import EXPERIMENTS, FORWARDS, Experiment  # noqa: E402
+from lastcall.ui.tour.running import Run  # noqa: E402
+
+LESSON = ROOT / "web/src/tour.json"
+VERSIONS_FILE = ROOT / "web/src/tour-versions.json"
+RULES_FILE = ROOT / "web/src/tour-rules.json"
+
+NODES = 2
+"""Each has a proxy."""
+
+Told = dict[str, Any]
+
+
+def play(experiment: Experiment, version: str = DEFAULT_VERSION) -> tuple[Told, Ending | None]:
+    """What the page is told at the end of a run, and the Pod's ending; None where it never came to that."""
+    told: list[Told] = []
+    programs: list[ShellPrograms] = []
+
+    def ending_of(cluster: VirtualCluster, uid: str) -> Ending:
+        records = [each for each in cluster.all_records if each.pod_uid in ("", uid)]
+        if not any(each.pod_uid == uid for each in records):
+            raise LookupError(uid)
+        return build_endings(records, [PodFacts(uid, "", "")], kubernetes_version=version)[0]
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        programs.append(ShellPrograms(cluster.world, cluster.volumes.messages))
+        run = Run(experiment, cluster.client, cluster.world, lambda uid: ending_of(cluster, uid), told.append)
+        async with proxies(cluster):
+            await run.run()
+
+    def program(config: ContainerConfig, sandbox: PodSandboxConfig) -> Program:
+        if FORWARDS in config.command:
+            return Program(exit_code=143, term_output=((0.0, "passing SIGTERM on"),))
+        return programs[0](config, sandbox)
+
+    cluster = run_cluster(scenario, program, kubernetes_version=version, nodes=NODES)
+    uid = told[-1]["uid"]
+    return told[-1], ending_of(cluster, uid) if uid and told[-1]["answers"] else None
+
+
+def facts(told: Told, ending: Ending | None) -> Told:
+    """What is compared between versions: of the first container, and of the Pod."""
+    if ending is None:
+        return {"error": told["error"]}
+    main = next(each for each in ending.containers if each.kind == "container")
+    phases = [
+        each.told(kinds.POD_STATUS_WRITTEN).get("phase")
+        for each in ending.entries
+        if each.record.kind == kinds.POD_STATUS_WRITTEN
+    ]
+    return {**_of_container(main), "gone": _seconds(ending.gone), "phase": phases[-1] if phases else ""}
+
+
+def _of_container(main: ContainerEnding) -> Told:
+    hook = main.pre_stop
+    return {
+        "hook": [_seconds(hook.started_at), _seconds(hook.finished_at)] if hook is not None else None,
+        "term": _seconds(main.term_at),
+        "kill": _seconds(main.kill_at),
+        "exit": _seconds(main.exited_at),
+        "code": main.exit_code,
+    }
+
+
+def _seconds(value: float | None) -> float | None:
+    return None if value is None else round(value, 1)
+
+
+PHASES = "graceful"
+"""The last phase differs in every experiment: one shows it."""
+
+
+def _differ(found: Mapping[str, Told]) -> bool:
+    return len({orjson.dumps({**each, "phase": ""}) for each in found.values()}) > 1
+
+
+def versions() -> Told:
+    """The experiments for which a version of Kubernetes makes a difference."""
+    runs: dict[str, Mapping[str, Told]] = {}
+    for name, experiment in EXPERIMENTS.items():
+        found = {version: facts(*play(experiment, version)) for version in VERSIONS}
+        if _differ(found) or name == PHASES:
+            runs[name] = found
+    return {"versions": list(VERSIONS), "runs": runs}
+
+
+def tour_data() -> Told:
+    """Every experiment under the newest version, with the story that the page draws."""
+    runs = {}
+    for name, experiment in EXPERIMENTS.items():
+        run, ending = play(experiment)
+        assert ending is not None, f"{name}: {run['error']}"
+        last = max(each.record.at_ns for each in ending.entries)
+        made = story(ending, None, last, DEFAULT_VERSION)
+        runs[name] = {**run, "story": {each: languages.told(made, each) for each in languages.LANGUAGES}}
+    return {"kubernetesVersion": DEFAULT_VERSION, "runs": runs}
+
+
+def rules() -> dict[str, list[str]]:
+    """`file:function` → what it says in each language, for the rules of the lesson's steps."""
+    steps = orjson.loads(LESSON.read_bytes())["steps"]
+    named = {step["rule"] for step in steps}
+    return {
+        key: [str(languages.told(explain(key), each)) for each in languages.LANGUAGES]
+        for key in RULES
+        if any(each.endswith(f"/{key}") or each == key for each in named)
+    }
+
+
+def texts() -> dict[Path, str]:
+    """What the page gets from here."""
+    made = {VERSIONS_FILE: versions(), RULES_FILE: rules()}
+    return {path: orjson.dumps(data, option=orjson.OPT_INDENT_2).decode() + "\n" for path, data in made.items()}
+
+
+if __name__ == "__main__":
+    made = texts()
+    old = [path for path, text in made.items() if not path.exists() or path.read_text("utf-8") != text]
+    if "--check" in sys.argv[1:] and old:
+        names = ", ".join(path.name for path in old)
+        raise SystemExit(f"out of date: {names}; fix: python tools/make_tour.py, then make web")
+    for path in old:
+        path.write_text(made[path], "utf-8")

@@ -1,0 +1,84 @@
+// The lesson: its steps and texts (tour.json), what versions change (tour-versions.json), and a run of a step.
+
+import catalogue from "./tour.json";
+import compared from "./tour-versions.json";
+import { type Language, pick } from "./texts";
+import type { Story } from "./types";
+
+export type Pair = [string, string];
+
+export interface TourStep {
+  id: string;
+  chapter: string;
+  run: string;
+  claims: string[];
+  rule: string;
+  versions?: boolean;
+  title: Pair;
+  text: Pair;
+}
+
+/** What a version of Kubernetes does in an experiment, by lastcall's virtual cluster. */
+export interface OfVersion {
+  error?: string;
+  hook?: [number, number] | null;
+  term?: number | null;
+  kill?: number | null;
+  exit?: number | null;
+  code?: number | null;
+  gone?: number | null;
+  phase?: string;
+}
+
+export interface Answer {
+  what: string;
+  command: string;
+  code: number;
+  seconds: number;
+  message: string;
+}
+
+/** What src/lastcall/ui/tour/running.py tells of a run. `story` is there where no cluster is behind the page. */
+export interface Run {
+  experiment: string;
+  namespace: string;
+  state: "preparing" | "waiting" | "ending" | "done" | "failed" | "stopped";
+  error: string;
+  pod: string;
+  uid: string;
+  answers: Answer[];
+  claims: Record<string, { held: boolean | null; values: Record<string, string | number> }>;
+  story?: Record<Language, Story>;
+}
+
+/** The runs of a page without a cluster (tools/make_tour.py). */
+export interface Recorded {
+  kubernetesVersion: string;
+  runs: Record<string, Run>;
+}
+
+export const STEPS = catalogue.steps as unknown as TourStep[];
+export const VERSIONS = compared.versions;
+
+export const chapterName = (chapter: string): string => pick((catalogue.chapters as unknown as Record<string, Pair>)[chapter] ?? ["", ""]);
+
+const CLAIMS = catalogue.claims as unknown as Record<string, { says: Pair; seen: Pair }>;
+
+export const claimSays = (claim: string): string => pick(CLAIMS[claim]?.says ?? [claim, claim]);
+
+/** What was seen, in words; numbers are seconds, but for counts and codes, which are whole. */
+export function claimSeen(claim: string, values: Record<string, string | number>): string {
+  return pick(CLAIMS[claim]?.seen ?? ["", ""]).replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = values[name];
+    if (typeof value !== "number") return value ?? "?";
+    return Number.isInteger(value) ? String(value) : value.toFixed(value < 0.1 ? 3 : value < 10 ? 2 : 1);
+  });
+}
+
+export const versionsOf = (step: TourStep): Record<string, OfVersion> | null =>
+  step.versions ? ((compared.runs as unknown as Record<string, Record<string, OfVersion>>)[step.run] ?? null) : null;
+
+export const isGoing = (run: Run | undefined): boolean => !!run && ["preparing", "waiting", "ending"].includes(run.state);
+
+/** The step that explains a rule, if there is one. */
+export const lessonOf = (rule: string): TourStep | undefined => (rule ? STEPS.find((each) => each.rule === rule) : undefined);

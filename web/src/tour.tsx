@@ -1,0 +1,194 @@
+// The lesson: one step after the other, each run on the cluster behind the page, or played where there is none.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import "./tour.css";
+import { Command } from "./act";
+import { beginning, Lanes, since } from "./lanes";
+import { Player, usePlayer } from "./player";
+import { Steps } from "./pod";
+import { explained, sourceOf } from "./rules";
+import { ask, calm, store, useStore, useTicks } from "./store";
+import { language, pick, t } from "./texts";
+import { STEPS, chapterName, claimSays, claimSeen, isGoing, versionsOf, type Recorded, type Run, type TourStep } from "./tour-data";
+import { Versions } from "./tour-versions";
+import type { Story } from "./types";
+
+interface Props {
+  id: string;
+  recorded?: Recorded;
+}
+
+export function Tour({ id, recorded }: Props) {
+  const number = Math.max(0, STEPS.findIndex((each) => each.id === id));
+  const step = STEPS[number]!;
+  const go = (by: number) => {
+    const next = STEPS[number + by];
+    if (next) location.hash = `#/tour/${next.id}`;
+  };
+  useEffect(() => {
+    const key = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || (event.target as HTMLElement).closest("input,textarea,select,.scroll,.log")) return;
+      const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (by) (event.preventDefault(), go(by));
+    };
+    addEventListener("keydown", key);
+    return () => removeEventListener("keydown", key);
+  }, [number]);
+  const shown = useRef(number);
+  useEffect(() => {
+    // Whoever hears the page is told the new title.
+    if (shown.current !== number) document.getElementById("title")?.focus();
+    shown.current = number;
+  }, [number]);
+  return (
+    <div class="tour">
+      <Contents current={step} />
+      <article aria-labelledby="title">
+        <p class="crumbs">{chapterName(step.chapter)} · {t("tour.count", { n: number + 1, of: STEPS.length })}</p>
+        <h1 id="title" tabIndex={-1}>{pick(step.title)}</h1>
+        <p class="lesson">{pick(step.text)}</p>
+        <Rule rule={step.rule} recorded={recorded} />
+        {recorded ? <Played key={step.run} step={step} run={recorded.runs[step.run]!} version={recorded.kubernetesVersion} /> : <Live key={step.run} step={step} />}
+        {versionsOf(step) && <Versions found={versionsOf(step)!} />}
+        <nav class="player turn" aria-label={t("tour.turn")}>
+          <button id="before" disabled={number === 0} onClick={() => go(-1)}>← {t("tour.before")}</button>
+          <button id="after" disabled={number === STEPS.length - 1} onClick={() => go(1)}>{t("tour.after")} →</button>
+        </nav>
+        <p class="hint keys">{t("tour.keys")}</p>
+      </article>
+    </div>
+  );
+}
+
+function Contents({ current }: { current: TourStep }) {
+  const chapters = [...new Set(STEPS.map((each) => each.chapter))];
+  return (
+    <nav class="contents" aria-label={t("tour")}>
+      <details open={innerWidth > 800}>
+        <summary>{t("tour.contents")}</summary>
+        {chapters.map((chapter) => (
+          <section key={chapter} aria-label={chapterName(chapter)}>
+            <h2>{chapterName(chapter)}</h2>
+            <ol>
+              {STEPS.filter((each) => each.chapter === chapter).map((each) => (
+                <li key={each.id} value={STEPS.indexOf(each) + 1}>
+                  <a href={`#/tour/${each.id}`} aria-current={each === current ? "step" : undefined}>{pick(each.title)}</a>
+                </li>
+              ))}
+            </ol>
+          </section>
+        ))}
+      </details>
+    </nav>
+  );
+}
+
+function Rule({ rule, recorded }: { rule: string; recorded?: Recorded }) {
+  const source = sourceOf(rule, recorded?.kubernetesVersion ?? store.cluster.kubernetesVersion ?? "");
+  return (
+    <p class="rule">
+      <b>{t("rule")}:</b> {explained(rule)} <code>{rule}</code>{" "}
+      {source && <a href={source} target="_blank" rel="noreferrer noopener">{t("source")}</a>}
+    </p>
+  );
+}
+
+/** With a cluster: the run is everybody's, and every browser sees it. */
+function Live({ step }: { step: TourStep }) {
+  const { tour, story, cluster } = useStore();
+  const [error, setError] = useState("");
+  const run = tour.get(step.run);
+  const another = [...tour.values()].find((each) => isGoing(each) && each.experiment !== step.run);
+  useEffect(() => store.follow(store.labels, run?.uid ?? ""), [run?.uid]);
+  const mine = run?.uid && story?.uid === run.uid ? story : null;
+  const going = isGoing(run);
+  const post = (path: string) => ask(path, {}).then(() => setError(""), (failure: Error) => setError(failure.message));
+  useTicks(going && !!mine?.ongoing, calm.matches ? 2 : 12);
+  return (
+    <section aria-labelledby="run">
+      <h2 id="run">{t("tour.onCluster")}</h2>
+      {!cluster.mayWrite && cluster.state === "running" && <p class="hint">{t("tour.readOnly")}</p>}
+      <div class="player">
+        <button id="start" class="main" disabled={!cluster.mayWrite || going || !!another || cluster.state !== "running"} onClick={() => void post(`/api/tour/${step.run}/run`)}>
+          {run && !going ? t("tour.again") : t("tour.run")}
+        </button>
+        {going && <button id="stop" onClick={() => void post("/api/tour/stop")}>{t("tour.stop")}</button>}
+        <span role="status" id="run-state">{run ? t(`tour.${run.state}`, { ns: run.namespace, pod: run.pod }) : another ? t("tour.another") : t("tour.notYet")}</span>
+      </div>
+      <p role="alert" class="error">{error || (run?.error ?? "")}</p>
+      {run && <Answers run={run} />}
+      <Claims step={step} run={run} />
+      {mine && mine.zero && (going ? <Picture story={mine} at={store.storyNow()} live /> : <Replay key={run?.uid} story={mine} begin={0} />)}
+    </section>
+  );
+}
+
+/** Without a cluster: what the virtual one did. */
+function Played({ step, run, version }: { step: TourStep; run: Run; version: string }) {
+  const [begin, setBegin] = useState(0);
+  return (
+    <section aria-labelledby="run">
+      <h2 id="run">{t("tour.played")}</h2>
+      <p class="hint">{t("tour.playedHelp", { v: version })}</p>
+      <div class="player"><button id="start" class="main" onClick={() => setBegin(begin + 1)}>{t("tour.playRun")}</button></div>
+      <Answers run={run} />
+      <Claims step={step} run={run} />
+      {run.story && <Replay story={run.story[language]} begin={begin} />}
+    </section>
+  );
+}
+
+function Replay({ story, begin }: { story: Story; begin: number }) {
+  const player = usePlayer(beginning(story), Math.max(story.end, story.gone ?? 0), begin);
+  return <><Player player={player} /><Picture story={story} at={player.at} live={false} /></>;
+}
+
+function Picture({ story, at, live }: { story: Story; at: number; live: boolean }) {
+  const [chosen, choose] = useState<number | null>(null);
+  return (
+    <>
+      <p class="hint">{since(story)} {t("pictureHelp")}</p>
+      <Lanes story={story} at={at} live={live} chosen={chosen} choose={choose} />
+      <Steps story={story} at={at} chosen={chosen} choose={choose} />
+    </>
+  );
+}
+
+function Answers({ run }: { run: Run }) {
+  if (!run.answers.length) return null;
+  return (
+    <ol class="answers" aria-label={t("tour.answers")}>
+      {run.answers.map((each, index) => (
+        <li key={index}>
+          <Command text={each.command} />
+          <span class={each.code < 300 ? "good-text" : "bad-text"}>{each.code < 300 ? "✓" : "✗"} {each.code} {each.message}</span>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+const SIGNS = { yes: "✓", no: "≠", open: "…", unknown: "?" };
+
+function Claims({ step, run }: { step: TourStep; run: Run | undefined }) {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={t("tour.claims")}>
+      <table class="claims">
+        <thead><tr><th scope="col">{t("tour.says")}</th><th scope="col">{t("tour.seen")}</th><th scope="col">{t("tour.verdict")}</th></tr></thead>
+        <tbody>
+          {step.claims.map((claim) => {
+            const found = run?.claims[claim];
+            const how = !found ? "open" : found.held === null ? "unknown" : found.held ? "yes" : "no";
+            return (
+              <tr key={claim} class={`c-${how}`} data-claim={claim}>
+                <td>{claimSays(claim)}</td>
+                <td>{found && found.held !== null ? claimSeen(claim, found.values) : ""}</td>
+                <td><span aria-hidden="true">{SIGNS[how]}</span> {t(`tour.claim.${how}`)}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,141 @@
+// What lastcall ui answers (src/lastcall/ui: cells.py, story.py, predict.py).
+
+export interface Pod {
+  namespace: string;
+  name: string;
+  uid: string;
+  node: string;
+  phase: string;
+  ready: [number, number];
+  isReady: boolean;
+  restarts: number;
+  reason: string;
+  labels: Record<string, string>;
+  owner: { kind: string; name: string } | null;
+  ip: string;
+  created: string;
+  deletion?: { at: string; grace: number };
+  stage?: string;
+  finalizers?: string[];
+}
+
+export interface Node {
+  name: string;
+  isReady: boolean;
+  unschedulable: boolean;
+  taints: string[];
+  version: string;
+}
+
+export interface Workload {
+  kind: string;
+  namespace: string;
+  name: string;
+  wanted: number | null;
+  /** Of a Job those that have succeeded, of a CronJob its Jobs under way. */
+  ready: number;
+  updated: number;
+  /** Of a Job, as kubectl get says it. */
+  state?: string;
+  /** Of a CronJob. */
+  schedule?: string;
+  suspended?: boolean;
+}
+
+export interface End {
+  uid: string;
+  namespace: string;
+  name: string;
+  node: string;
+  at: number;
+  grace: number | null;
+  gone: number | null;
+  outcome: string;
+  words: string;
+  exits: { container: string; code: number | null; signal: string | null }[];
+}
+
+export interface Cluster {
+  name: string;
+  state: "connecting" | "running" | "away" | "over";
+  server?: string;
+  kubernetesVersion?: string;
+  why?: string;
+  mayWrite?: boolean;
+}
+
+export interface Next {
+  what: "hook" | "term" | "kill" | "gone" | "held";
+  container: string;
+  earliest: number;
+  latest: number | null;
+  rule: string;
+  detail: string;
+}
+
+export interface Bar {
+  kind: string;
+  label: string;
+  start: number;
+  end: number | null;
+}
+
+export interface Mark {
+  n: number;
+  at: number;
+  glyph: string;
+  label: string;
+}
+
+export interface Lane {
+  kind: "actor" | "endpoint" | "container" | "output";
+  /** Whose lane it is, for one of an actor. */
+  actor: string;
+  name: string;
+  detail: string;
+  bars: Bar[];
+  marks: Mark[];
+  lines: number[];
+}
+
+export interface Step {
+  n: number;
+  at: number;
+  actor: string;
+  container: string;
+  kind: string;
+  text: string;
+  level: number;
+  style: string;
+  evidence: string;
+  rule: string;
+  source: string;
+  explain: string;
+  meaning: string;
+  cause: number | null;
+}
+
+export interface Story {
+  uid: string;
+  namespace: string;
+  name: string;
+  node: string;
+  zero: string;
+  zeroAt: number;
+  now: number;
+  start: number;
+  end: number;
+  grace: number | null;
+  gone: number | null;
+  ongoing: boolean;
+  outcome: string;
+  words: string;
+  leftOut: number;
+  lanes: Lane[];
+  steps: Step[];
+  output: { at: number; container: string; text: string }[];
+  findings: { id: string; severity: string; text: string; advice: string }[];
+  notKnown: string[];
+  why: string;
+  next: Next[];
+}
