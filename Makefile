@@ -2,13 +2,22 @@
 PYTHON ?= $(shell tools/find-python 3.11)
 VENV := .venv
 
-.PHONY: differential conformance demo web site tour test check bench fuzz pains dist sbom machines wheels first-test clean
+.PHONY: test-fast test-all test-times differential conformance demo web site tour test check bench fuzz pains dist sbom machines wheels first-test clean
 
 demo: $(VENV)/.installed            ## the main job, as an ordinary user: watch two real Pods end
 	$(VENV)/bin/lastcall demo all || [ $$? -eq 3 ]   # 3: one of the two Pods is killed, as it should be
 
-test:                               ## everything CI runs: linters, types, layers, tests on Python 3.11, 3.13 and, where it is, 3.14
-	tools/test
+test:                               ## what CI runs, in 15 minutes: checks, rules, one of each kind on the kernel (docs/testing.md)
+	tools/test main
+
+test-fast:                          ## rules and virtual time only
+	tools/test fast
+
+test-all:                           ## everything: each Python, every test of the kernel, other engines, browser (an hour)
+	tools/test all
+
+test-times:                         ## the same, and write how long each test took to tests/times.json
+	tools/test all --record-times
 
 check: $(VENV)/.installed-dev       ## linters, types and layers only
 	tools/check $(VENV)
@@ -22,7 +31,7 @@ $(VENV)/.installed: pyproject.toml
 
 $(VENV)/.installed-dev: pyproject.toml
 	tools/make-venv "$(PYTHON)" $(VENV) dev
-	@touch $@ $(VENV)/.installed
+	@cp pyproject.toml $@ && touch $(VENV)/.installed
 
 fuzz: $(VENV)/.installed-dev        ## MINUTES=n of inputs that nobody would write, for every decoder (see tests/fuzz)
 	$(VENV)/bin/python tests/fuzz --minutes $(or $(MINUTES),2)

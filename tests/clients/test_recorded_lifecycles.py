@@ -1,20 +1,18 @@
 """Recordings of a real Kubernetes 1.36.2, replayed against an embedded cluster on the real kernel.
 
-Without the recordings there is nothing to compare with. Python 3.11 and 3.13 take turns, so that one CI run replays
-each scenario once.
+Without the recordings there is nothing to compare with.
 """
 
 import re
-import sys
 
 import pytest
 from kept_cluster import make_images
 from recorded import REPLAY, replayed, unexpected
 
 HALVES = {
-    True: ["prestop*", "graceful*", "ignores*", "sidecar*", "force*", "finalizer*", "readi*", "spec*", "volume*",
+    "ends": ["prestop*", "graceful*", "ignores*", "sidecar*", "force*", "finalizer*", "readi*", "spec*", "volume*",
            "deploy-p*", "deploy-r*", "rs-*", "sts-pod*", "sts-scale*", "ds-*", "job-*"],
-    False: ["delete-*", "deletecollection", "crash*", "image*", "init*", "poststart*", "liveness*", "natural*",
+    "deletions": ["delete-*", "deletecollection", "crash*", "image*", "init*", "poststart*", "liveness*", "natural*",
             "endpoint*", "termination*", "active*", "admission*", "config*", "missing*", "start*", "exit*", "pending*",
             "scheduling*", "quick*", "eviction*", "namespace*", "deploy-delete-*"],
 }  # fmt: skip
@@ -29,7 +27,8 @@ LATE_ALONE = 3
 @pytest.mark.real_kernel
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(not REPLAY.exists(), reason="the recordings are not beside the project")
-def test_pods_live_and_end_as_recorded_on_a_real_kubernetes(tmp_path):
+@pytest.mark.parametrize("half", HALVES)
+def test_pods_live_and_end_as_recorded_on_a_real_kubernetes(tmp_path, half):
     """Five scenarios at a time. What differs is replayed once more, alone as it was recorded, and has to agree.
 
     Late Events may have more attempts. They are written beside what they tell of, on a busy machine after the replay
@@ -37,7 +36,7 @@ def test_pods_live_and_end_as_recorded_on_a_real_kubernetes(tmp_path):
     are held to their seconds.)
     """
     make_images(tmp_path)
-    result = replayed(tmp_path, "-j", "5", *HALVES[sys.version_info >= (3, 12)])
+    result = replayed(tmp_path, "-j", "5", *HALVES[half])
     assert result["counts"]["agree"] + result["counts"]["differ"] >= 25, result["counts"]
     found = {run["scenario"]: unexpected({"scenarios": [run]}) for run in result["scenarios"]}
     differing = [name for name, texts in found.items() if texts]

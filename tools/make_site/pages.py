@@ -24,7 +24,7 @@ GUIDES = {
     "Why requests get lost": ("pains", "comparison"),
     "As Kubernetes does it": ("fidelity", "conformance"),
     "Formats": ("ending-v1", "rollout-v1"),
-    "The project": ("changelog", "security", "dependencies", "bench"),
+    "The project": ("changelog", "security", "dependencies", "testing", "bench"),
 }
 """What is told where; a guide that is in no list is a failure of the build."""
 

@@ -1,12 +1,10 @@
 """Recorded requests and kubectl invocations of a real Kubernetes 1.36.2, replayed against a whole cluster.
 
 Every difference stands in a table with its reason (`api_differences.yaml`, shown in docs/fidelity.md): what is not in
-the table fails, and so does an entry of the table that agrees meanwhile. Python 3.11 and 3.13 take turns, so that one
-CI run replays each recording once.
+the table fails, and so does an entry of the table that agrees meanwhile.
 """
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -17,13 +15,10 @@ import pytest
 import yaml
 from kept_cluster import kept_cluster, make_images
 from kubectls import CURRENT, DEBIAN, find_kubectl
+from recorded import SHARED
 
-SHARED = Path(os.environ.get("LASTCALL_SHARED", Path(__file__).resolve().parents[4] / "shared"))
 GOLDEN = SHARED / "golden-api"
 HTTP = "http"
-
-TURNS = {True: (CURRENT,), False: (HTTP, DEBIAN)}
-"""What Python ≥ 3.12 replays, and what 3.11 does."""
 
 STAND_INS = {
     "apply-change": "apply -f web2.yaml",
@@ -74,7 +69,7 @@ def replay_tool(folder: Path) -> Path:
 @pytest.mark.real_kernel
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(not GOLDEN.exists(), reason="the recordings are not beside the project")
-@pytest.mark.parametrize("run", TURNS[sys.version_info >= (3, 12)])
+@pytest.mark.parametrize("run", [HTTP, CURRENT, DEBIAN])
 def test_the_api_answers_as_recorded_but_for_the_table_of_known_differences(run: str, tmp_path: Path) -> None:
     kubectl = [] if run == HTTP else ["--kubectl", find_kubectl(run)]
     make_images(tmp_path)

@@ -1,9 +1,6 @@
 """managedFields and server-side apply, request by request as a real Kubernetes 1.36.2 answered them."""
 
 import json
-import os
-import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,13 +12,11 @@ from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.requestinfo import is_true, request_info
 from lastcall.apiserver.wire.context import RequestContext
 
-SHARED = Path(os.environ.get("LASTCALL_SHARED", Path(__file__).resolve().parents[5] / "shared"))
-HTTP = SHARED / "golden-api" / "http"
+RECORDED = json.loads((Path(__file__).parents[3] / "data" / "managed_fields.json").read_text())
+"""Made by tools/take_recordings.py."""
 RESOURCES = {(resource.group, resource.version, resource.plural): resource for resource in SERVED}
 ADMIN = UserInfo("admin", ("system:masters",))
 COMPONENTS = ("kube-controller-manager", "kubelet", "kube-scheduler", "kube-apiserver")
-
-pytestmark = pytest.mark.skipif(not HTTP.exists(), reason="the recordings are not beside the project")
 
 
 def split(path: str) -> tuple[str, dict[str, str]]:
@@ -72,15 +67,11 @@ def entries(obj: Object) -> list[Object]:
     return sorted(found, key=lambda entry: json.dumps(entry, sort_keys=True))
 
 
-def steps_of(name: str) -> list[Object]:
-    return json.loads((HTTP / f"{name}.json").read_text())["steps"]
-
-
 @pytest.mark.parametrize("name", ["managed-fields", "server-side-apply"])
 def test_a_recorded_sequence_leaves_the_recorded_managers(virtual, name: str) -> None:
     async def scenario(api) -> None:
         await api.admin.create(NAMESPACES, {"metadata": {"name": "api-http"}})
-        for number, step in enumerate(steps_of(name)):
+        for number, step in enumerate(RECORDED["sequences"][name]):
             status, body = step["response"]["status"], step["response"]["body"]
             query = split(step["path"])[1]
             kind = step["headers"].get("Content-Type", "")
@@ -100,29 +91,7 @@ def test_a_recorded_sequence_leaves_the_recorded_managers(virtual, name: str) ->
     virtual(scenario)
 
 
-def creations() -> Iterator[tuple[str, Object]]:
-    """Every recorded POST that made an object of a kind that is served, once per name and kind."""
-    if not HTTP.exists():
-        return
-    for path in sorted(HTTP.glob("*.json")):
-        for number, step in enumerate(json.loads(path.read_text()).get("steps", ())):
-            body = step["response"].get("body")
-            if (
-                step["method"] == "POST"
-                and step["response"]["status"] == 201
-                and isinstance(body, dict)
-                and isinstance(step.get("body"), dict)
-                and "kind" in body
-                and "text" not in step["body"]
-                and "protobuf" not in step["body"]
-                and body["kind"] not in ("Status", "Table", "Eviction", "Binding")
-                and not body["kind"].endswith("Review")
-                and not re.search(r"/(token|binding|eviction|status)\b|\.example\.com", step["path"])
-            ):
-                yield f"{path.stem}-{number}", step
-
-
-@pytest.mark.parametrize("step", [pytest.param(step, id=name) for name, step in creations()])
+@pytest.mark.parametrize("step", [pytest.param(step, id=name) for name, step in RECORDED["creations"].items()])
 def test_a_recorded_creation_makes_its_client_the_manager_of_the_recorded_fields(virtual, step: Object) -> None:
     path, query = split(step["path"])
     info = request_info("POST", path, query)

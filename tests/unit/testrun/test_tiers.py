@@ -1,0 +1,37 @@
+"""Which tests a tier runs (tools/testrun/tiers.py)."""
+
+from testrun.tiers import REST, TIERS, chosen, expected, is_pure, with_new_times
+
+TIMES = {"quick": 0.15, "slow": 0.7, "slower": 1.5, "slowest": 20.0, REST: 3.0}
+NAMES = [*(name for name in TIMES if name != REST), "new"]
+
+
+def test_the_fast_tier_runs_no_test_above_its_limit() -> None:
+    assert chosen(TIERS["fast"], NAMES, TIMES) == {"quick", "new"}
+
+
+def test_one_of_the_tests_that_are_too_slow_stays_in_the_main_tier() -> None:
+    assert chosen(TIERS["main"], NAMES, TIMES) == {"quick", "slow", "slower", "new"}
+
+
+def test_the_whole_tier_runs_every_test() -> None:
+    assert chosen(TIERS["all"], NAMES, TIMES) == set(NAMES)
+
+
+def test_a_file_is_expected_to_take_what_its_chosen_tests_took() -> None:
+    times = {"tests/unit/a/test_b.py": TIMES, "tests/node/test_c.py": TIMES}
+    assert round(expected(TIERS["fast"], "tests/unit/a/test_b.py", times), 2) == 3.15
+    assert round(expected(TIERS["main"], "tests/unit/a/test_b.py", times), 2) == 5.35
+    assert round(expected(TIERS["main"], "tests/node/test_c.py", times), 2) == 25.35
+    assert expected(TIERS["main"], "tests/unit/test_new.py", times) == 1.0
+
+
+def test_only_tests_that_compute_are_pure() -> None:
+    assert is_pure("tests/unit/node/test_grace.py::test_a[b c]") and is_pure("tests/scenarios/test_demos.py")
+    assert not is_pure("tests/node/test_demo_pods_end.py") and not is_pure("tests/pains/test_pains.py")
+
+
+def test_new_times_replace_those_of_their_files_and_small_ones_are_added_up() -> None:
+    old = {"tests/a.py": {REST: 9.0, "gone": 2.0}, "tests/b.py": {REST: 1.0}}
+    new = with_new_times(old, {"tests/a.py::x[1::2]": 0.5, "tests/a.py::y": 0.04, "tests/a.py::z": 0.031})
+    assert new == {"tests/a.py": {REST: 0.07, "x[1::2]": 0.5}, "tests/b.py": {REST: 1.0}}

@@ -1,0 +1,51 @@
+"""What a run's failures mean (tools/testrun/verdict.py)."""
+
+import pytest
+from testrun.outcomes import FAILED, Outcome
+from testrun.verdict import MOST_UNSTABLE, judge, known_unstable, runs_again
+
+
+def failure(test: str, *, proof: bool = False) -> Outcome:
+    return Outcome(test, FAILED, why="first failure", proof=proof)
+
+
+@pytest.mark.parametrize(
+    ("test", "proof", "again"),
+    [
+        ("tests/node/test_a.py::test_b[ordinary user]", False, True),
+        ("tests/node/test_a.py::test_b", True, False),
+        ("tests/unit/test_a.py::test_b", False, False),
+        ("tests/scenarios/test_a.py::test_b", False, False),
+        ("collection", True, False),
+        ("checks", False, False),
+    ],
+)
+def test_only_a_test_in_real_time_without_proof_runs_again(test: str, proof: bool, again: bool) -> None:
+    assert runs_again(failure(test, proof=proof)) is again
+
+
+def test_a_test_that_passes_alone_is_unstable_and_the_run_is_green() -> None:
+    verdict = judge([failure("tests/node/a::b")], ["tests/node/a::b"], [], ran=3)
+    assert verdict.green and [each.test for each in verdict.unstable] == ["tests/node/a::b"] and not verdict.failed
+
+
+def test_a_test_that_fails_again_makes_the_run_red() -> None:
+    verdict = judge([failure("tests/node/a::b")], [], [], ran=3)
+    assert not verdict.green and verdict.failed and not verdict.unstable
+
+
+def test_too_many_unstable_tests_make_the_run_red() -> None:
+    names = [f"tests/node/a::{number}" for number in range(MOST_UNSTABLE + 1)]
+    assert judge([failure(name) for name in names[:-1]], names, [], ran=9).green
+    assert not judge([failure(name) for name in names], names, [], ran=9).green
+
+
+def test_a_test_that_is_known_to_be_unstable_makes_the_run_red() -> None:
+    page = "# Tests\n\n## Unstable tests\n\n- `tests/node/a::b c` since 2026-11-28\n\n## More\n\n- `tests/node/a::d`\n"
+    assert known_unstable(page) == {"tests/node/a::b c"}
+    verdict = judge([failure("tests/node/a::b c")], ["tests/node/a::b c"], known_unstable(page), ran=3)
+    assert not verdict.green and "tests/node/a::b c" in verdict.reasons[0]
+
+
+def test_a_run_without_a_test_is_red() -> None:
+    assert judge([], [], [], ran=0).reasons == ["No test ran."]

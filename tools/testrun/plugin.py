@@ -1,0 +1,141 @@
+"""Run inside pytest: leave out what the tier does not run, and write each result to a file at once.
+
+`-p testrun.plugin --tier=main --test-log=FILE`. The runner reads the file (`outcomes.py`).
+"""
+
+import json
+import os
+import resource
+from collections import defaultdict
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from testrun import tiers
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--tier", default="all", choices=list(tiers.TIERS), help="Run the tests of this tier.")
+    parser.addoption("--test-log", default="", help="Write each result to this file, a JSON object a line.")
+
+
+def _cpu() -> float:
+    """Return the CPU seconds of this process and of its children that have ended."""
+    both = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return sum(each.ru_utime + each.ru_stime for each in both)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    tier = tiers.TIERS[config.getoption("--tier")]
+    times = tiers.read_times(config.rootpath / "tests/times.json")
+    names: dict[str, list[str]] = defaultdict(list)
+    for item in items:
+        path, _, name = item.nodeid.partition("::")
+        names[path].append(name)
+    pure = {path: tiers.chosen(tier, own, times.get(path, {})) for path, own in names.items() if tiers.is_pure(path)}
+
+    def runs(item: pytest.Item) -> bool:
+        path, _, name = item.nodeid.partition("::")
+        if path in pure:
+            return name in pure[path]
+        return tier.kernel == "all" or (tier.kernel == "core" and item.get_closest_marker("core") is not None)
+
+    others = [item for item in items if not runs(item)]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if runs(item)]
+
+
+class Results:
+    """Writes the log. One process writes it: with pytest-xdist the one that hands out the tests."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._parts: dict[str, list[pytest.TestReport]] = defaultdict(list)
+
+    def _write(self, entry: dict[str, Any]) -> None:
+        with open(self._path, "a") as file:
+            file.write(json.dumps(entry) + "\n")
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._write({"selected": [item.nodeid for item in session.items], "cpu": round(_cpu(), 2)})
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._write({"error": f"{report.nodeid}: {_why(report)}"})
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._write({"started": nodeid})
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        parts = self._parts[report.nodeid]
+        parts.append(report)
+        crashed = report.when not in ("setup", "call", "teardown")  # pytest-xdist about a worker that died
+        if report.when == "teardown" or crashed:
+            self._write(_outcome(report.nodeid, self._parts.pop(report.nodeid), crashed))
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED):
+            self._write({"finished": True})
+
+
+def _outcome(test: str, parts: list[pytest.TestReport], crashed: bool) -> dict[str, Any]:
+    failed = [part for part in parts if part.failed]
+    skipped = [part for part in parts if part.skipped]
+    why = "\n".join(f"({part.when}) {_why(part)}" for part in failed) or "".join(_skipped(part) for part in skipped)
+    return {
+        "test": test,
+        "result": "failed" if failed else "skipped" if skipped else "passed",
+        "seconds": round(sum(part.duration for part in parts), 3),
+        "cpu": round(sum(getattr(part, "cpu", 0.0) for part in parts), 3),
+        "why": why,
+        "proof": bool(failed) and (crashed or any(getattr(part, "proof", False) for part in parts) or _hung(why)),
+    }
+
+
+def _hung(why: str) -> bool:
+    return "Timeout (>" in why or "Timeout >" in why
+
+
+def _why(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """Return what failed: pytest's own text, shortened in the middle."""
+    lines = [line[:400] for line in str(report.longrepr).splitlines()]
+    left_out = len(lines) - 120
+    return "\n".join([*lines[:50], f"… {left_out} lines …", *lines[-70:]] if left_out > 0 else lines)
+
+
+def _skipped(report: pytest.TestReport) -> str:
+    return str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    item.stash[_STARTED] = _cpu()
+    return (yield)
+
+
+_STARTED = pytest.StashKey[float]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the CPU time, and whether one failure is proof. With CI=true a skipped test of the kernel is a failure."""
+    report = yield
+    now = _cpu()
+    extra: Any = report  # attributes of a report travel with it, also from a worker of pytest-xdist
+    extra.cpu = now - item.stash[_STARTED]
+    item.stash[_STARTED] = now
+    extra.proof = item.get_closest_marker("proof") is not None
+    skipped = report.skipped and not hasattr(report, "wasxfail")
+    if skipped and item.get_closest_marker("real_kernel") and os.environ.get("CI") == "true":
+        report.outcome = "failed"
+        report.longrepr = f"With CI=true a test of the kernel is not skipped: {_skipped(report)}"
+    return report
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    path = config.getoption("--test-log")
+    if path and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Results(path))
