@@ -27,24 +27,22 @@ GROUP_SECONDS = 40.0
 KERNEL_SECONDS = 45.0
 
 
-def files(tier: Tier) -> tuple[list[str], list[str]]:
-    """Return the pure test files and the kernel's that a tier may run something of."""
-    found = sorted((PROJECT / "tests").rglob("test_*.py"))
-    pure, kernel = list[str](), list[str]()
-    for path in found:
-        name = path.relative_to(PROJECT).as_posix()
-        if tiers.is_pure(name):
-            pure.append(name)
-        elif tier.kernel == "all" or (tier.kernel == "core" and "mark.core" in path.read_text()):
-            kernel.append(name)
-    return pure, kernel
+def files(tier: Tier) -> dict[str, list[str]]:
+    """Return the test files that a tier may run something of, by kind."""
+    found: dict[str, list[str]] = {tiers.PURE: [], tiers.LOOPBACK: [], tiers.KERNEL: []}
+    for path in sorted((PROJECT / "tests").rglob("test_*.py")):
+        name, text = path.relative_to(PROJECT).as_posix(), path.read_text()
+        kind = tiers.kind(name, text)
+        if tiers.may_run(tier, kind, text):
+            found[kind].append(name)
+    return found
 
 
 def run_all(run: Run) -> None:
     """Run the checks and the tests of a tier."""
     cores = os.cpu_count() or 1
     times = tiers.read_times(TIMES)
-    pure, kernel = files(run.tier)
+    found = files(run.tier)
 
     def shared_out(paths: list[str], venv: Path, seconds: float) -> list[Job]:
         expected = {path: tiers.expected(run.tier, path, times) for path in paths}
@@ -53,9 +51,12 @@ def run_all(run: Run) -> None:
     checks = Job("checks", [PROJECT / "tools/check", run.venvs[0]], run.place / "checks.out")
     for number, venv in enumerate(run.venvs):
         todo = [checks] if number == 0 and run.tier.name != "fast" else []
-        run.stage(f"tests that compute, {venv.name}", [*todo, *shared_out(pure, venv, GROUP_SECONDS)], cores)
-    if kernel:
-        run.stage("tests on the kernel", shared_out(kernel, run.venvs[0], KERNEL_SECONDS), cores)
+        run.stage(
+            f"tests that compute, {venv.name}", [*todo, *shared_out(found[tiers.PURE], venv, GROUP_SECONDS)], cores
+        )
+    for kind in (tiers.LOOPBACK, tiers.KERNEL):
+        if found[kind]:
+            run.stage(f"tests in real time: {kind}", shared_out(found[kind], run.venvs[0], KERNEL_SECONDS), cores)
 
 
 def _title(paths: list[str]) -> str:
@@ -88,7 +89,7 @@ def main() -> int:
     result = verdict.judge(failures, passed_again, known, len(run.first))
     if options.record_times:
         measured = {
-            test: outcome.cpu if tiers.is_pure(test) else outcome.seconds
+            test: outcome.cpu if outcome.pure else outcome.seconds
             for (venv, test), outcome in run.first.items()
             if venv == venvs[0] and outcome.result == PASSED
         }

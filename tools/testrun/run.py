@@ -3,9 +3,10 @@
 import os
 import secrets
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from testrun import jobs, outcomes, tiers, verdict
+from testrun import jobs, outcomes, verdict
 from testrun.jobs import Job
 from testrun.outcomes import FAILED, PASSED, SKIPPED, Outcome
 from testrun.prepare import PROJECT, say
@@ -71,7 +72,7 @@ class Run:
             self.first.setdefault((venv, outcome.test), outcome)
         for failure in outcomes.failures_of(log, job.ending):
             why = failure.why if log.selected else f"{failure.why}\n{job.output.read_text()[-5000:]}"
-            self._fail(venv, Outcome(failure.test, FAILED, failure.seconds, failure.cpu, why, failure.proof))
+            self._fail(venv, replace(failure, why=why))
         return [] if log.finished or log.errors or not log.running else log.left()
 
     def _fail(self, venv: Path, failure: Outcome) -> None:
@@ -118,7 +119,7 @@ class Run:
         """Return the pure tests that took twice what the tier allows and more."""
         most = 2 * self.tier.slowest
         return sorted(
-            (each for each in self.first.values() if tiers.is_pure(each.test) and each.cpu > most + 0.5),
+            (each for each in self.first.values() if each.pure and each.cpu > most + 0.5),
             key=lambda each: -each.cpu,
         )
 

@@ -1,6 +1,6 @@
 """Which tests a tier runs (tools/testrun/tiers.py)."""
 
-from testrun.tiers import REST, TIERS, chosen, expected, is_pure, with_new_times
+from testrun.tiers import KERNEL, LOOPBACK, PURE, REST, TIERS, chosen, expected, kind, may_run, with_new_times
 
 TIMES = {"quick": 0.15, "slow": 0.7, "slower": 1.5, "slowest": 20.0, REST: 3.0}
 NAMES = [*(name for name in TIMES if name != REST), "new"]
@@ -26,9 +26,16 @@ def test_a_file_is_expected_to_take_what_its_chosen_tests_took() -> None:
     assert expected(TIERS["main"], "tests/unit/test_new.py", times) == 1.0
 
 
-def test_only_tests_that_compute_are_pure() -> None:
-    assert is_pure("tests/unit/node/test_grace.py::test_a[b c]") and is_pure("tests/scenarios/test_demos.py")
-    assert not is_pure("tests/node/test_demo_pods_end.py") and not is_pure("tests/pains/test_pains.py")
+def test_the_kind_of_a_file_follows_from_its_place_and_its_markers() -> None:
+    assert kind("tests/unit/node/test_grace.py", "") == kind("tests/scenarios/test_demos.py", "") == PURE
+    assert kind("tests/unit/node/test_streams.py", "pytestmark = pytest.mark.loopback") == LOOPBACK
+    assert kind("tests/pains/test_pains.py", "") == kind("tests/node/test_demo_pods_end.py", "") == KERNEL
+
+
+def test_a_tier_runs_files_by_kind_and_marker() -> None:
+    runs = {name: [may_run(tier, each, "") for each in (PURE, LOOPBACK, KERNEL)] for name, tier in TIERS.items()}
+    assert runs == {"fast": [True, False, False], "main": [True, True, False], "all": [True, True, True]}
+    assert may_run(TIERS["main"], KERNEL, "@pytest.mark.core") and not may_run(TIERS["fast"], KERNEL, "mark.core")
 
 
 def test_new_times_replace_those_of_their_files_and_small_ones_are_added_up() -> None:
