@@ -54,9 +54,6 @@ THROUGH_THE_WALL = {
     "apiserver/auth/tokens.py": {"asyncio.to_thread"},  # cryptography is loaded after the start
     # Blocking work on files of the host, off the event loop; the virtual world has no such modules.
     "cluster/local_path.py": {"asyncio.to_thread"},  # a volume with all that is in it is removed
-    "cluster/runtime/keeper.py": {"time.sleep"},  # a program without an event loop
-    "cluster/runtime/pod_files.py": {"asyncio.to_thread"},
-    "cluster/runtime/process.py": {"asyncio.to_thread"},
     "cri/sandbox/cni/network.py": {"asyncio.to_thread"},  # a thread enters the network namespace
     "cri/sandbox/images/store.py": {"asyncio.to_thread"},
     "cri/sandbox/images/pull.py": {"asyncio.to_thread"},
@@ -81,9 +78,7 @@ THROUGH_THE_WALL = {
 """Exceptions, each with its reason."""
 
 STARTS_PROCESSES = {
-    "cluster/joined/enroll.py",  # a node is made known to its cluster in a fork that ends with it
     "cluster/staying/credentials.py",  # the cluster's certificates are made in a fork that ends with it
-    "cluster/machines/hold.py",  # a fork removes what its parent made on the machine, also when that is killed
     "cluster/load.py",  # the generator on the host, a Python without a shell
     "cli/manifests/kustomize.py",  # kubectl kustomize
     "cluster/staying/child.py",  # lastcall up, for a program
@@ -97,8 +92,6 @@ STARTS_PROCESSES = {
     "cluster/staying/detach.py",  # forks the front that outlives its terminal
     "cluster/init.py",  # forks the roles, executes the shim
     "cluster/runtime/other/runtime.py",  # what asks a container runtime, a Python without a shell
-    "cluster/runtime/keeper.py",  # forks what holds the namespaces, executes the shim
-    "cluster/runtime/process.py",  # the keeper, which outlives it
     "cluster/egress/host_credentials.py",  # docker's credential helpers
     "cri/sandbox/images/from_host.py",  # asks busybox for its commands
     "cri/sandbox/shim/child.py",  # what a container runs
@@ -113,7 +106,6 @@ OBSERVES = {
     "apiserver/records.py",  # its own writes
     "cli/waiting/follow.py",  # watch events a client saw
     "cli/run/session.py",  # the DELETE it sent
-    "cluster/joined/witness.py",  # watch events that its kubelet and proxy saw
     "cluster/init.py",  # wait statuses of the roles
     "cluster/health/walls.py",  # what its walls caught
     "cri/sandbox/shim/__main__.py",  # what its walls caught

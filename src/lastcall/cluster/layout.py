@@ -96,8 +96,7 @@ def looped(names: Iterable[str]) -> list[str]:
     return [name for name in names if name not in ("front", "init") and not name.startswith("shim-")]
 
 
-def roles(count: int, load: bool = False, *, control_plane: bool = True) -> tuple[str, ...]:
+def roles(count: int, load: bool = False) -> tuple[str, ...]:
     """The processes of a cluster of `count` nodes, in the order in which people are told of them."""
     nodes = (role for each in layouts(count) for role in (each.shim, each.name))
-    above = ("control-plane",) if control_plane else ()
-    return ("front", "init", *above, *nodes, *((LOAD,) if load else ()))
+    return ("front", "init", "control-plane", *nodes, *((LOAD,) if load else ()))

@@ -67,7 +67,7 @@ class View:
         """A Node without addresses keeps those that are known."""
         if obj is None:
             return
-        node = replace(parse_node(obj), more=self.node.more, has_api_server=self.node.has_api_server)
+        node = parse_node(obj)
         node = node if node.addresses else replace(node, addresses=self.node.addresses)
         if node != self.node:
             self.node = node

@@ -324,14 +324,14 @@ def slowly(main, start=detach.start):
     time.sleep(0.5)  # a busy machine: the child is far on by now
     return begun
 
-def stay(options, teller, report):
+def stay(options, teller, report=None):
     os.kill(os.getppid(), signal.SIGINT)
     time.sleep(60)
     return 0
 
-detach.start = slowly
+detach.start, starting.stay = slowly, stay
 try:
-    starting.in_background(Options(), starting.Kind(stay, str, "{} is gone"))
+    starting.in_background(Options())
 except Interrupted as error:
     if sys.argv[1:] == ["twice"]:
         os.kill(os.getpid(), signal.SIGINT)  # before anything is said

@@ -50,7 +50,6 @@ class FakeTree:
     def __init__(self) -> None:
         self.client = Client()
         self.server = "https://127.0.0.1:1"
-        self.machine = None
         self.ready = asyncio.Event()
         self.ready.set()
         self.error: Exception | None = None
