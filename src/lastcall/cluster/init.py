@@ -8,6 +8,9 @@ containers at the shim, a control plane its objects in the store (with the memor
 and its death stays the end of the cluster). A new shim finds nothing alive: first every container of the dead one ends.
 """
 
+# check: observes because it sees wait statuses of the roles
+# check: starts processes because it forks the roles and executes the shim
+
 import json
 import logging
 import os

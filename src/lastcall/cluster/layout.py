@@ -4,6 +4,8 @@ The only node of a cluster shares the network namespace of the control plane. Se
 the control plane, which routes between them, by a veth pair: cutting it is losing the node.
 """
 
+# check: pure
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -4,7 +4,7 @@
 not carry (who sent a signal, a signal mask, container output) are records on the timeline, which the runtime writes.
 
 This module is the door: the services and what they raise stand here, what goes over them in `structs/`, by topic, and
-everybody takes it from here (`tests/unit/test_architecture.py` holds that).
+everybody takes it from here (a contract of import-linter holds that).
 """
 
 from collections.abc import AsyncIterator

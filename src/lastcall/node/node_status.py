@@ -3,6 +3,8 @@
 Sources: kubelet_node_status.go, nodestatus/setters.go, component-helpers apimachinery/lease.
 """
 
+# check: repeats its folder because it is the status of a Node
+
 from __future__ import annotations
 
 import asyncio

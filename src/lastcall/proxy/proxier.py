@@ -4,6 +4,8 @@ Source: pkg/proxy/nftables/proxier.go. It differs in nothing a packet can see bu
 comes, without kube-proxy's `minSyncPeriod` of 1 s; `Propagation` puts such delays back.
 """
 
+# check: observes because it sees what the kernel answered
+
 from __future__ import annotations
 
 import asyncio

@@ -5,6 +5,8 @@ UsesLocalEndpoints). Two kinds of sources are told apart: *inside* (Pods and the
 externalTrafficPolicy Local an inside source may go to any endpoint, an outside one to this node's only.
 """
 
+# check: pure
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal

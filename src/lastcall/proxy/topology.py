@@ -3,6 +3,8 @@
 Source: pkg/proxy/topology.go:CategorizeEndpoints, topologyModeFromHints.
 """
 
+# check: pure
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """What the proxy knows: Services, slices and its Node, by the news that has come. Answers rules. Pure."""
 
+# check: pure
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace

@@ -1,12 +1,10 @@
 """The command line itself: options, statuses, start-up."""
 
-import ast
 import os
 import pty
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import click
 import pytest
@@ -22,8 +20,6 @@ from lastcall.cli.manifests.read import load_manifests
 from lastcall.cli.staying import execute
 from lastcall.cli.waiting.why_not_ready import hopeless_reason, why_not_ready
 from lastcall.timeline.story import Ending, PodFacts
-
-COMMAND_LINE = Path(exit_status.__file__).parent
 
 
 def lastcall(*arguments, stdin="", **environment):
@@ -285,19 +281,6 @@ def test_every_option_of_every_command_says_what_it_is_for():
     found = [each for name in COMMANDS for each in options(cli.get_command(click.Context(cli), name), name)]
     assert len(found) > 60
     assert [each for each in found if not each[2]] == []
-
-
-def test_an_option_of_several_commands_is_written_once():
-    written: dict[str, list[str]] = {}
-    for file in sorted(COMMAND_LINE.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "click.option":
-                more = [f"{each.arg}={ast.unparse(each.value)}" for each in node.keywords if each.arg != "help"]
-                if len(more) > 1:
-                    flags = [ast.unparse(each) for each in node.args]
-                    written.setdefault(", ".join([*flags, *sorted(more)]), []).append(f"{file.name}:{node.lineno}")
-    assert len(written) > 40, "the options are no longer found"
-    assert {option: places for option, places in written.items() if len(places) > 1} == {}
 
 
 def test_a_signal_between_the_start_of_a_command_and_its_handler_ends_the_command():

@@ -1,5 +1,7 @@
 """The cluster's certificate authority: EC P-256 in PEM; keys live in memory only. TLS contexts: `tls.py`."""
 
+# check: allow datetime.datetime.now because certificates are valid by the machine's own clock
+
 import ipaddress
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

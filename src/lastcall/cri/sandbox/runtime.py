@@ -6,6 +6,9 @@ A node process that starts after another one adopts what is there: `adopt` reads
 `hello` says how far everything came (`picture.py`).
 """
 
+# check: allow asyncio.gather because its parts are awaited where they start
+# check: allow asyncio.to_thread because blocking work on files of the host runs off the event loop
+
 import asyncio
 import logging
 import os

@@ -1,5 +1,7 @@
 """CRI's RuntimeStatus from what the shim says of the machine. Pure."""
 
+# check: pure
+
 from typing import Any
 
 from lastcall.cri.api import LIMITS_ENFORCED, USER_IDS_MAPPED, USER_NAMESPACES, RuntimeCondition, RuntimeStatus

@@ -3,6 +3,8 @@
 So they suit whatever version of protobuf's runtime is installed. `classes["PodSandboxStatus"]` is one of them.
 """
 
+# check: allow google.protobuf because it makes CRI's messages
+
 from collections.abc import Callable
 from typing import Any
 

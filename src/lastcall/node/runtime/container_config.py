@@ -4,6 +4,8 @@ kuberuntime_sandbox.go).
 All of it is pure; the environment, which needs other objects, is made in `environment`.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal

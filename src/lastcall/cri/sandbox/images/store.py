@@ -6,6 +6,8 @@ all images and containers that have it. What stands in for an image that is not 
 there too.
 """
 
+# check: allow asyncio.to_thread because blocking work on files of the host runs off the event loop
+
 import asyncio
 import os
 import re

@@ -3,6 +3,9 @@
 Started by init as a fresh small interpreter without site-packages. It ends with init.
 """
 
+# check: allow time.monotonic_ns, time.time_ns because the shim has a loop of its own
+# check: observes because its walls caught the error
+
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,8 @@
 """Containers: how they are started, signalled and told of."""
 
+# check: allow time.time_ns, time.sleep because the shim has a loop of its own
+# check: observes because it sees processes by /proc, signals and wait statuses
+
 from __future__ import annotations
 
 import contextlib
