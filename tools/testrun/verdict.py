@@ -16,7 +16,7 @@ NAMED = "## Unstable tests"
 
 
 def runs_again(failure: Outcome) -> bool:
-    """Return True if a failure may be the machine's: the test depends on real time, and one failure is no proof.
+    """Return True if a failure may be the machine's: the test depends on real time.
 
     Pure tests have no time to depend on. `proof` marks acknowledged writes, leftovers, escapes, permissions and false
     alarms; a hang, a process that died and a collection error have it, too.
