@@ -68,7 +68,6 @@ RULES = (
 
 def main() -> int:
     """Run the rules and return the exit status."""
-    gc.disable()  # the trees stay until the end
     project = Project.read(ROOT)
     failed = False
     for rule in RULES:
@@ -83,4 +82,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    gc.disable()  # the trees stay until the end
     sys.exit(main())

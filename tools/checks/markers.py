@@ -93,4 +93,5 @@ def _problems(word: str, names: tuple[str, ...], reason: str) -> Iterator[str]:
     if names and not form.names:
         yield f"'{word}' takes no names; remove '{', '.join(names)}'"
     if form.reason and len(reason.split()) < 2:
-        yield f"'{word}' needs a reason: `# check: {word} … because <reason>`"
+        names_too = " <names>" if form.names else ""
+        yield f"'{word}' needs a reason: `# check: {word}{names_too} because <reason>`"
