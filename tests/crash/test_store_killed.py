@@ -65,6 +65,7 @@ def run_and_kill(path: Path, turn: int, writes: int, history: int = EVERYTHING) 
     return said
 
 
+@pytest.mark.core
 @pytest.mark.proof
 async def test_every_acknowledged_write_outlives_a_kill_and_no_revision_is_used_twice(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"

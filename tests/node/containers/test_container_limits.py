@@ -14,7 +14,7 @@ from shim_world import ShimWorld, inside
 
 from lastcall.cri.api import LIMITS_ENFORCED, LinuxContainerResources
 
-pytestmark = pytest.mark.real_kernel
+pytestmark = [pytest.mark.real_kernel, pytest.mark.core]
 
 POD = "/kubepods/burstable/poduid-1"
 SMALL = LinuxContainerResources(memory_limit_in_bytes=24 << 20)
