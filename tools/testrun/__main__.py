@@ -22,41 +22,33 @@ from testrun.tiers import TIERS, Tier
 TIMES = PROJECT / "tests/times.json"
 UNSTABLE = PROJECT / "docs/testing.md"
 
-GROUP_SECONDS = 40.0
-"""About how long one process computes."""
-KERNEL_SECONDS = 45.0
+SECONDS = 40.0
+"""About how long one process runs, if its files are not longer."""
 
 
-def files(tier: Tier) -> dict[str, list[str]]:
-    """Return the test files that a tier may run something of, by kind."""
-    found: dict[str, list[str]] = {tiers.PURE: [], tiers.LOOPBACK: [], tiers.KERNEL: []}
-    for path in sorted((PROJECT / "tests").rglob("test_*.py")):
-        name, text = path.relative_to(PROJECT).as_posix(), path.read_text()
-        kind = tiers.kind(name, text)
-        if tiers.may_run(tier, kind, text):
-            found[kind].append(name)
-    return found
+def files(tier: Tier, kind: str) -> list[str]:
+    """Return the test files that may have tests of this kind that the tier runs."""
+    texts = {path.relative_to(PROJECT).as_posix(): path.read_text() for path in (PROJECT / "tests").rglob("test_*.py")}
+    return sorted(path for path, text in texts.items() if tiers.may_have(tier, kind, path, text))
 
 
 def run_all(run: Run) -> None:
     """Run the checks and the tests of a tier."""
     cores = os.cpu_count() or 1
     times = tiers.read_times(TIMES)
-    found = files(run.tier)
 
-    def shared_out(paths: list[str], venv: Path, seconds: float) -> list[Job]:
-        expected = {path: tiers.expected(run.tier, path, times) for path in paths}
-        return [run.pytest(_title(group.files), venv, group.files) for group in groups(expected, seconds)]
+    def shared_out(kind: str, venv: Path) -> list[Job]:
+        expected = {path: tiers.expected(run.tier, path, times) for path in files(run.tier, kind)}
+        made = groups(expected, SECONDS)
+        return [run.pytest(_title(group.files), venv, group.files, kind=kind) for group in made]
 
     checks = Job("checks", [PROJECT / "tools/check", run.venvs[0]], run.place / "checks.out")
     for number, venv in enumerate(run.venvs):
         todo = [checks] if number == 0 and run.tier.name != "fast" else []
-        run.stage(
-            f"tests that compute, {venv.name}", [*todo, *shared_out(found[tiers.PURE], venv, GROUP_SECONDS)], cores
-        )
+        run.stage(f"tests that compute, {venv.name}", [*todo, *shared_out(tiers.PURE, venv)], cores)
     for kind in (tiers.LOOPBACK, tiers.KERNEL):
-        if found[kind]:
-            run.stage(f"tests in real time: {kind}", shared_out(found[kind], run.venvs[0], KERNEL_SECONDS), cores)
+        if todo := shared_out(kind, run.venvs[0]):
+            run.stage(f"tests in real time: {kind}", todo, cores)
 
 
 def _title(paths: list[str]) -> str:

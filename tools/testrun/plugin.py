@@ -8,8 +8,6 @@ import os
 import resource
 from collections import defaultdict
 from collections.abc import Generator
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +17,7 @@ from testrun import tiers
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tier", default="all", choices=list(tiers.TIERS), help="Run the tests of this tier.")
+    parser.addoption("--kind", default="", choices=["", *tiers.KINDS], help="Run only tests of this kind.")
     parser.addoption("--test-log", default="", help="Write each result to this file, a JSON object a line.")
 
 
@@ -28,18 +27,14 @@ def _cpu() -> float:
     return sum(each.ru_utime + each.ru_stime for each in both)
 
 
-@cache
-def _text(path: Path) -> str:
-    return path.read_text()
-
-
 def _kind(item: pytest.Item) -> str:
-    return tiers.kind(item.nodeid, _text(item.path))
+    return tiers.kind(item.nodeid, item.get_closest_marker("loopback") is not None)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     tier = tiers.TIERS[config.getoption("--tier")]
+    only = config.getoption("--kind")
     times = tiers.read_times(config.rootpath / "tests/times.json")
     names: dict[str, list[str]] = defaultdict(list)
     for item in items:
@@ -50,6 +45,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     def runs(item: pytest.Item) -> bool:
         path, _, name = item.nodeid.partition("::")
         kind = _kind(item)
+        if only not in ("", kind):
+            return False
         if kind == tiers.KERNEL:
             return tier.kernel == "all" or (tier.kernel == "core" and item.get_closest_marker("core") is not None)
         return name in quick[path] and (kind == tiers.PURE or tier.loopback)

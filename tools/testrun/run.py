@@ -27,7 +27,7 @@ class Run:
         self._seed = secrets.randbelow(2**32)
         self._number = 0
 
-    def pytest(self, name: str, venv: Path, arguments: Iterable[str], tier: str = "") -> Job:
+    def pytest(self, name: str, venv: Path, arguments: Iterable[str], tier: str = "", kind: str = "") -> Job:
         """Return the job of one pytest process."""
         self._number += 1
         words = self.place / f"{self._number}.args"
@@ -35,7 +35,7 @@ class Run:
         log = self.place / f"{self._number}.log"
         command: list[str | Path] = [
             venv / "bin/python", "-m", "pytest", "-q", "-p", "testrun.plugin", f"--tier={tier or self.tier.name}",
-            f"--test-log={log}", f"--hypothesis-seed={self._seed}", f"@{words}",
+            f"--kind={kind}", f"--test-log={log}", f"--hypothesis-seed={self._seed}", f"@{words}",
         ]  # fmt: skip
         environment = {
             "PYTHONPATH": os.pathsep.join([str(PROJECT / "tools"), *filter(None, [os.environ.get("PYTHONPATH")])]),

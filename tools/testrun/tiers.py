@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
-PURE, LOOPBACK, KERNEL = "pure", "loopback", "kernel"
-"""The kinds of test files."""
+KINDS = PURE, LOOPBACK, KERNEL = "pure", "loopback", "kernel"
+"""The kinds of tests."""
 
 SMALL = ("tests/unit/", "tests/scenarios/", "tests/fuzz/", "tests/pains/test_harness.py", "tests/pains/test_light.py")
 """Where tests are that need no kernel."""
@@ -56,21 +56,21 @@ TIERS = {
 }
 
 
-def kind(path: str, text: str) -> str:
-    """Return the kind of the test file at this path below the project: `PURE`, `LOOPBACK` or `KERNEL`.
-
-    `text` is its content; a file with one test marked `loopback` is of that kind.
-    """
+def kind(path: str, loopback: bool) -> str:
+    """Return the kind of a test in the file at this path below the project; `loopback`: it is marked so."""
     if not path.startswith(SMALL):
         return KERNEL
-    return LOOPBACK if "mark.loopback" in text else PURE
+    return LOOPBACK if loopback else PURE
 
 
-def may_run(tier: Tier, kind: str, text: str) -> bool:
-    """Return True if the tier may run tests of a file of this kind, with this content."""
+def may_have(tier: Tier, kind: str, path: str, text: str) -> bool:
+    """Return True if the file at this path, with this content, may have tests of this kind that the tier runs."""
+    small = path.startswith(SMALL)
     if kind == KERNEL:
-        return tier.kernel == "all" or (tier.kernel == "core" and "mark.core" in text)
-    return kind == PURE or tier.loopback
+        return not small and (tier.kernel == "all" or (tier.kernel == "core" and "mark.core" in text))
+    if kind == LOOPBACK:
+        return small and tier.loopback and "mark.loopback" in text
+    return small
 
 
 def chosen(tier: Tier, names: Iterable[str], times: FileTimes) -> set[str]:

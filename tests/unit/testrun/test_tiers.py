@@ -1,6 +1,6 @@
 """Which tests a tier runs (tools/testrun/tiers.py)."""
 
-from testrun.tiers import KERNEL, LOOPBACK, PURE, REST, TIERS, chosen, expected, kind, may_run, with_new_times
+from testrun.tiers import KERNEL, LOOPBACK, PURE, REST, TIERS, chosen, expected, kind, may_have, with_new_times
 
 TIMES = {"quick": 0.15, "slow": 0.7, "slower": 1.5, "slowest": 20.0, REST: 3.0}
 NAMES = [*(name for name in TIMES if name != REST), "new"]
@@ -26,16 +26,20 @@ def test_a_file_is_expected_to_take_what_its_chosen_tests_took() -> None:
     assert expected(TIERS["main"], "tests/unit/test_new.py", times) == 1.0
 
 
-def test_the_kind_of_a_file_follows_from_its_place_and_its_markers() -> None:
-    assert kind("tests/unit/node/test_grace.py", "") == kind("tests/scenarios/test_demos.py", "") == PURE
-    assert kind("tests/unit/node/test_streams.py", "pytestmark = pytest.mark.loopback") == LOOPBACK
-    assert kind("tests/pains/test_pains.py", "") == kind("tests/node/test_demo_pods_end.py", "") == KERNEL
+def test_the_kind_of_a_test_follows_from_its_place_and_its_marker() -> None:
+    assert kind("tests/unit/node/test_grace.py", False) == kind("tests/scenarios/test_demos.py", False) == PURE
+    assert kind("tests/unit/node/test_streams.py", True) == LOOPBACK
+    assert kind("tests/pains/test_pains.py", False) == kind("tests/node/test_demo_pods_end.py", False) == KERNEL
 
 
-def test_a_tier_runs_files_by_kind_and_marker() -> None:
-    runs = {name: [may_run(tier, each, "") for each in (PURE, LOOPBACK, KERNEL)] for name, tier in TIERS.items()}
-    assert runs == {"fast": [True, False, False], "main": [True, True, False], "all": [True, True, True]}
-    assert may_run(TIERS["main"], KERNEL, "@pytest.mark.core") and not may_run(TIERS["fast"], KERNEL, "mark.core")
+def test_a_tier_looks_into_files_by_kind_and_marker() -> None:
+    unit, node = "tests/unit/test_a.py", "tests/node/test_a.py"
+    fast, main, all_ = TIERS["fast"], TIERS["main"], TIERS["all"]
+    assert all(may_have(tier, PURE, unit, "") and not may_have(tier, PURE, node, "") for tier in TIERS.values())
+    marked = "@pytest.mark.loopback @pytest.mark.core"
+    assert may_have(main, LOOPBACK, unit, marked) and not may_have(fast, LOOPBACK, unit, marked)
+    assert may_have(main, KERNEL, node, marked) and not may_have(main, KERNEL, node, "")
+    assert may_have(all_, KERNEL, node, "") and not may_have(fast, KERNEL, node, marked)
 
 
 def test_new_times_replace_those_of_their_files_and_small_ones_are_added_up() -> None:
