@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROJECT = Path(__file__).parents[3]
 PACKAGE = PROJECT / "src" / "lastcall" / "api" / "types"
 
@@ -29,6 +31,7 @@ def test_a_file_imports_only_from_files_before_it() -> None:
         assert ours <= set(order[:position]), file
 
 
+@pytest.mark.loopback
 def test_mypy_strict_knows_the_fields_of_a_pod(tmp_path: Path) -> None:
     said = {
         'pod["spec"]["restartPolicy"] == "Allways"': "Non-overlapping equality check",

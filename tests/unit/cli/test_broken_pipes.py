@@ -38,6 +38,7 @@ def silenced(monkeypatch):
     monkeypatch.setattr(errors, "_silence_stdout", lambda: None)
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 @pytest.mark.parametrize("output", ["text", "json"])
 @pytest.mark.parametrize("after", [0, 3])

@@ -23,6 +23,8 @@ from lastcall.cluster.staying.front_log import FrontLog
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
 
+pytestmark = pytest.mark.loopback
+
 
 class Client:
     """Answers as `failure` says, or with one Ready node and two Pods."""

@@ -10,6 +10,8 @@ from lastcall.cluster.layout import layouts
 from lastcall.cluster.options import ClusterOptions
 from lastcall.cluster.staying.credentials import Identity, issue_credentials
 
+pytestmark = pytest.mark.loopback
+
 
 @pytest.mark.parametrize("fails", ["_other_runtime", "make_place", "claim_blocks"])
 def test_what_was_made_is_ended_when_the_next_part_fails(monkeypatch: pytest.MonkeyPatch, fails: str) -> None:

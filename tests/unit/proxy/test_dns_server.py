@@ -18,6 +18,8 @@ from lastcall.client.api import ListResult
 from lastcall.proxy.dns import DNSServer
 from lastcall.world.world import World
 
+pytestmark = pytest.mark.loopback
+
 PORTS = [{"name": "http", "protocol": "TCP", "port": 80}]
 WEB = {"metadata": {"name": "web", "namespace": "default", "resourceVersion": "1"},
        "spec": {"clusterIP": "10.96.0.7", "ports": PORTS}}  # fmt: skip

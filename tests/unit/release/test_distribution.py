@@ -68,6 +68,7 @@ def test_the_wheel_is_small(wheel: Path) -> None:
     assert release.without_assets(wheel) < release.MOST_WHEEL_BYTES
 
 
+@pytest.mark.loopback
 def test_the_wheel_has_the_package_its_data_and_the_licences_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())

@@ -48,6 +48,7 @@ def test_the_parts_of_a_server_are_those_of_the_public_module() -> None:
         assert getattr(server, name) is getattr(web, name)
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize(
     "module", ["cluster.embedded", "client.lost", "streaming.upgrade", "node.prober.dialer", "apiserver.http"]
 )

@@ -41,12 +41,14 @@ def test_a_schema_is_of_the_draft_that_is_documented_and_its_page_names_it(name:
         assert file in (ROOT / "docs" / "ci.md").read_text() + (ROOT / "docs" / "rollout-v1.md").read_text()
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize("output", ["json", "json-line"])
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
 def test_what_a_command_prints_is_what_its_schema_says(arguments: list[str], output: str) -> None:
     documented(printed(arguments, output))
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
 def test_a_field_that_is_missing_or_unknown_is_not_what_the_schema_says(arguments: list[str]) -> None:
     document = printed(arguments, "json")

@@ -152,6 +152,7 @@ def test_commands_answer_and_time_out(tmp_path):
     asyncio.run(scenario())
 
 
+@pytest.mark.loopback
 def test_the_runtimes_events_are_used_where_it_has_them(tmp_path):
     async def scenario():
         async with remote(tmp_path) as runtime:
@@ -171,6 +172,7 @@ def test_the_runtimes_events_are_used_where_it_has_them(tmp_path):
     asyncio.run(scenario())
 
 
+@pytest.mark.loopback
 def test_without_events_lists_are_compared(tmp_path):
     async def scenario():
         async with remote(tmp_path, {"app": Program(exits_after=0.5)}) as runtime:

@@ -15,6 +15,8 @@ from lastcall.streaming.spdy_frames import Data, Decoder, Encoder, ResetStatus, 
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
+pytestmark = pytest.mark.loopback
+
 FAILED = b'{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"3"}]}}'
 
 

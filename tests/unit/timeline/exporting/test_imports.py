@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.loopback
+
 FOREIGN = ("prometheus_client", "opentelemetry", "requests", "google.protobuf")
 
 

@@ -7,6 +7,8 @@ import sys
 from importlib import resources
 from string import Template
 
+import pytest
+
 from lastcall.timeline.catalogue.lookup import CATALOGUE
 from lastcall.timeline.language import LANGUAGES, catalogue_of, told
 from lastcall.timeline.said import from_wire, tell, to_wire
@@ -67,6 +69,7 @@ def test_a_text_of_another_process_can_still_be_told_in_another_language() -> No
     assert from_wire(to_wire("a name")) == "a name"
 
 
+@pytest.mark.loopback
 def test_japanese_is_read_when_somebody_asks_for_it() -> None:
     program = (
         "from lastcall.timeline.language import catalogue_of, told\n"
