@@ -25,7 +25,6 @@ from lastcall.cri.v1.translate.parts import (
 )
 from lastcall.cri.v1.translate.signals import signal_name_of, signal_number
 
-VERSION = "1.2.3"
 _CODES = {
     "NotFound": grpc.StatusCode.NOT_FOUND,
     "ImageNotFound": grpc.StatusCode.NOT_FOUND,
@@ -172,9 +171,6 @@ class Service:
 
     def __init__(self, runtime: SimulatedRuntime) -> None:
         self._runtime = runtime
-
-    async def version(self, request: Any) -> Any:
-        return new("VersionResponse", runtime_name="simulated", runtime_version=VERSION)
 
     async def run_pod_sandbox(self, request: Any) -> Any:
         identity = await self._runtime.run_pod_sandbox(sandbox_config_of(request.config), request.runtime_handler)

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
-from cri_server import VERSION, serving
+from cri_server import serving
 from fake_api import ListRecorder
 from waiting import until
 
@@ -72,7 +72,6 @@ def records(runtime, kind):
 def test_a_container_lives_and_ends_through_the_channel(tmp_path):
     async def scenario():
         async with remote(tmp_path, {"app": Program(exit_code=3, on_term="exit")}) as runtime:
-            assert await runtime.version() == ("simulated", VERSION)
             sandbox, container = await started(runtime)
             (status,) = await runtime.list_containers("u-1")
             assert (status.id, status.pod_sandbox_id) == (container, sandbox)

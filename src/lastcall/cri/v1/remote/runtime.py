@@ -97,11 +97,6 @@ class RemoteRuntime:
     async def _call(self, name: str, request: Any, seconds: float | None = None) -> Any:
         return await self._connection.runtime(name, request, seconds)
 
-    async def version(self) -> tuple[str, str]:
-        """Name and version (`containerd`, `1.6.20`)."""
-        answer = await self._call("Version", new("VersionRequest"))
-        return str(answer.runtime_name), str(answer.runtime_version)
-
     # -- sandboxes -----------------------------------------------------------------------------------------------------
 
     async def run_pod_sandbox(self, config: PodSandboxConfig, runtime_handler: str = "") -> str:
