@@ -43,7 +43,8 @@ def pure(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     seen = _seen = list[str]()
 
     def sleep(seconds: float) -> None:
-        seen.append(f"time.sleep({seconds})")
+        if seconds > 0:
+            seen.append(f"time.sleep({seconds})")
         real_sleep(seconds)
 
     async def sleep_in_loop(delay: float, result: object = None) -> object:
