@@ -62,7 +62,7 @@ def _environment(python: Path, venv: Path) -> Path:
     """Make the virtual environment unless it was made for this pyproject.toml, and compile the sources."""
     stamp, project = venv / ".installed-dev", (PROJECT / "pyproject.toml").read_text()
     if not stamp.exists() or stamp.read_text() != project:
-        make = [PROJECT / "tools/make-venv", python, venv, "dev"]
+        make: list[str | Path] = [PROJECT / "tools/make-venv", python, venv, "dev"]
         done = subprocess.run(make, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if done.returncode:
             sys.exit(f"{done.stdout}\nThe virtual environment {venv.name} could not be made.")
