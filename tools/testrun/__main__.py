@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from testrun import prepare, report, tiers, verdict
+from testrun import branches, prepare, report, tiers, verdict
 from testrun.groups import groups
 from testrun.jobs import Job
 from testrun.outcomes import PASSED
@@ -53,7 +53,10 @@ def run_all(run: Run) -> None:
     checks = Job("checks", [PROJECT / "tools/check", run.venvs[0]], run.place / "checks.out")
     for number, venv in enumerate(run.venvs):
         todo = [checks] if number == 0 and run.tier.name != "fast" else []
-        run.stage(f"tests that compute, {venv.name}", [*todo, *shared_out(pure, venv, GROUP_SECONDS)], cores)
+        counted = [path for path in pure if path.startswith(branches.MEASURED_TESTS)]
+        others = [path for path in pure if path not in counted]
+        todo += shared_out(counted, venv, GROUP_SECONDS) + shared_out(others, venv, GROUP_SECONDS)
+        run.stage(f"tests that compute, {venv.name}", todo, cores)
     if kernel:
         run.stage("tests on the kernel", shared_out(kernel, run.venvs[0], KERNEL_SECONDS), cores)
 
@@ -67,6 +70,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="testrun", description=__doc__)
     parser.add_argument("tier", choices=list(TIERS))
     parser.add_argument("--record-times", action="store_true", help="Write the time of each test to tests/times.json.")
+    parser.add_argument("--coverage", action="store_true", help="Count branches; the tier `all` always does.")
     parser.add_argument("--venv", type=Path, help="Use this virtual environment as it is, and install nothing.")
     options = parser.parse_args()
     began = time.monotonic()
@@ -81,11 +85,19 @@ def main() -> int:
         if wanted:
             run.stage("the tests named in TESTS", [run.pytest("tests", venv, wanted, "all") for venv in venvs], 1)
         else:
+            run.measured_venv = venvs[-1] if options.coverage or tier.all_pythons else None  # the newest Python
             run_all(run)
         passed_again = run.retry()
+        measured_branches = branches.combine(venvs[-1] / "bin/python", run.coverage_data)
     known = verdict.known_unstable(UNSTABLE.read_text() if UNSTABLE.exists() else "")
     failures = [failure for _, failure in run.failures]
     result = verdict.judge(failures, passed_again, known, len(run.first))
+    if measured_branches:
+        coverage = branches.with_measured(branches.read(PROJECT), measured_branches)
+        print(branches.table(coverage))
+        result.reasons += branches.problems(coverage, ())
+        if options.record_times:
+            branches.write(PROJECT, coverage)
     if options.record_times:
         measured = {
             test: outcome.cpu if tiers.is_pure(test) else outcome.seconds
