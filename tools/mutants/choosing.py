@@ -65,7 +65,7 @@ def stale(mutants: Iterable[Mutant], listed: Iterable[Equivalent], paths: Collec
     return [each for each in listed if each.path in paths and (each.path, each.function, each.change) not in there]
 
 
-def tests_for(mutant: Mutant, tests: Iterable[Touched]) -> list[Touched]:
+def chosen_tests(mutant: Mutant, tests: Iterable[Touched]) -> list[Touched]:
     """Return the tests that touch the mutant, the quickest first."""
     return sorted((each for each in tests if each.touches(mutant)), key=lambda each: (each.seconds, each.test))
 

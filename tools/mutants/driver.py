@@ -197,13 +197,10 @@ class Driver:
                 break
             if self._wanted.only not in str(mutant) or choosing.only_at_import(mutant, imported, tests):
                 continue
-            if self._replacements(mutant):
+            path = self._wanted.project / mutant.path
+            if sites.replacements(path.read_text(), str(path), mutant.number):
                 drawn.append(mutant)
         return drawn
-
-    def _replacements(self, mutant: Mutant) -> dict[sites.Key, object]:
-        path = self._wanted.project / mutant.path
-        return dict(sites.replacements(path.read_text(), str(path), mutant.number))
 
     def _swap(self, mutant: Mutant) -> None:
         path = self._wanted.project / mutant.path
@@ -234,7 +231,7 @@ class Driver:
             results.append(Result(mutant, trial.outcome, trial.test, why, trial.seconds))
             say(f"[{len(results)}/{len(mutants)}] {trial.outcome} in {trial.seconds} s: {mutant} {trial.test or why}")
 
-        todo = [self._trial(name, choosing.tests_for(mutant, tests), mutant) for name, mutant in of.items()]
+        todo = [self._trial(name, choosing.chosen_tests(mutant, tests), mutant) for name, mutant in of.items()]
         trials.run(todo, self._wanted.at_once, ended)
         return results
 
@@ -258,7 +255,7 @@ class Driver:
             if trial.outcome != SURVIVED:
                 failed.append(f"{trial.test} ({trial.outcome} after {trial.ran} others)")
 
-        todo = [self._trial(str(each), choosing.tests_for(each, tests), None) for each in mutants[:CONTROLS]]
+        todo = [self._trial(str(each), choosing.chosen_tests(each, tests), None) for each in mutants[:CONTROLS]]
         trials.run(todo, self._wanted.at_once, ended)
         if failed:
             raise RuntimeError(f"Tests fail without a change, so the figures are wrong: {', '.join(failed)}")

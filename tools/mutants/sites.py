@@ -1,9 +1,9 @@
 """Find the mutants of a source file, and compile one of them."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import CodeType
+from types import CodeType, MappingProxyType
 
 from mutants.operators import NOT_CHANGED, changes
 
@@ -92,13 +92,29 @@ def mutants(source: str, path: str) -> list[Mutant]:
 Key = tuple[str, int]
 """A function's qualified name and first line."""
 
+Codes = dict[Key, CodeType]
 
-def compiled(source: str, path: str, number: int | None) -> dict[Key, CodeType]:
-    """Compile a file with one change (None: as it is) and return the code of its functions, nested ones included."""
+
+def compiled(source: str, path: str, number: int | None, kept: Mapping[Key, set[str]] = MappingProxyType({})) -> Codes:
+    """Compile a file with one change (None: as it is) and return the code of its functions, nested ones included.
+
+    `kept` names variables of surrounding functions that a function refers to, though the change took the use away.
+    """
     tree = ast.parse(source)
     if number is not None:
         _change(tree, number)
+    for node in ast.walk(tree):
+        if isinstance(node, Function):
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            for key in [key for key in kept if key[1] == first and key[0].split(".")[-1] == node.name]:
+                node.body.append(_unreachable(kept[key], node.body[-1]))
     return dict(functions_in(compile(tree, path, "exec", dont_inherit=True)))
+
+
+def _unreachable(names: set[str], near: ast.stmt) -> ast.stmt:
+    """Return a statement that refers to the names and never runs."""
+    uses: list[ast.stmt] = [ast.Expr(ast.Name(name, ast.Load())) for name in sorted(names)]
+    return ast.fix_missing_locations(ast.copy_location(ast.If(ast.Constant(False), uses, []), near))
 
 
 def functions_in(code: CodeType) -> Iterator[tuple[Key, CodeType]]:
@@ -124,15 +140,21 @@ def _change(tree: ast.Module, number: int) -> None:
     raise ValueError(f"The file has {passed} mutants, none with number {number}.")
 
 
-def replacements(source: str, path: str, number: int) -> dict[Key, CodeType]:
+def replacements(source: str, path: str, number: int) -> Codes:
     """Return the functions whose code a mutant replaces: the changed one and those around it.
 
-    Empty if the change cannot be swapped in: the function would use other variables of the functions around it.
+    Empty if the change cannot be swapped in: a lambda would use other variables of the functions around it.
     """
     before, after = compiled(source, path, None), compiled(source, path, number)
-    if before.keys() != after.keys():
+    lost = _lost(before, after)
+    if lost:
+        after = compiled(source, path, number, lost)
+    if before.keys() != after.keys() or _lost(before, after):
         return {}
-    different = {key: code for key, code in after.items() if code != before[key]}
-    if any(code.co_freevars != before[key].co_freevars for key, code in different.items()):
-        return {}
-    return different
+    return {key: code for key, code in after.items() if code != before[key]}
+
+
+def _lost(before: Codes, after: Codes) -> dict[Key, set[str]]:
+    """Return the variables of surrounding functions that a function used before and does not after."""
+    both = [(key, set(before[key].co_freevars), set(code.co_freevars)) for key, code in after.items() if key in before]
+    return {key: old - new for key, old, new in both if old != new}
