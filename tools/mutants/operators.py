@@ -82,7 +82,7 @@ def changes(node: ast.AST) -> Iterator[Change]:
 
 def _of_statement(node: ast.stmt) -> Iterator[Change]:
     match node:
-        case ast.Return(value=ast.expr() as value) if not (isinstance(value, ast.Constant) and value.value is None):
+        case ast.Return(value=ast.expr() as value) if not (isinstance(value, ast.Constant) and not value.value):
             yield _replaced(node, ast.Return(ast.Constant(None)))
         case ast.AugAssign() if type(node.op) in ARITHMETIC and not _is_text(node):
             new = copy.deepcopy(node)
@@ -109,13 +109,24 @@ def _removed(node: ast.stmt) -> Change:
 
 
 def _replaced(node: ast.AST, new: ast.AST) -> Change:
-    return Change(_at(new, node), f"`{_text(node)}` → `{_text(new)}`")
+    before, after = _text(node, whole=True), _text(new, whole=True)
+    same = next((n for n, (one, other) in enumerate(zip(before, after, strict=False)) if one != other), 0)
+    return Change(_at(new, node), f"`{_around(before, same)}` → `{_around(after, same)}`")
+
+
+def _around(text: str, place: int) -> str:
+    """Return a short text whole, else the part of it around a place."""
+    if len(text) <= TEXT:
+        return text
+    first = max(0, min(place - TEXT // 2, len(text) - TEXT))
+    part = text[first : first + TEXT]
+    return f"{'…' if first else ''}{part}{'…' if first + TEXT < len(text) else ''}"
 
 
 def _at(new: ast.AST, node: ast.AST) -> ast.AST:
     return ast.fix_missing_locations(ast.copy_location(new, node))
 
 
-def _text(node: ast.AST) -> str:
+def _text(node: ast.AST, whole: bool = False) -> str:
     text = " ".join(ast.unparse(ast.fix_missing_locations(copy.deepcopy(node))).split())
-    return text if len(text) <= TEXT else f"{text[: TEXT // 2]}…{text[-TEXT // 2 :]}"
+    return text if whole else _around(text, 0)

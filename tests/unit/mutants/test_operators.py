@@ -37,6 +37,17 @@ def test_a_node_is_changed_in_each_way(code: str, expected: list[str]) -> None:
     assert texts(code) == expected
 
 
+def test_a_long_text_is_shown_around_what_differs() -> None:
+    code = "f(" + "argument, " * 20 + ") and " + "f(" + "argument, " * 20 + ") and last"
+    (text,) = texts(code)
+    before, after = text.split(" → ")
+    assert " and " in before and " or " in after and len(text) < 170
+
+
+def test_a_falsy_return_value_is_not_replaced_by_none() -> None:
+    assert texts("def f():\n    return False") == ["`False` → `True`"]
+
+
 @pytest.mark.parametrize("code", ["a = b", "'a' + b", "f'{a}' + b", "'text'", "None", "a ** b"])
 def test_a_change_that_proves_nothing_is_not_made(code: str) -> None:
     assert [each for node in ast.walk(ast.parse(code)) for each in changes(node)] == []
