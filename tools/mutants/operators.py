@@ -2,7 +2,7 @@
 
 import ast
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
@@ -108,10 +108,24 @@ def _removed(node: ast.stmt) -> Change:
     return Change(_at(ast.Pass(), node), f"`{_text(node)}` removed")
 
 
+def in_context(parent: ast.AST, replace: Callable[[ast.AST], None], node: ast.AST, change: Change) -> str:
+    """Return the text of a changed constant with the code around it: `0` alone may stand twice in a line."""
+    if not isinstance(node, ast.Constant) or isinstance(parent, ast.stmt):
+        return change.text
+    before = _text(parent, whole=True)
+    replace(change.new)
+    after = _text(parent, whole=True)
+    replace(node)
+    return _difference(before, after)
+
+
 def _replaced(node: ast.AST, new: ast.AST) -> Change:
-    before, after = _text(node, whole=True), _text(new, whole=True)
+    return Change(_at(new, node), _difference(_text(node, whole=True), _text(new, whole=True)))
+
+
+def _difference(before: str, after: str) -> str:
     same = next((n for n, (one, other) in enumerate(zip(before, after, strict=False)) if one != other), 0)
-    return Change(_at(new, node), f"`{_around(before, same)}` → `{_around(after, same)}`")
+    return f"`{_around(before, same)}` → `{_around(after, same)}`"
 
 
 def _around(text: str, place: int) -> str:

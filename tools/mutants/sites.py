@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import CodeType, MappingProxyType
 
-from mutants.operators import NOT_CHANGED, changes
+from mutants.operators import NOT_CHANGED, changes, in_context
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -38,6 +38,13 @@ class _Site:
     node: ast.AST
     function: str
     first: int
+
+    def replace(self, new: ast.AST) -> None:
+        """Put another node in the place of this one."""
+        if self.position is None:
+            setattr(self.parent, self.field, new)
+        else:
+            getattr(self.parent, self.field)[self.position] = new
 
 
 def _sites(tree: ast.Module) -> Iterator[_Site]:
@@ -85,7 +92,8 @@ def mutants(source: str, path: str) -> list[Mutant]:
                 site.node.test.end_lineno if isinstance(site.node, ast.If) else getattr(site.node, "end_lineno", line)
             )
             lines = site.first, max(site.first, last or line)
-            found.append(Mutant(path, site.function, line, change.text, len(found), lines))
+            text = in_context(site.parent, site.replace, site.node, change)
+            found.append(Mutant(path, site.function, line, text, len(found), lines))
     return found
 
 
@@ -131,10 +139,7 @@ def _change(tree: ast.Module, number: int) -> None:
     for site in _sites(tree):
         for change in changes(site.node):
             if passed == number:
-                if site.position is None:
-                    setattr(site.parent, site.field, change.new)
-                else:
-                    getattr(site.parent, site.field)[site.position] = change.new
+                site.replace(change.new)
                 return
             passed += 1
     raise ValueError(f"The file has {passed} mutants, none with number {number}.")
