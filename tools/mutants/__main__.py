@@ -59,7 +59,7 @@ def main() -> int:
         options.only,
         done,
     )
-    arguments = ["-q", "-s", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
+    arguments = ["-q", "-s", "-p", "no:cacheprovider", "-o", "timeout=0", "--hypothesis-seed=0"]
     status = pytest.main([*arguments, *(options.tests or TESTS)], plugins=[Driver(wanted)])
     print(f"\nseed {seed}", *texts, sep="\n")
     return 0 if status == pytest.ExitCode.OK and len(texts) == len(packages) else 1

@@ -29,6 +29,9 @@ AT_LEAST = 5.0
 SILENT = 30.0
 """A test that waits this long (seconds, beside `SLOWER` times its own time) does not end either."""
 
+GLANCE = 1.0
+"""The parent looks at its children at least this often (seconds). A longer pause stopped them all, and does not count."""
+
 MEMORY = 4 << 30
 """Most bytes of a child's data."""
 
@@ -63,8 +66,12 @@ def run(trials: Iterable[Trial], at_once: int, done: Callable[[Trial], None]) ->
                 child = _Child(waiting.pop())
                 selector.register(child.pipe, selectors.EVENT_READ, child)
                 running.append(child)
-            for key, _ in selector.select(1.0):
-                key.data.read()
+            began = time.monotonic()
+            readable = [key.data for key, _ in selector.select(GLANCE)]
+            for child in running:
+                child.silent += min(time.monotonic() - began, 2 * GLANCE)
+            for child in readable:
+                child.read()
             for child in [each for each in running if each.has_ended()]:
                 selector.unregister(child.pipe)
                 running.remove(child)
@@ -115,7 +122,9 @@ class _Child:
         self._place = tempfile.mkdtemp(prefix="m-")
         self._text = ""
         self._over = False
-        self._began = self._heard = time.monotonic()
+        self._began = time.monotonic()
+        self.silent = 0.0
+        """Seconds since the child wrote something."""
         self.pipe, end = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
@@ -134,17 +143,17 @@ class _Child:
         new = os.read(self.pipe, 65536).decode()
         self._over = not new
         self._text += new
-        self._heard = time.monotonic()
+        self.silent = 0.0
 
     def has_ended(self) -> bool:
         """Return True once the pipe is closed or the child is silent for too long."""
         expected = self._test("started").seconds if "started" in self._text else 0.0
-        return self._over or time.monotonic() - self._heard > SILENT + SLOWER * expected
+        return self._over or self.silent > SILENT + SLOWER * expected
 
     def close(self) -> None:
         """Kill what is left, and fill in the trial's outcome."""
-        silent = not self._over
-        if silent:
+        too_long = not self._over
+        if too_long:
             os.kill(self._pid, signal.SIGKILL)
         _, status = os.waitpid(self._pid, 0)
         with suppress(ProcessLookupError, PermissionError):
@@ -154,7 +163,7 @@ class _Child:
         trial = self.trial
         trial.seconds = round(time.monotonic() - self._began, 2)
         trial.ran = self._text.count("passed ")
-        by_time = silent or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF)
+        by_time = too_long or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF)
         if "failed " in self._text:
             trial.outcome, trial.test = KILLED, self._test("failed").test
         elif "ended\n" in self._text:
