@@ -30,7 +30,7 @@ SILENT = 30.0
 """A test that waits this long (seconds, beside `SLOWER` times its own time) does not end either."""
 
 GLANCE = 1.0
-"""The parent looks at its children at least this often (seconds). A longer pause stopped them all, and does not count."""
+"""Seconds between two looks of the parent at its children. A longer pause stopped all of them, and does not count."""
 
 MEMORY = 4 << 30
 """Most bytes of a child's data."""
