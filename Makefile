@@ -2,7 +2,7 @@
 PYTHON ?= $(shell tools/find-python 3.11)
 VENV := .venv
 
-.PHONY: test-fast test-all test-times differential conformance demo web site tour test check bench fuzz pains dist sbom machines wheels first-test clean
+.PHONY: test-fast test-all test-times mutants differential conformance demo web site tour test check bench fuzz pains dist sbom machines wheels first-test clean
 
 demo: $(VENV)/.installed            ## the main job, as an ordinary user: watch two real Pods end
 	$(VENV)/bin/lastcall demo all || [ $$? -eq 3 ]   # 3: one of the two Pods is killed, as it should be
@@ -18,6 +18,9 @@ test-all:                           ## everything: each Python, every test of th
 
 test-times:                         ## the same, and write how long each test took to tests/times.json
 	tools/test all --record-times
+
+mutants:                            ## changes 100 places of a package and sees whether a test fails (PACKAGE=node COUNT=100 SEED=text)
+	tools/mutate $(foreach each,$(PACKAGE),--package $(each)) --count $(or $(COUNT),100) $(if $(SEED),--seed "$(SEED)")
 
 check: $(VENV)/.installed-dev       ## linters, types and layers only
 	tools/check $(VENV)

@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from testrun import prepare, report, tiers, verdict
+from testrun import branches, prepare, report, tiers, verdict
 from testrun.groups import groups
 from testrun.jobs import Job
 from testrun.outcomes import PASSED
@@ -37,17 +37,21 @@ def run_all(run: Run) -> None:
     cores = os.cpu_count() or 1
     times = tiers.read_times(TIMES)
 
-    def shared_out(kind: str, venv: Path) -> list[Job]:
-        expected = {path: tiers.expected(run.tier, path, times) for path in files(run.tier, kind)}
+    def shared_out(paths: list[str], kind: str, venv: Path) -> list[Job]:
+        expected = {path: tiers.expected(run.tier, path, times) for path in paths}
         made = groups(expected, SECONDS)
         return [run.pytest(_title(group.files), venv, group.files, kind=kind) for group in made]
 
     checks = Job("checks", [PROJECT / "tools/check", run.venvs[0]], run.place / "checks.out")
     for number, venv in enumerate(run.venvs):
         todo = [checks] if number == 0 and run.tier.name != "fast" else []
-        run.stage(f"tests that compute, {venv.name}", [*todo, *shared_out(tiers.PURE, venv)], cores)
+        found = files(run.tier, tiers.PURE)
+        counted = [path for path in found if path.startswith(branches.MEASURED_TESTS)]
+        others = [path for path in found if path not in counted]
+        todo += [*shared_out(counted, tiers.PURE, venv), *shared_out(others, tiers.PURE, venv)]
+        run.stage(f"tests that compute, {venv.name}", todo, cores)
     for kind in (tiers.LOOPBACK, tiers.KERNEL):
-        if todo := shared_out(kind, run.venvs[0]):
+        if todo := shared_out(files(run.tier, kind), kind, run.venvs[0]):
             run.stage(f"tests in real time: {kind}", todo, cores)
 
 
@@ -60,6 +64,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="testrun", description=__doc__)
     parser.add_argument("tier", choices=list(TIERS))
     parser.add_argument("--record-times", action="store_true", help="Write the time of each test to tests/times.json.")
+    parser.add_argument("--coverage", action="store_true", help="Count branches; the tier `all` always does.")
     parser.add_argument("--venv", type=Path, help="Use this virtual environment as it is, and install nothing.")
     options = parser.parse_args()
     began = time.monotonic()
@@ -74,18 +79,27 @@ def main() -> int:
         if wanted:
             run.stage("the tests named in TESTS", [run.pytest("tests", venv, wanted, "all") for venv in venvs], 1)
         else:
+            run.measured_venv = venvs[-1] if options.coverage or tier.all_pythons else None  # the newest Python
             run_all(run)
         passed_again = run.retry()
+        measured_branches = branches.combine(venvs[-1] / "bin/python", run.coverage_data)
     known = verdict.known_unstable(UNSTABLE.read_text() if UNSTABLE.exists() else "")
     failures = [failure for _, failure in run.failures]
     result = verdict.judge(failures, passed_again, known, len(run.first))
+    if measured_branches:
+        coverage = branches.with_measured(branches.read(PROJECT), measured_branches)
+        print(branches.table(coverage))
+        result.reasons += branches.problems(coverage, ())
+        if options.record_times:
+            branches.write(PROJECT, coverage)
     if options.record_times:
         measured = {
             test: outcome.cpu if outcome.pure else outcome.seconds
             for (venv, test), outcome in run.first.items()
             if venv == venvs[0] and outcome.result == PASSED
         }
-        new = tiers.with_new_times({} if not wanted else tiers.read_times(TIMES), measured)
+        whole = tier.all_pythons and not wanted
+        new = tiers.with_new_times({} if whole else tiers.read_times(TIMES), measured)
         TIMES.write_text(tiers.as_text(new))
     seconds = time.monotonic() - began
     report.write(report.as_document(tier.name, result, run.counts(), seconds, loop))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from testrun import jobs, outcomes, verdict
+from testrun import branches, jobs, outcomes, verdict
 from testrun.jobs import Job
 from testrun.outcomes import FAILED, PASSED, SKIPPED, Outcome
 from testrun.prepare import PROJECT, say
@@ -24,18 +24,25 @@ class Run:
         self.failures: list[tuple[Path, Outcome]] = []
         self.collecting = 0.0
         self.place = place
+        self.measured_venv: Path | None = None
+        """Where branches are counted (`branches.py`)."""
+        self.coverage_data = place / "coverage"
         self._seed = secrets.randbelow(2**32)
         self._number = 0
 
     def pytest(self, name: str, venv: Path, arguments: Iterable[str], tier: str = "", kind: str = "") -> Job:
-        """Return the job of one pytest process."""
+        """Return the job of one pytest process. Count branches if all of its tests are to count."""
         self._number += 1
+        arguments = list(arguments)
+        measured = venv == self.measured_venv and all(each.startswith(branches.MEASURED_TESTS) for each in arguments)
         words = self.place / f"{self._number}.args"
         words.write_text("".join(f"{each}\n" for each in arguments))
         log = self.place / f"{self._number}.log"
+        counting = branches.under_coverage(self.coverage_data) if measured else []
         command: list[str | Path] = [
-            venv / "bin/python", "-m", "pytest", "-q", "-p", "testrun.plugin", f"--tier={tier or self.tier.name}",
-            f"--kind={kind}", f"--test-log={log}", f"--hypothesis-seed={self._seed}", f"@{words}",
+            venv / "bin/python", *counting, "-m", "pytest", "-q", "-p", "testrun.plugin",
+            f"--tier={tier or self.tier.name}", f"--kind={kind}", f"--test-log={log}",
+            f"--hypothesis-seed={self._seed}", f"@{words}",
         ]  # fmt: skip
         environment = {
             "PYTHONPATH": os.pathsep.join([str(PROJECT / "tools"), *filter(None, [os.environ.get("PYTHONPATH")])]),
