@@ -32,8 +32,8 @@ def files(tier: Tier, kind: str) -> list[str]:
     return sorted(path for path, text in texts.items() if tiers.may_have(tier, kind, path, text))
 
 
-def run_all(run: Run) -> None:
-    """Run the checks and the tests of a tier."""
+def run_all(run: Run, only: str) -> None:
+    """Run the checks and the tests of a tier; with `only`, the tests of that kind."""
     cores = os.cpu_count() or 1
     times = tiers.read_times(TIMES)
 
@@ -43,7 +43,7 @@ def run_all(run: Run) -> None:
         return [run.pytest(_title(group.files), venv, group.files, kind=kind) for group in made]
 
     checks = Job("checks", [PROJECT / "tools/check", run.venvs[0]], run.place / "checks.out")
-    for number, venv in enumerate(run.venvs):
+    for number, venv in enumerate(run.venvs if only in ("", tiers.PURE) else ()):
         todo = [checks] if number == 0 and run.tier.name != "fast" else []
         found = files(run.tier, tiers.PURE)
         counted = [path for path in found if path.startswith(branches.MEASURED_TESTS)]
@@ -51,7 +51,7 @@ def run_all(run: Run) -> None:
         todo += [*shared_out(counted, tiers.PURE, venv), *shared_out(others, tiers.PURE, venv)]
         run.stage(f"tests that compute, {venv.name}", todo, cores)
     for kind in (tiers.LOOPBACK, tiers.KERNEL):
-        if todo := shared_out(files(run.tier, kind), kind, run.venvs[0]):
+        if only in ("", kind) and (todo := shared_out(files(run.tier, kind), kind, run.venvs[0])):
             run.stage(f"tests in real time: {kind}", todo, cores)
 
 
@@ -65,6 +65,7 @@ def main() -> int:
     parser.add_argument("tier", choices=list(TIERS))
     parser.add_argument("--record-times", action="store_true", help="Write the time of each test to tests/times.json.")
     parser.add_argument("--coverage", action="store_true", help="Count branches; the tier `all` always does.")
+    parser.add_argument("--kind", default="", choices=tiers.KINDS, help="Run only the tests of this kind.")
     parser.add_argument("--venv", type=Path, help="Use this virtual environment as it is, and install nothing.")
     options = parser.parse_args()
     began = time.monotonic()
@@ -80,7 +81,7 @@ def main() -> int:
             run.stage("the tests named in TESTS", [run.pytest("tests", venv, wanted, "all") for venv in venvs], 1)
         else:
             run.measured_venv = venvs[-1] if options.coverage or tier.all_pythons else None  # the newest Python
-            run_all(run)
+            run_all(run, options.kind)
         passed_again = run.retry()
         measured_branches = branches.combine(venvs[-1] / "bin/python", run.coverage_data)
     known = verdict.known_unstable(UNSTABLE.read_text() if UNSTABLE.exists() else "")
@@ -98,7 +99,7 @@ def main() -> int:
             for (venv, test), outcome in run.first.items()
             if venv == venvs[0] and outcome.result == PASSED
         }
-        whole = tier.all_pythons and not wanted
+        whole = tier.all_pythons and not wanted and not options.kind
         new = tiers.with_new_times({} if whole else tiers.read_times(TIMES), measured)
         TIMES.write_text(tiers.as_text(new))
     seconds = time.monotonic() - began
