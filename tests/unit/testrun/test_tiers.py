@@ -24,6 +24,7 @@ def test_a_file_is_expected_to_take_what_its_chosen_tests_took() -> None:
     assert round(expected(TIERS["main"], "tests/unit/a/test_b.py", times), 2) == 5.35
     assert round(expected(TIERS["main"], "tests/node/test_c.py", times), 2) == 25.35
     assert expected(TIERS["main"], "tests/unit/test_new.py", times) == 1.0
+    assert expected(TIERS["main"], "tests/node/test_new.py", times) == 20.0
 
 
 def test_the_kind_of_a_test_follows_from_its_place_and_its_marker() -> None:
