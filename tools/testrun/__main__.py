@@ -64,7 +64,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="testrun", description=__doc__)
     parser.add_argument("tier", choices=list(TIERS))
     parser.add_argument("--record-times", action="store_true", help="Write the time of each test to tests/times.json.")
-    parser.add_argument("--coverage", action="store_true", help="Count branches; the tier `all` always does.")
+    parser.add_argument("--coverage", action="store_true", help="Count branches, and write the figures down.")
     parser.add_argument("--kind", default="", choices=tiers.KINDS, help="Run only the tests of this kind.")
     parser.add_argument("--venv", type=Path, help="Use this virtual environment as it is, and install nothing.")
     options = parser.parse_args()
@@ -91,7 +91,7 @@ def main() -> int:
         coverage = branches.with_measured(branches.read(PROJECT), measured_branches)
         print(branches.table(coverage))
         result.reasons += branches.problems(coverage, ())
-        if options.record_times:
+        if options.record_times or options.coverage:
             branches.write(PROJECT, coverage)
     if options.record_times:
         measured = {

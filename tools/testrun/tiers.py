@@ -82,7 +82,7 @@ def chosen(tier: Tier, names: Iterable[str], times: FileTimes) -> set[str]:
 
 
 def expected(tier: Tier, path: str, times: Times) -> float:
-    """Return how long a file is expected to take in this tier, in seconds. A file without times: 1, on the kernel 20."""
+    """Return how many seconds a file is expected to take in this tier. Without times: 1, on the kernel 20."""
     own = times.get(path)
     if own is None:
         return 1.0 if path.startswith(SMALL) else 20.0
