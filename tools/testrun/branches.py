@@ -1,7 +1,7 @@
 """Measure which branches of the code the pure tests take, per package, and check the record against its floors.
 
 `tests/coverage.json` has two figures for each package: `measured`, written by `tools/test main --kind pure --coverage`,
-and `floor`, raised by hand. `python -m testrun.branches` checks the record without running a test; `tools/check` calls it.
+and `floor`, raised by hand. `python -m testrun.branches` checks the record and runs no test; `tools/check` calls it.
 """
 
 import json
