@@ -58,6 +58,18 @@ async def test_log_options(tmp_path: Path, options: dict[str, Any], expected: st
     assert await read(tmp_path / "0.log", **options) == expected
 
 
+async def test_lines_that_come_while_the_last_ones_are_read_are_not_among_them(tmp_path: Path) -> None:
+    """pkg/kubelet/kuberuntime/logs: with tail and without follow, as many lines as asked for and no more."""
+    path = tmp_path / "0.log"
+    path.write_text("".join(line(1, "x" * 1000) for _ in range(300)))
+    read = b""
+    async for block in read_logs(path, LogOptions(tail_lines=200), world=World(), is_running=ended):
+        read += block
+        with path.open("a") as file:
+            file.write(line(2, "later"))
+    assert read.count(b"\n") == 200 and b"later" not in read
+
+
 @pytest.mark.rule("node-semantics 17.2/follow")
 async def test_a_followed_log_ends_with_the_container_and_misses_no_line(tmp_path: Path) -> None:
     path = tmp_path / "0.log"

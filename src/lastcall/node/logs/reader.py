@@ -117,11 +117,13 @@ def tail_log_text(path: Path, lines: int, limit: int) -> str:
 async def read_logs(
     path: Path, options: LogOptions, *, world: World, is_running: Callable[[], Awaitable[bool]]
 ) -> AsyncIterator[bytes]:
-    """Blocks of visible log bytes. With `follow`, goes on until the container is gone and all is read.
+    """Yield blocks of visible log bytes. With `follow`, go on until the container is gone and all is read.
 
-    Raises FileNotFoundError when there is no log. A rotated log is followed into the new file.
+    Raises FileNotFoundError when there is no log. A rotated log is followed into the new file. With `tail_lines` and
+    without `follow`, lines that are written meanwhile are not read (cri-client/pkg/logs/logs.go:ReadLogs).
     """
     output = _Output(options)
+    left = options.tail_lines if not options.follow else None
     file: BinaryIO = path.open("rb")
     following: BinaryIO | None = None
     try:
@@ -131,10 +133,13 @@ async def read_logs(
             file.seek(0)
         rest = b""
         gone = False
-        while not output.full:
+        while not output.full and left != 0:
             block = file.read(BLOCK)
             if block:
                 *lines, rest = (rest + block).split(b"\n")
+                if left is not None:
+                    lines = lines[:left]
+                    left -= len(lines)
                 if visible := b"".join(output.feed(line + b"\n") for line in lines):
                     yield visible
                 continue
