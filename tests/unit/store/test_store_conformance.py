@@ -76,10 +76,15 @@ async def etcd_store() -> AsyncIterator[Store]:
 
 
 Make = Callable[[], AbstractAsyncContextManager[Store]]
-STORES: dict[str, Make] = {"memory": memory_store, "sqlite": sqlite_store, "etcd": etcd_store}
+STORES = [
+    pytest.param(memory_store, id="memory"),
+    pytest.param(sqlite_store, id="sqlite"),
+    pytest.param(etcd_store, id="etcd", marks=pytest.mark.loopback),
+]
+"""Each a `Make`."""
 
 
-@pytest.fixture(params=STORES.values(), ids=STORES.keys())
+@pytest.fixture(params=STORES)
 async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
     async with request.param() as store:
         yield store
@@ -386,7 +391,7 @@ def one_loop() -> asyncio.Runner:
 OPERATIONS = st.lists(st.tuples(st.sampled_from(["create", "update", "delete"]), st.sampled_from("abcd")), max_size=40)
 
 
-@pytest.mark.parametrize("make", STORES.values(), ids=STORES.keys())
+@pytest.mark.parametrize("make", STORES)
 @settings(max_examples=60, deadline=None)
 @given(operations=OPERATIONS)
 def test_replaying_a_watch_gives_the_list_at_every_revision(make: Make, operations: list) -> None:
