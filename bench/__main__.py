@@ -52,7 +52,6 @@ OTHERS = {
     "store": "the SQLite store by itself, and its restart with 10 000 Pods (30 s)",
     "engines": "the store on memory, SQLite and etcd; two API servers on one etcd, in turns (2 min; --rounds 5)",
     "admission": "a cluster with one webhook and ten policies beside one without (2 min; --pods 40 --rounds 10)",
-    "kubelets": "Pods on containerd, beside a real kubelet's: --real KUBECONFIG (4 min; --pods 20 --rounds 5)",
     "virtual-cluster": "100 000 Pods on 1 000 nodes in virtual time (5 min)",
     "lint": "`lastcall lint`, and what its pass adds to `run` and `rollout` (30 s; --runs 20)",
     "healthy": "that no role is started again on a machine that is far too busy (--minutes 30 --burners 15)",

@@ -23,10 +23,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from bench.figures import cpu_seconds, machine, pss_kib
-from bench.kubelets import measure
 from bench.turns import Table, show, take_turns
 from lastcall.api.resources import (
     CONFIGMAPS,
+    PODS,
     VALIDATINGADMISSIONPOLICIES,
     VALIDATINGADMISSIONPOLICYBINDINGS,
     VALIDATINGWEBHOOKCONFIGURATIONS,
@@ -38,6 +38,13 @@ LASTCALL = (sys.executable, "-m", "lastcall.cli.main")
 POLICIES = 10
 WRITES = 200
 IDLE_SECONDS = 10.0
+WAIT_SECONDS = 60.0
+ENDS_AT_ONCE = "trap 'exit 0' TERM; while :; do sleep 0.01; done"
+POD_SPEC = {
+    "containers": [{"name": "main", "image": "busybox:1.36", "command": ["sh", "-c", ENDS_AT_ONCE]}],
+    "automountServiceAccountToken": False,
+    "enableServiceLinks": False,
+}
 RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE", "DELETE"],
         "resources": ["pods", "configmaps"]}  # fmt: skip
 
@@ -91,8 +98,8 @@ class Cluster:
 
     def pod(self) -> dict[str, float]:
         self._turns += 1
-        times = asyncio.run(measure(self.kubeconfig, 1, f"p{self._turns}"))
-        return {f"{step}, ms": values[0] for step, values in times.items()}
+        running, gone = asyncio.run(life(self.kubeconfig, f"p{self._turns}"))
+        return {"create → Running, ms": running, "DELETE → gone, ms": gone}
 
     def writes(self) -> dict[str, float]:
         self._turns += 1
@@ -110,6 +117,30 @@ class Cluster:
     def cpu(self) -> float:
         """Seconds so far."""
         return sum(map(cpu_seconds, self.roles.values()))
+
+
+async def life(kubeconfig: str, name: str) -> tuple[float, float]:
+    """Return the milliseconds from create to Running and from DELETE until the Pod is gone, as a watch shows them."""
+    client = client_for(load_kubeconfig(kubeconfig), user_agent="lastcall-bench/1")
+    try:
+        there = await client.list(PODS, "default")
+        async with (
+            asyncio.timeout(WAIT_SECONDS),
+            client.watch(PODS, "default", resource_version=there.resource_version) as events,
+        ):
+            began = time.perf_counter()
+            await client.create(PODS, {"metadata": {"name": name}, "spec": POD_SPEC}, "default")
+            async for _, obj in events:
+                if obj["metadata"]["name"] == name and obj.get("status", {}).get("phase") == "Running":
+                    break
+            running = time.perf_counter()
+            await client.delete(PODS, name, "default")
+            async for type_, obj in events:
+                if obj["metadata"]["name"] == name and type_ == "DELETED":
+                    break
+            return (running - began) * 1000, (time.perf_counter() - running) * 1000
+    finally:
+        await client.close()
 
 
 async def writes(kubeconfig: str, label: str) -> float:

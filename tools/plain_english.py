@@ -47,6 +47,8 @@ PATTERNS: dict[str, str] = {
 
 DOCUMENTS = ("README.md", "CHANGELOG.md", "SECURITY.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
 CODE = ("src/lastcall", "tools", "tests/support")
+LEAST_FILES = 500
+"""There are more; fewer mean that the folders are no longer found."""
 GENERATED = ("docs/fidelity.md",)
 """Made of names of tests."""
 
@@ -141,6 +143,8 @@ def report() -> list[str]:
 
 if __name__ == "__main__":
     found = report()
+    if (count := len(list(files()))) < LEAST_FILES:
+        found.append(f"looked at {count} files, fewer than {LEAST_FILES}; correct the folders in {__file__}")
     sys.stdout.write("\n".join(found) or "plain English: nothing found")
     sys.stdout.write("\n")
     sys.exit(bool(found))

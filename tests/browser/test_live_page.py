@@ -33,6 +33,7 @@ def labelled(name: str, **labels: str) -> Any:
     return made
 
 
+@pytest.mark.core
 async def test_a_pod_s_end_is_shown_while_it_happens_and_can_be_looked_at_again(
     served: Served, browser: Browser, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ ACTIVE = "document.activeElement.dataset.n || document.activeElement.className |
 HEAD = "+document.querySelector('.playhead').getAttribute('x1').replace('%','')"
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("name", ["graceful", "sigkill", "sidecar", "overrun", "several", "hostile", "chatty", "many"])
 async def test_the_page_opens_without_an_error_and_asks_the_network_for_nothing(open_page, written, name):
     page = await open_page(name)

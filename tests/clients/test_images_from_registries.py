@@ -80,6 +80,7 @@ def run(manifests: list[Manifest], user: str, data: Path, *arguments: str) -> An
     return lastcall(["run", "-", "--after", "0", *arguments], manifests=manifests, user=user, environment=environment)
 
 
+@pytest.mark.core
 def test_a_pod_of_an_image_from_a_registry_runs_and_ends(registry: Registry, user: str, data: Path) -> None:
     done = run([app(f"{registry.host}/app:v1")], user, data)
     assert done.status == 0, done

@@ -151,6 +151,7 @@ def blames_the_machine(said: str) -> bool:
     return only and "this machine was too busy" in experiments[0]["sentence"]
 
 
+@pytest.mark.proof
 @pytest.mark.real_kernel
 @pytest.mark.parametrize(("name", "options"), chosen(RUN))
 def test_run_has_no_complaint(name: str, options: tuple[str, ...]) -> None:
@@ -163,6 +164,7 @@ def test_run_has_no_complaint(name: str, options: tuple[str, ...]) -> None:
         assert (pod["outcome"], alarms) == ("graceful", []), pod["name"]
 
 
+@pytest.mark.proof
 @pytest.mark.real_kernel
 @pytest.mark.parametrize(("name", "options"), chosen(ROLLOUT))
 def test_rollout_has_no_complaint(name: str, options: tuple[str, ...]) -> None:

@@ -50,6 +50,7 @@ BAD_TEXTS = {
 }
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("what", BAD_TEXTS)
 def test_a_bad_manifest_is_status_2_with_place_and_way_out(what: str) -> None:
     text, words = BAD_TEXTS[what]

@@ -61,6 +61,7 @@ def await_running(place: Place) -> None:
 # -- the way of a cluster ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.core
 @needs_kubectl
 def test_up_status_kubectl_logs_down(place: Place) -> None:
     said = place.ok("up", "--detach")
@@ -100,6 +101,7 @@ def test_up_status_kubectl_logs_down(place: Place) -> None:
     assert place.ok("status") == "no cluster is running: lastcall up starts one\n"
 
 
+@pytest.mark.core
 def test_everything_is_private_whatever_the_umask() -> None:
     for umask in ("000", "777"):
         with Place(ordinary_user.USERS[-1], inner_prefix=["sh", "-c", f'umask {umask}; exec "$@"', "sh"]) as place:
@@ -309,6 +311,7 @@ def test_sigterm_ends_a_detached_cluster_in_order(own: Place) -> None:
     own.assert_clean()
 
 
+@pytest.mark.core
 def test_a_killed_front_takes_all_with_it_and_the_next_command_clears_up(place: Place) -> None:
     front = place.up()["pid"]
     os.kill(front, signal.SIGKILL)
@@ -362,6 +365,7 @@ def test_down_while_it_starts_ends_it(own: Place) -> None:
 # -- while it stays ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.core
 @needs_kubectl
 def test_roles_that_die_are_started_again_shown_and_logged(place: Place) -> None:
     facts = place.up()

@@ -268,6 +268,7 @@ POD_LIST: list[Manifest] = [
 ]  # fmt: skip
 
 
+@pytest.mark.core
 def test_the_environment_is_made_of_fields_resources_objects_and_references(kubectl: Kubectl) -> None:
     found = said(kubectl, "environment")
     ip = kubectl.get("pod", "environment")["status"]["podIP"]
@@ -320,6 +321,7 @@ def test_an_image_is_a_volume_that_is_read_only_as_a_whole_and_by_a_path_in_it(k
     kubectl("delete", "pod", "held-not", "--wait=false")
 
 
+@pytest.mark.core
 def test_users_groups_and_the_group_of_volumes(kubectl: Kubectl) -> None:
     found = said(kubectl, "ids")
     assert (found["uid"], found["gid"]) == ("1000", "2000")
@@ -411,6 +413,7 @@ def test_a_changed_image_restarts_the_container_in_place(kubectl: Kubectl) -> No
     eventually(lambda: "Killing: Container app definition changed, will be restarted" in events(kubectl, "changing"))
 
 
+@pytest.mark.core
 def test_the_stop_signal_of_the_spec_is_sent_and_shown(kubectl: Kubectl) -> None:
     kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/signalled", timeout=70)
     assert kubectl.get("pod", "signalled")["status"]["containerStatuses"][0]["stopSignal"] == "SIGUSR1"
@@ -422,6 +425,7 @@ def test_the_stop_signal_of_the_spec_is_sent_and_shown(kubectl: Kubectl) -> None
     assert "got USR1" in out
 
 
+@pytest.mark.core
 def test_a_grpc_probe_makes_a_pod_ready_and_a_refused_one_says_why(kubectl: Kubectl) -> None:
     kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/healthy", timeout=70)
     address = kubectl.get("pod", "refusing")["status"]["podIP"]
@@ -438,6 +442,7 @@ def test_the_stop_signal_of_the_image_is_the_one_that_is_sent(kubectl: Kubectl) 
     kubectl("delete", "pod", "healthy", "--timeout=60s", timeout=70)  # SIGTERM would find nobody for five minutes
 
 
+@pytest.mark.core
 def test_a_tcp_hook_connects_and_a_refused_one_is_told(kubectl: Kubectl) -> None:
     kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/tcp-hook", timeout=70)
     kubectl("delete", "pod", "tcp-hook", timeout=60)

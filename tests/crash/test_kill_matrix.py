@@ -45,6 +45,15 @@ USERS_AND_CASES = [
       for case in CASES if case[0] in ("preStop", "drain")),
 ]  # fmt: skip
 
+CORE = {
+    (ordinary_user.USERS[-1], case)
+    for case in (
+        ("idle", "front"), ("preStop", "init"), ("drain", "control-plane"), ("teardown", "node"), ("preStop", "shim"),
+        ("drain", "PID 1"), ("preStop", "exec"),
+    )
+}  # fmt: skip
+"""Each process once."""
+
 
 def victim_pod() -> dict[str, Any]:
     probe = {"exec": {"command": ["sh", "-c", PROBE]}, "periodSeconds": 1, "timeoutSeconds": 3}
@@ -119,8 +128,15 @@ def results(request: pytest.FixtureRequest) -> Iterator[InParallel]:
     running.close()
 
 
-@pytest.mark.parametrize(("user", "case"), USERS_AND_CASES, ids=lambda value: value if isinstance(value, str) else
-                         f"{value[1]} killed at {value[0]}")  # fmt: skip
+def _named(value: str | tuple[str, str]) -> str:
+    return value if isinstance(value, str) else f"{value[1]} killed at {value[0]}"
+
+
+@pytest.mark.parametrize(
+    ("user", "case"),
+    [pytest.param(*each, marks=[pytest.mark.core] if each in CORE else []) for each in USERS_AND_CASES],
+    ids=_named,
+)
 def test_a_killed_process_leaves_nothing_behind_and_is_told_of(
     user: str, case: tuple[str, str], results: InParallel
 ) -> None:

@@ -65,6 +65,8 @@ def run_and_kill(path: Path, turn: int, writes: int, history: int = EVERYTHING) 
     return said
 
 
+@pytest.mark.core
+@pytest.mark.proof
 async def test_every_acknowledged_write_outlives_a_kill_and_no_revision_is_used_twice(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     pick = random.Random(7)
@@ -93,6 +95,7 @@ async def test_every_acknowledged_write_outlives_a_kill_and_no_revision_is_used_
     assert len(acked) > TURNS
 
 
+@pytest.mark.proof
 async def test_a_kill_while_the_file_is_trimmed_loses_nothing_either(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     history = 50

@@ -15,7 +15,7 @@ import pytest
 from engines.api_server import RealAPIServer, needs, real_api_server
 from waiting import eventually
 
-pytestmark = [pytest.mark.timeout(400), needs("etcd", "kube-apiserver", "kubectl")]
+pytestmark = [pytest.mark.proof, pytest.mark.timeout(400), needs("etcd", "kube-apiserver", "kubectl")]
 
 POD = {"containers": [{"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1m"}}}]}
 SELECTOR = {"matchLabels": {"app": "web"}}

@@ -1,11 +1,9 @@
 """kube-controller-manager and kube-scheduler 1.36.2 on lastcall's API, with the flags and rights that kubeadm gives."""
 
 import base64
-import json
 import os
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 import pytest
 from cryptography import x509
@@ -15,8 +13,6 @@ from cryptography.x509.oid import NameOID
 from engines.components import ControlPlane, cluster, missing_components
 from kubectls import Kubectl, needs_kubectl
 from waiting import eventually
-
-from lastcall.api.text.bootstrap_tokens import signed_data, signing_token
 
 pytestmark = [
     pytest.mark.real_kernel,
@@ -45,7 +41,7 @@ IDLE = ("--", "sh", "-c", "trap exit TERM; sleep 1000 & wait")
 @pytest.fixture(scope="module")
 def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     home = tmp_path_factory.mktemp("controllers")
-    options = ("--no-controllers", "--no-scheduler", "--join-token", "--state", str(home / "state"), "--nodes", "2")
+    options = ("--no-controllers", "--no-scheduler", "--state", str(home / "state"), "--nodes", "2")
     with cluster(f"real-{os.getpid()}", home, *options) as found:
         plane = ControlPlane(home / "state", home / "plane")
         with plane.controller_manager(), plane.scheduler():
@@ -197,16 +193,3 @@ def test_every_controller_that_a_real_cluster_starts_is_started(kubectl: Kubectl
         "persistent-volume-binder", "resource-claim-controller", "service-cidrs-controller", "token-cleaner",
         "validatingadmissionpolicy-status-controller", "volumeattributesclass-protection-controller",
     } <= set(accounts.split())  # fmt: skip
-
-
-def test_cluster_info_is_signed_as_ours_would_sign_it(kubectl: Kubectl) -> None:
-    secrets = ("get", "secrets", "-n", "kube-system", "--field-selector", "type=bootstrap.kubernetes.io/token", "-o")
-    (secret,) = json.loads(kubectl(*secrets, "json"))["items"]
-    token = signing_token(secret, datetime.now(UTC))
-    assert token is not None
-
-    def data() -> dict[str, str]:
-        return dict(json.loads(kubectl("get", "configmap", "cluster-info", "-n", "kube-public", "-o", "json"))["data"])
-
-    eventually(lambda: f"jws-kubeconfig-{token.id}" in data(), "a signature", 60)
-    assert signed_data(data(), [token]) == data()

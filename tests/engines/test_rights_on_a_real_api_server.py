@@ -14,7 +14,7 @@ from lastcall.client.access.reviews import denied, user_name
 from lastcall.client.access.rights import Right, commands_for, missing_right
 from lastcall.client.kubeconfig import client_for, load_kubeconfig
 
-pytestmark = [pytest.mark.timeout(300), needs("etcd", "kube-apiserver", "kubectl")]
+pytestmark = [pytest.mark.proof, pytest.mark.timeout(300), needs("etcd", "kube-apiserver", "kubectl")]
 
 EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "web"}}
 ACCOUNT = "system:serviceaccount:rights:robot"

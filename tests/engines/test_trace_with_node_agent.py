@@ -112,6 +112,7 @@ def by_kind(story: dict[str, Any]) -> dict[str, str]:
     return found
 
 
+@pytest.mark.core
 @needs_kubectl
 def test_an_agent_makes_observed_what_the_api_does_not_tell_and_leaves_nothing(there: There) -> None:
     without, with_agent = there.ending(), there.ending(*AGENT)

@@ -175,6 +175,13 @@ def test_a_pod_with_the_hosts_network_is_reached_at_the_nodes_address(cluster: C
     cluster("delete", "pod", "hosts", "--grace-period=1")
 
 
+def test_a_privileged_container_runs(cluster: Cluster) -> None:
+    """containerd refuses one in a sandbox that was not asked for as privileged."""
+    cluster.create("privileged", {"command": ["sleep", "1000"], "securityContext": {"privileged": True}})
+    cluster.ready("privileged")
+    cluster("delete", "pod", "privileged", "--grace-period=1")
+
+
 def test_what_is_attached_sees_input_and_output(cluster: Cluster) -> None:
     cluster.create("echoes", {"command": ["cat"], "stdin": True, "stdinOnce": True}, restartPolicy="Never")
     cluster.ready("echoes")

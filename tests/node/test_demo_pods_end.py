@@ -10,7 +10,7 @@ from published_schema import problems
 from run_command import InParallel, Lastcall, Result
 from story import Story, stories
 
-pytestmark = pytest.mark.real_kernel
+pytestmark = [pytest.mark.real_kernel, pytest.mark.core]
 
 LATE = 0.3
 """Seconds a step may be late by the rule."""

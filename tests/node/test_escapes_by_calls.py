@@ -12,7 +12,7 @@ from shim_world import ShimWorld, inside
 
 from lastcall.cri.api import Capability, LinuxContainerSecurityContext, NamespaceOption, SecurityProfile
 
-pytestmark = pytest.mark.real_kernel
+pytestmark = [pytest.mark.core, pytest.mark.real_kernel, pytest.mark.proof]
 
 WITHOUT_A_FILTER = {
     "unshare user", "unshare all as root of its own", "keyctl", "add_key", "io_uring", "vsock",

@@ -15,7 +15,7 @@ from shim_world import ShimWorld, inside
 
 from lastcall.cri.api import LinuxContainerResources, LinuxContainerSecurityContext, SecurityProfile
 
-pytestmark = pytest.mark.real_kernel
+pytestmark = [pytest.mark.real_kernel, pytest.mark.proof]
 
 POD = "/kubepods/burstable/poduid-1"
 UNCONFINED = LinuxContainerSecurityContext(seccomp=SecurityProfile("Unconfined"))

@@ -9,7 +9,7 @@ from pods import EXITS_ON_TERM, container, pod
 from run_command import InParallel, Lastcall, Result, lastcall
 from story import Story, stories
 
-pytestmark = pytest.mark.real_kernel
+pytestmark = [pytest.mark.real_kernel, pytest.mark.core]
 
 HOST = {"name": "host", "hostPath": {"path": "/"}}
 """busybox cannot block a signal; the host's env(1) can, and its library is not in the image."""

@@ -9,7 +9,7 @@ from shim_world import ShimWorld, inside
 
 from lastcall.cri.api import Capability, LinuxContainerSecurityContext
 
-pytestmark = pytest.mark.real_kernel
+pytestmark = [pytest.mark.core, pytest.mark.real_kernel, pytest.mark.proof]
 
 APP = 1000
 NET_RAW = 1 << 13

@@ -17,6 +17,8 @@ from lastcall.cri.sandbox.runtime import SandboxRuntime
 from lastcall.cri.sandbox.shim import messages
 from lastcall.cri.sandbox.shim.past import read_journals
 
+pytestmark = pytest.mark.core
+
 LOOP = "trap 'exit 9' TERM; echo up; while true; do sleep 0.02; done"
 
 

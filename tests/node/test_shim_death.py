@@ -15,6 +15,8 @@ from lastcall.cri.sandbox.shim import messages
 from lastcall.cri.sandbox.shim.procfs import start_time
 from lastcall.world.messages import Message
 
+pytestmark = pytest.mark.core
+
 
 def journal(identity: str) -> list[dict]:
     return [json.loads(line) for line in Path(STATE, "shim/processes", identity).read_text().splitlines()]

@@ -13,7 +13,7 @@ from shim_world import ShimWorld, inside
 
 from lastcall.cri.api import Mount
 
-pytestmark = pytest.mark.real_kernel
+pytestmark = [pytest.mark.real_kernel, pytest.mark.core]
 
 PYTHON = ("chroot", "/host", sys.executable, "-S", "-c")
 SERVER = """

@@ -6,7 +6,6 @@ from shared_objects import shared_objects_stay_as_they_are  # noqa: F401 (a fixt
 from virtual_cluster import VirtualCluster
 
 WITH_THEIR_OWN_RIGHTS = (
-    "kubelet/test_bootstrap_tokens.py",
     "owners/",
     "test_claims.py",
     "test_endpoints.py",

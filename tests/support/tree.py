@@ -168,6 +168,12 @@ class MachineState:
         return cls(mounts, links, files)
 
 
+class Leftovers(AssertionError):
+    """Something that only this test made is still there: one failure is proof (docs/testing.md)."""
+
+    proof = True
+
+
 def assert_clean(
     before: MachineState,
     home: Path,
@@ -179,7 +185,8 @@ def assert_clean(
     deadline = time.monotonic() + timeout
     while (left := processes_in(namespaces, started_before)) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert not left, f"processes left behind: {left}"
+    if left:
+        raise Leftovers(f"processes left behind: {left}")
     assert_nothing_stays(before, home, timeout)
 
 
@@ -187,7 +194,8 @@ def assert_nothing_stays(before: MachineState, home: Path, timeout: float = 60.0
     """No new file but those that begin with `kept`, no new mount, no new link."""
     after = MachineState.take(home)
     files = sorted(path for path in after.state_files - before.state_files if not path.startswith(kept or ("\0",)))
-    assert not files, f"files left behind: {files}"
+    if files:
+        raise Leftovers(f"files left behind: {files}")
     assert after.state_files >= before.state_files, f"files taken away: {before.state_files - after.state_files}"
     left = (after.mounts - before.mounts) | (after.links - before.links)
     deadline = time.monotonic() + timeout

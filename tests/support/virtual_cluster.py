@@ -49,7 +49,6 @@ from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import MERGE_PATCH, Client
 from lastcall.cluster.virtual.tree import component_user
 from lastcall.controllers.manager import run_controllers
-from lastcall.controllers.nodes.ipam.ranges import NodeRanges
 from lastcall.controllers.volumes.storage_class import STANDARD_CLASS, SimulatedDirectories
 from lastcall.cri.simulated import Durations
 from lastcall.node.kubelet import Kubelet
@@ -254,7 +253,6 @@ class VirtualCluster:
             volume_directories=self.directories,
             openapi=self.server.openapi_document,
             client_of=self._client_of_account if self.own_rights else None,
-            node_ranges=NodeRanges("10.244.0.0/16"),
         )
         self._manager = self._tasks.spawn(controllers, name="controllers")
 

@@ -10,6 +10,7 @@ import pytest
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 
+HEAD = "import os, pathlib, pytest, time\nclass Left(AssertionError):\n    proof = True\n"
 INI = "[pytest]\nmarkers =\n  core: c\n  proof: p\n  real_kernel: k\ntimeout = 20\naddopts = --import-mode=importlib\n"
 
 
@@ -26,7 +27,7 @@ class SmallProject:
 
     def run(self, tests: str, *arguments: str, **environment: str) -> tuple[int, str, dict[str, object]]:
         """Return status, output and the content of build/last-test.json of `testrun main`."""
-        (self.root / "tests/node/test_it.py").write_text("import os, pathlib, pytest, time\n" + tests)
+        (self.root / "tests/node/test_it.py").write_text(HEAD + tests)
         variables = {name: value for name, value in os.environ.items() if name not in ("TESTS", "CI")}
         done = subprocess.run(
             [sys.executable, "-m", "testrun", "all", "--venv", sys.prefix, *arguments],
@@ -52,6 +53,9 @@ def test_once(user):
 """
 
 
+FAILS_WITH_PROOF = FAILS_ONCE.replace('assert not first, "the first time"', "if first: raise Left('the first time')")
+
+
 @pytest.mark.core
 def test_a_test_that_fails_once_is_unstable_and_the_run_is_green(project: SmallProject) -> None:
     status, output, last = project.run(FAILS_ONCE)
@@ -72,11 +76,22 @@ def test_the_tests_named_in_the_environment_run_again_too(project: SmallProject)
     [
         ("def test_it():\n    assert 1 == 2, 'always'\n", "always"),
         ("@pytest.mark.proof\n" + FAILS_ONCE.lstrip(), "the first time"),
+        (
+            FAILS_ONCE.replace('assert not first, "the first time"', "if first: raise Left('the first time')"),
+            "the first time",
+        ),
         ("@pytest.mark.timeout(1)\ndef test_it():\n    time.sleep(60)\n", "Timeout"),
         ("def test_it():\n    os._exit(3)\n\ndef test_after():\n    pass\n", "exited with status 3 during this test"),
         ("def test_it(:\n    pass\n", "SyntaxError"),
     ],
-    ids=["it fails again", "one failure is proof", "it hangs", "its process dies", "it cannot be collected"],
+    ids=[
+        "it fails again",
+        "one failure is proof",
+        "its error is proof",
+        "it hangs",
+        "its process dies",
+        "it cannot be collected",
+    ],
 )
 def test_a_run_is_red_when(project: SmallProject, tests: str, said: str) -> None:
     status, output, last = project.run(tests)

@@ -20,7 +20,7 @@ ELSEWHERE = {
 
 GUIDES = {
     "First steps": ("index", "ui", "python", "ci", "config", "lint"),
-    "Clusters": ("any-cluster", "node-agent", "engines", "machines", "node-join", "monitoring", "metrics"),
+    "Clusters": ("any-cluster", "node-agent", "engines", "machines", "monitoring", "metrics"),
     "Why requests get lost": ("pains", "comparison"),
     "As Kubernetes does it": ("fidelity", "conformance"),
     "Formats": ("ending-v1", "rollout-v1"),

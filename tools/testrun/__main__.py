@@ -22,43 +22,37 @@ from testrun.tiers import TIERS, Tier
 TIMES = PROJECT / "tests/times.json"
 UNSTABLE = PROJECT / "docs/testing.md"
 
-GROUP_SECONDS = 40.0
-"""About how long one process computes."""
-KERNEL_SECONDS = 45.0
+SECONDS = 40.0
+"""About how long one process runs, if its files are not longer."""
 
 
-def files(tier: Tier) -> tuple[list[str], list[str]]:
-    """Return the pure test files and the kernel's that a tier may run something of."""
-    found = sorted((PROJECT / "tests").rglob("test_*.py"))
-    pure, kernel = list[str](), list[str]()
-    for path in found:
-        name = path.relative_to(PROJECT).as_posix()
-        if tiers.is_pure(name):
-            pure.append(name)
-        elif tier.kernel == "all" or (tier.kernel == "core" and "mark.core" in path.read_text()):
-            kernel.append(name)
-    return pure, kernel
+def files(tier: Tier, kind: str) -> list[str]:
+    """Return the test files that may have tests of this kind that the tier runs."""
+    texts = {path.relative_to(PROJECT).as_posix(): path.read_text() for path in (PROJECT / "tests").rglob("test_*.py")}
+    return sorted(path for path, text in texts.items() if tiers.may_have(tier, kind, path, text))
 
 
-def run_all(run: Run) -> None:
-    """Run the checks and the tests of a tier."""
+def run_all(run: Run, only: str) -> None:
+    """Run the checks and the tests of a tier; with `only`, the tests of that kind."""
     cores = os.cpu_count() or 1
     times = tiers.read_times(TIMES)
-    pure, kernel = files(run.tier)
 
-    def shared_out(paths: list[str], venv: Path, seconds: float) -> list[Job]:
+    def shared_out(paths: list[str], kind: str, venv: Path) -> list[Job]:
         expected = {path: tiers.expected(run.tier, path, times) for path in paths}
-        return [run.pytest(_title(group.files), venv, group.files) for group in groups(expected, seconds)]
+        made = groups(expected, SECONDS)
+        return [run.pytest(_title(group.files), venv, group.files, kind=kind) for group in made]
 
     checks = Job("checks", [PROJECT / "tools/check", run.venvs[0]], run.place / "checks.out")
-    for number, venv in enumerate(run.venvs):
+    for number, venv in enumerate(run.venvs if only in ("", tiers.PURE) else ()):
         todo = [checks] if number == 0 and run.tier.name != "fast" else []
-        counted = [path for path in pure if path.startswith(branches.MEASURED_TESTS)]
-        others = [path for path in pure if path not in counted]
-        todo += shared_out(counted, venv, GROUP_SECONDS) + shared_out(others, venv, GROUP_SECONDS)
+        found = files(run.tier, tiers.PURE)
+        counted = [path for path in found if path.startswith(branches.MEASURED_TESTS)]
+        others = [path for path in found if path not in counted]
+        todo += [*shared_out(counted, tiers.PURE, venv), *shared_out(others, tiers.PURE, venv)]
         run.stage(f"tests that compute, {venv.name}", todo, cores)
-    if kernel:
-        run.stage("tests on the kernel", shared_out(kernel, run.venvs[0], KERNEL_SECONDS), cores)
+    for kind in (tiers.LOOPBACK, tiers.KERNEL):
+        if only in ("", kind) and (todo := shared_out(files(run.tier, kind), kind, run.venvs[0])):
+            run.stage(f"tests in real time: {kind}", todo, cores)
 
 
 def _title(paths: list[str]) -> str:
@@ -70,7 +64,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="testrun", description=__doc__)
     parser.add_argument("tier", choices=list(TIERS))
     parser.add_argument("--record-times", action="store_true", help="Write the time of each test to tests/times.json.")
-    parser.add_argument("--coverage", action="store_true", help="Count branches; the tier `all` always does.")
+    parser.add_argument("--coverage", action="store_true", help="Count branches, and write the figures down.")
+    parser.add_argument("--kind", default="", choices=tiers.KINDS, help="Run only the tests of this kind.")
     parser.add_argument("--venv", type=Path, help="Use this virtual environment as it is, and install nothing.")
     options = parser.parse_args()
     began = time.monotonic()
@@ -86,7 +81,7 @@ def main() -> int:
             run.stage("the tests named in TESTS", [run.pytest("tests", venv, wanted, "all") for venv in venvs], 1)
         else:
             run.measured_venv = venvs[-1] if options.coverage or tier.all_pythons else None  # the newest Python
-            run_all(run)
+            run_all(run, options.kind)
         passed_again = run.retry()
         measured_branches = branches.combine(venvs[-1] / "bin/python", run.coverage_data)
     known = verdict.known_unstable(UNSTABLE.read_text() if UNSTABLE.exists() else "")
@@ -96,15 +91,16 @@ def main() -> int:
         coverage = branches.with_measured(branches.read(PROJECT), measured_branches)
         print(branches.table(coverage))
         result.reasons += branches.problems(coverage, ())
-        if options.record_times:
+        if options.record_times or options.coverage:
             branches.write(PROJECT, coverage)
     if options.record_times:
         measured = {
-            test: outcome.cpu if tiers.is_pure(test) else outcome.seconds
+            test: outcome.cpu if outcome.pure else outcome.seconds
             for (venv, test), outcome in run.first.items()
             if venv == venvs[0] and outcome.result == PASSED
         }
-        new = tiers.with_new_times({} if not wanted else tiers.read_times(TIMES), measured)
+        whole = tier.all_pythons and not wanted and not options.kind
+        new = tiers.with_new_times({} if whole else tiers.read_times(TIMES), measured)
         TIMES.write_text(tiers.as_text(new))
     seconds = time.monotonic() - began
     report.write(report.as_document(tier.name, result, run.counts(), seconds, loop))

@@ -1,7 +1,7 @@
 """Measure which branches of the code the pure tests take, per package, and check the record against its floors.
 
-`tests/coverage.json` has two figures for each package: `measured`, written by `make test-times`, and `floor`, raised by
-hand. `python -m testrun.branches` checks the record without running a test; `tools/check` calls it.
+`tests/coverage.json` has two figures for each package: `measured`, written by `tools/test main --kind pure --coverage`,
+and `floor`, raised by hand. `python -m testrun.branches` checks the record and runs no test; `tools/check` calls it.
 """
 
 import json
@@ -20,7 +20,7 @@ ROWS_OF_THEIR_OWN = ("apiserver/deletion",)
 SLACK = 2.0
 """The floor of a package without one is this much below its first figure."""
 
-BEGIN, END = "<!-- coverage: written by make test-times -->", "<!-- end of coverage -->"
+BEGIN, END = "<!-- coverage: written by tools/test main --kind pure --coverage -->", "<!-- end of coverage -->"
 
 Record = Mapping[str, Mapping[str, float]]
 """The name of a package → `measured` and `floor`, in percent."""
@@ -56,7 +56,9 @@ def with_measured(record: Record, measured: Mapping[str, float]) -> dict[str, di
 def problems(record: Record, packages: Iterable[str]) -> list[str]:
     """Return what is wrong with the record, a sentence each: a package without a row, a figure below its floor."""
     absent = [each for each in packages if each not in record]
-    missing = [f"tests/coverage.json has no row for {each}. Run make test-times." for each in absent]
+    missing = [
+        f"tests/coverage.json has no row for {each}. Run tools/test main --kind pure --coverage." for each in absent
+    ]
     low = [
         f"Branch coverage of {row} is {each['measured']} %, below its floor of {each['floor']} %."
         for row, each in record.items()

@@ -19,6 +19,8 @@ class Outcome:
     """CPU seconds of the process and of its children that have ended."""
     why: str = ""
     """What failed, or why the test was skipped."""
+    pure: bool = False
+    """The test computes only."""
     proof: bool = False
     """One failure is proof: the test is never repeated."""
 

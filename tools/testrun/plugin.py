@@ -17,6 +17,7 @@ from testrun import tiers
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tier", default="all", choices=list(tiers.TIERS), help="Run the tests of this tier.")
+    parser.addoption("--kind", default="", choices=["", *tiers.KINDS], help="Run only tests of this kind.")
     parser.addoption("--test-log", default="", help="Write each result to this file, a JSON object a line.")
 
 
@@ -26,21 +27,29 @@ def _cpu() -> float:
     return sum(each.ru_utime + each.ru_stime for each in both)
 
 
+def _kind(item: pytest.Item) -> str:
+    return tiers.kind(item.nodeid, item.get_closest_marker("loopback") is not None)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     tier = tiers.TIERS[config.getoption("--tier")]
+    only = config.getoption("--kind")
     times = tiers.read_times(config.rootpath / "tests/times.json")
     names: dict[str, list[str]] = defaultdict(list)
     for item in items:
         path, _, name = item.nodeid.partition("::")
         names[path].append(name)
-    pure = {path: tiers.chosen(tier, own, times.get(path, {})) for path, own in names.items() if tiers.is_pure(path)}
+    quick = {path: tiers.chosen(tier, own, times.get(path, {})) for path, own in names.items()}
 
     def runs(item: pytest.Item) -> bool:
         path, _, name = item.nodeid.partition("::")
-        if path in pure:
-            return name in pure[path]
-        return tier.kernel == "all" or (tier.kernel == "core" and item.get_closest_marker("core") is not None)
+        kind = _kind(item)
+        if only not in ("", kind):
+            return False
+        if kind == tiers.KERNEL:
+            return tier.kernel == "all" or (tier.kernel == "core" and item.get_closest_marker("core") is not None)
+        return name in quick[path] and (kind == tiers.PURE or tier.loopback)
 
     others = [item for item in items if not runs(item)]
     if others:
@@ -91,6 +100,7 @@ def _outcome(test: str, parts: list[pytest.TestReport], crashed: bool) -> dict[s
         "seconds": round(sum(part.duration for part in parts), 3),
         "cpu": round(sum(getattr(part, "cpu", 0.0) for part in parts), 3),
         "why": why,
+        "pure": any(getattr(part, "pure", False) for part in parts),
         "proof": bool(failed) and (crashed or any(getattr(part, "proof", False) for part in parts) or _hung(why)),
     }
 
@@ -120,14 +130,18 @@ _STARTED = pytest.StashKey[float]()
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add the CPU time, and whether one failure is proof. With CI=true a skipped test of the kernel is a failure."""
     report = yield
     now = _cpu()
     extra: Any = report  # attributes of a report travel with it, also from a worker of pytest-xdist
     extra.cpu = now - item.stash[_STARTED]
     item.stash[_STARTED] = now
-    extra.proof = item.get_closest_marker("proof") is not None
+    extra.pure = _kind(item) == tiers.PURE
+    error = call.excinfo.value if call.excinfo else None
+    extra.proof = item.get_closest_marker("proof") is not None or getattr(error, "proof", False)
     skipped = report.skipped and not hasattr(report, "wasxfail")
     if skipped and item.get_closest_marker("real_kernel") and os.environ.get("CI") == "true":
         report.outcome = "failed"

@@ -62,9 +62,10 @@ def _environment(python: Path, venv: Path) -> Path:
     """Make the virtual environment unless it was made for this pyproject.toml, and compile the sources."""
     stamp, project = venv / ".installed-dev", (PROJECT / "pyproject.toml").read_text()
     if not stamp.exists() or stamp.read_text() != project:
-        done = subprocess.run([PROJECT / "tools/make-venv", python, venv, "dev"], check=False)
+        make: list[str | Path] = [PROJECT / "tools/make-venv", python, venv, "dev"]
+        done = subprocess.run(make, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if done.returncode:
-            sys.exit(f"The virtual environment {venv.name} could not be made.")
+            sys.exit(f"{done.stdout}\nThe virtual environment {venv.name} could not be made.")
         stamp.write_text(project)
         (venv / ".installed").touch()
     compile_sources: list[str | Path] = [venv / "bin/python", "-m", "compileall", "-q", PROJECT / "src"]

@@ -3,9 +3,10 @@
 import os
 import secrets
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from testrun import branches, jobs, outcomes, tiers, verdict
+from testrun import branches, jobs, outcomes, verdict
 from testrun.jobs import Job
 from testrun.outcomes import FAILED, PASSED, SKIPPED, Outcome
 from testrun.prepare import PROJECT, say
@@ -29,7 +30,7 @@ class Run:
         self._seed = secrets.randbelow(2**32)
         self._number = 0
 
-    def pytest(self, name: str, venv: Path, arguments: Iterable[str], tier: str = "") -> Job:
+    def pytest(self, name: str, venv: Path, arguments: Iterable[str], tier: str = "", kind: str = "") -> Job:
         """Return the job of one pytest process. Count branches if all of its tests are to count."""
         self._number += 1
         arguments = list(arguments)
@@ -40,7 +41,8 @@ class Run:
         counting = branches.under_coverage(self.coverage_data) if measured else []
         command: list[str | Path] = [
             venv / "bin/python", *counting, "-m", "pytest", "-q", "-p", "testrun.plugin",
-            f"--tier={tier or self.tier.name}", f"--test-log={log}", f"--hypothesis-seed={self._seed}", f"@{words}",
+            f"--tier={tier or self.tier.name}", f"--kind={kind}", f"--test-log={log}",
+            f"--hypothesis-seed={self._seed}", f"@{words}",
         ]  # fmt: skip
         environment = {
             "PYTHONPATH": os.pathsep.join([str(PROJECT / "tools"), *filter(None, [os.environ.get("PYTHONPATH")])]),
@@ -77,7 +79,7 @@ class Run:
             self.first.setdefault((venv, outcome.test), outcome)
         for failure in outcomes.failures_of(log, job.ending):
             why = failure.why if log.selected else f"{failure.why}\n{job.output.read_text()[-5000:]}"
-            self._fail(venv, Outcome(failure.test, FAILED, failure.seconds, failure.cpu, why, failure.proof))
+            self._fail(venv, replace(failure, why=why))
         return [] if log.finished or log.errors or not log.running else log.left()
 
     def _fail(self, venv: Path, failure: Outcome) -> None:
@@ -124,7 +126,7 @@ class Run:
         """Return the pure tests that took twice what the tier allows and more."""
         most = 2 * self.tier.slowest
         return sorted(
-            (each for each in self.first.values() if tiers.is_pure(each.test) and each.cpu > most + 0.5),
+            (each for each in self.first.values() if each.pure and each.cpu > most + 0.5),
             key=lambda each: -each.cpu,
         )
 

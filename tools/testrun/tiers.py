@@ -1,7 +1,8 @@
 """Decide which tests belong to which tier, by where they are and by the time that each one took.
 
-A pure test computes: rules, tables, whole clusters in virtual time. Its time is in CPU seconds.
-Every other test uses the real kernel and real time; its time is seconds by the clock.
+A pure test computes: rules, tables, whole clusters in virtual time. Its time is in CPU seconds. A test marked
+`loopback` uses sockets, processes or real sleeps, and is otherwise small. A test of the kernel makes namespaces, Pods
+and clusters. The time of the last two is in seconds by the clock.
 """
 
 import json
@@ -10,7 +11,11 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
-PURE = ("tests/unit/", "tests/scenarios/", "tests/fuzz/", "tests/pains/test_harness.py", "tests/pains/test_light.py")
+KINDS = PURE, LOOPBACK, KERNEL = "pure", "loopback", "kernel"
+"""The kinds of tests."""
+
+SMALL = ("tests/unit/", "tests/scenarios/", "tests/fuzz/", "tests/pains/test_harness.py", "tests/pains/test_light.py")
+"""Where tests are that need no kernel."""
 
 LISTED = 0.1
 """Tests below this time (seconds) are not listed one by one in the file of times; they are added up."""
@@ -31,7 +36,8 @@ class Tier:
 
     name: str
     slowest: float
-    """A pure test above this time (CPU seconds) is left out."""
+    """A test that needs no kernel is left out if it takes longer (seconds)."""
+    loopback: bool
     one_of_the_slow: bool
     """The quickest of the tests that are too slow stays, in each file that has such."""
     kernel: str
@@ -43,20 +49,32 @@ class Tier:
 TIERS = {
     tier.name: tier
     for tier in (
-        Tier("fast", 0.2, False, "none"),
-        Tier("main", 1.0, True, "core"),
-        Tier("all", inf, True, "all", all_pythons=True),
+        Tier("fast", 0.2, False, False, "none"),
+        Tier("main", 1.0, True, True, "core"),
+        Tier("all", inf, True, True, "all", all_pythons=True),
     )
 }
 
 
-def is_pure(path: str) -> bool:
-    """Return True if the test, or the test file, at this path below the project computes only."""
-    return path.startswith(PURE)
+def kind(path: str, loopback: bool) -> str:
+    """Return the kind of a test in the file at this path below the project; `loopback`: it is marked so."""
+    if not path.startswith(SMALL):
+        return KERNEL
+    return LOOPBACK if loopback else PURE
+
+
+def may_have(tier: Tier, kind: str, path: str, text: str) -> bool:
+    """Return True if the file at this path, with this content, may have tests of this kind that the tier runs."""
+    small = path.startswith(SMALL)
+    if kind == KERNEL:
+        return not small and (tier.kernel == "all" or (tier.kernel == "core" and "mark.core" in text))
+    if kind == LOOPBACK:
+        return small and tier.loopback and "mark.loopback" in text
+    return small
 
 
 def chosen(tier: Tier, names: Iterable[str], times: FileTimes) -> set[str]:
-    """Return those of a pure file's tests (names below the file) that the tier runs. A test without a time is quick."""
+    """Return those of a file's tests (names below it) that are quick enough for the tier; one without a time is."""
     names = list(names)
     slow = sorted((times.get(name, 0.0), name) for name in names if times.get(name, 0.0) > tier.slowest)
     left_out = {name for _, name in (slow[1:] if tier.one_of_the_slow else slow)}
@@ -64,11 +82,11 @@ def chosen(tier: Tier, names: Iterable[str], times: FileTimes) -> set[str]:
 
 
 def expected(tier: Tier, path: str, times: Times) -> float:
-    """Return how long a file is expected to take in this tier, in seconds; 1 for a file without times."""
+    """Return how many seconds a file is expected to take in this tier. Without times: 1, on the kernel 20."""
     own = times.get(path)
     if own is None:
-        return 1.0
-    if not is_pure(path):
+        return 1.0 if path.startswith(SMALL) else 20.0
+    if not path.startswith(SMALL):
         return sum(own.values())
     kept = chosen(tier, [name for name in own if name != REST], own)
     return own.get(REST, 0.0) + sum(own[name] for name in kept)

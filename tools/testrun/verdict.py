@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from testrun.outcomes import Outcome
-from testrun.tiers import is_pure
 
 RETRIES = 2
 """How often a failed test runs again by itself."""
@@ -17,12 +16,12 @@ NAMED = "## Unstable tests"
 
 
 def runs_again(failure: Outcome) -> bool:
-    """Return True if a failure may be the machine's: the test depends on real time, and one failure is no proof.
+    """Return True if a failure may be the machine's: the test depends on real time.
 
     Pure tests have no time to depend on. `proof` marks acknowledged writes, leftovers, escapes, permissions and false
     alarms; a hang, a process that died and a collection error have it, too.
     """
-    return not failure.proof and "::" in failure.test and not is_pure(failure.test)
+    return not failure.proof and "::" in failure.test and not failure.pure
 
 
 def known_unstable(page: str) -> set[str]:

@@ -4,6 +4,8 @@ Sources: kubelet cm/pod_container_manager_linux.go:GetPodContainerName, cm/cgrou
 containerd internal/cri/server/podsandbox/helpers_linux.go:getCgroupsPath, cri-o internal/config/cgmgr.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 import re

@@ -3,6 +3,8 @@
 Sources: Linux Documentation/admin-guide/cgroup-v2.rst (memory.events, memory.max), cgroup-v1/memory.rst (oom_control).
 """
 
+# check: pure
+
 from __future__ import annotations
 
 _NO_LIMIT_V1 = 1 << 60

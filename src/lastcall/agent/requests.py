@@ -10,6 +10,8 @@
 It is hostile input, as is all that comes from elsewhere: what is not understood is answered with an `error`.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 import json

@@ -3,6 +3,8 @@
 Sources: component-helpers storage/volume/{helpers,pv_helpers}.go, storage/ephemeral/ephemeral.go.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping

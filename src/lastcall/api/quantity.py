@@ -4,6 +4,8 @@ Values are exact (`fractions.Fraction`); amounts finer than one billionth are ro
 Source: apimachinery pkg/api/resource/quantity.go, suffix.go.
 """
 
+# check: pure
+
 import re
 from dataclasses import dataclass
 from fractions import Fraction

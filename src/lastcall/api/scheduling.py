@@ -3,6 +3,8 @@
 Sources: component-helpers scheduling/corev1/helpers.go, nodeaffinity/nodeaffinity.go.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping

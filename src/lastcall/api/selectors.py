@@ -4,6 +4,8 @@ Sources: apimachinery pkg/labels/selector.go (lexer, parser and its messages), p
 label conversions of pkg/apis/core/v1/conversion.go.
 """
 
+# check: pure
+
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

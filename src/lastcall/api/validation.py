@@ -3,6 +3,8 @@
 Objects must be defaulted (`lastcall.api.defaults.kinds`) and decodable (`lastcall.api.schema.checks.check_fields`).
 """
 
+# check: pure
+
 from functools import lru_cache
 from typing import NamedTuple
 

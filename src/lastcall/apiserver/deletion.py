@@ -9,6 +9,8 @@ Sources: apiserver registry/rest/delete.go:BeforeDelete, registry/generic/regist
 pkg/registry/core/pod/strategy.go:CheckGracefulDelete, pkg/registry/core/namespace/storage/storage.go:Delete.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -5,6 +5,8 @@ All are built once for what is served; `catalog.py` makes new ones when a declar
 Sources: apiserver pkg/endpoints/discovery, pkg/endpoints/discovery/aggregated, pkg/server/routes/version.go.
 """
 
+# check: asks for kinds because Bindings have a verb only, and Namespaces are found in two places
+
 import base64
 import hashlib
 from collections.abc import Sequence

@@ -6,6 +6,8 @@ traceback.
 Sources: apiserver pkg/server/filters.
 """
 
+# check: asks for kinds because a Namespace's own path has a namespace in it
+
 import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING

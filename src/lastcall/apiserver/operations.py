@@ -81,7 +81,6 @@ if TYPE_CHECKING:
     from lastcall.apiserver.streaming.proxy import KubeletStreams
     from lastcall.apiserver.subresources.component_statuses import ComponentStatuses
     from lastcall.apiserver.subresources.metrics_server import MetricsServer
-    from lastcall.streaming.dialing import Dial
 
 
 class Operations:
@@ -274,11 +273,6 @@ class Operations:
     def kubelet_tls(self) -> "ssl.SSLContext | None":
         """With what a kubelet knows this server, and this server a kubelet."""
         return None if self._streams is None else self._streams.tls
-
-    @property
-    def kubelet_dial(self) -> "Dial | None":
-        """How kubelets are reached, None for this process's own routes."""
-        return None if self._streams is None else self._streams.dial
 
     # -- writing -----------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,8 @@
 """Which writes become records of a Pod's story. Called right after the store acknowledged the write."""
 
+# check: asks for kinds because only Pods and their owners have a story
+# check: observes because it records the API server's own writes
+
 from typing import TYPE_CHECKING
 
 from lastcall.api.meta import Object, name_of, namespace_of, resource_version_of, uid_of

@@ -3,6 +3,9 @@
 Source: apiserver pkg/endpoints/request/requestinfo.go:NewRequestInfo.
 """
 
+# check: asks for kinds because a Namespace's own path has a namespace in it
+# check: pure
+
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple

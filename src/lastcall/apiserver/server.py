@@ -38,7 +38,6 @@ from lastcall.apiserver.admission.reader import Kinds, Reader
 from lastcall.apiserver.allocators import ClusterIPAllocator, NodePortAllocator
 from lastcall.apiserver.auth.authentication import MASTERS, Authenticator, UserInfo
 from lastcall.apiserver.auth.authorizer import Authorizer
-from lastcall.apiserver.auth.bootstrap_tokens import BootstrapTokenVerifier
 from lastcall.apiserver.auth.escalation import EscalationCheck
 from lastcall.apiserver.auth.node_graph import NodeGraph
 from lastcall.apiserver.auth.reviews import Reviews
@@ -217,8 +216,7 @@ class APIServer:
         )
         store_of_definitions.definitions = self._definitions
         self._issuer = TokenIssuer(world, config.issuer, config.service_account_key_pem or _new_key_pem())
-        accounts = ServiceAccountVerifier(self._issuer, world.clock, self._find)
-        verifier = BootstrapTokenVerifier(world.clock, self._find, accounts.verify)
+        verifier = ServiceAccountVerifier(self._issuer, world.clock, self._find)
         self._authenticator = Authenticator(config.tokens, verifier.verify)
         reviews = Reviews(self._authenticator.user_of, authorizer, world.clock, config.issuer)
         self.operations = Operations(self._kinds, self._issuer, kubelet_logs, reviews, authorizer, kubelet_streams)

@@ -7,7 +7,6 @@ import click
 
 from lastcall.cli.clusters.options import ContextOptions, context_options
 from lastcall.cli.options import json_text, text_or_json_option
-from lastcall.cli.run.options import listen_option
 from lastcall.cri.sandbox.cgroups.place import NOT_MOUNTED, Place, make_place
 from lastcall.world import needs
 from lastcall.world.need import Need
@@ -20,16 +19,8 @@ _STYLES = {"ok": "green", "degraded": "yellow", "missing": "bold red"}
 
 @click.command()
 @context_options(namespace=False)
-@listen_option("Check, too, what other machines need of this one when the cluster listens on ADDRESS.")
-@click.option(
-    "--pod-network",
-    type=click.Choice(["host-gw", "vxlan"]),
-    default="vxlan",
-    show_default=True,
-    help="With --listen: how Pods of several machines are to reach each other.",
-)
 @text_or_json_option
-def doctor(asked: ContextOptions, listen: str, pod_network: str, output: str) -> None:
+def doctor(asked: ContextOptions, output: str) -> None:
     """Check whether this machine can run a cluster.
 
     doctor tries every requirement in a short-lived process and reports ok, degraded (what you lose) or missing (what to
@@ -42,11 +33,6 @@ def doctor(asked: ContextOptions, listen: str, pod_network: str, output: str) ->
 
         raise SystemExit(look_for_leftovers(asked, output))
     found = needs.check(_try_cgroups())
-    if listen:
-        # late: only with other machines
-        from lastcall.cluster.machines.advice import judge, look
-
-        found += judge(look(listen, "host-gw" if pod_network == "host-gw" else "vxlan"))
     if output == "json":
         click.echo(render_json(found), nl=False)
     else:

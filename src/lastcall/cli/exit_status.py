@@ -1,5 +1,7 @@
 """Exit statuses of `lastcall run` and `lastcall demo`. Pure."""
 
+# check: pure
+
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 

@@ -2,8 +2,6 @@
 
 import click
 
-from lastcall.cli.clusters.joining.command import join
-from lastcall.cli.clusters.network import network
 from lastcall.cli.options import Seconds
 from lastcall.cli.staying.clusters import cluster_errors, cluster_option
 from lastcall.cli.staying.nodes import ask_node, checked_periods
@@ -13,11 +11,7 @@ _node_argument = click.argument("name", metavar="NODE")
 
 @click.group()
 def node() -> None:
-    """Join somebody's cluster; disconnect a node of a running cluster from the network, or shut it down."""
-
-
-node.add_command(join)
-node.add_command(network)
+    """Disconnect a node of a running cluster from the network, or shut it down."""
 
 
 @node.command()

@@ -95,26 +95,6 @@ def timeout_option(default: float, help: str) -> Callable[[F], F]:
     )
 
 
-def state_option(help: str) -> Callable[[F], F]:
-    """`--state DIR`."""
-    return click.option("--state", metavar="DIR", default="", help=help)
-
-
-def cni_conf_dir_option(help: str) -> Callable[[F], F]:
-    """`--cni-conf-dir DIR`."""
-    return click.option("--cni-conf-dir", metavar="DIR", default="", help=help)
-
-
-def die_with_parent_option(what: str) -> Callable[[F], F]:
-    """`--die-with-parent`; `what` is what ends then."""
-    return click.option(
-        "--die-with-parent",
-        is_flag=True,
-        help=f"End the {what} when the process that started this command ends, for whatever reason. For scripts and "
-        "tests.",
-    )
-
-
 def text_or_json_option(command: F) -> F:
     """`--output text|json`: the keyword argument `output`."""
     return output_option(("text", "json"), "Output format.", default="text")(command)

@@ -7,13 +7,11 @@ import click
 from lastcall.cli.options import (
     Sources,
     Whole,
-    die_with_parent_option,
     etcd_flags,
     is_given,
     kubernetes_version_option,
     manifest_options,
     read_service_account_key,
-    state_option,
     state_size_option,
     text_or_json_option,
     timeout_option,
@@ -21,16 +19,14 @@ from lastcall.cli.options import (
 from lastcall.cli.run.options import (
     check_cni,
     check_feature_gates,
-    check_pod_network,
     check_propagation_nodes,
     check_runtime,
+    checked_directory,
     checked_log_size,
     checked_published_ports,
     feature_gates_option,
-    listen_option,
     node_options,
     propagation_option,
-    static_pods_option,
 )
 from lastcall.cli.showing.options import asked_page, page_options
 from lastcall.cli.staying.names import name_argument
@@ -46,8 +42,19 @@ from lastcall.cluster.layout import MOST_NODES
     is_flag=True,
     help="Return when the node is Ready; stop the cluster with lastcall down.",
 )
-@state_option("Keep objects and credentials in DIR for the next start. Default: keep nothing.")
-@static_pods_option("Run the manifests in DIR, one Pod a file, as static Pods of node-1.")
+@click.option(
+    "--state",
+    metavar="DIR",
+    default="",
+    help="Keep objects and credentials in DIR for the next start. Default: keep nothing.",
+)
+@click.option(
+    "--static-pods",
+    metavar="DIR",
+    default="",
+    callback=checked_directory,
+    help="Run the manifests in DIR, one Pod a file, as static Pods of node-1.",
+)
 @click.option(
     "--nodes",
     type=Whole(1, MOST_NODES, "nodes"),
@@ -76,22 +83,6 @@ from lastcall.cluster.layout import MOST_NODES
     is_flag=True,
     help="Let Pods reach names and TCP ports (IPv4) outside the cluster, with this user's rights, but never this "
     "machine's loopback. Not supported: UDP other than DNS, ICMP, and Pods with hostNetwork.",
-)
-@click.option(
-    "--join-token",
-    is_flag=True,
-    help="Make a bootstrap token, good for 24 hours, with which kubelets that are not lastcall's own join the cluster.",
-)
-@listen_option(
-    "IPv4 address of this machine on which the API server is reached, too. Default: the loopback alone. Everybody "
-    "who reaches the address reaches the API server, which asks for credentials."
-)
-@click.option(
-    "--pod-network",
-    type=click.Choice(["host-gw", "vxlan"]),
-    default=None,
-    help="Make the Pods of nodes on other machines and those here one network, by way of --listen: host-gw routes to "
-    "machines of one network, vxlan (UDP port 4789) to any machine. Root only. Default: they do not reach each other.",
 )
 @click.option(
     "--controllers/--no-controllers",
@@ -138,7 +129,11 @@ from lastcall.cluster.layout import MOST_NODES
     is_flag=True,
     help="Add the cluster to your kubeconfig ($KUBECONFIG or ~/.kube/config) as context lastcall-NAME until it ends.",
 )
-@die_with_parent_option("cluster")
+@click.option(
+    "--die-with-parent",
+    is_flag=True,
+    help="End the cluster when the process that started this command ends, for whatever reason. For scripts and tests.",
+)
 @click.option(
     "--die-with",
     type=Whole(1, 2**22, "a process id"),
@@ -164,7 +159,6 @@ def up(detached: bool, sources: Sources, **options: Any) -> None:
     check_propagation_nodes(options["propagation"], options["nodes"])
     check_cni(options["cni_conf_dir"], options["cni_bin_dir"], options["nodes"])
     check_runtime(options["container_runtime"], options["nodes"], cni=options["cni_conf_dir"], egress=options["egress"])
-    check_pod_network(options["pod_network"], options["listen"], options["container_runtime"])
     options["service_account_key"] = read_service_account_key(options["service_account_key"])
     if options["etcd"] is not None:
         # late: few have an etcd

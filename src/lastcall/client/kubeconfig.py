@@ -107,32 +107,27 @@ def render_kubeconfig(
     token: str = "",
     cert_pem: bytes = b"",
     key_pem: bytes = b"",
-    pair_file: str = "",
     namespace: str = "",
-    tls_server_name: str = "",
 ) -> str:
-    """A kubeconfig with one cluster, user and context of that `name`, as YAML. It holds secrets: write it with 0600.
-
-    `pair_file` has a client certificate and its key, and is read with each use.
-    """
+    """A kubeconfig with one cluster, user and context of that `name`, as YAML. It holds secrets: write it with 0600."""
     user: dict[str, str] = {}
     if token:
         user["token"] = token
     if cert_pem:
         user["client-certificate-data"] = base64.b64encode(cert_pem).decode()
         user["client-key-data"] = base64.b64encode(key_pem).decode()
-    if pair_file:
-        user["client-certificate"] = user["client-key"] = pair_file
     context = {"cluster": name, "user": name}
     if namespace:
         context["namespace"] = namespace
-    cluster = {"server": server, "certificate-authority-data": base64.b64encode(ca_pem).decode()}
-    if tls_server_name:
-        cluster["tls-server-name"] = tls_server_name
     document = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": name, "cluster": cluster}],
+        "clusters": [
+            {
+                "name": name,
+                "cluster": {"server": server, "certificate-authority-data": base64.b64encode(ca_pem).decode()},
+            }
+        ],
         "users": [{"name": name, "user": user}],
         "contexts": [{"name": name, "context": context}],
         "current-context": name,

@@ -18,21 +18,11 @@ from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.apiserver.subresources.kubelet_client import KubeletClient
 from lastcall.cluster.health.heartbeat import Heartbeat
 from lastcall.cluster.health.walls import put_up_walls
-from lastcall.cluster.layout import MOST_NODES, layouts
 from lastcall.cluster.local_path import HostDirectories
-from lastcall.cluster.options import (
-    API_ENDPOINT,
-    CLUSTER_CIDR,
-    DURABLE_DIR,
-    KUBERNETES_SERVICE_IP,
-    SERVICE_CIDR,
-    STORE_BYTES,
-    ClusterOptions,
-)
+from lastcall.cluster.options import API_ENDPOINT, DURABLE_DIR, KUBERNETES_SERVICE_IP, SERVICE_CIDR, STORE_BYTES
 from lastcall.cluster.plan import Plan
 from lastcall.cluster.staying.credentials import Credentials
-from lastcall.controllers.manager import BOOTSTRAP, NAMES, run_controllers
-from lastcall.controllers.nodes.ipam.ranges import NodeRanges
+from lastcall.controllers.manager import NAMES, run_controllers
 from lastcall.controllers.volumes.storage_class import STANDARD_CLASS
 from lastcall.scheduler.scheduler import run_scheduler
 from lastcall.store.api import Store
@@ -48,7 +38,6 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.store.etcd.options import EtcdOptions
-    from lastcall.streaming.dialing import Dial
 
 ADMIN = UserInfo("kubernetes-admin", ("system:masters", "system:authenticated"))
 CONTROLLERS = UserInfo("system:kube-controller-manager", ("system:masters", "system:authenticated"))
@@ -77,8 +66,7 @@ async def _run(plan: Plan) -> None:
     kubelets = KubeletClient(
         client_context(
             credentials.ca_certificate, credentials.api_server_client.certificate, credentials.api_server_client.key
-        ),
-        _dial_kubelets(plan),
+        )
     )
     async with _way_to_the_store(plan) as etcd:
         await _serve(plan, world, heart, recorder, kubelets, await _open_store(plan, world, etcd))
@@ -96,8 +84,7 @@ async def _serve(
             kubernetes_version=plan.options.kubernetes_version,
             service_cidr=SERVICE_CIDR,
             kubernetes_service_ip=KUBERNETES_SERVICE_IP,
-            endpoint=(plan.options.listen, plan.api_port) if plan.options.listen else API_ENDPOINT,
-            hosts=(*API_ENDPOINT[:1], plan.options.listen) if plan.options.listen else (),
+            endpoint=API_ENDPOINT,
             service_account_key_pem=plan.options.service_account_key or credentials.service_account_key,
             root_ca_pem=credentials.ca_certificate,
             tokens={credentials.admin_token: ADMIN},
@@ -117,7 +104,7 @@ async def _serve(
     context = server_context(
         credentials.api_server.certificate, credentials.api_server.key, client_ca=credentials.ca_certificate
     )
-    sockets = [*plan.api_sockets, *plan.inside_sockets]
+    sockets = [plan.api_socket, *plan.inside_sockets]
     batch = plan.options.propagation.of("controller")
     async with Tasks() as tasks:
         tasks.spawn(server.serve(sockets, context), name="apiserver")
@@ -130,12 +117,11 @@ async def _serve(
             client=server.client(CONTROLLERS, "kube-controller-manager"),
             recorder_for=recorder.for_actor,
             root_ca_pem=credentials.ca_certificate,
-            names=_controllers(plan),
+            names=NAMES if plan.options.controllers else (),
             endpoint_updates_batch_period=lambda: batch.seconds(world.random, monotonic(world.clock)),
             volume_directories=HostDirectories(),
             sign=partial(_sign, credentials),
             openapi=server.openapi_document,
-            node_ranges=_node_ranges(plan) if _others_may_come(plan.options) else None,
         )
         scheduler = partial(
             run_scheduler,
@@ -148,33 +134,6 @@ async def _serve(
         tasks.spawn(_after(world, alone, controllers, named, "controller-manager"), name="controllers")
         if plan.options.scheduler:
             tasks.spawn(_after(world, alone, scheduler, server.running, "scheduler"), name="scheduler")
-
-
-def _controllers(plan: Plan) -> Sequence[str]:
-    if not plan.options.controllers:
-        return ()
-    return [name for name in NAMES if plan.options.join_token or name not in BOOTSTRAP]
-
-
-def _others_may_come(options: ClusterOptions) -> bool:
-    """Whether there are to be nodes that are not this process's: only then a Node gets a range of the Pod network."""
-    return options.join_token or bool(options.listen) or options.pod_network is not None
-
-
-def _node_ranges(plan: Plan) -> NodeRanges:
-    """Nodes of other machines get none that a later start with more nodes here will use."""
-    own = {each.name: each.pod_cidr for each in layouts(plan.options.nodes)}
-    return NodeRanges(CLUSTER_CIDR, spared=tuple(each.pod_cidr for each in layouts(MOST_NODES)), own=own)
-
-
-def _dial_kubelets(plan: Plan) -> "Dial | None":
-    """How kubelets are reached; None by this process's own routes, when all are lastcall's."""
-    if plan.kubelet_way is None:
-        return None
-    # late: few have a kubelet outside
-    from lastcall.cluster.egress.kubelets import KubeletWay
-
-    return KubeletWay(plan.kubelet_way[1]).dial
 
 
 def _sign(credentials: Credentials, request_pem: bytes, usages: Sequence[str], valid_for: timedelta) -> bytes:

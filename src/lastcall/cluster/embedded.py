@@ -33,10 +33,8 @@ from lastcall.world.start_code import AFTER_SECONDS, give_back_start_code
 from lastcall.world.tasks import unless
 
 if TYPE_CHECKING:
-    from lastcall.client.http import HTTPClient
     from lastcall.cluster.egress.pair import Carried
     from lastcall.cluster.load import LoadClient
-    from lastcall.cluster.machines.here import Here
     from lastcall.timeline.catalogue.records.init import ProcessDied as ProcessDiedFacts
 
 T = TypeVar("T")
@@ -71,16 +69,19 @@ class Running:
     happened, and outside of asyncio as well."""
 
     def __init__(self, tree: Tree) -> None:
+        # late: meanwhile the roles start on another processor
+        from lastcall.client.http import HTTPClient
+
         self._tree, self._plan, self._options = tree, tree.plan, tree.options
         self._clock = RealClock()
         self._readers = [RingReader(ring) for ring in self._plan.rings.values()]
         self._egress = [EgressServer(each.egress_front, pods=self._options.egress) for each in self._plan.nodes]
         if self._plan.store_way is not None:
             self._egress.append(EgressServer(self._plan.store_way[0]))
-        if self._plan.kubelet_way is not None:
-            self._egress.append(EgressServer(self._plan.kubelet_way[0], pods=True))
         self._nodes = {each.layout.name: NodeControlClient(each.control_front) for each in self._plan.nodes}
-        self.client = self._make_client()
+        credentials = self._plan.credentials
+        context = ssl.create_default_context(cadata=credentials.ca_certificate.decode())
+        self.client = HTTPClient(self.server, ssl_context=context, token=credentials.admin_token)
         self._on_record: list[Callable[[Record], None]] = []
         self._on_died: list[ProcessDied] = []
         self._on_restarted: list[ProcessRestarted] = []
@@ -96,15 +97,6 @@ class Running:
         self._from_init = Verbs(
             {Started: lambda told: None, Restarted: self._restarted, Died: self._died, Failed: self._set_up_failed}
         )
-
-    def _make_client(self) -> "HTTPClient":
-        """Front's own."""
-        # late: meanwhile the roles start on another processor
-        from lastcall.client.http import HTTPClient
-
-        credentials = self._plan.credentials
-        context = ssl.create_default_context(cadata=credentials.ca_certificate.decode())
-        return HTTPClient(self.server, ssl_context=context, token=credentials.admin_token)
 
     def stop(self) -> None:
         """End the tree and wait until the kernel has ended all of it (bounded). Idempotent; never raises."""
@@ -133,7 +125,7 @@ class Running:
         deadline = monotonic(self._clock) + _ANSWERS_WITHIN_SECONDS
         while True:
             try:
-                await self._ask_api_server()
+                await self.client.list(NODES)
                 return
             except ConnectionLost:
                 if monotonic(self._clock) > deadline:
@@ -141,9 +133,6 @@ class Running:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_TRY_AGAIN_SECONDS):
                     await self._changed.wait()
-
-    async def _ask_api_server(self) -> None:
-        await self.client.list(NODES)
 
     @property
     def api_port(self) -> int:
@@ -155,30 +144,12 @@ class Running:
         """`https://127.0.0.1:<port>`, reachable from the host."""
         return f"https://127.0.0.1:{self._plan.api_port}"
 
-    @property
-    def outside_server(self) -> str:
-        """The same at `ClusterOptions.listen`, where there is one."""
-        return f"https://{self._options.listen or '127.0.0.1'}:{self._plan.api_port}"
-
-    @property
-    def ca_certificate(self) -> bytes:
-        """Of the cluster's authority, PEM."""
-        return self._plan.credentials.ca_certificate
-
-    @property
-    def machine(self) -> "Here | None":
-        """This machine's part of a Pod network of several."""
-        return self._plan.machine
-
     async def wait_node_ready(self) -> None:
         """Return when every node is Ready and takes Pods. Raises ClusterStartError when a role died instead."""
-        await self._unless_dead(self._nodes_ready())
+        names = [each.name for each in layouts(self._options.nodes)]
+        await self._unless_dead(nodes_ready(self.client, names, self._clock, controllers=self._options.controllers))
         self._is_up = True
         asyncio.get_running_loop().call_later(AFTER_SECONDS, give_back_start_code)
-
-    async def _nodes_ready(self) -> None:
-        names = [each.name for each in layouts(self._options.nodes)]
-        await nodes_ready(self.client, names, self._clock, controllers=self._options.controllers)
 
     async def _unless_dead(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`, or ClusterStartError as soon as a role dies."""

@@ -8,6 +8,9 @@ containers at the shim, a control plane its objects in the store (with the memor
 and its death stays the end of the cluster). A new shim finds nothing alive: first every container of the dead one ends.
 """
 
+# check: observes because it sees wait statuses of the roles
+# check: starts processes because it forks the roles and executes the shim
+
 import json
 import logging
 import os
@@ -76,7 +79,7 @@ def run_init(
             private_plugins=plan.options.cni_conf_dir != "",
             shared=plan.other.place.directory if plan.other is not None else "",
         )
-        linux.sethostname(plan.options.joined.node_name if plan.options.joined is not None else plan.options.name)
+        linux.sethostname(plan.options.name)
         linux.bring_up_loopback()
         if plan.other is not None:
             # late: only with a container runtime outside
@@ -86,8 +89,6 @@ def run_init(
         else:
             for each in plan.nodes:
                 _make_directories(each.layout)
-        if plan.joined is not None:
-            plan.joined.join()
         if plan.options.nodes > 1:
             # late: 2.4 ms of the start of `run`
             from lastcall.cluster.nodes.network import make_node_networks
@@ -130,30 +131,13 @@ class _Init:
         # The terminal's signals are front's business; a pid-namespace init ignores what it does not handle anyway.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
-        if self._plan.joined is None:
-            self._listen_inside()
-        control_plane = () if self._plan.joined is not None else ("control-plane",)
-        for role in (*self._shims, *control_plane, *self._nodes, *((LOAD,) if self._plan.options.load else ())):
-            self._start(role)
-        self._wait()
-
-    def _listen_inside(self) -> None:
-        """The API's sockets stay open while the control plane starts again: clients wait meanwhile."""
+        # They outlive the control plane: a client that connects while it is away waits for the next one.
         addresses = [API_INSIDE, API_ENDPOINT, *(each.layout.api_server for each in self._plan.nodes)]
-        if self._plan.options.listen and self._plan.machine is None:
-            addresses.append(self._outside_address())
         for address in dict.fromkeys([*addresses, (KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT)]):
             self._plan.inside_sockets.append(_listen(address))
-
-    def _outside_address(self) -> tuple[str, int]:
-        """`--listen` and its port, which the cluster's namespace has as its own: so it is the API server for all."""
-        # late: few ask for it
-        from lastcall.world import netlink
-
-        address = self._plan.options.listen
-        with netlink.NetlinkSocket() as here:
-            here.transact([netlink.new_address(netlink.LOOPBACK_INDEX, address)])
-        return address, self._plan.api_port
+        for role in (*self._shims, "control-plane", *self._nodes, *((LOAD,) if self._plan.options.load else ())):
+            self._start(role)
+        self._wait()
 
     def _start(self, role: str) -> None:
         if role in self._plan.hearts:
@@ -387,7 +371,7 @@ def _restarted_roles(plan: Plan) -> dict[str, RestartBackoff]:
     if not plan.options.restart_roles:
         return {}
     roles = [role for each in plan.nodes for role in (each.layout.shim, each.layout.name)]
-    roles += ["control-plane"] if plan.options.store != "memory" and plan.joined is None else []
+    roles += ["control-plane"] if plan.options.store != "memory" else []
     return {role: RestartBackoff() for role in roles}
 
 

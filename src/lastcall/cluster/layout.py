@@ -4,6 +4,8 @@ The only node of a cluster shares the network namespace of the control plane. Se
 the control plane, which routes between them, by a veth pair: cutting it is losing the node.
 """
 
+# check: pure
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -96,8 +98,7 @@ def looped(names: Iterable[str]) -> list[str]:
     return [name for name in names if name not in ("front", "init") and not name.startswith("shim-")]
 
 
-def roles(count: int, load: bool = False, *, control_plane: bool = True) -> tuple[str, ...]:
+def roles(count: int, load: bool = False) -> tuple[str, ...]:
     """The processes of a cluster of `count` nodes, in the order in which people are told of them."""
     nodes = (role for each in layouts(count) for role in (each.shim, each.name))
-    above = ("control-plane",) if control_plane else ()
-    return ("front", "init", *above, *nodes, *((LOAD,) if load else ()))
+    return ("front", "init", "control-plane", *nodes, *((LOAD,) if load else ()))

@@ -6,6 +6,8 @@ back, the last of them with `done`. What it does not understand is answered with
 One on the host says `Ready` first.
 """
 
+# check: starts processes because the load generator on the host is a Python without a shell
+
 from __future__ import annotations
 
 import asyncio

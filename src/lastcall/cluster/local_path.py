@@ -3,6 +3,8 @@
 All nodes of a cluster share its mount namespace. They go with the cluster, or stay with `--state`.
 """
 
+# check: allow asyncio.to_thread because it removes a volume with all that is in it
+
 import asyncio
 import os
 from contextlib import suppress

@@ -156,8 +156,7 @@ def _network(plan: Plan, layout: NodeLayout) -> NodeNetwork:
     # In a namespace of its own the control plane's is one hop away, the Service's address there, too.
     own = [layout.ip, CLUSTER_DNS_IP]
     addresses = own if layout.has_netns else [*own, CONTROL_PLANE_IP, KUBERNETES_SERVICE_IP]
-    mtu = plan.machine.settings.mtu if plan.machine is not None else 0
-    return NodeNetwork(layout.pod_cidr, addresses, kept, mtu)
+    return NodeNetwork(layout.pod_cidr, addresses, kept)
 
 
 def _other_engine(world: World, plan: Plan, other: "OtherRuntime", way_out: EgressClient, recorder: Recorder) -> Engine:
@@ -258,9 +257,7 @@ async def _dns(world: World, plan: Plan, layout: NodeLayout, way_out: EgressClie
 
     client = _client(plan, layout, plan.credentials.coredns, "coredns")
     upstream = way_out.resolve if plan.options.egress or plan.other is not None else None
-    # Pods of other machines ask by the Service kube-dns, which leads to the node itself.
-    addresses = (CLUSTER_DNS_IP, layout.ip) if plan.machine is not None else (CLUSTER_DNS_IP,)
-    await DNSServer(world=world, client=client, addresses=addresses, upstream=upstream).run()
+    await DNSServer(world=world, client=client, address=CLUSTER_DNS_IP, upstream=upstream).run()
 
 
 def _machine_uuid(ca_certificate: bytes, number: int) -> str:

@@ -9,8 +9,6 @@ from lastcall.cluster.layout import CONTROL_PLANE_IP, STATE_DIR, roles
 from lastcall.cluster.propagation import PropagationPlan
 
 if TYPE_CHECKING:
-    from lastcall.cluster.joined.facts import Joined
-    from lastcall.cluster.machines.settings import Mode
     from lastcall.store.etcd.options import EtcdOptions
 
 DURABLE_DIR = f"{STATE_DIR}/durable"
@@ -61,11 +59,7 @@ class ClusterOptions:
     first file configures, on a node for which it has a directory of the node's name what that one's does; "" is the
     built-in routing. `cni_bin_dir` is where the plugins are, "" for the usual places. `feature_gates` are settings
     that `api.feature_gates` has checked. `seccomp_default` is the kubelet's seccompDefault.
-    `container_runtime` is the absolute path of the socket of somebody else's runtime, "" for our own.
-    `join_token`: kubelets that are not lastcall's own may join, with a bootstrap token. `listen` is an address of this
-    machine at which the API server is reached, too, "" for the loopback alone. `pod_network` makes Pods of other
-    machines and those here one network, by way of that address; None: they do not reach each other. With
-    `joined` the node is one of a cluster that others run, and there is no control plane.
+    `container_runtime` is the absolute path of the socket of another container runtime, "" for lastcall's own.
     """
 
     kubernetes_version: str = "1.36"
@@ -89,14 +83,10 @@ class ClusterOptions:
     cni_bin_dir: str = ""
     container_runtime: str = ""
     egress: bool = False
-    join_token: bool = False
-    listen: str = ""
-    pod_network: "Mode | None" = None
-    joined: "Joined | None" = None
     seccomp_default: bool = True
     propagation: PropagationPlan = field(default_factory=PropagationPlan)
 
     @property
     def roles(self) -> tuple[str, ...]:
         """The processes of the cluster."""
-        return roles(self.nodes, self.load, control_plane=self.joined is None)
+        return roles(self.nodes, self.load)

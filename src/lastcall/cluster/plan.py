@@ -19,12 +19,7 @@ from lastcall.timeline.ring import Ring
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.cluster.joined.place import JoinedPlace
-    from lastcall.cluster.machines.here import Here
     from lastcall.cluster.runtime.other.runtime import OtherRuntime
-
-_TRIES = 20
-"""For a port that is free at two addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +63,7 @@ class Plan:
 
     options: ClusterOptions
     credentials: Credentials
-    api_socket: socket.socket | None
-    """None: there is no API server here."""
+    api_socket: socket.socket
     api_port: int
     rings: dict[str, Ring]
     logs: dict[str, int]
@@ -80,15 +74,7 @@ class Plan:
     store_way: tuple[socket.socket, socket.socket] | None = None
     """Front's and the control plane's ends of the way to an etcd outside (`cluster/egress/pair.py`)."""
     other: "OtherRuntime | None" = None
-    """The container runtime, where it is somebody else's."""
-    kubelet_way: tuple[socket.socket, socket.socket] | None = None
-    """The same for kubelets that are not lastcall's own."""
-    joined: "JoinedPlace | None" = None
-    """What the machine has for a node that joins somebody's cluster."""
-    listen_socket: socket.socket | None = None
-    """The API's on `ClusterOptions.listen`, at the port that it has on the loopback."""
-    machine: "Here | None" = None
-    """This machine's part of a Pod network of several."""
+    """The container runtime of `ClusterOptions.container_runtime`."""
     boot_id: str = ""
     inside_sockets: list[socket.socket] = field(default_factory=list)
     netns: dict[str, int] = field(default_factory=dict)
@@ -98,12 +84,7 @@ class Plan:
     @property
     def ways(self) -> tuple[tuple[socket.socket, socket.socket], ...]:
         """Front's and the inner ends of all that is not a node's."""
-        return tuple(each for each in (self.load, self.store_way, self.kubelet_way) if each is not None)
-
-    @property
-    def api_sockets(self) -> list[socket.socket]:
-        """Those on the host."""
-        return [each for each in (self.api_socket, self.listen_socket) if each is not None]
+        return tuple(each for each in (self.load, self.store_way) if each is not None)
 
 
 def make_plan(options: ClusterOptions, credentials: Credentials, api_port: int = 0) -> Plan:
@@ -112,38 +93,28 @@ def make_plan(options: ClusterOptions, credentials: Credentials, api_port: int =
     `api_port` is taken when it is free, else (and for 0) another one.
     """
     with ExitStack() as undo:
-        api_socket, listen_socket = _api_sockets(api_port, options.listen) if options.joined is None else (None, None)
-        for sock in (api_socket, listen_socket):
-            if sock is not None:
-                undo.callback(sock.close)
+        api_socket = undo.enter_context(_listen(api_port))
         wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         nodes, names = layouts(options.nodes), options.roles
         boot_id = World().new_uid()
-        other = _other_runtime(options, boot_id, nodes[0])
-        if (joined := _joined_place(options)) is not None:
-            undo.callback(joined.end)
-        if (machine := _machine(options, credentials)) is not None:
-            undo.callback(machine.end)
+        if (other := _other_runtime(options, boot_id, nodes[0])) is not None:
+            undo.callback(other.end)
         plan = Plan(
             options=options,
             credentials=credentials,
             api_socket=api_socket,
-            api_port=api_socket.getsockname()[1] if api_socket is not None else 0,
+            api_port=api_socket.getsockname()[1],
             rings={role: Ring.create(f"lastcall-{role}", wake_fd) for role in names},
             logs={role: os.memfd_create(f"lastcall-log-{role}", os.MFD_CLOEXEC) for role in names if role != "front"},
             wake_fd=wake_fd,
             hearts={role: Heartbeat(role) for role in looped(names)},
             other=other,
-            machine=machine,
             boot_id=boot_id,
             cgroups=make_place(options.name),
             user_ids=claim_blocks(options.nodes, options.max_pods),
             nodes=tuple(NodePlan.make(each) for each in nodes),
             load=socket.socketpair() if options.load else None,
             store_way=egress_pair() if options.etcd is not None else None,
-            kubelet_way=egress_pair() if options.join_token else None,
-            listen_socket=listen_socket,
-            joined=joined,
         )
         undo.pop_all()
     return plan
@@ -156,49 +127,6 @@ def _other_runtime(options: ClusterOptions, boot_id: str, node: NodeLayout) -> "
     from lastcall.cluster.runtime.other.runtime import OtherRuntime
 
     return OtherRuntime.make(options, boot_id, node)
-
-
-def _machine(options: ClusterOptions, credentials: Credentials) -> "Here | None":
-    joined = options.joined
-    settings = joined.pod_network if joined is not None else None
-    if options.pod_network is None and settings is None:
-        return None
-    # late: only with other machines
-    from lastcall.cluster.machines.here import Here
-
-    if joined is not None and settings is not None:
-        return Here.of_joined(settings, joined.node_ip)
-    return Here.make(options, credentials.ca_certificate)
-
-
-def _joined_place(options: ClusterOptions) -> "JoinedPlace | None":
-    if options.joined is None:
-        return None
-    # late: only for a node that joins somebody's cluster
-    from lastcall.cluster.joined.place import JoinedPlace
-
-    return JoinedPlace.make(options.joined)
-
-
-def _api_sockets(port: int, address: str) -> tuple[socket.socket, socket.socket | None]:
-    """On the loopback and, unless it is "", on `address`: at one port. Raises OSError."""
-    for _ in range(_TRIES):
-        api_socket = _listen(port)
-        if not address:
-            return api_socket, None
-        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        try:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sock.bind((address, api_socket.getsockname()[1]))
-            sock.listen(1024)
-            return api_socket, sock
-        except OSError as error:
-            api_socket.close()
-            sock.close()
-            if error.errno != errno.EADDRINUSE:
-                raise OSError(error.errno, f"--listen {address}: {error.strerror}") from error
-            port = 0
-    raise OSError(errno.EADDRINUSE, f"--listen {address}: no port is free there and on the loopback")
 
 
 def _listen(port: int) -> socket.socket:

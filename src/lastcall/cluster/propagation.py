@@ -8,6 +8,8 @@ On one machine it is a millisecond, which hides the race that loses requests in 
 - `balancer`: it is written → a load balancer outside of the cluster sends nothing more.
 """
 
+# check: pure
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType

@@ -13,7 +13,6 @@ import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from lastcall.cluster import init
 from lastcall.cluster.control.channel import Channel
@@ -21,14 +20,11 @@ from lastcall.cluster.errors import ClusterStartError
 from lastcall.cluster.layout import layouts
 from lastcall.cluster.options import ClusterOptions
 from lastcall.cluster.plan import NodePlan, Plan, make_plan
-from lastcall.cluster.staying.credentials import Identity, Issuing, no_credentials
+from lastcall.cluster.staying.credentials import Identity, Issuing
 from lastcall.world import linux
 from lastcall.world.id_maps import write_id_maps
 from lastcall.world.messages import Fields
 from lastcall.world.wire import packets_pair
-
-if TYPE_CHECKING:
-    from lastcall.cluster.machines.here import Here
 
 _COLLECT_AFTER = (20_000, 20, 50)
 """gc.set_threshold of the roles, which make few cycles: a first Pod runs 0.1 s sooner than with Python's own."""
@@ -50,12 +46,8 @@ def grow(options: ClusterOptions, identity: Identity | None = None, api_port: in
     go_read, go_write = os.pipe()
     if options.restart_roles or options.nodes > 1:
         # What init forks again and again is better imported once.
-        if options.joined is None:
-            # late: 471 ms of the start of `run`
-            from lastcall.cluster import control_plane, node  # noqa: F401
-        else:
-            # late: only for a node that joins somebody's cluster
-            from lastcall.cluster.joined import node as joined_node  # noqa: F401
+        # late: 471 ms of the start of `run`
+        from lastcall.cluster import control_plane, node  # noqa: F401
     gc.collect()
     gc.freeze()
     try:
@@ -70,8 +62,6 @@ def grow(options: ClusterOptions, identity: Identity | None = None, api_port: in
             each.close_front()
         for pair in plan.ways:
             pair[0].close()
-        if plan.machine is not None:
-            plan.machine.hold.forget()
         if os.read(go_read, 1) == b"":
             os._exit(70)
         os.close(go_read)
@@ -83,39 +73,21 @@ def grow(options: ClusterOptions, identity: Identity | None = None, api_port: in
         write_id_maps(pid, os.getuid(), os.getgid())
         if plan.other is not None:
             plan.other.connect(pid, plan.nodes[0].layout)
-        if plan.machine is not None:
-            _connect(plan.machine, pid)
-        if plan.joined is not None:
-            plan.joined.connect(pid)
         os.write(go_write, b"g")
-    except ClusterStartError:
-        tree.end()
-        raise
     except OSError as error:
         tree.end()
         if plan.other is not None:
             raise ClusterStartError(f"the container runtime's network cannot be joined: {error}") from error
-        if plan.joined is not None:
-            raise ClusterStartError(f"the node cannot be connected to this machine's network: {error}") from error
         raise explained(f"the kernel refuses the cluster's user id map: {error}") from error
     finally:
         os.close(go_write)
-    for sock in plan.api_sockets:
-        sock.close()
+    plan.api_socket.close()
     for each in plan.nodes:
         each.close_node()
     for pair in plan.ways:
         pair[1].close()
     ours.setblocking(False)
     return tree
-
-
-def _connect(machine: "Here", pid: int) -> None:
-    """Raises ClusterStartError."""
-    try:
-        machine.connect(pid)
-    except OSError as error:
-        raise ClusterStartError(f"the Pod network of several machines cannot be made: {error}") from error
 
 
 def explained(message: str) -> ClusterStartError:
@@ -128,9 +100,7 @@ def explained(message: str) -> ClusterStartError:
 
 def _planned(options: ClusterOptions, identity: Identity | None, api_port: int) -> Plan:
     try:
-        if options.joined is not None:
-            return make_plan(options, no_credentials())
-        issuing = Issuing(identity, layouts(options.nodes), [options.listen] if options.listen else [])
+        issuing = Issuing(identity, layouts(options.nodes))
         # Meanwhile what front and all of the roles need.
         # late: meanwhile the keys are made on another processor
         from lastcall.client import http  # noqa: F401
@@ -146,16 +116,12 @@ def _close(plan: Plan) -> None:
     for each in plan.nodes:
         each.close_front()
         each.close_node()
-    for sock in (*plan.api_sockets, *chain(*plan.ways)):
+    for sock in (plan.api_socket, *chain(*plan.ways)):
         sock.close()
     plan.cgroups.remove()
     plan.user_ids.release()
-    if plan.joined is not None:
-        plan.joined.end()
     if plan.other is not None:
         plan.other.end()
-    if plan.machine is not None:
-        plan.machine.end()
 
 
 class Tree:
@@ -171,9 +137,8 @@ class Tree:
         """End the tree and wait until the kernel has ended all of it (bounded). Idempotent; never raises."""
         for each in self.plan.nodes:
             each.close_front()  # again, where it had been begun with
-        for way in (self.plan.store_way, self.plan.kubelet_way):
-            if way is not None:
-                way[0].close()
+        if self.plan.store_way is not None:
+            self.plan.store_way[0].close()
         self.channel.socket.close()
         if not self._has_ended:
             with suppress(OSError):
@@ -186,12 +151,8 @@ class Tree:
             self._has_ended = True
         self.plan.cgroups.remove()  # init does it; here for one that was killed
         self.plan.user_ids.release()
-        if self.plan.joined is not None:
-            self.plan.joined.end()
         if self.plan.other is not None and (left := self.plan.other.end()):
             _log.error("not all that the container runtime has of this cluster is gone: %s", left)
-        if self.plan.machine is not None:
-            self.plan.machine.end()
 
     def reap_init(self) -> Fields:
         """How init ended: `exitCode` and `signal`, both None where that was taken before."""
@@ -229,13 +190,6 @@ def _control_plane(plan: Plan) -> None:
 
 def _node(plan: Plan, own: NodePlan) -> None:
     gc.set_threshold(*_COLLECT_AFTER)
-    if plan.joined is not None:
-        # late: only for a node that joins somebody's cluster
-        from lastcall.cluster.joined import node as joined_node
-
-        gc.freeze()
-        joined_node.main(plan, plan.joined, own)
-        return
     # late: 278 ms of the start of `run`
     from lastcall.cluster import node
 

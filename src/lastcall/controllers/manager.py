@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from lastcall.api.resources import CONFIGMAPS, ENDPOINTSLICES, NAMESPACES, NODES, PODS, SERVICEACCOUNTS, SERVICES
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
-from lastcall.controllers.access.bootstrap.controller import CLEANER, SIGNER, BootstrapSigner, TokenCleaner
 from lastcall.controllers.access.certificates.first_request import NAME as CERTIFICATES
 from lastcall.controllers.access.certificates.first_request import FirstRequest
 from lastcall.controllers.access.clusterrole_aggregation import ClusterRoleAggregationController
@@ -24,8 +23,6 @@ from lastcall.controllers.informers import Informers
 from lastcall.controllers.job.controller import JobController
 from lastcall.controllers.job.ttl_after_finished import TTLAfterFinishedController
 from lastcall.controllers.namespace.controller import NamespaceController
-from lastcall.controllers.nodes.ipam.controller import NAME as NODE_IPAM
-from lastcall.controllers.nodes.ipam.controller import NodeIPAMController
 from lastcall.controllers.nodes.lifecycle import NodeLifecycleController
 from lastcall.controllers.nodes.taint_eviction import TaintEvictionController
 from lastcall.controllers.nodes.ttl import NodeTTLController
@@ -53,7 +50,6 @@ if TYPE_CHECKING:
     from lastcall.client.discovery import Discover
     from lastcall.controllers.access.certificates.controller import Sign
     from lastcall.controllers.informers import OpenAPI
-    from lastcall.controllers.nodes.ipam.ranges import NodeRanges
 
 
 class Controller(Protocol):
@@ -93,16 +89,10 @@ CONTROLLERS: dict[str, MakeController] = {
 
 VOLUMES = "volumes"
 _OF_OWN_CACHES = ("endpointslice-controller", "serviceaccount-controller")
-BOOTSTRAP: dict[str, Callable[[World, Client, Informers], Controller]] = {
-    CLEANER: TokenCleaner,
-    SIGNER: BootstrapSigner,
-}
-"""Those of bootstrap tokens."""
-NAMES = (*CONTROLLERS, *_OF_OWN_CACHES, TOKENS, CERTIFICATES, NODE_IPAM, *VOLUME_CONTROLLERS, *BOOTSTRAP)
+NAMES = (*CONTROLLERS, *_OF_OWN_CACHES, TOKENS, CERTIFICATES, *VOLUME_CONTROLLERS)
 """All that `run_controllers` can run."""
-DISABLED_BY_DEFAULT = ("service-lb-controller", *BOOTSTRAP)
-"""What `lastcall controller-manager` runs only when it is named: another cluster's load balancers are not ours, and who
-has no bootstrap tokens needs nobody to tend them (kube-controller-manager: KubeControllerManagerDisabledByDefault)."""
+DISABLED_BY_DEFAULT = ("service-lb-controller",)
+"""What `lastcall controller-manager` runs only when it is named: another cluster's load balancers are not ours."""
 
 
 async def run_controllers(
@@ -118,7 +108,6 @@ async def run_controllers(
     sign: "Sign | None" = None,
     openapi: "OpenAPI | None" = None,
     client_of: Callable[[str], Client] | None = None,
-    node_ranges: "NodeRanges | None" = None,
 ) -> None:
     """Run the controllers of `names` until cancelled. `recorder_for(name)` writes as that controller.
 
@@ -127,7 +116,6 @@ async def run_controllers(
     `sign`: makes the certificates that CertificateSigningRequests ask for; None where somebody else does.
     `discover`: asks which kinds there are, of a server that is not ours.
     `openapi`: the OpenAPI v3 document of a group-version; without it the expressions of policies stay unchecked.
-    `node_ranges`: the ranges of Nodes' Pods; None when somebody else gives Nodes their `spec.podCIDR`.
     `client_of`: the client of a ServiceAccount (`controllers/access/identities.py`); None where all act as `client`.
     """
 
@@ -171,11 +159,6 @@ async def run_controllers(
         controllers[TOKENS] = FirstTokenSecret(world, client, informers, root_ca_pem)
     if CERTIFICATES in names:
         controllers[CERTIFICATES] = FirstRequest(world, acting(CERTIFICATES), informers, sign)
-    if NODE_IPAM in names and node_ranges is not None:
-        controllers[NODE_IPAM] = NodeIPAMController(world, acting(NODE_IPAM), informers, node_ranges)
-    for name, made in BOOTSTRAP.items():
-        if name in names:
-            controllers[name] = made(world, acting(name), informers)
     chosen = [name for name in VOLUME_CONTROLLERS if name in names]
     if chosen or volume_directories is not None:
         controllers[VOLUMES] = VolumeControllers(

@@ -42,7 +42,6 @@ QUEUES = {
     "garbage-collector-controller orphan": "garbage_collector_attempt_to_orphan",
     "horizontal-pod-autoscaler": "horizontalpodautoscaler",
     "job-controller orphans": "job_orphan_pod",
-    "node-ipam-controller": "cidrallocator_node",
     "node-lifecycle pods": "node_lifecycle_controller_pods",
     "node-lifecycle taints": "node_lifecycle_controller",
     "persistentvolume-binder-controller": "claims",

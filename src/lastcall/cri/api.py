@@ -4,7 +4,7 @@
 not carry (who sent a signal, a signal mask, container output) are records on the timeline, which the runtime writes.
 
 This module is the door: the services and what they raise stand here, what goes over them in `structs/`, by topic, and
-everybody takes it from here (`tests/unit/test_architecture.py` holds that).
+everybody takes it from here (a contract of import-linter holds that).
 """
 
 from collections.abc import AsyncIterator
@@ -18,16 +18,12 @@ from lastcall.cri.structs.containers import (
     SINGLE_USER_ID,
     Capability,
     ContainerConfig,
-    ContainerCounters,
     ContainerMetadata,
     ContainerState,
     ContainerStats,
     ContainerStatus,
-    Device,
     LinuxContainerSecurityContext,
-    LinuxContainerUser,
     Mount,
-    MountPropagation,
     SecurityProfile,
 )
 from lastcall.cri.structs.images import SUBSTITUTE_FOR, AuthConfig, Image
@@ -68,7 +64,6 @@ __all__ = [
     "AuthConfig",
     "Capability",
     "ContainerConfig",
-    "ContainerCounters",
     "ContainerEventResponse",
     "ContainerEventType",
     "ContainerMetadata",
@@ -77,16 +72,13 @@ __all__ = [
     "ContainerStatus",
     "ContainerStreams",
     "DNSConfig",
-    "Device",
     "ExecSyncResponse",
     "IDMapping",
     "Image",
     "ImageService",
     "LinuxContainerResources",
     "LinuxContainerSecurityContext",
-    "LinuxContainerUser",
     "Mount",
-    "MountPropagation",
     "NamespaceMode",
     "NamespaceOption",
     "PodSandboxConfig",

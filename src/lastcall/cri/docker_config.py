@@ -3,6 +3,8 @@
 Sources: docker/cli config file, kubelet pkg/credentialprovider/{config,keyring}.go.
 """
 
+# check: pure
+
 import base64
 import binascii
 import fnmatch

@@ -1,5 +1,7 @@
 """What the simulated runtime reports: records, which all say `predicted`, and CRI's events."""
 
+# check: predicts because what it records happened in no kernel
+
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 

@@ -3,6 +3,8 @@
 Loopback is the rule: it listens elsewhere only when an address says so, and sends in plain text to loopback alone.
 """
 
+# check: pure
+
 import ipaddress
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit

@@ -4,6 +4,8 @@ How many series there may be is bounded: labels have values from short lists, bu
 `Places` keeps the number. The library writes no native histograms (it can only read them): histograms are classic ones.
 """
 
+# check: allow prometheus_client because it serves metrics
+
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 

@@ -8,6 +8,8 @@ OTEL_BSP_MAX_QUEUE_SIZE, …_SCHEDULE_DELAY, …_MAX_EXPORT_BATCH_SIZE.
 A request blocks, so each is sent by a thread that the end of the process does not wait for.
 """
 
+# check: allow opentelemetry, requests because it sends spans over OTLP
+
 import asyncio
 import logging
 import os

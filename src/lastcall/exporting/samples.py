@@ -3,6 +3,8 @@
 Only what the story knows is counted: a hook or a drain whose times nobody saw has no sample.
 """
 
+# check: pure
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256

@@ -6,6 +6,9 @@ volumes. A span's links lead to the spans that caused it, and the root's to the 
 told twice is one trace.
 """
 
+# check: pure
+# check: reads facts because any kind of record may stand at the top of what decided an end
+
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256

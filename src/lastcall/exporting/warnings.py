@@ -4,6 +4,8 @@ The name is made of the Pod's uid and the container, so that whoever tells it a 
 leader) is answered that it is there: writing needs the right to create, and no other.
 """
 
+# check: pure
+
 from hashlib import sha256
 
 from lastcall.api.meta import Object

@@ -3,6 +3,8 @@
 A Pod's name is never a label: it is new with each Pod, and a time series is kept for each label that ever was.
 """
 
+# check: pure
+
 import re
 from collections import OrderedDict
 from typing import NamedTuple

@@ -1,5 +1,7 @@
 """What command lines of containers, hooks and probes say about signals and time. Pure; () and None for "not known"."""
 
+# check: pure
+
 import posixpath
 import re
 import shlex

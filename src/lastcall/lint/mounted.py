@@ -1,5 +1,7 @@
 """Files that a container has from ConfigMaps of the same manifests. Pure."""
 
+# check: pure
+
 from typing import NamedTuple
 
 from lastcall.api.meta import Object

@@ -1,5 +1,7 @@
 """Names that are nearly the same: a typing error, or another thing? Pure."""
 
+# check: pure
+
 import re
 from collections.abc import Iterable, Mapping
 

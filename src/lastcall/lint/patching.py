@@ -1,5 +1,7 @@
 """JSON Patches of findings, performed. Pure."""
 
+# check: pure
+
 from collections.abc import Sequence
 from typing import Any
 

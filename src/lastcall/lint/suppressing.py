@@ -1,5 +1,7 @@
 """Suppressions: comments, annotations and a file, each with its reason. Pure."""
 
+# check: pure
+
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

@@ -55,8 +55,6 @@ _SHAPES = {
     "address verdicts": (_ADDRESS, 4, _VERDICT_TYPE, 0),
 }
 """Type and size of the key, type and size of the data."""
-_OWNED = 2
-"""NFT_TABLE_F_OWNER (Linux 5.12)."""
 _SLOTS_IN_WORDS = bytes.fromhex(
     "000400000000010400000000036000040d00000001580014000407000000010c00040c00000001040c000000010e00040900"
     "000001060004100000000214000407000000010c00040b000000010402000000031a00041700000001120004010000000104"
@@ -66,12 +64,9 @@ _SLOTS_IN_WORDS = bytes.fromhex(
 """`typeof ip daddr . meta l4proto . th dport . numgen random mod 2 : ip daddr . th dport`, for `nft list` too."""
 
 
-def batch(transaction: Transaction, table: str, *, owned: bool = False) -> list[Message]:
-    """The messages between the begin and the end of a batch.
-
-    A table that is `owned` is the sending socket's: nobody else changes it, and it goes with the socket.
-    """
-    messages = [_table("add", table, _NEWTABLE, _CREATE, _be32(2, _OWNED) if owned else b"")]
+def batch(transaction: Transaction, table: str) -> list[Message]:
+    """The messages between the begin and the end of a batch."""
+    messages = [_table("add", table, _NEWTABLE, _CREATE)]
     if transaction.replace:
         messages += [_table("delete", table, _DELTABLE), messages[0]]
     for command in transaction.commands:
@@ -84,8 +79,8 @@ def removal(table: str) -> list[Message]:
     return [_table("add", table, _NEWTABLE, _CREATE), _table("delete", table, _DELTABLE)]
 
 
-def _table(what: str, table: str, kind: int, flags: int = 0, more: bytes = b"") -> Message:
-    return Message(f"{what} table {table}", _SUBSYSTEM | kind, _HEADER + _name(1, table) + more, flags)
+def _table(what: str, table: str, kind: int, flags: int = 0) -> Message:
+    return Message(f"{what} table {table}", _SUBSYSTEM | kind, _HEADER + _name(1, table), flags)
 
 
 def _message(what: str, table: str, kind: int, body: bytes, flags: int = 0) -> Message:

@@ -5,6 +5,8 @@ last one has gone. When two want different values under one key (two Services wi
 that came first has it, and the other one when that is gone.
 """
 
+# check: pure
+
 from collections.abc import Callable, Hashable, Iterable, Mapping
 
 from lastcall.nftables.objects import (

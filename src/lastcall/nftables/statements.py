@@ -254,15 +254,6 @@ def dnat_to(protocol: str, address: str, port: int) -> Statement:
     return Statement(f"meta l4proto {protocol.lower()} dnat to {address}:{port}", only + load + _nat(1, 2))
 
 
-def dnat_address(address: str) -> Statement:
-    """To another address, the port stays."""
-    load = _expression("immediate", _be32(1, 1), attribute(2, attribute(1, IPv4Address(address).packed)))
-    places = _be32(3, 1) + _be32(4, 1)
-    return Statement(
-        f"dnat to {address}", load + _expression("nat", _be32(1, 1), _be32(2, FAMILY_NUMBER), places, _be32(7, 0x1))
-    )
-
-
 def _nat(address: int, port: int) -> bytes:
     registers: Sequence[int] = (address, address, port, port)
     places = b"".join(_be32(3 + place, register) for place, register in enumerate(registers))

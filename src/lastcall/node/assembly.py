@@ -27,7 +27,7 @@ from lastcall.node.admission.decide import (
 )
 from lastcall.node.admission.manager import PodAdmission
 from lastcall.node.admission.resizes import Resizes
-from lastcall.node.config import PodConfig, PodSeen, PodUpdates
+from lastcall.node.config import PodConfig, PodUpdates
 from lastcall.node.eviction.manager import EvictionManager, NodeStats
 from lastcall.node.garbage.images import ImageGCManager
 from lastcall.node.garbage.manager import ContainerGC
@@ -77,8 +77,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a kubelet is made of. `events` None: it writes its own to the API. `admit_handlers` None: the kubelet's.
-    `pod_seen` hears of each state of a Pod before the kubelet does."""
+    """What a kubelet is made of. `events` None: it writes its own to the API. `admit_handlers` None: the kubelet's."""
 
     world: World
     client: Client
@@ -92,7 +91,6 @@ class Given:
     admit_handlers: Sequence[AdmitHandler] | None = None
     static_pods: ManifestDirectory | None = None
     stats: NodeStats | None = None
-    pod_seen: PodSeen | None = None
 
 
 class Callbacks(Protocol):
@@ -332,7 +330,7 @@ def assemble(given: Given, calls: Callbacks) -> Parts:
         pleg=pleg,
         notices=notices,
         own_node=own_node,
-        pod_config=PodConfig(given.client, config.node_name, calls.handle_updates, world=world, seen=given.pod_seen),
+        pod_config=PodConfig(given.client, config.node_name, calls.handle_updates, world=world),
         file_config=_static_pods(common),
         container_configs=container_configs,
         work_queue=work_queue,

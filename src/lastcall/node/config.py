@@ -15,13 +15,10 @@ from lastcall.api.meta import is_terminating, uid_of
 from lastcall.api.resources import PODS
 from lastcall.client.api import Client
 from lastcall.client.informer import Informer
-from lastcall.world import walls
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.api.types.pod import Pod
-
-PodSeen = Callable[["Pod | None", "Pod | None"], None]
 
 KUBELET_LOCAL_ANNOTATIONS = (
     "kubernetes.io/config.source",
@@ -93,21 +90,13 @@ def merge(known: Mapping[str, Pod], pods: Iterable[Pod]) -> tuple[dict[str, Pod]
 
 
 class PodConfig:
-    """Follows the Pods bound to one node. `on_updates` is called with every SET's changes, in order; `seen` hears of
-    each state before that (old and new, None for none)."""
+    """Follows the Pods bound to one node. `on_updates` is called with every SET's changes, in order."""
 
     def __init__(
-        self,
-        client: Client,
-        node_name: str,
-        on_updates: Callable[[PodUpdates], None],
-        *,
-        world: World,
-        seen: PodSeen | None = None,
+        self, client: Client, node_name: str, on_updates: Callable[[PodUpdates], None], *, world: World
     ) -> None:
         self._informer: Informer[Pod] = Informer(client, PODS, field_selector=f"spec.nodeName={node_name}", world=world)
         self._on_updates = on_updates
-        self._seen = seen
         self._known: dict[str, Pod] = {}
         self.ready = False
         """The first SET was told: what is not in it may be taken for gone."""
@@ -125,22 +114,14 @@ class PodConfig:
         """Wait for the first list and tell it as one SET."""
         await self._informer.synced()
         self._known, updates = merge({}, self._informer.items())
-        for pod in self._known.values():
-            self._tell(None, pod)
         self.ready = True
         self._on_updates(updates)
-
-    def _tell(self, old: Pod | None, new: Pod | None) -> None:
-        if self._seen is not None:
-            with walls.Turn("kubelet witness", uid_of(new if new is not None else old or {})):
-                self._seen(old, new)
 
     def _change(self, old: Pod | None, new: Pod | None) -> None:
         if not self.ready:
             return  # part of the first SET
         uid = uid_of(new if new is not None else old or {})
         known = self._known.get(uid)
-        self._tell(known, new)
         operation = classify(known, new)
         if new is None:
             self._known.pop(uid, None)

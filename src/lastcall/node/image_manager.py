@@ -1,5 +1,7 @@
 """Image pull policy, back-off and Events. Source: images/image_manager.go."""
 
+# check: observes because it substituted the image
+
 from __future__ import annotations
 
 import asyncio

@@ -3,6 +3,8 @@
 Nothing here waits: every handler tells a worker and returns. The parts that take time are tasks of their own.
 """
 
+# check: observes because it admitted or rejected the Pod
+
 from __future__ import annotations
 
 import asyncio

@@ -3,12 +3,14 @@
 Sources: kubelet_node_status.go, nodestatus/setters.go, component-helpers apimachinery/lease.
 """
 
+# check: repeats its folder because it is the status of a Node
+
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,8 +29,7 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.api.types.meta import OwnerReference
-    from lastcall.api.types.node import Lease, Node, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo
-    from lastcall.api.types.scheduling import Taint
+    from lastcall.api.types.node import Lease, Node, NodeCondition, NodeStatus, NodeSystemInfo
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +50,7 @@ OWN_RUNTIME = f"lastcall://{__version__}"
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """`kubernetes_version` like `1.36`; `capacity` and `allocatable` are quantities as text. `pod_cidr` "" is the
-    cluster's to give. `taints` are those that the Node is registered with.
+    """`kubernetes_version` like `1.36`; `capacity` and `allocatable` are quantities as text.
 
     `boot_id` is another one after each start of the cluster, "" for the machine's own; `system_uuid` stays the same
     forever, "" for one that nobody has seen before.
@@ -68,7 +68,6 @@ class NodeConfig:
     """As `containerRuntimeVersion` tells it: name and version."""
     boot_id: str = ""
     system_uuid: str = ""
-    taints: tuple[Mapping[str, str], ...] = ()
 
 
 def machine_capacity(state_dir: Path, max_pods: int = MAX_PODS) -> tuple[dict[str, str], dict[str, str]]:
@@ -104,9 +103,6 @@ def node_labels(config: NodeConfig) -> dict[str, str]:
 
 def node_object(config: NodeConfig, moment: str, not_ready: str, info: NodeSystemInfo) -> Node:
     """The Node to register. `moment` is RFC 3339, `not_ready` the reason for not being Ready or ""."""
-    spec: NodeSpec = {"podCIDR": config.pod_cidr, "podCIDRs": [config.pod_cidr]} if config.pod_cidr else {}
-    if config.taints:
-        spec["taints"] = [cast("Taint", dict(each)) for each in config.taints]
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -115,7 +111,7 @@ def node_object(config: NodeConfig, moment: str, not_ready: str, info: NodeSyste
             "labels": node_labels(config),
             "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
         },
-        "spec": spec,
+        "spec": {"podCIDR": config.pod_cidr, "podCIDRs": [config.pod_cidr]},
         "status": node_status(config, moment, not_ready, info, {}),
     }
 

@@ -46,12 +46,6 @@ class ServedPods(Protocol):
     def get_pod_status(self, uid: str) -> APIPodStatus | None: ...
 
 
-class Access(Protocol):
-    """`streaming.access.WebhookAccess`."""
-
-    async def refusal(self, request: web.Request) -> web.Response | None: ...
-
-
 def listen(host: str, port: int) -> socket.socket:
     """Raises OSError."""
     listening = socket.create_server((host, port), backlog=128)  # with SO_REUSEADDR
@@ -63,8 +57,7 @@ class KubeletServer:
     """`/containerLogs/<namespace>/<pod>/<container>`, `/pods`, `/healthz`, `/metrics` (`metrics/`), and what
     `streaming/endpoints.py` serves. `parts` are the kubelet's, whose counts are told; `version` is like `1.36.2`.
 
-    `names` are the node's: by them or the address of the connection it is asked. With `access` that decides who may, by
-    whatever name it is asked.
+    `names` are the node's: by them or the address of the connection it is asked.
     """
 
     def __init__(
@@ -78,7 +71,6 @@ class KubeletServer:
         names: Sequence[str] = (),
         version: str = "",
         parts: Parts | None = None,
-        access: Access | None = None,
     ) -> None:
         self._world = world
         self._runtime = runtime
@@ -88,7 +80,6 @@ class KubeletServer:
         self._names = names
         self._version = version
         self._parts = parts
-        self._access = access
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> web.AppRunner:
         """Listen; `cleanup()` of the answer closes. A client certificate is demanded whatever `tls` says of it.
@@ -120,7 +111,7 @@ class KubeletServer:
         from lastcall.world.aiohttp_inside.server import log
 
         if tls is not None:
-            tls.verify_mode = ssl.CERT_REQUIRED if self._access is None else ssl.CERT_OPTIONAL
+            tls.verify_mode = ssl.CERT_REQUIRED
         app = self._application(authenticate=tls is not None)
         runner = web.AppRunner(app, logger=log, access_log=None, shutdown_timeout=0.1, max_line_size=LONGEST_HEADER)
         await runner.setup()
@@ -138,13 +129,9 @@ class KubeletServer:
 
         @web.middleware
         async def authorize(request: web.Request, handler: Any) -> web.StreamResponse:
-            # With `access` nobody comes in without credentials, and kube-apiserver passes its client's Host on.
-            if self._access is None and (refused := hosts.refusal(request)) is not None:
+            if (refused := hosts.refusal(request)) is not None:
                 return refused
-            if authenticate and self._access is not None:
-                if (refused := await self._access.refusal(request)) is not None:
-                    return refused
-            elif authenticate and not self._is_allowed(request):
+            if authenticate and not self._is_allowed(request):
                 raise web.HTTPForbidden(text="Forbidden: this client certificate may not use the kubelet\n")
             answer: web.StreamResponse = await handler(request)
             return answer

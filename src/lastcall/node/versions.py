@@ -6,6 +6,8 @@ The node always runs the three-phase worker of 1.22 and later; a version decides
 Source: the release trees of 1.18, 1.23, 1.27 and 1.36 and the change logs between them.
 """
 
+# check: pure
+
 from dataclasses import dataclass, fields, replace
 
 from lastcall.api.features.gates import (

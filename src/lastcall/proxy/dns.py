@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from lastcall.api.meta import AnyObject, name_of, namespace_of
@@ -43,17 +43,11 @@ class DNSServer:
     """`run` until cancelled. The first answer waits until Services and EndpointSlices are known."""
 
     def __init__(
-        self,
-        *,
-        world: World,
-        client: Client,
-        addresses: Sequence[str],
-        port: int = PORT,
-        upstream: Upstream | None = None,
+        self, *, world: World, client: Client, address: str, port: int = PORT, upstream: Upstream | None = None
     ) -> None:
         self.zone = Zone()
         self._world = world
-        self._addresses = [(address, port) for address in addresses]
+        self._address = (address, port)
         self._upstream = upstream
         self._services: Informer[Service] = Informer(client, SERVICES, world=world)
         self._slices: Informer[EndpointSlice] = Informer(client, ENDPOINTSLICES, world=world)
@@ -64,17 +58,16 @@ class DNSServer:
         _follow(self._slices, self.zone.put_slice)
 
     async def run(self) -> None:
-        """Raises OSError when an address cannot be listened on."""
+        """Raises OSError when the address cannot be listened on."""
         loop = asyncio.get_running_loop()
         async with Tasks() as tasks:
             self._tasks = tasks
-            async with AsyncExitStack() as stack:
-                for address in self._addresses:
-                    datagrams, _ = await loop.create_datagram_endpoint(lambda: _Datagrams(self._datagram), address)
-                    stack.callback(datagrams.close)
-                    server = await asyncio.start_server(self._connected, *address)
-                    stack.callback(server.close)
-                await loop.create_future()
+            datagrams, _ = await loop.create_datagram_endpoint(lambda: _Datagrams(self._datagram), self._address)
+            server = await asyncio.start_server(self._connected, *self._address)
+            try:
+                await server.serve_forever()
+            finally:
+                datagrams.close()
 
     async def _know(self) -> None:
         """The first question starts the caches: a node whose Pods ask nothing pays nothing."""

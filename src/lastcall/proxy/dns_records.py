@@ -4,6 +4,8 @@ Source: the Kubernetes DNS-based service discovery specification 1.1.0, as CoreD
 with `pods insecure`: a Pod's name is its address, and nobody looks whether such a Pod exists.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Iterable

@@ -4,11 +4,13 @@ Source: pkg/proxy/nftables/proxier.go. It differs in nothing a packet can see bu
 comes, without kube-proxy's `minSyncPeriod` of 1 s; `Propagation` puts such delays back.
 """
 
+# check: observes because it sees what the kernel answered
+
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -102,9 +104,7 @@ class Proxier:
         config: ProxyConfig,
         propagation: Propagation | None = None,
         health: HealthServers | None = None,
-        slice_seen: Callable[[EndpointSlice | None, EndpointSlice | None], None] | None = None,
     ) -> None:
-        """`slice_seen` hears of each state of an EndpointSlice (old and new, None for none) before it is acted upon."""
         self.propagation = propagation or Propagation()
         self._world = world
         self._recorder = recorder
@@ -134,8 +134,6 @@ class Proxier:
         """Services that the kernel did not take."""
         self._counts = ProxyCounts(world.clock)
         world.counted.add(self._counts.families)
-        if slice_seen is not None:
-            self._slices.add_handler(lambda obj: slice_seen(None, obj), slice_seen, lambda obj: slice_seen(obj, None))
         for kind, informer in (("service", self._services), ("slice", self._slices), ("node", self._node)):
             self._follow(kind, informer)
 

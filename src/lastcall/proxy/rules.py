@@ -5,6 +5,8 @@ UsesLocalEndpoints). Two kinds of sources are told apart: *inside* (Pods and the
 externalTrafficPolicy Local an inside source may go to any endpoint, an outside one to this node's only.
 """
 
+# check: pure
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -97,10 +99,10 @@ def _port_rules(service: Service, port: ServicePort, endpoints: tuple[Endpoint, 
     if port.node_port:
         frontends += [
             Frontend(ip, port.protocol, port.node_port, cluster, outside, masquerade=masquerade)
-            for ip in dict.fromkeys((*node.addresses, *node.more))
+            for ip in node.addresses
         ]
     serving = tuple(e.address for e in endpoints if e.ready or e.serving)
-    here = tuple(f for f in frontends if _is_served_here(service, f, node))
+    here = tuple(f for f in frontends if _is_served_here(service, f))
     return PortRules(
         name=f"{service.namespace}/{service.name}:{port.name or port.port}/{port.protocol}",
         frontends=tuple(f for f in frontends if f not in here),
@@ -116,8 +118,8 @@ def _target(found: Categorized, chosen: tuple[Endpoint, ...]) -> Target:
     return Target(refusal="drop" if found.any else "reject")
 
 
-def _is_served_here(service: Service, frontend: Frontend, node: Node) -> bool:
+def _is_served_here(service: Service, frontend: Frontend) -> bool:
     # A rule for the API server's address would cut the connections that were there before it.
-    if node.has_api_server and (service.namespace, service.name) == API_SERVER and frontend.cluster_ip:
+    if (service.namespace, service.name) == API_SERVER and frontend.cluster_ip:
         return True
     return frontend.inside.backends == ((frontend.address, frontend.port),)

@@ -1,5 +1,7 @@
 """The proxy's part of the story: which endpoint changes it saw, and when the kernel went by them."""
 
+# check: observes because it saw the watch events and wrote the rules
+
 from __future__ import annotations
 
 from collections.abc import Iterable

@@ -10,6 +10,8 @@ Order of a connection: checks (filter, before any translation) refuse; services 
 and was not translated is refused; postrouting makes the node the source where the answer would take another way.
 """
 
+# check: pure
+
 import hashlib
 from collections.abc import Iterable, Mapping
 from functools import lru_cache

@@ -3,6 +3,8 @@
 Source: pkg/proxy/topology.go:CategorizeEndpoints, topologyModeFromHints.
 """
 
+# check: pure
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,17 +13,11 @@ from lastcall.proxy.endpoints import Endpoint
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """`addresses` are those on which NodePorts answer; `zone` is "" when the Node has no such label.
-
-    `more` are further ones, which the Node object does not have. `has_api_server`: the address of the Service
-    `kubernetes` is one of its own network namespace, or a hop away.
-    """
+    """`addresses` are those on which NodePorts answer; `zone` is "" when the Node has no such label."""
 
     name: str
     zone: str = ""
     addresses: tuple[str, ...] = ()
-    more: tuple[str, ...] = ()
-    has_api_server: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """What the proxy knows: Services, slices and its Node, by the news that has come. Answers rules. Pure."""
 
+# check: pure
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
@@ -67,7 +69,7 @@ class View:
         """A Node without addresses keeps those that are known."""
         if obj is None:
             return
-        node = replace(parse_node(obj), more=self.node.more, has_api_server=self.node.has_api_server)
+        node = parse_node(obj)
         node = node if node.addresses else replace(node, addresses=self.node.addresses)
         if node != self.node:
             self.node = node

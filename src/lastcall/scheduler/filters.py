@@ -4,6 +4,8 @@ Source: pkg/scheduler/framework/plugins (one row of `FILTERS` for each plugin, i
 refuses a node is the one that counts) and pkg/scheduler/framework/types.go:FitError.
 """
 
+# check: pure
+
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

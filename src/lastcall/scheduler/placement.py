@@ -4,6 +4,8 @@ Source: pkg/scheduler/schedule_one.go (schedulePod, findNodesThatFitPod, evaluat
 pkg/scheduler/framework/runtime/framework.go:RunFilterPluginsWithNominatedPods.
 """
 
+# check: pure
+
 from lastcall.scheduler.cache import Cache
 from lastcall.scheduler.filters import CycleState, Diagnosis, Refusal, nodes_to_look_at, refusal
 from lastcall.scheduler.node_info import NodeInfo

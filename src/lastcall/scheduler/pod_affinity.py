@@ -3,6 +3,8 @@
 Sources: plugins/interpodaffinity/{filtering,scoring}.go.
 """
 
+# check: pure
+
 from collections.abc import Mapping, Sequence
 
 from lastcall.scheduler.cache import Cache

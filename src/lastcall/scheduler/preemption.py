@@ -3,6 +3,8 @@
 Sources: pkg/scheduler/framework/preemption/preemption.go, plugins/defaultpreemption/default_preemption.go.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence

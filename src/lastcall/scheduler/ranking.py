@@ -6,6 +6,8 @@ that node alone; spreading the Pods of one owner is added on top, from the nodes
 is to weigh, `placement.look` does. (The original has the same idea: KEP-5598, opportunistic batching.)
 """
 
+# check: pure
+
 import heapq
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping

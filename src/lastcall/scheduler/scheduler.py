@@ -4,6 +4,8 @@ Source: pkg/scheduler/schedule_one.go. A cycle decides on the cache without wait
 beside the next cycles, with the Pod assumed to be on its node already.
 """
 
+# check: observes because it bound the Pod to its node
+
 from __future__ import annotations
 
 from dataclasses import dataclass

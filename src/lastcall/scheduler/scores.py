@@ -5,6 +5,8 @@ pkg/scheduler/apis/config/v1/default_plugins.go (weights). Images on nodes are n
 the original takes any; here it is the one with the fewest Pods, then the first by name.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

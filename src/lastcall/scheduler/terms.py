@@ -3,6 +3,8 @@
 Sources: pkg/scheduler/framework/types.go:AffinityTerm, plugins/podtopologyspread/common.go.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping

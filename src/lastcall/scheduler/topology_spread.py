@@ -3,6 +3,8 @@
 Sources: plugins/podtopologyspread/{filtering,scoring,common}.go.
 """
 
+# check: pure
+
 import math
 from collections.abc import Iterable, Mapping, Sequence
 

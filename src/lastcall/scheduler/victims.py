@@ -3,6 +3,8 @@
 Source: pkg/scheduler/framework/preemption/executor.go (PreemptPod, prepareCandidateAsync).
 """
 
+# check: observes because it decided the deletion
+
 from __future__ import annotations
 
 import logging

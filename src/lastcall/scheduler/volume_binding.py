@@ -3,6 +3,8 @@
 Source: pkg/scheduler/framework/plugins/volumebinding/{volume_binding,binder}.go, plugins/volumerestrictions.
 """
 
+# check: pure
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,5 +1,7 @@
 """One event loop's connection to a cluster that runs: its API, its control socket, its records."""
 
+# check: reads facts because it reads what a cluster sends about itself
+
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path

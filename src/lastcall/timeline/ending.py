@@ -4,6 +4,8 @@ Records may come in any order, and any of them may be missing (a process was kil
 known is said so in `Ending.not_known`, never guessed.
 """
 
+# check: pure
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 

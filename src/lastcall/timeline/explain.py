@@ -4,6 +4,8 @@ Records name their rule as source path and function. `explain` answers one or tw
 does not matter: `pkg/kubelet/pod_workers.go:UpdatePod` and `pod_workers.go:UpdatePod` are the same rule.
 """
 
+# check: pure
+
 import posixpath
 
 from lastcall.timeline.catalogue.meanings import MEANINGS

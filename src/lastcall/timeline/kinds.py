@@ -3,6 +3,8 @@
 Made of timeline/catalogue/records by tools/make_catalogue.py: change it there. docs/ending-v1.md says what each tells.
 """
 
+# check: standard library
+
 from __future__ import annotations
 
 TYPE_CHECKING = False

@@ -3,6 +3,8 @@
 Every fact may be missing: a Pod with hostNetwork has no sockets of its own, and another runtime tells nothing of these.
 """
 
+# check: pure
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal

@@ -3,6 +3,8 @@
 Standard library only: the shim writes records too.
 """
 
+# check: standard library
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, cast

@@ -14,6 +14,8 @@ away. The CRC makes the same protocol hold on processors that reorder stores.
 Standard library only, and the writing half imports almost nothing: the shim uses it.
 """
 
+# check: standard library
+
 from __future__ import annotations
 
 import _thread

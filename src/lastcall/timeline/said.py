@@ -1,5 +1,8 @@
 """Text that remembers what it was made of, so that it can be told in another language. Pure."""
 
+# check: pure
+# check: reads facts because these are facts of a sentence, not of a record
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping

@@ -4,6 +4,8 @@ A shell can be replaced (`exec`) by the last command of a list. It waits for all
 itself what loops, or what waits for its background jobs (POSIX.1, Shell Command Language 2.9). Pure.
 """
 
+# check: pure
+
 import posixpath
 import re
 import shlex

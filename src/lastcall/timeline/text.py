@@ -1,5 +1,7 @@
 """Values as a reader is shown them. Pure."""
 
+# check: pure
+
 from typing import Any
 
 from lastcall.timeline.said import beginning

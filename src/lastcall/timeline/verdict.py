@@ -1,5 +1,7 @@
 """How a Pod ended in one sentence, and in a few words. Pure."""
 
+# check: pure
+
 from collections.abc import Sequence
 
 from lastcall.timeline import kinds

@@ -1,5 +1,7 @@
 """The same Pods under several versions of Kubernetes: which belongs to which, and what differs. Pure."""
 
+# check: pure
+
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

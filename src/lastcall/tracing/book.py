@@ -1,5 +1,7 @@
 """The records of one Pod whose end has begun, in bounded memory, each at its place on our clock. No I/O, no clock."""
 
+# check: pure
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -5,6 +5,8 @@ sample bounds the offset from both sides, whatever way the two messages took, an
 section 8 takes the middle of the quickest sample; the intersection of bounds is that of section 11.2.1.)
 """
 
+# check: pure
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple

@@ -8,6 +8,8 @@ Source: the condition's reasons in pkg/apis/core/types.go (`PodReason…`); pod_
 (`SuccessfulDeletePodReason`).
 """
 
+# check: pure
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

@@ -4,6 +4,8 @@ Rules answer drafts; `Book` makes records of them. A draft says by which clock i
 when it came, what a status or an Event tells is placed by its own stamp.
 """
 
+# check: pure
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast

@@ -1,5 +1,7 @@
 """What two states of an EndpointSlice say of the Pods in it. Pure."""
 
+# check: pure
+
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 

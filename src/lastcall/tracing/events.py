@@ -5,6 +5,8 @@ Events are best effort: one that is missing proves nothing, and one that came is
 Source: pkg/kubelet/events/event.go; kuberuntime_container.go:killContainer; lifecycle texts of 1.27 to 1.36.
 """
 
+# check: pure
+
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

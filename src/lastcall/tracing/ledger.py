@@ -1,5 +1,7 @@
 """What is around the Pods: owners, namespaces, nodes and budgets, each in a few words. No I/O, no clock."""
 
+# check: pure
+
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple

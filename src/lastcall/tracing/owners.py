@@ -1,5 +1,7 @@
 """Owners of Pods, as small as a decision needs them, and what two of their states say. Pure."""
 
+# check: pure
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING

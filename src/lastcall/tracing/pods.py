@@ -4,6 +4,8 @@ What the API server has written was observed: the watch shows it. What a kubelet
 concluded from it: their times are whole seconds of the node's clock.
 """
 
+# check: pure
+
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 

@@ -1,5 +1,7 @@
 """Which Pods are followed: `-n`, `-A`, `-l` and `KIND/NAME …`. Pure."""
 
+# check: pure
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

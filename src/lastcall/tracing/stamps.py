@@ -5,6 +5,8 @@ time, and the least of many is close to the difference alone. Stamps of whole se
 is the error which is told.
 """
 
+# check: pure
+
 from dataclasses import dataclass, field
 from datetime import datetime
 

@@ -8,6 +8,8 @@ nor the stop signal's time is known.
 Source: kuberuntime_container.go:killContainer, executePreStopHook; pod_termination_order.go (sidecars).
 """
 
+# check: pure
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING

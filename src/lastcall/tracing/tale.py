@@ -1,5 +1,7 @@
 """From a Pod's book to its story: the past, the decision, what is not known, and then the story builder. Pure."""
 
+# check: pure
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

@@ -3,6 +3,8 @@
 A sentence goes away when a record tells what it misses: a node's agent writes such records.
 """
 
+# check: pure
+
 from collections.abc import Iterator, Sequence
 
 from lastcall.api.meta import Object

@@ -5,6 +5,8 @@ The client's side says what it got; the Pods' own output says which requests the
 is in exactly one row: good, moved (`outcome.Moved`: the server said goodbye, the client goes on elsewhere) or lost.
 """
 
+# check: pure
+
 import math
 import re
 from collections import Counter

@@ -1,5 +1,7 @@
 """The smallest change of a manifest that would have saved the lost requests, and the verdict in a sentence. Pure."""
 
+# check: pure
+
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -3,6 +3,8 @@
 What only a server knows (admission, other objects) a dry run asks it (`cli/rollout/advice.py`).
 """
 
+# check: pure
+
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,5 +1,7 @@
 """How much worse than what was counted the truth may be. Pure."""
 
+# check: pure
+
 import math
 
 

@@ -1,5 +1,7 @@
 """The runs of a Pod's containers, from records, and which of them serve; in seconds of the monotonic clock. Pure."""
 
+# check: pure
+
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any

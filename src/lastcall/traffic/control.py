@@ -3,6 +3,8 @@
 A rollout under load that nobody answers would tell nothing, and take minutes to do so.
 """
 
+# check: pure
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

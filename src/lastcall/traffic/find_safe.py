@@ -6,6 +6,8 @@ end is like the next one's: what was measured in one run holds for the others. R
 a value is called safe only below every value that lost.
 """
 
+# check: pure
+
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

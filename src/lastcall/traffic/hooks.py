@@ -3,6 +3,8 @@
 (`core/v1.LifecycleHandler`: exactly one of exec, httpGet, sleep, tcpSocket.)
 """
 
+# check: pure
+
 import re
 from dataclasses import dataclass
 from typing import Any

@@ -7,6 +7,8 @@ A request on a connection that is already open is not sent anywhere by the rules
 it. Whether a Pod's end does is a matter of what the application says on such a connection.
 """
 
+# check: pure
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal

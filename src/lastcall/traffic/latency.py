@@ -5,6 +5,8 @@ Measured from the moment a request was sent to its last byte, in seconds, of req
 because another one was slow. Streams and WebSockets last as long as their client wants: they have no latency.
 """
 
+# check: pure
+
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """When what happened to each Pod, from the timeline's records, in seconds of the monotonic clock. Pure."""
 
+# check: pure
+
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal

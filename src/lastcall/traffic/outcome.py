@@ -5,6 +5,8 @@ while it was idle is not a loss: no request was on it. `Moved` are the classes o
 carries on elsewhere without anything lost, because the server said goodbye: told, and never counted as lost.
 """
 
+# check: pure
+
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any, Literal, Self, get_args

@@ -1,5 +1,7 @@
 """Several strategic merge patches of one object as one. Pure."""
 
+# check: pure
+
 from collections.abc import Iterable
 from typing import Any
 

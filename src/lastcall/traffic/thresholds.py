@@ -3,6 +3,8 @@
 A limit holds or is broken by what was counted; how sure that is, is said beside it (the 95 % upper bound).
 """
 
+# check: pure
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -4,6 +4,8 @@ There is no queue for a browser: it says which version it has, and gets the pres
 that is slow gets fewer and larger answers, and costs the cluster nothing.
 """
 
+# check: pure
+
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Mapping

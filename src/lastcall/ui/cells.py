@@ -1,5 +1,7 @@
 """Objects of the API as the overview shows them: small, and without what changes with every heartbeat. Pure."""
 
+# check: pure
+
 from collections.abc import Mapping
 from typing import Any
 

@@ -5,6 +5,8 @@ browser brings a token once and gets a cookie for it, the Host has to be the ser
 point to the loopback is refused), and whatever writes has to come from the page itself (its Origin).
 """
 
+# check: pure
+
 import hmac
 import secrets
 from collections.abc import Callable

@@ -5,6 +5,8 @@ pod_workers.go:calculateEffectiveGracePeriod (at least 1 s), kuberuntime_termina
 the reverse of their order), store.go (finalizers).
 """
 
+# check: pure
+
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 

@@ -1,5 +1,8 @@
 """A Pod's story as the page draws it: lanes, steps with the rule behind each, what comes next. Pure."""
 
+# check: pure
+# check: reads facts because any record in the lane of the service proxies may name its node
+
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any

@@ -5,6 +5,8 @@ in the real world that is uvloop or the stock loop, in the virtual world `lastca
 time jumps to the next timer as soon as nothing else can run.
 """
 
+# check: pure names rfc3339 because it writes a time that it is given
+
 import asyncio
 import math
 import time

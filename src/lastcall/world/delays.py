@@ -4,6 +4,8 @@ Written as people write it: `1s`, `250ms`, `1m30s`, `1.5`, `uniform(0s,3s)`, `no
 `poll(10s)`: the rest of a period that began with the clock, as for something that only looks every 10 s.
 """
 
+# check: pure
+
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """Times as people write them: `30s`, `1m30s`, `500ms`, `1h`, `1.5`. Every command imports this: nothing of weight."""
 
+# check: pure
+
 import math
 import re
 

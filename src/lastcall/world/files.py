@@ -1,5 +1,7 @@
 """Files that are there as a whole or not at all. Standard library only: the shim uses it too."""
 
+# check: standard library
+
 import os
 from contextlib import suppress
 

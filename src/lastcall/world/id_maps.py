@@ -5,6 +5,9 @@ user whatever they ask for; `cri/sandbox/shim/single_id/filter.py` says what the
 privileges.
 """
 
+# check: standard library
+# check: starts processes because it runs newuidmap
+
 from __future__ import annotations
 
 import contextlib

@@ -5,6 +5,9 @@ failure is an OSError whose text names the call, so that "mount: Operation not p
 a bare errno.
 """
 
+# check: standard library
+# check: starts processes because it calls clone3
+
 from __future__ import annotations
 
 import ctypes

@@ -17,6 +17,8 @@ Not `dataclasses`: the shim uses this, and that module would bring inspect along
 with `from __future__ import annotations`: annotations are read as text. Standard library only, and little of it.
 """
 
+# check: standard library
+
 from __future__ import annotations
 
 import sys

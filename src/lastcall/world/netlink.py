@@ -28,7 +28,7 @@ _SO_SNDBUFFORCE = 32
 _RTM_NEWLINK, _RTM_DELLINK, _RTM_GETLINK, _RTM_NEWADDR = 16, 17, 18, 20
 _RTM_NEWROUTE, _RTM_DELROUTE, _RTM_NEWNEIGH = 24, 25, 28
 _IFF_UP = 0x1
-_IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MTU, _IFLA_LINKINFO, _IFLA_NET_NS_FD = 1, 3, 4, 18, 28
+_IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_LINKINFO, _IFLA_NET_NS_FD = 1, 3, 18, 28
 _IFLA_OPERSTATE, _IF_OPER_UP = 16, 6
 _IFLA_INFO_KIND, _IFLA_INFO_DATA, _VETH_INFO_PEER = 1, 2, 1
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
@@ -64,10 +64,8 @@ def attribute(kind: int, payload: bytes) -> bytes:
     return struct.pack("=HH", length, kind) + payload + b"\0" * (-length % 4)
 
 
-def link_up(index: int, mtu: int = 0) -> Message:
-    """`mtu` 0 leaves it as it is."""
-    more = attribute(_IFLA_MTU, struct.pack("=I", mtu)) if mtu else b""
-    return Message(f"set link {index} up", _RTM_NEWLINK, _INFO.pack(0, 0, index, _IFF_UP, _IFF_UP) + more)
+def link_up(index: int) -> Message:
+    return Message(f"set link {index} up", _RTM_NEWLINK, _INFO.pack(0, 0, index, _IFF_UP, _IFF_UP))
 
 
 def link_down(index: int) -> Message:
@@ -298,7 +296,7 @@ class NetlinkSocket:
         Raises NetlinkError for an unknown link.
         """
         answer = self.ask(f"look at link {index}", _RTM_GETLINK, _INFO.pack(0, 0, index, 0, 0))
-        return attributes(answer, _INFO.size).get(_IFLA_OPERSTATE) == bytes([_IF_OPER_UP])
+        return _attributes(answer, _INFO.size).get(_IFLA_OPERSTATE) == bytes([_IF_OPER_UP])
 
     def ask(self, what: str, kind: int, body: bytes) -> bytes:
         """The body of the one message that answers a request. Raises NetlinkError."""
@@ -329,21 +327,18 @@ class NetlinkSocket:
 
 def attributes(data: bytes, offset: int = 0) -> dict[int, bytes]:
     """Type → payload of the attributes from `offset` on; the flags for nested ones are taken off."""
-    return {kind & 0x3FFF: payload for kind, payload in _attributes(data, offset)}
+    return {kind & 0x3FFF: payload for kind, payload in _attributes(data, offset).items()}
 
 
-def elements(data: bytes) -> list[bytes]:
-    """The payloads of a list, whose attributes all have the same type."""
-    return [payload for _, payload in _attributes(data, 0)]
-
-
-def _attributes(data: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
+def _attributes(data: bytes, offset: int) -> dict[int, bytes]:
+    found = {}
     while offset + 4 <= len(data):
         length, kind = struct.unpack_from("=HH", data, offset)
         if length < 4:
             break
-        yield kind, data[offset + 4 : offset + length]
+        found[kind] = data[offset + 4 : offset + length]
         offset += (length + 3) & ~3
+    return found
 
 
 def _answers(data: bytes) -> Iterable[tuple[int, int]]:

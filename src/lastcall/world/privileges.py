@@ -3,6 +3,8 @@
 Standard library only (`ctypes`): the shim uses it. Every failure is an OSError whose text names the call.
 """
 
+# check: standard library
+
 from __future__ import annotations
 
 import ctypes

@@ -4,6 +4,8 @@ Each probe is the very call that the process tree makes later. A child does the 
 namespaces, and everything tried ends with that child.
 """
 
+# check: starts processes because a child tries what the machine allows
+
 import errno
 import json
 import os

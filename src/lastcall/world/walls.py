@@ -19,6 +19,9 @@ Walls stand where a role's main has put them up (`stand`). Elsewhere, in the vir
 Standard library only, and little of it: the shim uses this too.
 """
 
+# check: pure names REQUEST because it is a word
+# check: standard library
+
 from __future__ import annotations
 
 import time

@@ -12,6 +12,8 @@ Three framings, for three kinds of ends; what is in a message is the same in all
 Standard library only: the shim uses this.
 """
 
+# check: standard library
+
 from __future__ import annotations
 
 import array

@@ -19,7 +19,7 @@ from pods import EXITS_ON_TERM, IGNORES_TERM, Manifest, container, pod, service
 from run_command import Lastcall
 from waiting import eventually
 
-pytestmark = [pytest.mark.real_kernel, needs_kubectl]
+pytestmark = [pytest.mark.core, pytest.mark.real_kernel, needs_kubectl]
 
 
 class Cluster(Kubectl):

@@ -101,6 +101,7 @@ def without_ids(text: str) -> str:
 # -- exec -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.core
 def test_output_and_errors_come_apart_and_the_exit_code_is_the_command_s(kubectl: Kubectl) -> None:
     assert kubectl.run("exec", "demo", "-c", "main", "--", "echo", "hello") == (0, "hello\n", "")
     code, out, err = kubectl.run("exec", "demo", "-c", "main", "--", "sh", "-c", "echo out; echo err >&2; exit 3")
@@ -117,6 +118,7 @@ def test_the_first_container_is_the_default_one(kubectl: Kubectl) -> None:
         assert err == 'Defaulted container "main" out of: main, input\n'
 
 
+@pytest.mark.core
 def test_the_input_is_read_to_its_end(kubectl: Kubectl) -> None:
     answer = kubectl.run("exec", "-i", "demo", "-c", "main", "--", "cat", stdin="some input\nsecond\n")
     assert answer == (0, "some input\nsecond\n", "")
@@ -263,6 +265,7 @@ def _ask_for_size(terminal: Terminal, size: bytes) -> None:
     assert size in terminal.said
 
 
+@pytest.mark.core
 def test_a_shell_on_a_terminal_echoes_resizes_and_ends_with_its_code(kubectl: Kubectl) -> None:
     terminal = Terminal(kubectl, "exec", "-it", "demo", "-c", "main", "--", "sh", rows=43, columns=132)
     _ask_for_size(terminal, b"43 132")
@@ -422,6 +425,7 @@ def exchange(connection: socket.socket, data: bytes) -> bytes:
     return got
 
 
+@pytest.mark.core
 def test_a_port_carries_megabytes_on_several_connections_at_once(kubectl: Kubectl) -> None:
     forward = Forward(kubectl, "pod/demo", 8080)
     try:

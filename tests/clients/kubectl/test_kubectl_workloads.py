@@ -57,6 +57,7 @@ def images(kubectl: Kubectl, selector: str) -> set[str]:
 # -- rollout -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.core
 def test_a_deployment_rolls_forward_and_back_through_its_revisions(kubectl: Kubectl) -> None:
     deploy(kubectl)
     assert kubectl("set", "image", "deployment/web", "quick=busybox:1.36", "-o", "name") == "deployment.apps/web\n"
@@ -154,6 +155,7 @@ def test_scale_changes_the_number_of_pods_and_keeps_its_preconditions(kubectl: K
     eventually(lambda: not kubectl.get("pods", "-l", "app=web")["items"])
 
 
+@pytest.mark.core
 def test_expose_makes_a_service_with_endpoints(kubectl: Kubectl) -> None:
     deploy(kubectl)
     assert kubectl("expose", "deployment", "web", "--port=80", "--target-port=8080") == "service/web exposed\n"

@@ -61,6 +61,7 @@ def test_waits(lastcall_namespace):
 """
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("user", ordinary_user.USERS)
 @pytest.mark.parametrize("more", [(), ("-n", "2"), ("-n", "2", "--lastcall-cluster", "shared")], ids=" ".join)
 def test_tests_with_a_namespace_each_pass_and_leave_nothing(more: tuple[str, ...], user: str) -> None:

@@ -149,6 +149,7 @@ def said_by(program: str, user: str) -> Result:
         return command.finish(180)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("user", ordinary_user.USERS)
 @pytest.mark.parametrize("program", [BLOCKING, ASYNC, ROLLOUT], ids=["blocking", "async", "rollout"])
 def test_a_program_uses_a_cluster_and_leaves_nothing(program: str, user: str) -> None:

@@ -30,6 +30,7 @@ def place(request: pytest.FixtureRequest):
         yield made
 
 
+@pytest.mark.core
 def test_a_server_that_drains_behind_a_sleeping_hook_loses_nothing(place: Place) -> None:
     status, (found,) = experiments(place, "polite")
     assert (status, found["verdict"], found["lost"], found["lostRequests"]) == (0, "nothing lost", 0, [])
@@ -41,6 +42,7 @@ def test_a_server_that_drains_behind_a_sleeping_hook_loses_nothing(place: Place)
         assert pod["unrouted"] - pod["deleted"] >= 0.95 and pod["term"] > pod["unrouted"]
 
 
+@pytest.mark.core
 def test_a_server_that_leaves_at_once_loses_requests_and_the_advice_saves_them() -> None:
     with Place(ordinary_user.USERS[-1]) as place:
         only_fresh = ("--load", "fresh=80", "--apply-advice")

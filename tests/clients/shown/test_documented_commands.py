@@ -14,18 +14,9 @@ pytestmark = pytest.mark.real_kernel
 ROOT = Path(__file__).parents[3]
 ELSEWHERE = {
     "lastcall rollout ": "tests/clients/rollout/test_rollout.py",
-    **dict.fromkeys(
-        (
-            "lastcall run --context",
-            "lastcall up --etcd-servers",
-            "sudo lastcall up --container-runtime-endpoint",
-            "lastcall doctor --listen",
-            "sudo lastcall up --listen",
-            "sudo lastcall node join",
-            "kubectl certificate approve",
-        ),
-        "tests/engines/test_readme_beyond_one_machine.py",
-    ),
+    "lastcall run --context": "tests/clients/rollout/test_run_on_a_cluster.py",
+    "lastcall up --etcd-servers": "tests/engines/test_up_on_etcd.py",
+    "sudo lastcall up --container-runtime-endpoint": "tests/engines/test_up_on_containerd.py",
     "lastcall trace ": "tests/scenarios/pods/test_trace.py",  # needs a cluster; --serve stays
     "lastcall image build-agent": "tests/unit/cri/images/test_agent_image.py",  # needs an image with Python
     "helm ": "tests/unit/cli",  # needs helm; lint reads stdin there

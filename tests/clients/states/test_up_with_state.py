@@ -206,33 +206,3 @@ def test_containers_of_a_killed_front_s_cluster_are_gone_before_the_state_is_use
         assert not old.alive()
         old.close()
         check_filled(own, restarts)
-
-
-JOINING = (
-    "get", "secrets,clusterrolebindings,roles,rolebindings,configmaps", "--all-namespaces", "-o",
-    "jsonpath={range .items[*]}{.kind}/{.metadata.name}{'\\n'}{end}",
-)  # fmt: skip
-
-
-def test_a_start_without_a_join_token_takes_back_what_an_earlier_one_gave(own: KeptPlace) -> None:
-    token = own.up_kept("--join-token")["joining"]["token"]
-    mine = ("create", "clusterrolebinding", "kubeadm:mine", "--clusterrole=view", "--user=me")
-    own.kubectl(own.copy, *mine)
-    own.kubectl(own.copy, "create", "secret", "generic", "bootstrap-token-notes", "-n", "kube-system")
-    given = set(own.kubectl(own.copy, *JOINING).split())
-    assert f"Secret/bootstrap-token-{token[:6]}" in given
-    own.ok("down")
-    own.up_kept()
-    gone = given - set(own.kubectl(own.copy, *JOINING).split())
-    assert gone == {
-        f"Secret/bootstrap-token-{token[:6]}",
-        "ConfigMap/cluster-info",
-        "Role/kubeadm:bootstrap-signer-clusterinfo",
-        "RoleBinding/kubeadm:bootstrap-signer-clusterinfo",
-        "ClusterRoleBinding/kubeadm:kubelet-bootstrap",
-        "ClusterRoleBinding/kubeadm:node-autoapprove-bootstrap",
-    }, "nodes that have joined may renew their certificates, and what is the user's stays"
-    assert "kubelets may not join any more: rights and tokens of an earlier start are deleted" in own.ok("logs")
-    own.ok("down")
-    own.up_kept()
-    assert "may not join any more" not in own.ok("logs"), "it is told once"

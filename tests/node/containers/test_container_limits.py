@@ -14,7 +14,7 @@ from shim_world import ShimWorld, inside
 
 from lastcall.cri.api import LIMITS_ENFORCED, LinuxContainerResources
 
-pytestmark = pytest.mark.real_kernel
+pytestmark = [pytest.mark.real_kernel, pytest.mark.core]
 
 POD = "/kubepods/burstable/poduid-1"
 SMALL = LinuxContainerResources(memory_limit_in_bytes=24 << 20)
@@ -173,18 +173,3 @@ async def test_what_lives_in_a_shared_pid_namespace_ends_with_its_container(worl
     container = await world.start(sandbox, "sh", "-c", script)
     await world.ended(container)
     await world.until(lambda: not any("sleep 100" in command for command in world.processes().values()))
-
-
-@inside
-async def test_descriptors_are_counted_when_they_are_asked_for(world: ShimWorld) -> None:
-    limited(world)
-    container = await world.create(await world.sandbox(), "sh", "-c", "exec 5</dev/null 6</dev/null; sleep 300; :")
-    await world.runtime.start_container(container)
-    known = {"processes", "descriptors", "sockets"}
-    await world.until(lambda: "sleep 300 " in world.processes().values())
-    assert not known & (await world.runtime.container_counters(container)).counts.keys()
-    counts = (await world.runtime.container_counters(container, processes=True)).counts
-    assert known <= counts.keys()
-    if counts["processes"]:  # somebody can say which processes are the container's
-        assert counts["processes"] == 2
-        assert counts["descriptors"] >= 4, "the two opened ones, of the shell and of what it started"

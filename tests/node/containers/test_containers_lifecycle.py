@@ -6,6 +6,8 @@ from shim_world import ShimWorld, inside
 
 from lastcall.cri.api import ContainerState
 
+pytestmark = pytest.mark.core
+
 
 @pytest.mark.rule("node-semantics 12.4/1, 17.2/path")
 @inside

@@ -9,7 +9,7 @@ from typing import Any
 import ordinary_user
 import pytest
 
-pytestmark = pytest.mark.real_kernel
+pytestmark = [pytest.mark.real_kernel, pytest.mark.core]
 
 PROGRAM = Path(__file__).with_name("image_scenario.py")
 

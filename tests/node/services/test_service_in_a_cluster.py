@@ -12,6 +12,7 @@ from staying import Place
 from waiting import eventually
 
 pytestmark = [
+    pytest.mark.core,
     pytest.mark.real_kernel,
     needs_kubectl,
     pytest.mark.timeout(300),

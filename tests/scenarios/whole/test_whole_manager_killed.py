@@ -8,7 +8,6 @@ left are compared, and how often each was made: nothing twice, nothing forgotten
 import base64
 import json
 from collections import Counter
-from datetime import timedelta
 
 import pytest
 from cryptography import x509
@@ -25,23 +24,18 @@ from lastcall.api.resources import (
     CONFIGMAPS,
     DEPLOYMENTS,
     NAMESPACES,
-    NODES,
     PERSISTENTVOLUMECLAIMS,
     PERSISTENTVOLUMES,
     PODS,
     REPLICASETS,
     RESOURCEQUOTAS,
-    SECRETS,
     SERVICES,
     VALIDATINGADMISSIONPOLICIES,
     VOLUMEATTRIBUTESCLASSES,
 )
-from lastcall.api.text import bootstrap_tokens
 from lastcall.client.api import STRATEGIC_MERGE_PATCH
-from lastcall.controllers.access.bootstrap.controller import CLUSTER_INFO
 from lastcall.controllers.manager import NAMES
 from lastcall.cri.simulated_program import Program
-from lastcall.world.clock import now, rfc3339
 
 DRAINS = {
     "app": Program(drain_seconds=2),
@@ -288,25 +282,6 @@ async def new_nodes(cluster: VirtualCluster) -> None:
         await cluster.create({"kind": "Node", **node})
         await cluster.sleep(2)
     await cluster.sleep(20)
-
-
-async def nodes_of_other_machines(cluster: VirtualCluster) -> None:
-    """One brings its range along, one is deleted and comes back as another."""
-    for name, spec in (("extra-1", {}), ("extra-2", {"podCIDR": "10.244.9.0/24"}), ("extra-3", {}), ("extra-4", {})):
-        await cluster.create({"kind": "Node", "metadata": {"name": name}, "spec": spec})
-        await cluster.sleep(2)
-    await cluster.sleep(20)
-    await cluster.delete("node/extra-1")
-    await cluster.sleep(5)
-
-
-def check_ranges(cluster: VirtualCluster) -> None:
-    given: dict[str, str] = {}
-    for seen in cluster.history[NODES]:
-        if found := seen.object["spec"].get("podCIDR", ""):
-            assert given.setdefault(seen.name, found) == found
-    assert sorted(given) == ["extra-1", "extra-2", "extra-3", "extra-4", "node-1"]
-    assert len(set(given.values())) == len(given), given
 
 
 def part(name: str, *resources: str) -> Object:
@@ -569,46 +544,6 @@ async def policies(cluster: VirtualCluster) -> None:
     assert found["n"]["status"]["typeChecking"] == {}
 
 
-async def _join_token(cluster: VirtualCluster, name: str, seconds: float | None) -> None:
-    """A bootstrap token that is good for `seconds`; for ever without."""
-    at = rfc3339(now(cluster.world.clock) + timedelta(seconds=seconds)) if seconds is not None else ""
-    made = bootstrap_tokens.secret_of(bootstrap_tokens.Token(name, "0123456789abcdef"), at, "")
-    await cluster.client.create(SECRETS, made, bootstrap_tokens.NAMESPACE)
-
-
-async def _token_names(cluster: VirtualCluster) -> list[str]:
-    found = (await cluster.client.list(SECRETS, bootstrap_tokens.NAMESPACE)).items
-    return sorted(name_of(each) for each in found if bootstrap_tokens.is_token_secret(each))
-
-
-async def expiring_tokens(cluster: VirtualCluster) -> None:
-    """Three end one after the other, one that has ended is there from the start, one stays."""
-    for name, seconds in (("past00", -5), ("first0", 10), ("second", 12), ("third0", 20), ("stays0", None)):
-        await _join_token(cluster, name, seconds)
-    await cluster.sleep(40)
-    assert await _token_names(cluster) == ["bootstrap-token-stays0"]
-
-
-async def signed_cluster_info(cluster: VirtualCluster) -> None:
-    """A signature for each token that is good, made anew when what it signs changes."""
-    namespace, name = CLUSTER_INFO
-    made = {"metadata": {"name": name}, "data": {"kubeconfig": "one"}}
-    await cluster.client.create(CONFIGMAPS, made, namespace)
-    await cluster.sleep(5)
-    await _join_token(cluster, "first0", None)
-    await cluster.sleep(10)
-    await _join_token(cluster, "second", None)
-    await cluster.sleep(10)
-    await cluster.client.patch(CONFIGMAPS, name, {"data": {"kubeconfig": "two"}}, namespace)
-    await cluster.sleep(10)
-    await cluster.client.delete(SECRETS, "bootstrap-token-first0", bootstrap_tokens.NAMESPACE)
-    await cluster.sleep(15)
-    data = (await cluster.client.get(CONFIGMAPS, name, namespace))["data"]
-    token = bootstrap_tokens.Token("second", "0123456789abcdef")
-    signature = bootstrap_tokens.detached_signature("two", token)
-    assert data == {"kubeconfig": "two", f"{bootstrap_tokens.SIGNATURE}second": signature}
-
-
 TWO_NODES = {"nodes": 2, "node_labels": lambda name: {"zone": name[-1]}}
 
 STORIES: dict[str, Story] = {
@@ -641,7 +576,6 @@ STORIES: dict[str, Story] = {
     "node-lifecycle-controller (a node stays lost)": Story(nodes_that_stay_lost, DRAINS, {"nodes": 2}),
     "taint-eviction-controller": Story(tainted, DRAINS),
     "ttl-controller": Story(new_nodes, DRAINS),
-    "node-ipam-controller": Story(nodes_of_other_machines, DRAINS, {"watched": (NODES,)}, check_ranges),
     "clusterrole-aggregation-controller": Story(aggregated_roles, DRAINS),
     "job-controller": Story(jobs, DRAINS),
     "job-controller (back-off)": Story(failing_jobs, DRAINS),
@@ -683,8 +617,6 @@ STORIES: dict[str, Story] = {
     "persistentvolume-protection-controller": Story(volumes_in_use, DRAINS),
     "volumeattributesclass-protection-controller": Story(attributes_classes_in_use, DRAINS),
     "ephemeral-volume-controller": Story(ephemeral_volumes, DRAINS),
-    "token-cleaner-controller": Story(expiring_tokens, DRAINS),
-    "bootstrap-signer-controller": Story(signed_cluster_info, DRAINS),
 }
 """By the controller's name; several stories of one have something in brackets."""
 

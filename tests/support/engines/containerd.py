@@ -67,12 +67,10 @@ def missing_containerd() -> str:
 class Containerd:
     """`with Containerd() as containerd:`; at the end nothing of it is left."""
 
-    def __init__(self, netns: str = "") -> None:
-        """`netns` is a network namespace of the caller's, "" for one of its own."""
-        self._owns_netns = not netns
+    def __init__(self) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="containerd-", dir="/var/tmp"))
         self.socket = self.directory / "containerd.sock"
-        self.netns = netns or named_namespace("containerd")
+        self.netns = named_namespace("containerd")
         self._keeper: subprocess.Popen[bytes] | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -81,9 +79,8 @@ class Containerd:
         return f"unix://{self.socket}"
 
     def __enter__(self) -> Self:
-        if self._owns_netns:
-            _ip("netns", "add", self.netns)
-            _ip("-n", self.netns, "link", "set", "lo", "up")
+        _ip("netns", "add", self.netns)
+        _ip("-n", self.netns, "link", "set", "lo", "up")
         self._run("sysctl", "-qw", "net.ipv4.ip_forward=1")
         (self.directory / "cni").mkdir()
         (self.directory / "cni/10-pods.conflist").write_text(CNI.format(directory=self.directory))
@@ -109,8 +106,7 @@ class Containerd:
             self._keeper.kill()
             self._keeper.wait(30)
         _remove_groups()
-        if self._owns_netns:
-            _ip("netns", "del", self.netns)
+        _ip("netns", "del", self.netns)
         shutil.rmtree(self.directory)
 
     @property
@@ -126,8 +122,7 @@ class Containerd:
     def ctr(self, *arguments: str) -> str:
         return self._run("ctr", "-a", str(self.socket), *arguments)
 
-    @property
-    def first(self) -> int:
+    def _first(self) -> int:
         """The first process of its namespaces."""
         assert self._keeper is not None
         children = Path(f"/proc/{self._keeper.pid}/task/{self._keeper.pid}/children")
@@ -136,7 +131,7 @@ class Containerd:
         return int(first)
 
     def start(self) -> None:
-        first = str(self.first)
+        first = str(self._first())
         log = open(self.directory / "log", "ab")  # noqa: SIM115
         self._process = subprocess.Popen(
             ["nsenter", "-t", first, "-m", "-p", "-n", "--", "containerd", "-c", str(self.directory / "config.toml")],

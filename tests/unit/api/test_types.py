@@ -2,14 +2,14 @@
 
 import ast
 import importlib.util
-import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROJECT = Path(__file__).parents[3]
-SOURCE = PROJECT / "src" / "lastcall"
-PACKAGE = SOURCE / "api" / "types"
+PACKAGE = PROJECT / "src" / "lastcall" / "api" / "types"
 
 _spec = importlib.util.spec_from_file_location("make_types", PROJECT / "tools" / "make_types.py")
 assert _spec and _spec.loader
@@ -31,50 +31,7 @@ def test_a_file_imports_only_from_files_before_it() -> None:
         assert ours <= set(order[:position]), file
 
 
-def test_types_of_objects_are_imported_by_the_type_checker_only() -> None:
-    """Making hundreds of TypedDicts takes tens of milliseconds, which no process should pay for."""
-    users = 0
-    for path in SOURCE.rglob("*.py"):
-        if path.is_relative_to(PACKAGE):
-            continue
-        tree = ast.parse(path.read_text())
-        guarded = {
-            id(inner)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-            for inner in ast.walk(node)
-        }
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lastcall.api.types"):
-                users += 1
-                assert id(node) in guarded, f"{path.relative_to(SOURCE)}:{node.lineno}: import it under TYPE_CHECKING"
-    assert users, "the imports are no longer found"
-
-
-OF_ANY_KIND = {
-    "garbagecollector/graph.py": "owners and what they own are of any kind",
-    "quota/status.py": "a quota counts objects of any kind",
-}
-"""Rules of controllers that read no fields but those that all kinds have, or that hand objects on."""
-
-
-def test_the_rules_of_controllers_say_of_which_kind_their_objects_are() -> None:
-    """`Object` is `dict[str, Any]`, in which mypy finds no misspelt field."""
-    pure, plain = set[str](), set[str]()
-    controllers = SOURCE / "controllers"
-    for path in controllers.rglob("*.py"):
-        tree = ast.parse(path.read_text())
-        about = ast.get_docstring(tree) or ""
-        if path.name != "decide.py" and not re.search(r"\bPure\.", about):
-            continue
-        name = path.relative_to(controllers).as_posix()
-        pure.add(name)
-        if any(isinstance(node, ast.Name) and node.id == "Object" for node in ast.walk(tree)):
-            plain.add(name)
-    assert {"statefulset/decide.py", "job/tracking.py", "deployment/rolling.py", "replicaset/ranking.py"} <= pure
-    assert plain == set(OF_ANY_KIND), "say which kind it is: lastcall.api.types"
-
-
+@pytest.mark.loopback
 def test_mypy_strict_knows_the_fields_of_a_pod(tmp_path: Path) -> None:
     said = {
         'pod["spec"]["restartPolicy"] == "Allways"': "Non-overlapping equality check",

@@ -11,6 +11,8 @@ from lastcall.apiserver.auth.pki import ClusterCA
 from lastcall.apiserver.auth.tls import client_context, server_context
 from lastcall.apiserver.subresources.kubelet_client import KubeletClient, PodLogOptions, kubelet_address
 
+pytestmark = pytest.mark.loopback
+
 
 def node(port: int) -> dict:
     return {

@@ -20,6 +20,8 @@ from lastcall.apiserver.subresources.kubelet_client import KubeletClient
 from lastcall.node.server import KubeletServer
 from lastcall.world.world import World
 
+pytestmark = pytest.mark.loopback
+
 V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
 PODS_PATH = "/api/v1/namespaces/default/pods"
 

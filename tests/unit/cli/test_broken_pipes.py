@@ -3,9 +3,7 @@
 import errno
 import io
 import os
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -40,6 +38,7 @@ def silenced(monkeypatch):
     monkeypatch.setattr(errors, "_silence_stdout", lambda: None)
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 @pytest.mark.parametrize("output", ["text", "json"])
 @pytest.mark.parametrize("after", [0, 3])
@@ -67,10 +66,3 @@ def test_a_console_tells_of_a_broken_pipe_as_of_any_error(monkeypatch, silenced)
         return 0
 
     assert guarded(command, said.append) == BROKEN_PIPE and said == []
-
-
-def test_every_command_prints_by_a_console_that_does():
-    source = Path(errors.__file__).parent
-    plain = re.compile(r"(?<![A-Za-z])Console\((?!file=)")
-    found = [each.name for each in sorted(source.glob("*.py")) if plain.search(each.read_text())]
-    assert found == []

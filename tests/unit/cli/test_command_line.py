@@ -1,12 +1,10 @@
 """The command line itself: options, statuses, start-up."""
 
-import ast
 import os
 import pty
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import click
 import pytest
@@ -23,8 +21,6 @@ from lastcall.cli.staying import execute
 from lastcall.cli.waiting.why_not_ready import hopeless_reason, why_not_ready
 from lastcall.timeline.story import Ending, PodFacts
 
-COMMAND_LINE = Path(exit_status.__file__).parent
-
 
 def lastcall(*arguments, stdin="", **environment):
     code = "from lastcall.cli.main import main; main()"
@@ -39,6 +35,7 @@ def lastcall(*arguments, stdin="", **environment):
     )
 
 
+@pytest.mark.loopback
 def test_version_imports_neither_aiohttp_nor_rich_nor_a_command():
     code = (
         "import sys; from lastcall.cli.commands import invoke; invoke(['--version']); "
@@ -49,12 +46,14 @@ def test_version_imports_neither_aiohttp_nor_rich_nor_a_command():
     assert done.stdout.splitlines() == [f"lastcall {__version__}", "[]"]
 
 
+@pytest.mark.loopback
 def test_help_lists_every_command():
     done = lastcall("--help")
     assert done.returncode == 0
     assert all(f"\n  {name} " in done.stdout for name in COMMANDS)
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -90,6 +89,7 @@ def test_bad_input_is_status_2_with_the_value_and_without_a_traceback(arguments,
     assert done.stdout == ""
 
 
+@pytest.mark.loopback
 def test_every_problem_of_a_manifest_is_a_line_on_stderr():
     done = lastcall("run", "-", stdin="apiVersion: v1\nkind: Pood\n---\napiVersion: apps/v1\nkind: Deployment\n")
     assert done.returncode == 2
@@ -182,6 +182,7 @@ def test_whatever_happens_is_one_line_and_a_status(error, status, words, capsys,
     assert "Traceback" not in err
 
 
+@pytest.mark.loopback
 def test_a_reader_that_goes_away_is_no_crash():
     code = (
         "import sys; from lastcall.cli.errors import guarded\n"
@@ -249,6 +250,7 @@ def test_only_what_waiting_does_not_change_is_hopeless():
     assert hopeless_reason({}) == ""
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize(("term", "said"), [("xterm", b"\r\x1b[Klastcall: no\r\n"), ("dumb", b"lastcall: no\r\n")])
 def test_an_error_wipes_the_ctrl_c_away_that_a_terminal_shows(term, said) -> None:
     ours, theirs = pty.openpty()
@@ -287,19 +289,7 @@ def test_every_option_of_every_command_says_what_it_is_for():
     assert [each for each in found if not each[2]] == []
 
 
-def test_an_option_of_several_commands_is_written_once():
-    written: dict[str, list[str]] = {}
-    for file in sorted(COMMAND_LINE.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "click.option":
-                more = [f"{each.arg}={ast.unparse(each.value)}" for each in node.keywords if each.arg != "help"]
-                if len(more) > 1:
-                    flags = [ast.unparse(each) for each in node.args]
-                    written.setdefault(", ".join([*flags, *sorted(more)]), []).append(f"{file.name}:{node.lineno}")
-    assert len(written) > 40, "the options are no longer found"
-    assert {option: places for option, places in written.items() if len(places) > 1} == {}
-
-
+@pytest.mark.loopback
 def test_a_signal_between_the_start_of_a_command_and_its_handler_ends_the_command():
     interrupts = Interrupts()
     interrupts.number = signal.SIGTERM
@@ -324,14 +314,14 @@ def slowly(main, start=detach.start):
     time.sleep(0.5)  # a busy machine: the child is far on by now
     return begun
 
-def stay(options, teller, report):
+def stay(options, teller, report=None):
     os.kill(os.getppid(), signal.SIGINT)
     time.sleep(60)
     return 0
 
-detach.start = slowly
+detach.start, starting.stay = slowly, stay
 try:
-    starting.in_background(Options(), starting.Kind(stay, str, "{} is gone"))
+    starting.in_background(Options())
 except Interrupted as error:
     if sys.argv[1:] == ["twice"]:
         os.kill(os.getpid(), signal.SIGINT)  # before anything is said
@@ -344,11 +334,13 @@ except Interrupted as error:
 """Ctrl-C while a cluster is started in the background, and this process is slower than its child."""
 
 
+@pytest.mark.loopback
 def test_ctrl_c_that_comes_before_this_process_goes_on_ends_the_child_in_order() -> None:
     done = subprocess.run([sys.executable, "-c", SLOW_PARENT], capture_output=True, text=True, timeout=50, check=False)
     assert done.stdout == "Ctrl-C: tearing down the cluster\nthe child has ended\n", done.stderr
 
 
+@pytest.mark.loopback
 def test_a_second_ctrl_c_does_not_end_it_before_anything_is_said() -> None:
     done = subprocess.run(
         [sys.executable, "-c", SLOW_PARENT, "twice"], capture_output=True, text=True, timeout=50, check=False

@@ -41,6 +41,7 @@ def test_an_image_from_the_host_is_made_shown_and_removed(cli: CliRunner, tmp_pa
     assert list((tmp_path / "lastcall/images/blobs/sha256").iterdir()) == []
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize(
     ("arguments", "text", "code"),
     [
@@ -103,6 +104,7 @@ def test_prune_frees_what_nothing_needs_and_keeps_what_was_imported(cli: CliRunn
     assert not list((tmp_path / "lastcall/images/downloads").iterdir())
 
 
+@pytest.mark.loopback
 def test_prune_removes_pulled_images_by_age_or_all(cli: CliRunner, tmp_path: Path) -> None:
     with Registry() as registry:
         for name in ("old:v1", "new:v1"):
@@ -119,6 +121,7 @@ def test_prune_removes_pulled_images_by_age_or_all(cli: CliRunner, tmp_path: Pat
         assert list((tmp_path / "lastcall/images/blobs/sha256").iterdir()) == []
 
 
+@pytest.mark.loopback
 def test_a_pull_says_what_it_does_line_by_line_when_piped(cli: CliRunner) -> None:
     with Registry() as registry:
         digest = registry.add("app:v1", {"file": b"x" * 5000})
@@ -130,6 +133,7 @@ def test_a_pull_says_what_it_does_line_by_line_when_piped(cli: CliRunner) -> Non
         assert cli.invoke(image, ["pull", name]).output.splitlines()[-1] == f"{name} {digest} is up to date"
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize(
     ("status", "words"),
     [

@@ -392,6 +392,7 @@ def on_path(monkeypatch: pytest.MonkeyPatch, name: str, script: str) -> None:
     monkeypatch.setenv("PATH", f"{Path('bin').absolute()}:/usr/bin:/bin")
 
 
+@pytest.mark.loopback
 def test_a_kustomization_is_built_by_kubectl(monkeypatch: pytest.MonkeyPatch):
     written(BROKEN)
     on_path(monkeypatch, "kubectl", 'test "$1 $2" = "kustomize overlay" && cat web.yaml')
@@ -399,6 +400,7 @@ def test_a_kustomization_is_built_by_kubectl(monkeypatch: pytest.MonkeyPatch):
     assert found("-k", "overlay")[0]["file"] == "<kustomize overlay>"
 
 
+@pytest.mark.loopback
 def test_without_kubectl_kustomize_builds_it(monkeypatch: pytest.MonkeyPatch):
     written(BROKEN)
     on_path(monkeypatch, "kustomize", 'test "$1 $2" = "build overlay" && /bin/cat web.yaml')
@@ -411,6 +413,7 @@ def test_without_either_that_is_said(monkeypatch: pytest.MonkeyPatch):
     assert "neither kubectl nor kustomize is on your PATH" in said_of(1, "-k", "overlay")
 
 
+@pytest.mark.loopback
 def test_what_kustomize_refuses_is_the_user_s_error(monkeypatch: pytest.MonkeyPatch):
     on_path(monkeypatch, "kubectl", "echo 'no kustomization file' >&2; exit 1")
     assert "-k overlay: no kustomization file" in said_of(2, "-k", "overlay")

@@ -54,6 +54,7 @@ def test_a_cluster_in_the_background_has_no_parent_to_die_with() -> None:
     assert result.exit_code == 2 and "exclude each other" in result.output
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_has_its_completion(shell: str) -> None:
     result = say("completion", shell)

@@ -48,6 +48,7 @@ def test_a_name_that_no_story_has_is_an_error_that_says_which_there_are(tmp_path
     assert options(output_file=tmp_path / name, output="html").output == "html"
 
 
+@pytest.mark.loopback
 def test_steps_that_were_seen_to_happen_are_not_told_again(new_cluster, pod_file, capsys):
     run_manifests(load_manifests([str(pod_file)]), FAST, lambda _: new_cluster(kill=True))
     out = capsys.readouterr().out
@@ -57,6 +58,7 @@ def test_steps_that_were_seen_to_happen_are_not_told_again(new_cluster, pod_file
     assert capsys.readouterr().out.count("SIGKILL → pid 7") > 1, "the rules stand with the steps"
 
 
+@pytest.mark.loopback
 def test_html_goes_to_stdout_alone_when_it_is_piped(new_cluster, pod_file, capsys):
     made = replace(FAST, output="html")
     assert run_manifests(load_manifests([str(pod_file)]), made, lambda _: new_cluster(kill=True)) == 3
@@ -67,11 +69,13 @@ def test_html_goes_to_stdout_alone_when_it_is_piped(new_cluster, pod_file, capsy
     assert "SIGKILL → pid 7" in err
 
 
+@pytest.mark.loopback
 def test_a_trace_on_stdout_is_json(new_cluster, pod_file, capsys):
     run_manifests(load_manifests([str(pod_file)]), replace(FAST, output="chrome-trace"), lambda _: new_cluster())
     assert json.loads(capsys.readouterr().out)["traceEvents"]
 
 
+@pytest.mark.loopback
 def test_with_a_file_stdout_has_the_text_as_always(new_cluster, pod_file, capsys, tmp_path):
     path = tmp_path / "out" / "story.html"
     path.parent.mkdir()
@@ -85,6 +89,7 @@ def test_with_a_file_stdout_has_the_text_as_always(new_cluster, pod_file, capsys
     assert stat.S_IMODE(path.stat().st_mode) & 0o111 == 0
 
 
+@pytest.mark.loopback
 def test_the_story_of_an_error_is_a_page_with_the_error_in_it(new_cluster, pod_file, tmp_path):
     path = tmp_path / "story.html"
     made = replace(FAST, output="html", output_file=path)

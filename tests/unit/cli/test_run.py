@@ -17,6 +17,8 @@ from lastcall.cli.run.experiment import run_manifests
 from lastcall.cluster.errors import ClusterStartError
 from lastcall.world.need import Need
 
+pytestmark = pytest.mark.loopback
+
 FAST = RunOptions(after=0, timeout=60)
 
 

@@ -18,6 +18,8 @@ from lastcall.timeline import kinds as k
 from lastcall.timeline.memory import MemoryRecorder
 from lastcall.world.clock import RealClock
 
+pytestmark = pytest.mark.loopback
+
 OPTIONS = RunOptions(after=0, timeout=60)
 
 

@@ -40,6 +40,7 @@ def run(pod_file, new_cluster):
     return run
 
 
+@pytest.mark.loopback
 def test_both_versions_are_told_and_the_exit_status_is_the_worse_one(run, capsys):
     assert run({"1.23": {"kill": True}}) == 3
     out, err = capsys.readouterr()
@@ -55,6 +56,7 @@ def test_both_versions_are_told_and_the_exit_status_is_the_worse_one(run, capsys
     assert run({}) == 0
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize(("columns", "side_by_side"), [("80", False), ("140", True)])
 def test_a_wide_terminal_has_two_columns_and_a_narrow_one_one_story_under_the_other(
     run, capsys, monkeypatch, columns, side_by_side
@@ -68,6 +70,7 @@ def test_a_wide_terminal_has_two_columns_and_a_narrow_one_one_story_under_the_ot
     )
 
 
+@pytest.mark.loopback
 def test_json_has_a_document_for_each_version_and_the_differences(run, capsys):
     assert run({"1.36": {"kill": True}}, replace(BOTH, output="json")) == 3
     document = json.loads(capsys.readouterr().out)
@@ -83,6 +86,7 @@ def test_json_has_a_document_for_each_version_and_the_differences(run, capsys):
     } in document["differences"]
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize("output", ["html", "chrome-trace"])
 def test_a_page_and_a_trace_name_the_version_of_each_pod(run, tmp_path, capsys, output):
     file = tmp_path / "story"
@@ -92,6 +96,7 @@ def test_a_page_and_a_trace_name_the_version_of_each_pod(run, tmp_path, capsys, 
     assert "what differs for default/web" in capsys.readouterr().out
 
 
+@pytest.mark.loopback
 def test_what_stops_one_version_is_told_beside_the_others_and_is_the_status(run, capsys):
     """Sidecars before 1.29, say: the Pod never becomes Ready."""
     options = replace(BOTH, timeout=0.2)
@@ -102,6 +107,7 @@ def test_what_stops_one_version_is_told_beside_the_others_and_is_the_status(run,
     assert "it did not come to an end" in out
 
 
+@pytest.mark.loopback
 def test_when_no_version_has_anything_to_tell_the_first_error_is_the_command_s(pod_file, new_cluster):
     with pytest.raises(WorldError, match="not every Pod became Ready"):
         run_manifests(load_manifests([str(pod_file)]), replace(BOTH, timeout=0.1), lambda _: new_cluster(ready=False))

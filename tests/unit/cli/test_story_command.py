@@ -249,6 +249,7 @@ def test_records_of_older_versions_without_containers_make_a_story_too(records):
 # -- --follow
 
 
+@pytest.mark.loopback
 def test_a_pod_that_has_gone_is_told_step_by_step_and_then_whole(tell):
     status, out, _ = tell("web", "--follow")
     assert status == 3
@@ -257,6 +258,7 @@ def test_a_pod_that_has_gone_is_told_step_by_step_and_then_whole(tell):
     assert steps.index("SIGTERM") < steps.index("SIGKILL")
 
 
+@pytest.mark.loopback
 def test_followed_with_json_line_each_record_is_a_line(tell, records):
     status, out, _ = tell("web", "--follow", "-o", "json-line")
     lines = [json.loads(line) for line in out.splitlines()]
@@ -268,12 +270,14 @@ def test_followed_with_json_line_each_record_is_a_line(tell, records):
         documented(line)
 
 
+@pytest.mark.loopback
 def test_followed_with_json_stdout_is_the_document_alone(tell):
     status, out, err = tell("web", "--follow", "-o", "json")
     (pod,) = json.loads(out)["pods"]
     assert (status, pod["outcome"]) == (3, "killed") and "SIGKILL" in err
 
 
+@pytest.mark.loopback
 def test_a_cluster_that_ends_in_the_middle_is_the_world_s_error(tell):
     status, _, err = tell("other", "--follow")
     assert status == 1 and "the cluster ended before Pod default/other did" in err

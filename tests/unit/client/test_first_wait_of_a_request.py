@@ -12,6 +12,8 @@ from lastcall.api.resources import PODS
 from lastcall.client.http import HTTPClient
 from lastcall.world.tasks import Tasks, at_first_wait
 
+pytestmark = pytest.mark.loopback
+
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
 SECONDS = 60.0
 

@@ -22,6 +22,8 @@ from lastcall.client.api import ConnectionLost
 from lastcall.client.http import HTTPClient
 from lastcall.client.kubeconfig import make_ssl_context
 
+pytestmark = pytest.mark.loopback
+
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):

@@ -73,15 +73,6 @@ def test_a_client_certificate_is_rendered_read_and_usable_without_touching_a_dis
     assert len(os.listdir("/proc/self/fd")) == open_files
 
 
-def test_a_file_with_certificate_and_key_is_named_and_so_is_the_server(tmp_path):
-    cert, key = self_signed("admin")
-    pair = write(tmp_path / "pair.pem", (cert + key).decode())
-    text = render_kubeconfig("n1", "https://10.0.0.1:6443", CA, pair_file=pair, tls_server_name="kubernetes")
-    assert key.decode().splitlines()[1] not in text, "it may be another one tomorrow"
-    config = load_kubeconfig(write(tmp_path / "config", text))
-    assert (config.cert_pem, config.key_pem, config.tls_server_name) == (cert + key, cert + key, "kubernetes")
-
-
 def test_a_rendered_file_has_the_fields_kubectl_reads():
     data = yaml.safe_load(render_kubeconfig("c", "https://h:1", CA, token="t"))
     assert data["kind"] == "Config"

@@ -87,6 +87,7 @@ def test_a_file_that_is_no_kubeconfig_is_left_alone(file: Path, text: str) -> No
     assert list(file.parent.iterdir()) == [file]
 
 
+@pytest.mark.loopback
 def test_many_at_once_lose_nothing(file: Path) -> None:
     threads = [threading.Thread(target=merge, args=(file, f"c{number}", own(number))) for number in range(8)]
     for thread in threads:
@@ -96,6 +97,7 @@ def test_many_at_once_lose_nothing(file: Path) -> None:
     assert {each["name"] for each in read(file)["contexts"]} == {"other", *(f"lastcall-c{n}" for n in range(8))}
 
 
+@pytest.mark.loopback
 def test_kubectl_s_lock_is_waited_for_and_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kubeconfig_merge, "LOCK_SECONDS", 0.1)
     lock = file.with_name("config.lock")

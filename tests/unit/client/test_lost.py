@@ -11,6 +11,8 @@ import pytest
 
 from lastcall.client.lost import why_lost
 
+pytestmark = pytest.mark.loopback
+
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"
 
 

@@ -129,6 +129,7 @@ def test_one_lock_at_a_time_and_it_comes_back_with_the_last_descriptor(state_hom
         assert second.lock()
 
 
+@pytest.mark.loopback
 def test_a_fork_holds_the_lock_too(state_home: Path) -> None:
     read, write = os.pipe()
     first = ClusterDirectory.make("one")

@@ -19,6 +19,8 @@ from lastcall.cluster.directory import ClusterDirectory, names
 from lastcall.cluster.errors import AlreadyRunning, ControlError, NewerVersion, NotRunning
 from lastcall.timeline.record import Record
 
+pytestmark = pytest.mark.loopback
+
 RECORDS = [Record(f"kubelet-1-{n}", n, n, "kubelet", "Killing", "uid-1" if n % 2 else "uid-2") for n in range(1, 5)]
 
 

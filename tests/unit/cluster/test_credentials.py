@@ -10,6 +10,8 @@ from lastcall.cluster.layout import layouts
 from lastcall.cluster.staying import credentials
 from lastcall.cluster.staying.credentials import Credentials, Identity, Issuing
 
+pytestmark = pytest.mark.loopback
+
 
 def test_the_other_process_s_certificates_are_those_of_the_given_identity() -> None:
     identity = Identity.new()

@@ -17,6 +17,8 @@ from lastcall.cluster.egress.pair import EgressClient, EgressServer, egress_pair
 from lastcall.cri.api import AuthConfig, RuntimeServiceError
 from lastcall.cri.sandbox.images.way_out import DialError
 
+pytestmark = pytest.mark.loopback
+
 
 @pytest.fixture
 def echo() -> Iterator[tuple[str, int]]:

@@ -23,6 +23,8 @@ from lastcall.cluster.staying.front_log import FrontLog
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
 
+pytestmark = pytest.mark.loopback
+
 
 class Client:
     """Answers as `failure` says, or with one Ready node and two Pods."""
@@ -50,7 +52,6 @@ class FakeTree:
     def __init__(self) -> None:
         self.client = Client()
         self.server = "https://127.0.0.1:1"
-        self.machine = None
         self.ready = asyncio.Event()
         self.ready.set()
         self.error: Exception | None = None

@@ -11,6 +11,8 @@ from lastcall.client.api import ConnectionLost
 from lastcall.cluster.health.nodes_ready import nodes_ready
 from lastcall.world.clock import RealClock
 
+pytestmark = pytest.mark.loopback
+
 READY = {"metadata": {"name": "node-1"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
 
 

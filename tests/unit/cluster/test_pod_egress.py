@@ -53,6 +53,7 @@ def test_other_addresses_are_outside(address: str) -> None:
     assert outside_address(address) == address
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "0.0.0.0"])
 async def test_front_itself_lets_no_pod_to_the_loopback_of_the_host(address: str) -> None:
     front, node = egress_pair()

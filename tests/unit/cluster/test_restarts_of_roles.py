@@ -32,6 +32,7 @@ def test_a_role_that_had_lived_for_a_while_starts_over() -> None:
     assert [backoff.died(10.0), backoff.died(0.1), backoff.died(9.9)] == [0.0, 0.01, 0.02]
 
 
+@pytest.mark.loopback
 def test_everything_but_pid_1_the_roles_and_their_descendants_is_a_stranger() -> None:
     with subprocess.Popen(["sh", "-c", "sleep 60 & echo up; wait"], stdout=subprocess.PIPE) as shell:
         assert shell.stdout is not None

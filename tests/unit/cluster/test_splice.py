@@ -10,6 +10,8 @@ from lastcall.cluster.published.carrier import Carrier
 from lastcall.cluster.splice import splice
 from lastcall.world.tasks import Tasks
 
+pytestmark = pytest.mark.loopback
+
 
 def tcp_pair() -> tuple[socket.socket, socket.socket]:
     with socket.create_server(("127.0.0.1", 0)) as server:

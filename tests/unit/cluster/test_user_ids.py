@@ -8,6 +8,8 @@ from lastcall.cluster import user_ids
 from lastcall.cluster.user_ids import BLOCKS, PODS_PER_BLOCK, REGION, UserIDBlocks, claim_blocks, subordinate_blocks
 from lastcall.node.pods.user_ids import IDS_PER_POD
 
+pytestmark = pytest.mark.loopback
+
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="an ordinary user has no region")
 BLOCK = PODS_PER_BLOCK * IDS_PER_POD
 

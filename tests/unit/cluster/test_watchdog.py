@@ -17,6 +17,8 @@ from lastcall.cluster.health.watchdog import Hang, Watchdog, look_at
 from lastcall.world import walls
 from lastcall.world.clock import RealClock
 
+pytestmark = pytest.mark.loopback
+
 ROLE = "control-plane"
 
 

@@ -28,6 +28,7 @@ CONTROL_PLANE = (
 """The same of webhooks, policies, aggregation, HorizontalPodAutoscalers, metrics, quotas and requests to sign."""
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize(
     ("module", "names"),
     [

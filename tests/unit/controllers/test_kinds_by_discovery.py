@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import pytest
 from waiting import until
 
 from lastcall.api.errors import StatusError
@@ -27,6 +28,8 @@ from lastcall.timeline.memory import NoRecorder
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
+
+pytestmark = pytest.mark.loopback
 
 SUPPORT = str(Path(__file__).parents[2] / "support")
 if SUPPORT not in sys.path:

@@ -154,6 +154,7 @@ def test_a_pods_way_in_process_in_virtual_time():
     run_virtual(main)
 
 
+@pytest.mark.loopback
 async def test_a_pods_way_over_https():
     async with running_server() as server:
         client = server.http()

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from lastcall.cri.sandbox.cgroups import place, v1, v2
-from lastcall.cri.sandbox.cgroups.anywhere import OfAnyParent
 from lastcall.cri.sandbox.cgroups.api import cpu_weight
 from lastcall.cri.sandbox.cgroups.others import NoCgroups, OtherHierarchies
 from lastcall.cri.sandbox.cgroups.place import make_place, open_cgroups, parse_groups, parse_mounts, sweep
@@ -461,73 +460,3 @@ def test_without_groups_nothing_changes_and_nothing_is_seen() -> None:
     groups.update(POD, LESS)
     groups.update_container(f"{POD}/c1", LESS)
     assert groups.view(POD, privileged=False) == []
-
-
-@pytest.mark.parametrize("mode", ["v1", "v2"])
-def test_a_parent_that_a_kubelet_made_keeps_its_limits_and_stays(mode: str, tmp_path: Path) -> None:
-    trees = LIMITING if mode == "v1" else ("",)
-    tops = {name: f"{tmp_path}/{mode}/{name}".rstrip("/") for name in trees}
-    for top in tops.values():
-        os.makedirs(top)
-    directories = {name: f"{top}/own" for name, top in tops.items()}
-    for directory in directories.values():
-        os.mkdir(directory)
-    facts = {"mode": mode, "directories": directories, "others": {}, "tops": tops, "made": f"{tmp_path}/groups.json"}
-    cgroups = open_cgroups(facts)
-    for top in tops.values():
-        for path in ("kubepods", "kubepods/burstable", POD):
-            os.mkdir(f"{top}/{path}")
-    limit = f"{tops['pids' if mode == 'v1' else '']}/{POD}/pids.max"
-    Path(limit).write_text("77")
-    cgroups.create(POD, LIMITED)
-    cgroups.update(POD, {})
-    cgroups.create_container(f"{POD}/c1", LIMITED)
-    cgroups.create_container("c2", {})
-    assert Path(limit).read_text() == "77"
-    assert all(os.path.isdir(f"{top}/{POD}/c1/init") for top in tops.values())
-    assert all(os.path.isdir(f"{directory}/c2/init") for directory in directories.values())
-    assert cgroups.remove_container(f"{POD}/c1")
-    assert cgroups.remove(POD)
-    assert all(os.path.isdir(f"{top}/{POD}") and not os.path.isdir(f"{top}/{POD}/c1") for top in tops.values())
-    cgroups.create("mine/pod", {})
-    assert cgroups.remove("mine/pod")
-    assert not any(os.path.isdir(f"{top}/mine") for top in tops.values()), "nobody else had made it"
-
-
-@pytest.mark.parametrize("mode", ["v1", "v2"])
-def test_groups_that_a_shim_made_are_known_to_whoever_comes_after_its_death(mode: str, tmp_path: Path) -> None:
-    tops = {name: f"{tmp_path}/{mode}/{name}".rstrip("/") for name in (LIMITING if mode == "v1" else ("",))}
-    for top in tops.values():
-        os.makedirs(f"{top}/own")
-        os.makedirs(f"{top}/theirs/pod1")
-    directories = {name: f"{top}/own" for name, top in tops.items()}
-    facts = {"mode": mode, "directories": directories, "others": {}, "tops": tops, "made": f"{tmp_path}/groups.json"}
-    shim = open_cgroups(facts)
-    for path in ("mine/a/pod", "mine/b", "theirs/pod1", "theirs/pod2"):
-        shim.create(path, {})
-    shim.create_container("mine/b/c1", {})
-    for top in tops.values():
-        os.mkdir(f"{top}/mine/somebody-elses")
-    next_one = open_cgroups(facts)
-    assert isinstance(next_one, OfAnyParent)
-    next_one.sweep()
-    for top in tops.values():
-        assert sorted(os.listdir(top)) == ["mine", "own", "theirs"]
-        below = {name: [each for each in os.listdir(f"{top}/{name}") if "." not in each] for name in ("theirs", "mine")}
-        assert below == {"theirs": ["pod1"], "mine": ["somebody-elses"]}
-        os.rmdir(f"{top}/mine/somebody-elses")
-    next_one = open_cgroups(facts)
-    assert isinstance(next_one, OfAnyParent)
-    next_one.sweep()
-    assert all(sorted(os.listdir(top)) == ["own", "theirs"] for top in tops.values())
-
-
-def test_a_containers_devices_are_those_of_every_container_and_its_own(tmp_path: Path) -> None:
-    (tmp_path / "devices/c1").mkdir(parents=True)
-    for name in ("devices.deny", "devices.allow"):
-        (tmp_path / "devices/c1" / name).write_text("")
-    others = OtherHierarchies({"devices": f"{tmp_path}/devices"})
-    others.restrict_devices("c1", ["c 10:237 r"])
-    assert (tmp_path / "devices/c1/devices.deny").read_text() == "a"
-    assert (tmp_path / "devices/c1/devices.allow").read_text() == "c 10:237 r"  # the last of them
-    OtherHierarchies({}).restrict_devices("c1", [])  # a machine without that hierarchy

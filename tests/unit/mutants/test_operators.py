@@ -80,9 +80,11 @@ def test_only_bodies_of_functions_are_mutated() -> None:
     found = mutants(MODULE, "a.py")
     assert {each.function for each in found} == {"cached", "cached.<locals>.inner", "Rules.left"}
     assert {each.change for each in found if each.function == "Rules.left"} == {
-        "`return self.most - 1` → `return None`", "`self.most - 1` → `self.most + 1`", "`self.most - 1` → `self.most - 2`",
+        "`return self.most - 1` → `return None`",
+        "`self.most - 1` → `self.most + 1`",
+        "`self.most - 1` → `self.most - 2`",
         "`self.most - 1` → `self.most - 0`",
-    }  # fmt: skip
+    }
     assert not any("3" in each.change or "7" in each.change or "`4`" in each.change for each in found)
 
 

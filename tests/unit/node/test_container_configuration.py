@@ -241,6 +241,17 @@ def test_a_sandbox_config_says_where_logs_go_and_which_namespaces_are_shared():
     assert config.labels["app"] == "web"
 
 
+@pytest.mark.parametrize("group", ["initContainers", "containers", "ephemeralContainers"])
+def test_a_sandbox_config_says_whether_a_container_is_privileged(group):
+    from lastcall.cri.api import DNSConfig
+
+    for privileged in (True, False):
+        container = {"name": "c", "securityContext": {"privileged": privileged}}
+        pod = {**POD, "spec": {**POD["spec"], group: [container]}}
+        config = generate_pod_sandbox_config(pod, 0, hostname="p", dns_config=DNSConfig(), pod_log_root="/logs")
+        assert config.privileged is privileged
+
+
 def test_a_sandbox_config_names_the_node_s_ports_that_containers_and_sidecars_want():
     from lastcall.cri.api import DNSConfig, PortMapping
 

@@ -16,6 +16,8 @@ from lastcall.node.server import KubeletServer
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
+pytestmark = pytest.mark.loopback
+
 
 def line(second: int, text: str, tag: str = "F", stream: str = "stdout") -> str:
     return f"2030-01-01T00:00:{second:02d}.123456789Z {stream} {tag} {text}\n"

@@ -21,6 +21,8 @@ from lastcall.node.streaming.remote_command import parse_size
 from lastcall.node.streaming.websocket_client import pack, unpack
 from lastcall.world.world import World
 
+pytestmark = pytest.mark.loopback
+
 V5, V4 = "v5.channel.k8s.io", "v4.channel.k8s.io"
 SUCCESS = {"metadata": {}, "status": "Success"}
 

@@ -18,6 +18,8 @@ from lastcall.client.api import ListResult
 from lastcall.proxy.dns import DNSServer
 from lastcall.world.world import World
 
+pytestmark = pytest.mark.loopback
+
 PORTS = [{"name": "http", "protocol": "TCP", "port": 80}]
 WEB = {"metadata": {"name": "web", "namespace": "default", "resourceVersion": "1"},
        "spec": {"clusterIP": "10.96.0.7", "ports": PORTS}}  # fmt: skip
@@ -59,7 +61,7 @@ async def serving(**options: Any) -> AsyncIterator[int]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    server = DNSServer(world=World(), client=Client(), addresses=["127.0.0.1"], port=port, **options)  # type: ignore[arg-type]
+    server = DNSServer(world=World(), client=Client(), address="127.0.0.1", port=port, **options)  # type: ignore[arg-type]
     running = asyncio.ensure_future(server.run())
     try:
         yield port
@@ -132,5 +134,5 @@ async def test_names_outside_are_the_upstreams_where_there_is_one() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\0" * 5, b"\xff" * 100])
 async def test_what_is_no_question_gets_no_answer(data: bytes) -> None:
-    server = DNSServer(world=World(), client=Client(), addresses=["127.0.0.1"])  # type: ignore[arg-type]
+    server = DNSServer(world=World(), client=Client(), address="127.0.0.1")  # type: ignore[arg-type]
     assert await server.answer(data, limit=512) == b""

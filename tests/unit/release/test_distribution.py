@@ -68,6 +68,7 @@ def test_the_wheel_is_small(wheel: Path) -> None:
     assert release.without_assets(wheel) < release.MOST_WHEEL_BYTES
 
 
+@pytest.mark.loopback
 def test_the_wheel_has_the_package_its_data_and_the_licences_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
@@ -123,14 +124,7 @@ def test_links_of_the_readme_are_absolute_where_the_index_shows_it(wheel: Path) 
         assert (ROOT / link.partition("#")[0]).exists(), link
 
 
-def test_the_version_stands_in_one_place() -> None:
-    """`lastcall.__version__`; pyproject reads it there."""
+def test_pyproject_reads_the_version_of_the_package() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert "version" in project["project"]["dynamic"]
     assert project["tool"]["hatch"]["version"]["path"] == "src/lastcall/__init__.py"
-    found = [
-        path.relative_to(ROOT).as_posix()
-        for path in (ROOT / "src").rglob("*.py")
-        if re.search(r"^__version__ *=", path.read_text(), re.MULTILINE)
-    ]
-    assert found == ["src/lastcall/__init__.py"]

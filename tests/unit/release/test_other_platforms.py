@@ -19,6 +19,8 @@ from lastcall.cli.commands import CLIENTS, COMMANDS, OTHER_WORDS
 from lastcall.client.kubeconfig import client_for, load_kubeconfig
 from lastcall.world.elsewhere import why_not
 
+pytestmark = pytest.mark.loopback
+
 ROOT = Path(__file__).parents[3]
 PRETEND = str(Path(__file__).with_name("pretend.py"))
 

@@ -209,6 +209,7 @@ async def test_other_files_are_refused_and_left_alone(path: Path) -> None:
         await open_store(path, world=World())
 
 
+@pytest.mark.loopback
 async def test_a_second_process_is_told_that_the_store_is_in_use(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lastcall.store.log.LOCK_SECONDS", 0.05)
     async with opened(path):

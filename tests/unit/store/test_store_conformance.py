@@ -346,6 +346,7 @@ async def test_an_encoder_that_fails_leaves_no_trace(store: Store) -> None:
     assert entry.revision == before + 1
 
 
+@pytest.mark.loopback
 async def test_a_cancelled_write_is_answered_first_and_cancels_afterwards(store: Store) -> None:
     answers = []
 
@@ -362,6 +363,7 @@ async def test_a_cancelled_write_is_answered_first_and_cancels_afterwards(store:
     assert answers == [await store.get("k")]
 
 
+@pytest.mark.loopback
 async def test_a_timeout_around_a_write_still_is_a_timeout(store: Store) -> None:
     async def late() -> None:
         async with asyncio.timeout(0):

@@ -6,6 +6,8 @@ import subprocess
 import pytest
 from tree import is_of_another_test, named_namespace
 
+pytestmark = pytest.mark.loopback
+
 LINE = "25 30 0:4 net:[4026532000] /run/netns/{} rw shared:9 - nsfs nsfs rw"
 
 

@@ -16,10 +16,12 @@ def loaded(code: str) -> set[str]:
     return set(subprocess.run([sys.executable, "-c", probe], check=True, capture_output=True, text=True).stdout.split())
 
 
+@pytest.mark.loopback
 def test_the_package_itself_loads_nothing() -> None:
     assert loaded("import lastcall; lastcall.__version__") == {"lastcall"}
 
 
+@pytest.mark.loopback
 def test_the_plugin_loads_itself_alone() -> None:
     added = loaded("import pytest, lastcall.testing.plugin") - loaded("import pytest")
     assert added == {"lastcall", "lastcall.testing", "lastcall.testing.plugin"}

@@ -27,7 +27,7 @@ def test_a_floor_stays_when_a_package_is_measured_again() -> None:
 def test_a_figure_below_its_floor_and_a_package_without_a_row_are_named() -> None:
     record = {"node": {"measured": 40.0, "floor": 45.0}, "api": {"measured": 45.0, "floor": 45.0}}
     assert problems(record, ["api", "node", "new"]) == [
-        "tests/coverage.json has no row for new. Run make test-times.",
+        "tests/coverage.json has no row for new. Run tools/test main --kind pure --coverage.",
         "Branch coverage of node is 40.0 %, below its floor of 45.0 %.",
     ]
 

@@ -1,6 +1,6 @@
 """Which tests a tier runs (tools/testrun/tiers.py)."""
 
-from testrun.tiers import REST, TIERS, chosen, expected, is_pure, with_new_times
+from testrun.tiers import KERNEL, LOOPBACK, PURE, REST, TIERS, chosen, expected, kind, may_have, with_new_times
 
 TIMES = {"quick": 0.15, "slow": 0.7, "slower": 1.5, "slowest": 20.0, REST: 3.0}
 NAMES = [*(name for name in TIMES if name != REST), "new"]
@@ -24,11 +24,23 @@ def test_a_file_is_expected_to_take_what_its_chosen_tests_took() -> None:
     assert round(expected(TIERS["main"], "tests/unit/a/test_b.py", times), 2) == 5.35
     assert round(expected(TIERS["main"], "tests/node/test_c.py", times), 2) == 25.35
     assert expected(TIERS["main"], "tests/unit/test_new.py", times) == 1.0
+    assert expected(TIERS["main"], "tests/node/test_new.py", times) == 20.0
 
 
-def test_only_tests_that_compute_are_pure() -> None:
-    assert is_pure("tests/unit/node/test_grace.py::test_a[b c]") and is_pure("tests/scenarios/test_demos.py")
-    assert not is_pure("tests/node/test_demo_pods_end.py") and not is_pure("tests/pains/test_pains.py")
+def test_the_kind_of_a_test_follows_from_its_place_and_its_marker() -> None:
+    assert kind("tests/unit/node/test_grace.py", False) == kind("tests/scenarios/test_demos.py", False) == PURE
+    assert kind("tests/unit/node/test_streams.py", True) == LOOPBACK
+    assert kind("tests/pains/test_pains.py", False) == kind("tests/node/test_demo_pods_end.py", False) == KERNEL
+
+
+def test_a_tier_looks_into_files_by_kind_and_marker() -> None:
+    unit, node = "tests/unit/test_a.py", "tests/node/test_a.py"
+    fast, main, all_ = TIERS["fast"], TIERS["main"], TIERS["all"]
+    assert all(may_have(tier, PURE, unit, "") and not may_have(tier, PURE, node, "") for tier in TIERS.values())
+    marked = "@pytest.mark.loopback @pytest.mark.core"
+    assert may_have(main, LOOPBACK, unit, marked) and not may_have(fast, LOOPBACK, unit, marked)
+    assert may_have(main, KERNEL, node, marked) and not may_have(main, KERNEL, node, "")
+    assert may_have(all_, KERNEL, node, "") and not may_have(fast, KERNEL, node, marked)
 
 
 def test_new_times_replace_those_of_their_files_and_small_ones_are_added_up() -> None:

@@ -5,23 +5,22 @@ from testrun.outcomes import FAILED, Outcome
 from testrun.verdict import MOST_UNSTABLE, judge, known_unstable, runs_again
 
 
-def failure(test: str, *, proof: bool = False) -> Outcome:
-    return Outcome(test, FAILED, why="first failure", proof=proof)
+def failure(test: str, *, proof: bool = False, pure: bool = False) -> Outcome:
+    return Outcome(test, FAILED, why="first failure", proof=proof, pure=pure)
 
 
 @pytest.mark.parametrize(
-    ("test", "proof", "again"),
+    ("failed", "again"),
     [
-        ("tests/node/test_a.py::test_b[ordinary user]", False, True),
-        ("tests/node/test_a.py::test_b", True, False),
-        ("tests/unit/test_a.py::test_b", False, False),
-        ("tests/scenarios/test_a.py::test_b", False, False),
-        ("collection", True, False),
-        ("checks", False, False),
+        (failure("tests/node/test_a.py::test_b[ordinary user]"), True),
+        (failure("tests/node/test_a.py::test_b", proof=True), False),
+        (failure("tests/unit/test_a.py::test_b", pure=True), False),
+        (failure("collection", proof=True), False),
+        (failure("checks"), False),
     ],
 )
-def test_only_a_test_in_real_time_without_proof_runs_again(test: str, proof: bool, again: bool) -> None:
-    assert runs_again(failure(test, proof=proof)) is again
+def test_only_a_test_in_real_time_without_proof_runs_again(failed: Outcome, again: bool) -> None:
+    assert runs_again(failed) is again
 
 
 def test_a_test_that_passes_alone_is_unstable_and_the_run_is_green() -> None:

@@ -31,6 +31,7 @@ def test_every_kind_says_what_it_means():
     assert [name for name, shape in make_catalogue.all_kinds().items() if not shape.__doc__] == []
 
 
+@pytest.mark.loopback
 def test_writers_do_not_load_the_types():
     """They would cost every process of a cluster milliseconds (a TypedDict 0.05 ms, a dataclass 1 ms)."""
     code = (

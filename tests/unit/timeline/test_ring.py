@@ -119,6 +119,7 @@ def test_a_frame_whose_bytes_have_not_arrived_is_not_read_and_not_skipped(ring):
     assert [r.facts["n"] for r in reader.read_new()] == [1]
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize("round_", range(12))
 def test_a_writer_killed_under_load_loses_nothing_it_committed(round_):
     """The writer counts every record that `record` returned from; a reader then finds them all, none torn."""

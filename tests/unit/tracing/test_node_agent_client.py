@@ -295,6 +295,7 @@ def at_now(**other: Any) -> dict[str, Any]:
     return said(kinds.PROCESS_EXITED, EXITED, at_ns=World().clock.monotonic_ns() - 40 * SECOND, **other)
 
 
+@pytest.mark.loopback
 async def test_a_pod_brings_its_node_an_agent_which_is_told_of_its_end() -> None:
     cluster = Cluster()
     client = Client(cluster)
@@ -317,6 +318,7 @@ async def test_a_pod_brings_its_node_an_agent_which_is_told_of_its_end() -> None
     assert client.notes == []
 
 
+@pytest.mark.loopback
 async def test_an_attachment_that_breaks_goes_on_where_it_was() -> None:
     cluster = Cluster()
     client = Client(cluster)
@@ -333,6 +335,7 @@ async def test_an_attachment_that_breaks_goes_on_where_it_was() -> None:
     await client.agents.close()
 
 
+@pytest.mark.loopback
 async def test_a_record_waits_for_the_name_of_its_container() -> None:
     cluster = Cluster()
     client = Client(cluster)
@@ -350,6 +353,7 @@ async def test_a_record_waits_for_the_name_of_its_container() -> None:
     await client.agents.close()
 
 
+@pytest.mark.loopback
 async def test_an_agent_that_may_not_be_created_is_told_of_once_with_the_rights() -> None:
     cluster = Cluster(refuses=status_failure(403, "Forbidden", "jobs.batch is forbidden"))
     client = Client(cluster)
@@ -363,6 +367,7 @@ async def test_an_agent_that_may_not_be_created_is_told_of_once_with_the_rights(
     assert list(client.agents.without()) == ["n1"]
 
 
+@pytest.mark.loopback
 async def test_an_agent_that_ends_again_and_again_is_given_up() -> None:
     cluster = Cluster(pod=pod_with({"terminated": {"exitCode": 1, "reason": "Error"}}, phase="Failed"))
     client = Client(cluster)
@@ -376,6 +381,7 @@ async def test_an_agent_that_ends_again_and_again_is_given_up() -> None:
     assert cluster.jobs == {}
 
 
+@pytest.mark.loopback
 async def test_what_is_not_understood_ends_the_agent_and_not_the_client() -> None:
     cluster = Cluster()
     client = Client(cluster)

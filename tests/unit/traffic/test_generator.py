@@ -13,6 +13,8 @@ from lastcall.traffic.generator import Generator, Load
 from lastcall.traffic.outcome import KINDS, Kind, Outcome
 from lastcall.world.world import World
 
+pytestmark = pytest.mark.loopback
+
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n"
 

@@ -23,6 +23,8 @@ from load_servers import (
 
 from lastcall.traffic.outcome import Outcome
 
+pytestmark = pytest.mark.loopback
+
 Answers = Callable[[asyncio.StreamWriter, int], bool]
 """Answers a stream; True when that was the last one of the connection."""
 

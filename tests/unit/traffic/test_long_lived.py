@@ -9,6 +9,8 @@ from load_servers import Serve, frame, goodbye, outcomes, read_frame, reset, upg
 
 from lastcall.traffic.outcome import LOST, LOST_MEANS, MOVED, MOVED_MEANS, Outcome
 
+pytestmark = pytest.mark.loopback
+
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 CHUNK, LAST = b"c\r\ndata: tick\n\n\r\n", b"0\r\n\r\n"
 LENGTH = {"length": 0.4, "message_every": 0.1}

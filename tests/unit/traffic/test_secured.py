@@ -13,6 +13,8 @@ from lastcall.apiserver.auth.pki import ClusterCA
 from lastcall.traffic.outcome import Kind
 from lastcall.traffic.secured import HTTP1, Secured, lost_in_handshake
 
+pytestmark = pytest.mark.loopback
+
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n"
 STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"
 

@@ -3,6 +3,8 @@
 import itertools
 import socket
 
+import pytest
+
 from lastcall.traffic.connection import Connection, Dialler
 from lastcall.traffic.ports import REMEMBERED_SECONDS, SourcePorts
 from lastcall.world.world import World
@@ -36,6 +38,7 @@ def test_more_connections_than_time_has_ports_for_take_the_next_ones() -> None:
     assert first(ports, 2 * REMEMBERED_SECONDS) == 100
 
 
+@pytest.mark.loopback
 def test_a_port_that_somebody_has_is_passed_over() -> None:
     with socket.socket() as taken, socket.socket() as ours:
         taken.bind(("", 0))
@@ -44,6 +47,7 @@ def test_a_port_that_somebody_has_is_passed_over() -> None:
         assert port < ours.getsockname()[1] <= port + 50
 
 
+@pytest.mark.loopback
 def test_where_all_are_taken_the_kernel_chooses() -> None:
     with socket.socket() as taken, socket.socket() as ours:
         taken.bind(("", 0))
@@ -53,6 +57,7 @@ def test_where_all_are_taken_the_kernel_chooses() -> None:
         assert ours.getsockname()[1] != port
 
 
+@pytest.mark.loopback
 async def test_a_connection_goes_out_from_the_port_that_was_chosen() -> None:
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))

@@ -39,6 +39,7 @@ def test_the_machine_s_owner_decides(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert huge_page_bytes() == 0
 
 
+@pytest.mark.loopback
 async def test_a_large_process_is_moved_and_keeps_what_it_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether the kernel has huge pages to give is its own affair; it is asked for all of them."""
     huge, size = 2 << 20, 32 << 20

@@ -48,23 +48,27 @@ def test_a_user_without_a_range_is_told_which_file_lacks_it(monkeypatch: pytest.
     assert _map_range(1, "gid", 1000, 1000) == "/etc/subgid gives this user no range"
 
 
+@pytest.mark.loopback
 def test_what_the_program_says_is_handed_on_in_one_line(programs: Path) -> None:
     program(programs, "echo 'newuidmap: uid range [1-65537) -> [100000-165536)' >&2; echo 'not allowed' >&2; exit 1")
     expected = "newuidmap failed: newuidmap: uid range [1-65537) -> [100000-165536) not allowed"
     assert _map_range(1, "uid", 1000, 1000) == expected
 
 
+@pytest.mark.loopback
 def test_a_program_that_fails_silently_is_still_told_of(programs: Path) -> None:
     program(programs, "exit 3")
     assert _map_range(1, "uid", 1000, 1000) == "newuidmap failed: exit status 3"
 
 
+@pytest.mark.loopback
 def test_a_program_that_hangs_is_given_up(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(id_maps, "SECONDS", 0.2)
     program(programs, f"exec {_sleep()} 60")
     assert _map_range(1, "uid", 1000, 1000) == "newuidmap did not answer within 0.2 s"
 
 
+@pytest.mark.loopback
 def test_the_own_id_becomes_root_and_the_range_follows(programs: Path) -> None:
     program(programs, f'echo "$@" > {programs}/arguments')
     assert _map_range(77, "uid", 1000, 1000) == ""

@@ -16,6 +16,7 @@ def test_capability_names_and_masks():
     assert effective & ~permitted == 0
 
 
+@pytest.mark.loopback
 def test_the_bounding_set_is_dropped_up_to_the_kernels_last_capability_and_a_refusal_names_the_call():
     told, tell = os.pipe()
     pid = os.fork()

@@ -15,6 +15,8 @@ import pytest
 from lastcall.world.virtual import VirtualDeadlockError, VirtualWorldError, run_virtual
 from lastcall.world.world import World
 
+pytestmark = pytest.mark.loopback
+
 TRUE = (sys.executable, "-c", "")
 
 

@@ -114,6 +114,7 @@ print("done")
 """
 
 
+@pytest.mark.loopback
 @pytest.mark.real_kernel
 def test_records_on_a_file_system_that_is_full(tmp_path: Path) -> None:
     command = ["unshare", "--user", "--map-root-user", "--mount", sys.executable, "-c", TINY, str(tmp_path)]

@@ -3,6 +3,8 @@
 Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go.
 """
 
+# check: pure
+
 from dataclasses import dataclass, field
 from typing import Protocol
 

@@ -4,6 +4,8 @@ Sources: apiextensions-apiserver pkg/apiserver/schema/{pruning,defaulting,listty
 kube-openapi pkg/validation/validate (the texts).
 """
 
+# check: pure
+
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple

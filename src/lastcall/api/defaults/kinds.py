@@ -4,6 +4,8 @@ Sources: pkg/apis/core/v1/defaults.go and conversion.go, pkg/apis/discovery/v1/d
 cluster (addresses, the token volume, tolerations of admission) are the API server's.
 """
 
+# check: pure
+
 import base64
 import re
 from collections.abc import Callable, Iterable

@@ -5,6 +5,8 @@ Sources: pkg/apis/apps/v1/defaults.go, pkg/apis/batch/v1/defaults.go, pkg/apis/c
 scheduling/v1,storage/v1}/defaults.go.
 """
 
+# check: pure
+
 from collections.abc import Callable
 from typing import Any
 

@@ -3,6 +3,8 @@
 Source: pkg/api/pod/util.go:DropDisabledPodFields, DropDisabledTemplateFields and the options of validation there.
 """
 
+# check: pure
+
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -4,6 +4,8 @@ Only gates that change something here are known. Source: pkg/features/kube_featu
 component-base/featuregate/feature_gate.go:SetFromMap.
 """
 
+# check: pure
+
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache

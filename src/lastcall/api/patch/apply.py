@@ -4,6 +4,8 @@ The document is never changed; every function answers a new one (which may share
 Sources: apiserver pkg/endpoints/handlers/patch.go, RFC 6902, RFC 7386, apimachinery pkg/util/strategicpatch/patch.go.
 """
 
+# check: pure
+
 from typing import Any, cast
 
 from lastcall.api import errors

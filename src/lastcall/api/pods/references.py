@@ -4,6 +4,8 @@ Sources: pkg/api/pod/util.go (VisitPodSecretNames, VisitPodConfigmapNames, HasAP
 pkg/api/v1/persistentvolume/util.go (VisitPVSecretNames).
 """
 
+# check: pure
+
 from collections.abc import Iterator
 
 from lastcall.api.claims import claims_used_by

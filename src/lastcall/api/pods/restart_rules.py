@@ -3,6 +3,8 @@
 Source: pkg/api/v1/pod/util.go (ContainerShouldRestart, IsContainerRestartable, AllContainersCouldRestart).
 """
 
+# check: pure
+
 from lastcall.api.meta import AnyObject, Object
 
 RESTART_ALL = "RestartAllContainers"

@@ -1,5 +1,7 @@
 """What several components ask of a Pod."""
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -4,6 +4,8 @@ Sources: pkg/quota/v1/evaluator/core/{pods,services,persistent_volume_claims,reg
 apiserver pkg/quota/v1/generic/evaluator.go, pkg/quota/v1/install/{registry,update_filter}.go.
 """
 
+# check: pure
+
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from fractions import Fraction

@@ -3,6 +3,8 @@
 Source: pkg/quota/v1/evaluator/core/pods.go:podMatchesScopeFunc.
 """
 
+# check: pure
+
 from collections.abc import Iterator
 
 from lastcall.api.meta import Object

@@ -1,6 +1,6 @@
 """TypedDicts of API objects, for the type checker only. Made by tools/make_types.py.
 
 Import them below `if TYPE_CHECKING:`, so that no process pays for them
-(`test_types_of_objects_are_imported_by_the_type_checker_only`). All keys are optional, as they are in JSON:
+(rule `types` of tools/checks). All keys are optional, as they are in JSON:
 `pod["spec"]` says that the key is there, `pod.get("status")` that it may be absent.
 """

@@ -11,6 +11,8 @@ Sources: apiserver pkg/admission/plugin/namespace/lifecycle, plugin/pkg/admissio
 defaulttolerationseconds,nodetaint}.
 """
 
+# check: asks for kinds because a resize of a Pod gets its own limits from LimitRanges
+
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from typing import TYPE_CHECKING

@@ -3,6 +3,8 @@
 Sources: plugin/pkg/admission/{runtimeclass,network/defaultingressclass,podtopologylabels}, pkg/util/tolerations.
 """
 
+# check: pure
+
 from collections.abc import Iterable, Mapping
 
 from lastcall.api.errors import forbidden

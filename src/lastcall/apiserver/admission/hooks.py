@@ -5,6 +5,8 @@ A write is shown to both as the client named its kind, a Scale as a Scale. Polic
 Source: apiserver pkg/admission/plugin/webhook/mutating/plugin.go, pkg/admission/{chain.go, reinvocation.go}.
 """
 
+# check: asks for kinds because webhooks see a Namespace's name as the namespace of the request
+
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Protocol

@@ -3,6 +3,9 @@
 Source: plugin/pkg/admission/limitranger/admission.go. Go goes through a limit's resources in no order; here by name.
 """
 
+# check: asks for kinds because LimitRanges have limits for Pods and for claims
+# check: pure
+
 from collections.abc import Callable, Iterable, Iterator
 
 from lastcall.api.errors import forbidden

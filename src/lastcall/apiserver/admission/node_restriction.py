@@ -6,6 +6,8 @@ whatever else roles give it.
 Source: plugin/pkg/admission/noderestriction/admission.go (1.36); the texts are those of a real 1.36.2.
 """
 
+# check: asks for kinds because it has the rules of what a node may write, kind by kind
+
 from collections.abc import Awaitable, Callable
 
 from lastcall.api.claims import claims_used_by

@@ -3,6 +3,8 @@
 Source: plugin/pkg/admission/priority/admission.go, pkg/registry/scheduling/rest/storage_scheduling.go.
 """
 
+# check: pure
+
 from collections.abc import Iterable
 from typing import Any
 

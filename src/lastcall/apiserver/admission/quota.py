@@ -8,6 +8,8 @@ Source: apiserver pkg/admission/plugin/resourcequota/controller.go. No resource 
 default there.
 """
 
+# check: asks for kinds because it counts what a Pod asks for otherwise than other objects
+
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple

@@ -3,6 +3,8 @@
 Sources: plugin/pkg/admission/storage/{storageclass/setdefault,storageobjectinuseprotection,persistentvolume/resize}.
 """
 
+# check: pure
+
 from collections.abc import Iterable
 
 from lastcall.api.claims import (

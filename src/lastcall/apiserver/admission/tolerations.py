@@ -1,5 +1,7 @@
 """DefaultTolerationSeconds (plugin/pkg/admission/defaulttolerationseconds/admission.go)."""
 
+# check: pure
+
 from lastcall.api.meta import Object
 from lastcall.api.scheduling import NOT_READY, UNREACHABLE
 

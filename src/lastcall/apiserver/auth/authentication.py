@@ -1,8 +1,7 @@
 """Who is asking, and how they are refused. What they may is decided in `authorizer`.
 
 Authentication tries, in this order: the verified client certificate (CN = user, O = groups), a static bearer token,
-a bootstrap token, a ServiceAccount token. A bearer token that nobody accepts is 401; no credentials at all is
-`system:anonymous`.
+a ServiceAccount token. A bearer token that nobody accepts is 401; no credentials at all is `system:anonymous`.
 
 Source: apiserver pkg/authentication/request/{union,x509,bearertoken,anonymous}.
 """
@@ -46,11 +45,11 @@ def node_of(user: UserInfo) -> str | None:
 ANONYMOUS = UserInfo("system:anonymous", (ALL_UNAUTHENTICATED,))
 
 VerifyToken = Callable[[str], Awaitable[UserInfo | None]]
-"""The user of a bootstrap or ServiceAccount token, None when the token is not acceptable."""
+"""The ServiceAccount user of a token, None when the token is not acceptable."""
 
 
 class Authenticator:
-    """Finds the user of a request. `tokens` are static bearer tokens, `verify_token` checks the others."""
+    """Finds the user of a request. `tokens` are static bearer tokens, `verify_token` checks ServiceAccount tokens."""
 
     def __init__(self, tokens: Mapping[str, UserInfo], verify_token: VerifyToken) -> None:
         # By digest, so that how long a lookup takes says nothing about a token.

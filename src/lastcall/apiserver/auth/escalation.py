@@ -4,6 +4,8 @@ Sources: pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/pol
 pkg/registry/rbac/escalation_check.go.
 """
 
+# check: asks for kinds because it is about roles and bindings
+
 from lastcall.api.errors import forbidden, not_found
 from lastcall.api.meta import Object
 from lastcall.api.resources import CLUSTERROLEBINDINGS, CLUSTERROLES, ROLEBINDINGS, ROLES, Resource

@@ -6,6 +6,8 @@ most. So nothing can be late: a kubelet that hears of a Pod may read its Secrets
 Sources: plugin/pkg/auth/authorizer/node/{graph,graph_populator}.go.
 """
 
+# check: asks for kinds because it knows what belongs to a node, kind by kind
+
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 

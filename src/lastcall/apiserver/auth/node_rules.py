@@ -4,6 +4,8 @@ Sources: plugin/pkg/auth/authorizer/node/node_authorizer.go (1.36), bootstrappol
 those of a real 1.36.2 (tests/unit/apiserver/auth/test_nodes_as_recorded.py).
 """
 
+# check: pure
+
 from collections.abc import Callable
 from typing import NamedTuple
 

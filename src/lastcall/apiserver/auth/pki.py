@@ -1,6 +1,7 @@
 """The cluster's certificate authority: EC P-256 in PEM; keys live in memory only. TLS contexts: `tls.py`."""
 
-import hashlib
+# check: allow datetime.datetime.now because certificates are valid by the machine's own clock
+
 import ipaddress
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -9,13 +10,7 @@ from typing import Self
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-    load_pem_private_key,
-)
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 VALID_FOR = timedelta(days=365)
@@ -41,15 +36,6 @@ _PLAIN_USAGES = frozenset(
         "cert sign", "crl sign",
     }
 )  # fmt: skip
-
-
-HASH_PREFIX = "sha256:"
-
-
-def hash_of(certificate: x509.Certificate) -> str:
-    """Of its public key, by which others know it (kubeadm pubkeypin.Hash)."""
-    key = certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    return HASH_PREFIX + hashlib.sha256(key).hexdigest()
 
 
 class ClusterCA:

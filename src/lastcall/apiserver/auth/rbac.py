@@ -4,6 +4,8 @@ Sources: plugin/pkg/auth/authorizer/rbac/rbac.go, pkg/apis/rbac/v1/evaluation_he
 pkg/registry/rbac/validation/{rule,rulecovers,policy_compact}.go.
 """
 
+# check: pure
+
 from collections.abc import Iterable, Iterator, Sequence
 
 from lastcall.api.field import go_quote

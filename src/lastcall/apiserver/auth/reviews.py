@@ -4,6 +4,8 @@ Sources: pkg/registry/authentication/{selfsubjectreview,tokenreview}/rest.go, pk
 pkg/apis/authorization/validation/validation.go.
 """
 
+# check: asks for kinds because it is about reviews
+
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 

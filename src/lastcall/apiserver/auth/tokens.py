@@ -3,6 +3,8 @@
 Sources: pkg/serviceaccount/{claims,jwt,openidmetadata}.go.
 """
 
+# check: allow asyncio.to_thread because cryptography is loaded after the start
+
 import asyncio
 import base64
 import hashlib

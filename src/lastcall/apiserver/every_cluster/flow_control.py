@@ -6,6 +6,8 @@ Sources: apiserver pkg/apis/flowcontrol/bootstrap, pkg/util/flowcontrol/apf_cont
 pkg/registry/flowcontrol/rest/storage_flowcontrol.go.
 """
 
+# check: asks for kinds because it is about FlowSchemas and PriorityLevelConfigurations
+
 import logging
 from collections.abc import Iterator
 

@@ -3,6 +3,8 @@
 Source: apiextensions-apiserver pkg/apiserver/schema/cel/{compilation,validation}.go.
 """
 
+# check: allow asyncio.to_thread because rules may cost much
+
 import asyncio
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field

@@ -5,6 +5,8 @@ The work is proportional to the change: parts that are equal are told apart by o
 Source: structured-merge-diff typed/compare.go.
 """
 
+# check: pure
+
 from collections.abc import Mapping
 from typing import Any
 

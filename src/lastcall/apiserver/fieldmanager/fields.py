@@ -8,6 +8,8 @@ No function changes what it is given; results share what stayed the same.
 Source: structured-merge-diff fieldpath/set.go, serialize.go, path.go.
 """
 
+# check: pure
+
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,6 +4,8 @@ Source: structured-merge-diff merge/update.go, apimachinery pkg/util/managedfiel
 stripmeta, managedfieldsupdater, lastapplied, skipnonapplied).
 """
 
+# check: pure
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -3,6 +3,8 @@
 Source: structured-merge-diff typed/tofieldset.go, merge.go, remove.go, fieldpath/set.go:EnsureNamedFieldsAreMembers.
 """
 
+# check: pure
+
 from typing import Any
 
 from lastcall.api.meta import Object

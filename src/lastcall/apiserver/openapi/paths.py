@@ -3,6 +3,8 @@
 Source: apiserver pkg/endpoints/installer.go:registerResourceHandlers (parameters, answers and operation names).
 """
 
+# check: asks for kinds because the proxies of Pods and Services have parameters of their own
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -321,9 +321,7 @@ class Objects:
             from lastcall.apiserver.proxying.upstream import dial
 
             operations = self._operations
-            self._proxying = Proxying(
-                self._world, operations.kinds, self._dial or dial, operations.kubelet_tls, operations.kubelet_dial
-            )
+            self._proxying = Proxying(self._world, operations.kinds, self._dial or dial, operations.kubelet_tls)
         return await self._proxying.handle(request, info, self._responses.headers())
 
     async def _computed(

@@ -1,5 +1,7 @@
 """Decisions about one write that may need the authorizer, and may take long."""
 
+# check: allow asyncio.to_thread because expressions may take long
+
 import asyncio
 from collections.abc import Callable, Sequence
 from typing import TypeVar

@@ -49,15 +49,10 @@ class Proxying:
     """`kubelet_tls` None: this API server has no connection to kubelets."""
 
     def __init__(
-        self,
-        world: World,
-        kinds: Mapping[Resource, GenericStore],
-        dial: Dial,
-        kubelet_tls: ssl.SSLContext | None,
-        kubelet_dial: Dial | None = None,
+        self, world: World, kinds: Mapping[Resource, GenericStore], dial: Dial, kubelet_tls: ssl.SSLContext | None
     ) -> None:
         self._world, self._kinds = world, kinds
-        self._upstream = Upstream(dial, kubelet_tls, kubelet_dial)
+        self._upstream = Upstream(dial, kubelet_tls)
         self._knows_kubelets = kubelet_tls is not None
 
     async def close(self) -> None:

@@ -89,18 +89,18 @@ def tls_words(error: ssl.SSLError) -> str:
 
 
 class Upstream:
-    """`dial_` is how addresses are reached, `kubelet_dial` those of kubelets; `kubelet_tls` has the API server's
-    certificate and trusts kubelets', None when this API server has none."""
+    """`dial_` is how addresses are reached; `kubelet_tls` has the API server's certificate and trusts kubelets', None
+    when this API server has none."""
 
-    def __init__(self, dial_: Dial, kubelet_tls: ssl.SSLContext | None, kubelet_dial: Dial | None = None) -> None:
-        self._dials = {False: dial_, True: kubelet_dial or dial_}
+    def __init__(self, dial_: Dial, kubelet_tls: ssl.SSLContext | None) -> None:
+        self._dial = dial_
         self._contexts = {False: _unverified(), True: kubelet_tls or _unverified()}
         self._sessions: dict[bool, aiohttp.ClientSession] = {}
 
     def _session(self, target: Target) -> aiohttp.ClientSession:
         if target.kubelet not in self._sessions:
             self._sessions[target.kubelet] = aiohttp.ClientSession(
-                connector=_Connector(self._dials[target.kubelet], self._contexts[target.kubelet]),
+                connector=_Connector(self._dial, self._contexts[target.kubelet]),
                 timeout=aiohttp.ClientTimeout(total=None),
                 auto_decompress=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -125,7 +125,7 @@ class Upstream:
 
     async def connect(self, target: Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection that becomes something other than HTTP. Raises DialError."""
-        sock = await self._dials[target.kubelet](target.host, port_of(target))
+        sock = await self._dial(target.host, port_of(target))
         context = self._contexts[target.kubelet] if target.scheme == "https" else None
         try:
             return await asyncio.open_connection(

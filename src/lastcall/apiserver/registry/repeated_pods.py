@@ -5,6 +5,8 @@ from the few objects that admission looks at. A controller sends the same body f
 others differ in name, uid, times and the name of the token's volume only; they share the rest with the first.
 """
 
+# check: asks for kinds because it is about Pods
+
 from typing import Any, NamedTuple
 
 import orjson

@@ -18,8 +18,6 @@ from lastcall.world.tasks import Tasks
 if TYPE_CHECKING:
     import ssl
 
-    from lastcall.streaming.dialing import Dial
-
 _log = logging.getLogger("lastcall.apiserver")
 
 LINGER = 2.0
@@ -37,11 +35,6 @@ class KubeletStreams(Protocol):
     @property
     def tls(self) -> "ssl.SSLContext":
         """Trusts the kubelets' authority and holds the API server's client certificate."""
-        ...
-
-    @property
-    def dial(self) -> "Dial | None":
-        """How kubelets are reached, None for this process's own routes."""
         ...
 
     async def connect(self, node: Object) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -4,6 +4,8 @@ Sources: pkg/registry/core/pod/storage/storage.go:BindingREST, pkg/registry/core
 pkg/registry/core/serviceaccount/storage/token.go.
 """
 
+# check: asks for kinds because a token is bound to a Pod, a Secret or a Node
+
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 

@@ -5,20 +5,15 @@ Sources: pkg/registry/core/pod/strategy.go:LogLocation, pkg/kubelet/client/kubel
 
 import asyncio
 import os
-import socket
 import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import quote
 
-from yarl import URL
-
 from lastcall.api.errors import StatusError, plain_failure, status_failure
 from lastcall.api.meta import Object, name_of
-from lastcall.streaming.dialing import Dial, DialError
 from lastcall.world.aiohttp_inside.client import aiohttp
-from lastcall.world.aiohttp_inside.connector import DialledConnector
 
 CONNECT_TIMEOUT = 10.0
 """Seconds to reach a kubelet."""
@@ -64,36 +59,17 @@ class KubeletLogs(Protocol):
         ...
 
 
-class _Connector(DialledConnector):
-    def __init__(self, dial: Dial, context: ssl.SSLContext) -> None:
-        super().__init__()
-        self._dial, self._context = dial, context
-
-    async def dial(self, url: URL) -> tuple[socket.socket, ssl.SSLContext | None]:
-        assert url.host is not None
-        assert url.port is not None
-        return await self._dial(url.host, url.port), self._context
-
-    def tls_failed(self, error: ssl.SSLError) -> Exception:
-        return DialError(f"tls: {error}")
-
-
 class KubeletClient:
-    """`KubeletLogs` over HTTPS. `ssl_context` trusts the kubelet's CA and holds the API server's client certificate.
+    """`KubeletLogs` over HTTPS. `ssl_context` trusts the kubelet's CA and holds the API server's client certificate."""
 
-    `dial` is how kubelets are reached, None for this process's own routes.
-    """
-
-    def __init__(self, ssl_context: ssl.SSLContext, dial: Dial | None = None) -> None:
+    def __init__(self, ssl_context: ssl.SSLContext) -> None:
         self.tls = ssl_context
-        self.dial = dial
         self._session: aiohttp.ClientSession | None = None
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
-            connector = _Connector(self.dial, self.tls) if self.dial is not None else None
-            self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False)
+            self._session = aiohttp.ClientSession(timeout=timeout, auto_decompress=False)
         return self._session
 
     async def container_logs(
@@ -110,7 +86,7 @@ class KubeletClient:
                     raise _refused(response.status, await response.text())
                 async for chunk in response.content.iter_any():
                     yield chunk
-        except (aiohttp.ClientConnectorError, DialError) as error:
+        except aiohttp.ClientConnectorError as error:
             raise status_failure(
                 500, "InternalError", f"Internal error occurred: cannot reach the kubelet of {name_of(node)}: {error}"
             ) from None
@@ -128,7 +104,7 @@ class KubeletClient:
                 if response.status >= 400:
                     raise _refused(response.status, await response.text())
                 return await response.read()
-        except (aiohttp.ClientError, DialError, TimeoutError) as error:
+        except (aiohttp.ClientError, TimeoutError) as error:
             raise plain_failure(f"cannot reach the kubelet of {name_of(node)}: {error}") from None
 
     async def connect(self, node: Object) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -136,19 +112,7 @@ class KubeletClient:
         host, port = kubelet_address(node)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                if self.dial is None:
-                    return await asyncio.open_connection(host, port, ssl=self.tls)
-                sock = await self.dial(host, port)
-                try:
-                    return await asyncio.open_connection(sock=sock, ssl=self.tls, server_hostname=host)
-                except BaseException:
-                    sock.close()
-                    raise
-        except DialError as error:
-            raise plain_failure(f"error dialing backend: {error}") from None
-        except ssl.SSLError as error:
-            why = getattr(error, "verify_message", "") or error.reason or str(error)
-            raise plain_failure(f"error dialing backend: tls: {why}") from None
+                return await asyncio.open_connection(host, port, ssl=self.tls)
         except OSError as error:
             words = f"connect: {os.strerror(error.errno) if error.errno else error}".lower()
             words = "i/o timeout" if isinstance(error, TimeoutError) else words

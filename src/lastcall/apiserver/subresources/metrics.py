@@ -3,6 +3,8 @@
 Source: metrics-server pkg/storage/{node,pod,types}.go, pkg/api/{node,pod}.go.
 """
 
+# check: asks for kinds because it is about Pods and Nodes
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta

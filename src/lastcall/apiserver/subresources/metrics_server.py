@@ -4,6 +4,8 @@ The rate of CPU needs two samples: the first request waits a second for the othe
 the rate since the last sample but one. Nothing runs in between.
 """
 
+# check: asks for kinds because it is about Pods and Nodes
+
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime

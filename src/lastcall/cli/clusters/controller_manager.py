@@ -11,13 +11,11 @@ from lastcall.cli.clusters.connecting import Connected
 from lastcall.cli.clusters.leading import Component, Fence
 from lastcall.cli.clusters.options import ContextOptions, context_options, leader_elect_option
 from lastcall.cli.errors import UserError
-from lastcall.cli.options import Whole
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.client.api import Client
     from lastcall.client.http import HTTPClient
-    from lastcall.controllers.nodes.ipam.ranges import NodeRanges
 
 LEASE = "kube-controller-manager"
 """The name kube-controller-manager itself uses: beside a real one this process waits for its end."""
@@ -39,75 +37,32 @@ LEASE = "kube-controller-manager"
     is_flag=True,
     help="Each controller acts by a ServiceAccount of its own in kube-system, with its rights in Kubernetes.",
 )
-@click.option(
-    "--allocate-node-cidrs",
-    is_flag=True,
-    help="Give each Node without spec.podCIDR a range of --cluster-cidr (node-ipam-controller).",
-)
-@click.option("--cluster-cidr", metavar="NETWORK", default="", help="Addresses of all Pods (IPv4).")
-@click.option(
-    "--node-cidr-mask-size",
-    type=Whole(1, 32, "bits"),
-    metavar="BITS",
-    default=24,
-    show_default=True,
-    help="Mask of a Node's range.",
-)
-def controller_manager(
-    asked: ContextOptions,
-    leader_elect: bool,
-    controllers: str,
-    accounts: bool,
-    allocate_node_cidrs: bool,
-    cluster_cidr: str,
-    node_cidr_mask_size: int,
-) -> None:
+def controller_manager(asked: ContextOptions, leader_elect: bool, controllers: str, accounts: bool) -> None:
     """Run the controllers against an API server until Ctrl-C.
 
     They create the Pods of Deployments, StatefulSets, Jobs …, collect garbage and finalize namespaces. If the process
     is killed, the next one continues where it stopped. Exit status: 0 ended as asked, 2 bad input, 1 anything else.
     """
-    ranges = checked_node_ranges(allocate_node_cidrs, cluster_cidr, node_cidr_mask_size)
-    names = chosen_controllers(controllers, node_ipam=ranges is not None)
-    raise SystemExit(run_controller_manager(asked, leader_elect, names, accounts, ranges))
+    raise SystemExit(run_controller_manager(asked, leader_elect, chosen_controllers(controllers), accounts))
 
 
-def checked_node_ranges(allocate: bool, cluster_cidr: str, mask_size: int) -> "NodeRanges | None":
-    """None without --allocate-node-cidrs. Raises UserError."""
-    if not allocate:
-        if cluster_cidr:
-            raise UserError("--cluster-cidr is for --allocate-node-cidrs, which is not given")
-        return None
-    if not cluster_cidr:
-        raise UserError("--allocate-node-cidrs needs the addresses of all Pods; fix: add --cluster-cidr NETWORK")
-    # late: 125 ms of `controller-manager --help`
-    from lastcall.controllers.nodes.ipam.ranges import checked_ranges
-
-    try:
-        return checked_ranges(cluster_cidr, mask_size)
-    except ValueError as error:
-        raise UserError(f"--cluster-cidr {cluster_cidr} --node-cidr-mask-size {mask_size}: {error}") from None
-
-
-def chosen_controllers(text: str, *, node_ipam: bool = False) -> list[str]:
+def chosen_controllers(text: str) -> list[str]:
     """The controllers that a `--controllers` list means, as kube-controller-manager reads it.
 
-    A name alone enables, with `-` before it disables; all others are as `*` says. `node_ipam`: node-ipam-controller can
-    run. Raises UserError. (`app.IsControllerEnabled`)
+    A name alone enables, with `-` before it disables; all others are as `*` says. Raises UserError.
+    (`app.IsControllerEnabled`)
     """
     # late: 125 ms of `controller-manager --help`
     from lastcall.controllers.manager import DISABLED_BY_DEFAULT
     from lastcall.controllers.manager import NAMES as names
-    from lastcall.controllers.nodes.ipam.controller import NAME as NODE_IPAM
 
     words = [word for word in (part.strip() for part in text.split(",")) if word]
     unknown = [word for word in words if word != "*" and word.removeprefix("-") not in names]
     if unknown:
         raise UserError(f"--controllers: no controller {unknown[0].removeprefix('-')!r}; there are {', '.join(names)}")
-    if NODE_IPAM in words and not node_ipam:
-        raise UserError(f"--controllers {NODE_IPAM}: fix: add --allocate-node-cidrs and --cluster-cidr NETWORK")
-    off = DISABLED_BY_DEFAULT if node_ipam else (*DISABLED_BY_DEFAULT, NODE_IPAM)
-    by_default = [name for name in names if "*" in words and name not in off and f"-{name}" not in words]
+    by_default = [
+        name for name in names if "*" in words and name not in DISABLED_BY_DEFAULT and f"-{name}" not in words
+    ]
     chosen = [name for name in names if name in words or name in by_default]
     if not chosen:
         raise UserError("--controllers: no controller is left to run: name one, or * for all")
@@ -115,11 +70,7 @@ def chosen_controllers(text: str, *, node_ipam: bool = False) -> list[str]:
 
 
 def run_controller_manager(
-    asked: ContextOptions,
-    leader_elect: bool,
-    names: Sequence[str],
-    accounts: bool = False,
-    node_ranges: "NodeRanges | None" = None,
+    asked: ContextOptions, leader_elect: bool, names: Sequence[str], accounts: bool = False
 ) -> int:
     """Run until a signal; the exit status. Raises CommandError.
 
@@ -144,7 +95,6 @@ def run_controller_manager(
                 discover=partial(discover, cluster.client.request),
                 openapi=partial(openapi_document, cluster.client.request),
                 client_of=None if own is None else own.of,
-                node_ranges=node_ranges,
             )
         finally:
             if own is not None:

@@ -1,5 +1,7 @@
 """`lastcall image load`: images out of docker, podman or nerdctl, by their own `save`."""
 
+# check: starts processes because docker or podman save the images
+
 import os
 import shutil
 import subprocess

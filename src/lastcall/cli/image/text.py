@@ -1,5 +1,7 @@
 """How `lastcall image` writes sizes and durations. Pure."""
 
+# check: pure
+
 import re
 
 _UNITS = {"h": 3600, "d": 86400, "w": 7 * 86400}

@@ -1,5 +1,7 @@
 """Comments of suppressions in a YAML text, and the lines that each is about. Pure."""
 
+# check: pure
+
 from collections.abc import Iterator, Sequence
 
 import yaml

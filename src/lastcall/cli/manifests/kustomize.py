@@ -1,5 +1,7 @@
 """What kustomize makes of a directory, by the user's own kubectl or kustomize."""
 
+# check: starts processes because it runs kubectl kustomize
+
 import shutil
 import subprocess
 

@@ -3,6 +3,8 @@
 Said with every result: readers must not take for tested what was not.
 """
 
+# check: pure
+
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

@@ -1,5 +1,7 @@
 """Owners of Pods in the manifests: how many Pods they want, how far they are, what `--grace` means for them. Pure."""
 
+# check: pure
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

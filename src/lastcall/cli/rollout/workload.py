@@ -1,5 +1,7 @@
 """Which workload of the manifests `lastcall rollout` disrupts; the others are part of the application. Pure."""
 
+# check: pure
+
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING

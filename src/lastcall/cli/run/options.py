@@ -89,35 +89,6 @@ propagation_option = click.option(
 )
 
 
-def checked_listen(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """A click callback."""
-    if not value:
-        return ""
-    # late: few ask for it
-    from lastcall.cluster.egress.outside import outside_address
-
-    try:
-        return outside_address(value)
-    except ValueError as error:
-        fix = "fix: name an IPv4 address of this machine; its loopback has the API server anyway"
-        raise click.BadParameter(f"{error}; {fix}") from None
-
-
-def check_pod_network(mode: str | None, listen: str, runtime: str) -> None:
-    """Raises click.UsageError for what does not go together, WorldError without root."""
-    if mode is None:
-        return
-    option = f"--pod-network {mode}"
-    if not listen:
-        raise click.UsageError(f"{option}: other machines have to reach this one; fix: add --listen ADDRESS")
-    if runtime:
-        raise click.UsageError(
-            f"{option} and --container-runtime-endpoint exclude each other: the Pods' network is the runtime's own"
-        )
-    if os.getuid() != 0:
-        raise WorldError(f"{option}: it needs root for routes on this machine; fix: sudo")
-
-
 def checked_directory(context: click.Context, parameter: click.Parameter, value: str) -> str:
     """A click callback: the real path of a directory that can be read, "" for none."""
     if not value:
@@ -207,16 +178,16 @@ def check_runtime(path: str, nodes: int, *, cni: str = "", egress: bool = False)
         raise WorldError(f"{option} unix://{path}: {why}")
 
 
-_RUNTIME_OPTION = click.option(
-    "--container-runtime-endpoint",
-    "container_runtime",
-    metavar="unix:///PATH",
-    default="",
-    callback=checked_runtime,
-    help="Run Pods in this container runtime (CRI v1: containerd …), with its images and its network. "
-    "Default: lastcall's own.",
-)
 _NODE_OPTIONS = [
+    click.option(
+        "--container-runtime-endpoint",
+        "container_runtime",
+        metavar="unix:///PATH",
+        default="",
+        callback=checked_runtime,
+        help="Run Pods in this container runtime (CRI v1: containerd …), with its images and its network. "
+        "Default: lastcall's own.",
+    ),
     click.option(
         "--max-pods",
         type=Whole(1, MOST_PODS, "Pods"),
@@ -251,24 +222,9 @@ _NODE_OPTIONS = [
 
 def node_options(command: F) -> F:
     """Add what the nodes of a cluster are started with; its keywords are those of `ClusterOptions`."""
-    return own_node_options(_RUNTIME_OPTION(command))
-
-
-def own_node_options(command: F) -> F:
-    """The same for nodes whose runtime is always lastcall's own."""
     for option in reversed(_NODE_OPTIONS):
         command = option(command)
     return command
-
-
-def listen_option(help: str) -> Callable[[F], F]:
-    """`--listen ADDRESS`."""
-    return click.option("--listen", metavar="ADDRESS", default="", callback=checked_listen, help=help)
-
-
-def static_pods_option(help: str) -> Callable[[F], F]:
-    """`--static-pods DIR`."""
-    return click.option("--static-pods", metavar="DIR", default="", callback=checked_directory, help=help)
 
 
 _OPTIONS = [

@@ -4,6 +4,8 @@ Pods of the manifests are deleted as such; of owners (Deployments …) the owner
 and every Pod that it has then is followed to its end.
 """
 
+# check: observes because it sent the DELETE
+
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress

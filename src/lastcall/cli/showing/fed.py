@@ -1,5 +1,7 @@
 """The clusters of the command that started the page, by what it says: a `Source` of the page."""
 
+# check: reads facts because what a command sends to the page of its cluster is not a record
+
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace

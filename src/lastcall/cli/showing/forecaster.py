@@ -1,5 +1,7 @@
 """The page's side of the process that predicts rollouts (`cli/rollout/live/forecasting.py`)."""
 
+# check: starts processes because a Python without a shell plays rollouts in virtual time for the live page
+
 import asyncio
 import socket
 import subprocess

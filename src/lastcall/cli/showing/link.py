@@ -3,6 +3,8 @@
 Nothing here waits for the page. What it does not take is kept, up to `MOST_WAITING`; then the page gets nothing more.
 """
 
+# check: starts processes because the live page of a command is a Python without a shell
+
 import asyncio
 import socket
 import subprocess

@@ -1,5 +1,7 @@
 """`lastcall exec`: a command with a cluster of its own."""
 
+# check: starts processes because it runs the command of lastcall exec
+
 import os
 import subprocess
 import sys

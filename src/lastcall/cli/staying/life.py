@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from lastcall.api.meta import Object
     from lastcall.cli.showing.link import PageLink
     from lastcall.cli.showing.options import AskedPage
-    from lastcall.cluster.machines.settings import Mode
     from lastcall.cluster.published.port import PublishedPort
     from lastcall.cluster.staying.front import Front
     from lastcall.cluster.staying.state import StateDirectory
@@ -65,9 +64,6 @@ class UpOptions:
     cni_bin_dir: str = ""
     container_runtime: str = ""
     egress: bool = False
-    join_token: bool = False
-    listen: str = ""
-    pod_network: "Mode | None" = None
     etcd: "EtcdOptions | None" = None
     service_account_key: bytes = b""
     publish: tuple["PublishedPort", ...] = ()
@@ -93,9 +89,7 @@ class Teller(Protocol):
     def ready(self, facts: Facts) -> None: ...
 
 
-def stay(
-    options: UpOptions, teller: Teller, report: detach.Report | None = None, life_of: "type[Life] | None" = None
-) -> int:
+def stay(options: UpOptions, teller: Teller, report: detach.Report | None = None) -> int:
     """The whole life of a cluster; the exit status. `report` is there when this process is in the background.
 
     Raises CommandError. What a cluster in the background leaves when it ended by itself is its directory with the log:
@@ -113,7 +107,7 @@ def stay(
         with Interrupts(leave, TORN_DOWN) as interrupts, ExitStack() as stack:
             parent = stack.enter_context(closing(_parent(options))) if options.ends_with_another else None
             directory.append(claim(options.name))
-            life = (life_of or Life)(options, teller, report, interrupts, directory[0], parent)
+            life = _Life(options, teller, report, interrupts, directory[0], parent)
             try:
                 # Commands that wait for the name are told which process holds it.
                 directory[0].write(
@@ -133,9 +127,7 @@ def _parent(options: UpOptions) -> Parent:
         raise WorldError(f"--die-with {options.die_with}: there is no such process any more") from None
 
 
-class Life:
-    """`live` once."""
-
+class _Life:
     def __init__(
         self,
         options: UpOptions,
@@ -175,10 +167,6 @@ class Life:
             self._teller.note(note)
         return state
 
-    def _on_interrupt(self, front: "Front", cancel: Callable[[], object]) -> None:
-        """The first Ctrl-C, in the event loop: `cancel` ends all at once."""
-        cancel()
-
     def _with_state(self, state: "StateDirectory | None") -> int:
         self._interrupts.check()
         # late: 51 ms of `up --help`
@@ -211,9 +199,6 @@ class Life:
             cni_bin_dir=self._options.cni_bin_dir,
             container_runtime=self._options.container_runtime,
             egress=self._options.egress,
-            join_token=self._options.join_token,
-            listen=self._options.listen,
-            pod_network=self._options.pod_network,
         )
         identity, port = state.credentials() if state is not None else (None, 0)
         log = FrontLog(self._directory)
@@ -348,7 +333,7 @@ class Life:
         assert task is not None
 
         # A signal's handler runs outside of the loop, which may sleep.
-        self._interrupts.on_first = lambda: loop.call_soon_threadsafe(self._on_interrupt, front, task.cancel)
+        self._interrupts.on_first = lambda: loop.call_soon_threadsafe(task.cancel)
         self._interrupts.check()
         if self._report is not None:
             loop.add_reader(self._report.socket, task.cancel)

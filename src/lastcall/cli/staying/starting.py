@@ -3,17 +3,15 @@
 import os
 import shlex
 import sys
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import click
 
 from lastcall.cli.errors import guarded, say_on_stderr
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.staying.clusters import published_text, show_json
-from lastcall.cli.staying.life import TORN_DOWN, Facts, stay
+from lastcall.cli.staying.life import TORN_DOWN, Facts, UpOptions, stay
 from lastcall.cluster.directory import DEFAULT_NAME
 from lastcall.cluster.staying import detach
 
@@ -24,10 +22,7 @@ class Terminal:
     """Tells on stdout and stderr. A terminal that is gone is not an error, unless what is told `must_be_heard`: a
     parent that ended before its pidfd was opened leaves no other trace."""
 
-    def __init__(
-        self, output: str, way_out: str, *, must_be_heard: bool = False, text: "Callable[[Facts], str] | None" = None
-    ) -> None:
-        self._text = text or ready_text
+    def __init__(self, output: str, way_out: str, *, must_be_heard: bool = False) -> None:
         self._output = output
         self._way_out = way_out
         self._unheard: tuple[type[OSError], ...] = () if must_be_heard else (OSError,)
@@ -43,7 +38,7 @@ class Terminal:
             if self._output == "json":
                 show_json("lastcall/cluster/v1", facts)
             else:
-                click.echo(f"{self._text(facts)}\n{self._way_out}")
+                click.echo(f"{ready_text(facts)}\n{self._way_out}")
             sys.stdout.flush()
 
 
@@ -56,21 +51,8 @@ def ready_text(facts: Facts) -> str:
         f"  API server  {facts['server']}\n"
         f"  kubeconfig  {facts['kubeconfig']}\n"
         f"  state       {state}\n"
-        f"{published_text(facts)}{_joining_text(facts)}{_page_text(facts)}\n"
+        f"{published_text(facts)}{_page_text(facts)}\n"
         f"  export KUBECONFIG={shlex.quote(facts['kubeconfig'])}\n"
-    )
-
-
-def _joining_text(facts: Facts) -> str:
-    """What a kubelet joins with."""
-    if "joining" not in facts:
-        return ""
-    found = facts["joining"]
-    return (
-        f"  join token  {found['token']} (until {found['expires']}; not shown again)\n"
-        f"  machines    sudo lastcall node join {found['server'].removeprefix('https://')} --token {found['token']} "
-        f"--discovery-token-ca-cert-hash {found['caCertHash']}\n"
-        f"  kubelets    --bootstrap-kubeconfig={shlex.quote(found['kubeconfig'])}, which is {found['server']}\n"
     )
 
 
@@ -79,23 +61,11 @@ def _page_text(facts: Facts) -> str:
     return f"  page        {facts['page']} (for one browser; another link comes then)\n" if "page" in facts else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What stays: a cluster, or a node of another one. `text` is what its user needs of it."""
-
-    stay: Callable[..., int]
-    text: Callable[[Facts], str]
-    gone: str
-
-
-CLUSTER = Kind(stay, ready_text, "cluster {} is gone")
-
-
-def in_foreground(options: Any, kind: Kind = CLUSTER) -> int:
-    """Stay until a signal or `lastcall down`; the exit status. `options` are those of `kind.stay`. CommandError."""
-    teller = Terminal(options.output, "Ctrl-C ends it.", must_be_heard=options.ends_with_another, text=kind.text)
-    status = kind.stay(options, teller)
-    teller.note(kind.gone.format(options.name))
+def in_foreground(options: UpOptions) -> int:
+    """Stay until a signal or `lastcall down`; the exit status. Raises CommandError."""
+    teller = Terminal(options.output, "Ctrl-C ends it.", must_be_heard=options.ends_with_another)
+    status = stay(options, teller)
+    teller.note(f"cluster {options.name} is gone")
     return status
 
 
@@ -115,18 +85,16 @@ class _Reporter:
         self.report.send({"ready": facts})
 
 
-def in_background(options: Any, kind: Kind = CLUSTER) -> int:
-    """Start it in a process of its own; the exit status when its node is Ready, or when it failed."""
+def in_background(options: UpOptions) -> int:
+    """Start the cluster in a process of its own; the exit status when its node is Ready, or when it failed."""
     if options.state:
         options = replace(options, state=os.path.abspath(options.state))
 
     def main(report: detach.Report) -> int:
         teller = _Reporter(report)
-        return guarded(lambda: kind.stay(options, teller, report), teller.note)
+        return guarded(lambda: stay(options, teller, report), teller.note)
 
-    teller = Terminal(
-        options.output, f"lastcall down {options.name} ends it.".replace(f" {DEFAULT_NAME} ", " "), text=kind.text
-    )
+    teller = Terminal(options.output, f"lastcall down {options.name} ends it.".replace(f" {DEFAULT_NAME} ", " "))
     begun: list[detach.Background] = []
     with Interrupts(lambda status: _leave(begun, status), TORN_DOWN, until_told=True) as interrupts:
         # Within: on a busy machine the child is far on before this process goes on.

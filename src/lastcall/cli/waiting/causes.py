@@ -4,6 +4,8 @@ A reason alone is too coarse: a CreateContainerConfigError is a key that is miss
 So the message decides, as Kubernetes words it; of a message that no row knows nothing is advised.
 """
 
+# check: pure
+
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

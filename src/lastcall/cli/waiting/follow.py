@@ -1,5 +1,7 @@
 """Follows Pods by one watch: Ready, ended by itself, gone. Late, repeated and missed events are normal."""
 
+# check: observes because it records watch events that a client saw
+
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,5 +1,7 @@
 """What became of the containers of a Pod that is not well: how they ended, why, and what they printed last. Pure."""
 
+# check: pure
+
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """Why a Pod is not Ready, in words, from its conditions, container states and Events. Pure."""
 
+# check: pure
+
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -3,6 +3,8 @@
 Source: openssl x509_vfy.h (X509_V_ERR_…).
 """
 
+# check: pure
+
 import base64
 import json
 from dataclasses import dataclass

@@ -3,6 +3,8 @@
 Source: client-go tools/clientcmd/api/types.go.
 """
 
+# check: pure
+
 import string
 from dataclasses import dataclass, field
 from typing import Any, Literal

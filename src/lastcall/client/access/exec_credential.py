@@ -3,6 +3,8 @@
 Source: client-go plugin/pkg/client/auth/exec/exec.go:refreshCredsLocked, rest/exec.go:ConfigToExecCluster.
 """
 
+# check: pure
+
 import base64
 from dataclasses import dataclass, field
 from datetime import datetime

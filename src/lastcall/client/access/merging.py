@@ -6,6 +6,8 @@ checks them: a token that is a number is an error. Unknown fields are ignored.
 Source: client-go tools/clientcmd/loader.go:Load, api/v1/conversion.go.
 """
 
+# check: pure
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast

@@ -6,6 +6,8 @@ loopback never goes through a proxy that a variable names.
 Source: client-go tools/clientcmd/helpers.go:parseProxyURL; golang.org/x/net/http/httpproxy.
 """
 
+# check: pure
+
 import ipaddress
 from collections.abc import Mapping
 from urllib.parse import SplitResult, urlsplit

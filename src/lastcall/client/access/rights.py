@@ -4,6 +4,8 @@ Source: apiserver pkg/endpoints/handlers/responsewriters/errors.go:forbiddenMess
 admission plugin's refusal) names no right, and no command is given for it.
 """
 
+# check: pure
+
 import hashlib
 import json
 import re

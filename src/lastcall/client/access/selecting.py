@@ -6,6 +6,8 @@ anonymous here.
 Source: client-go tools/clientcmd/client_config.go:ClientConfig, validation.go:validateAuthInfo, validateClusterInfo.
 """
 
+# check: pure
+
 import base64
 import binascii
 import re

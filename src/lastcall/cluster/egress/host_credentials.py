@@ -3,6 +3,8 @@
 Blocking, on the host. Source: docker/cli config/credentials, docker-credential-helpers protocol.
 """
 
+# check: starts processes because it runs docker's credential helpers
+
 import json
 import os
 import subprocess

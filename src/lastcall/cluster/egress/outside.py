@@ -1,5 +1,7 @@
 """What is outside of a cluster: the addresses to which Pods may connect through front (`up --egress`). Pure."""
 
+# check: pure
+
 from ipaddress import IPv4Address, IPv4Network
 
 from lastcall.cluster.options import CLUSTER_CIDR, NODE_CIDR, SERVICE_CIDR

@@ -1,5 +1,7 @@
 """What the walls of a cluster's roles have caught, added up by front for `status`. Pure."""
 
+# check: pure
+
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any

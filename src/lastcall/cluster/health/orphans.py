@@ -5,6 +5,8 @@ lost; so it is killed, as containerd does (core/runtime/v2/shim_manager.go:clean
 Pod they belong to, and the journals on tmpfs the wait statuses: the next shim finds them there.
 """
 
+# check: observes because it sees wait statuses of what a dead shim left
+
 import os
 import signal
 from collections.abc import Iterable

@@ -4,6 +4,8 @@ The first death costs no time. A role that dies again and again soon after its s
 one that had lived for 10 s starts over.
 """
 
+# check: pure
+
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field

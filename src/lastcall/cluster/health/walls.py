@@ -1,5 +1,7 @@
 """Puts the walls of a role up: what they catch goes to the role's log, and as records to front, for `status`."""
 
+# check: observes because its walls caught the error
+
 import asyncio
 import logging
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""What every node's process is made of: our runtime, and the kubelet on it. For `node.py` and `joined/node.py`."""
+"""What every node's process is made of: our runtime, and the kubelet on it. `node.py` puts them together."""
 
 import asyncio
 import signal
@@ -20,7 +20,6 @@ from lastcall.cri.sandbox.network import KeptAddresses, PodNetwork
 from lastcall.cri.sandbox.runtime import SandboxRuntime
 from lastcall.cri.sandbox.seccomp.container import filters_can_be_had
 from lastcall.node.assembly import Given
-from lastcall.node.config import PodSeen
 from lastcall.node.eviction.host_stats import HostStats
 from lastcall.node.kubelet import Kubelet, KubeletConfig
 from lastcall.node.logs.rotation import ContainerLogPolicy, parse_log_policy
@@ -57,12 +56,11 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class NodeNetwork:
-    """`addresses` are those of the node's `lo`, the first its own; `kept` and `mtu` as in `PodNetwork`."""
+    """`addresses` are those of the node's `lo`, the first its own; `kept` as in `PodNetwork`."""
 
     pod_cidr: str
     addresses: Sequence[str]
     kept: KeptAddresses
-    mtu: int = 0
 
 
 async def own_engine(
@@ -75,7 +73,7 @@ async def own_engine(
 ) -> Engine:
     """The sandbox runtime, which has found what an earlier process left. Raises RuntimeServiceError."""
     directory = layout.directory
-    network = PodNetwork(own.pod_cidr, own.kept, own.mtu)
+    network = PodNetwork(own.pod_cidr, own.kept)
     await network.prepare_node(list(own.addresses))
     cni = None
     if options.cni_conf_dir:
@@ -132,8 +130,7 @@ def make_kubelet(
     node: NodeConfig,
     cluster_dns: ClusterDNS,
     user_ids: UserIDs,
-    own_runtime: bool = True,
-    pod_seen: PodSeen | None = None,
+    own_runtime: bool,
 ) -> Kubelet:
     """The kubelet, which does not run yet. `own_runtime` False: the containers are somebody else's runtime's."""
     directory, pod_log_root = layout.directory, f"{layout.directory}/log/pods"
@@ -182,7 +179,6 @@ def make_kubelet(
                 containers=Path(f"{directory}/containers"),
                 logs=pod_log_root,
             ),
-            pod_seen=pod_seen,
             static_pods=HostManifestDirectory(STATIC_PODS_DIR) if options.static_pods and layout.number == 1 else None,
         )
     )

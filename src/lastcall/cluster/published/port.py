@@ -1,5 +1,7 @@
 """What `--publish` says: a port of the host's loopback, and the Service or Pod that gets its connections. Pure."""
 
+# check: pure
+
 import ipaddress
 import re
 from dataclasses import dataclass

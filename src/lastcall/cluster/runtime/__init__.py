@@ -1,1 +1,1 @@
-"""The sandbox runtime as a process of its own, served as CRI v1."""
+"""What a cluster needs of its container runtime, where that is not the sandbox runtime."""

@@ -1,5 +1,7 @@
 """A cluster that stays, as a child of this process: `lastcall up --die-with-parent`."""
 
+# check: starts processes because it runs lastcall up for a program
+
 import json
 import os
 import secrets

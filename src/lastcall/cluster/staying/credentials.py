@@ -4,6 +4,8 @@ They are made in a process that lives only for that: `cryptography` takes 60 ms 
 afterwards, and on a second processor it costs the start no time.
 """
 
+# check: starts processes because it makes the cluster's certificates in a fork that ends with it
+
 import json
 import os
 import secrets
@@ -72,15 +74,8 @@ class Credentials:
     admin_token: str
 
 
-def no_credentials() -> Credentials:
-    """Of a node in a cluster that others run: it has files of its own (`cluster/joined/`)."""
-    none = KeyPair(b"", b"")
-    return Credentials(b"", b"", b"", none, none, {}, {}, none, none, none, b"", none, "")
-
-
-def issue_credentials(identity: Identity, nodes: Sequence[NodeLayout], names: Sequence[str] = ()) -> Credentials:
-    """The certificates that the identity's authority issues (EC P-256; a few milliseconds). `names` are more names and
-    addresses of the API server. Raises ValueError."""
+def issue_credentials(identity: Identity, nodes: Sequence[NodeLayout]) -> Credentials:
+    """The certificates that the identity's authority issues (EC P-256; a few milliseconds). Raises ValueError."""
     # late: 49 ms of the start of `rollout`
     from lastcall.apiserver.auth.pki import ClusterCA
 
@@ -108,7 +103,6 @@ def issue_credentials(identity: Identity, nodes: Sequence[NodeLayout], names: Se
             API_INSIDE[0],
             KUBERNETES_SERVICE_IP,
             CONTROL_PLANE_IP,
-            *names,
         ),
         api_server_client=client("kube-apiserver-kubelet-client", "system:masters"),
         kubelet_server={each.name: server(each.name, each.ip) for each in nodes},
@@ -136,7 +130,7 @@ class Issuing:
     Raises OSError.
     """
 
-    def __init__(self, identity: Identity | None, nodes: Sequence[NodeLayout], names: Sequence[str] = ()) -> None:
+    def __init__(self, identity: Identity | None, nodes: Sequence[NodeLayout]) -> None:
         self._read, write = os.pipe2(os.O_CLOEXEC)
         try:
             self._pid = os.fork()
@@ -145,7 +139,7 @@ class Issuing:
             os.close(write)
             raise
         if self._pid == 0:
-            _issue(identity, nodes, names, write)
+            _issue(identity, nodes, write)
         os.close(write)
 
     def result(self) -> Credentials:
@@ -162,14 +156,14 @@ class Issuing:
         return _decoded(answer)
 
 
-def _issue(identity: Identity | None, nodes: Sequence[NodeLayout], names: Sequence[str], write: int) -> NoReturn:
+def _issue(identity: Identity | None, nodes: Sequence[NodeLayout], write: int) -> NoReturn:
     code = 70
     try:
         # Ctrl-C is front's business, which then closes the other end.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         try:
-            answer = _encoded(issue_credentials(identity or Identity.new(), nodes, names))
+            answer = _encoded(issue_credentials(identity or Identity.new(), nodes))
         except ValueError as error:
             answer = {"error": str(error)}
         with os.fdopen(write, "wb") as file:

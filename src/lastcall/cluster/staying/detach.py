@@ -4,6 +4,8 @@ The child has a session of its own, ignores SIGHUP, and has nothing of the termi
 the starter is its end too: nobody would know of it.
 """
 
+# check: starts processes because it forks the front that outlives its terminal
+
 import json
 import os
 import signal

@@ -10,14 +10,13 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from lastcall import __version__
 from lastcall.api.errors import StatusError
 from lastcall.api.pods import spec as pods
 from lastcall.api.resources import NODES, PODS
-from lastcall.client.api import Client, ConnectionLost, ListResult
+from lastcall.client.api import Client, ConnectionLost
 from lastcall.cluster.control import server as control_server
 from lastcall.cluster.control.node import Cancel, ShutDown
 from lastcall.cluster.control.socket import (
@@ -51,10 +50,6 @@ from lastcall.world import walls
 from lastcall.world.clock import RealClock, now, rfc3339
 from lastcall.world.messages import Message
 from lastcall.world.tasks import Tasks, unless
-from lastcall.world.world import World
-
-if TYPE_CHECKING:
-    from lastcall.cluster.machines.here import Here
 
 API_SECONDS = 2.0
 """How long `status` waits for the API server, which may be starting again."""
@@ -71,12 +66,6 @@ class Cluster(Protocol):
 
     @property
     def server(self) -> str: ...
-    @property
-    def outside_server(self) -> str: ...
-    @property
-    def ca_certificate(self) -> bytes: ...
-    @property
-    def machine(self) -> "Here | None": ...
     async def connect(self) -> None: ...
     async def wait_node_ready(self) -> None: ...
     def on_record(self, callback: Callable[[Record], None]) -> None: ...
@@ -109,7 +98,6 @@ class Front:
     since: str = ""
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _death: str = ""
-    _invitation: Fields = field(default_factory=dict)
     _deaths: dict[str, Deaths] = field(default_factory=dict)
     _faults: CaughtFaults = field(default_factory=CaughtFaults)
     _cut_off: list[str] = field(default_factory=list)
@@ -137,7 +125,6 @@ class Front:
         async with Tasks() as tasks:
             tasks.spawn(control_server.serve(listening, self, self.log.write), name="control socket")
             tasks.spawn(walls.keep_running("logs", self._tend, self.clock), name="logs")
-            self._beside(tasks)
             failure: Exception | None = None
             try:
                 await unless(self._start(timeout), self._stop)
@@ -145,12 +132,8 @@ class Front:
                     if self.published is not None:
                         published = self.published.run(self.cluster.client, self.cluster.hand_over, self.log.write)
                         tasks.spawn(walls.guarded("published ports", "", published), name="published ports")
-                    if (machine := self.cluster.machine) is not None:
-                        route = partial(self._route, machine)
-                        tasks.spawn(walls.keep_running("Pod network", route, self.clock), name="Pod network")
-                    ready({**self.facts(), **self._invitation})
+                    ready(self.facts())
                     await self._stop.wait()
-                    await self._before_end()
             except Exception as error:
                 failure = error  # said without the task group around it
             finally:
@@ -159,26 +142,12 @@ class Front:
         if failure is not None:
             raise failure
 
-    def _beside(self, tasks: Tasks) -> None:
-        """What else is to run."""
-
-    async def _before_end(self) -> None:
-        """What is to be done while all of it still runs."""
-
-    def stop_soon(self) -> None:
-        """End in order."""
-        self._stop.set()
-
     async def _start(self, timeout: float) -> None:
         try:
             async with asyncio.timeout(timeout):
                 await self.cluster.connect()
                 self.directory.write(KUBECONFIG, self.cluster.kubeconfig())
-                await self._forget_earlier_starts()
-                if self.options.join_token:
-                    self._invitation = {"joining": await self._invite()}
                 await self.cluster.wait_node_ready()
-                await self._publish_pod_network()
         except TimeoutError:
             words = next(filter(None, (self.cluster.last_words(name, 1) for name in self.nodes)), "")
             raise ClusterStartError(
@@ -186,59 +155,6 @@ class Front:
             ) from None
         self.phase = "running"
         self.log.write(f"{self._nodes_are} Ready, the API server is {self.cluster.server}")
-
-    async def _invite(self) -> Fields:
-        """A new token for kubelets, and its kubeconfig. It is told once, and not kept here."""
-        # late: few ask for it
-        from lastcall.cluster.staying.joining import BOOTSTRAP_KUBECONFIG, invite
-
-        cluster = self.cluster
-        made = await invite(
-            cluster.client, self.clock, self.directory.name, cluster.outside_server, cluster.ca_certificate
-        )
-        self.directory.write(BOOTSTRAP_KUBECONFIG, made.kubeconfig)
-        return {
-            "server": cluster.outside_server,
-            "token": made.token,
-            "expires": made.expires,
-            "caCertHash": made.ca_hash,
-            "kubeconfig": f"{self.directory.path}/{BOOTSTRAP_KUBECONFIG}",
-        }
-
-    async def _forget_earlier_starts(self) -> None:
-        """What earlier starts on the same state let others do, and this one does not."""
-        if not self.state or self.options.joined is not None or (self.options.join_token and self.options.pod_network):
-            return
-        # late: few keep a state
-        from lastcall.cluster.machines import objects
-        from lastcall.cluster.staying import joining
-
-        client = self.cluster.client
-        if not self.options.join_token and await joining.withdraw(client):
-            self.log.write("kubelets may not join any more: rights and tokens of an earlier start are deleted")
-        if not self.options.pod_network and await objects.withdraw(client, self.nodes):
-            self.log.write("the Pod network of several machines is deleted: it was an earlier start's")
-
-    async def _publish_pod_network(self) -> None:
-        machine = self.cluster.machine
-        if machine is None or self.options.joined is not None:
-            return
-        # late: only with other machines
-        from lastcall.cluster.machines.objects import publish
-
-        await publish(self.cluster.client, machine.settings, machine.address, layouts(self.options.nodes))
-
-    async def _route(self, machine: "Here") -> None:
-        # late: only with other machines
-        from lastcall.cluster.machines.agent import MachineAgent
-
-        def say(text: str) -> None:
-            self.log.write(f"Pod network: {text}")
-
-        agent = MachineAgent(
-            World(), self.cluster.client, machine.kernel(), machine.address, machine.settings.cluster_cidr, say
-        )
-        await agent.run()
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -419,7 +335,8 @@ class Front:
         client: Client = self.cluster.client
         try:
             async with asyncio.timeout(API_SECONDS):
-                nodes, listed = await self._looked_up(client)
+                nodes = await client.list(NODES)
+                listed = await client.list(PODS)
         except (TimeoutError, ConnectionLost, StatusError, OSError) as error:
             return self._unknown(f"the API server does not answer: {str(error) or 'it takes too long'}")
         counts: dict[str, int] = {"total": len(listed.items)}
@@ -429,10 +346,6 @@ class Front:
         objects = {node["metadata"]["name"]: node for node in nodes.items}
         found = [_node_status(name, objects.get(name)) | self._link(name) for name in self.nodes]
         return {"nodes": found, "pods": counts}
-
-    async def _looked_up(self, client: Client) -> tuple[ListResult, ListResult]:
-        """Nodes and Pods."""
-        return await client.list(NODES), await client.list(PODS)
 
     def _link(self, name: str) -> Fields:
         """Whether `lastcall node disconnect` has cut it off; it stays Ready for a while then."""

@@ -9,7 +9,6 @@ ROOT_CA_PUBLISHER = "root-ca-cert-publisher"
 
 ACCOUNTS = {
     ROOT_CA_PUBLISHER: ROOT_CA_PUBLISHER,
-    "bootstrap-signer-controller": "bootstrap-signer",
     "certificatesigningrequest-signing-controller": "certificate-controller",
     "clusterrole-aggregation-controller": "clusterrole-aggregation-controller",
     "cronjob-controller": "cronjob-controller",
@@ -24,7 +23,6 @@ ACCOUNTS = {
     "horizontal-pod-autoscaler": "horizontal-pod-autoscaler",
     "job-controller": "job-controller",
     "namespace-controller": "namespace-controller",
-    "node-ipam-controller": "node-controller",
     "node-lifecycle-controller": "node-controller",
     "persistentvolume-binder-controller": "persistent-volume-binder",
     "persistentvolume-protection-controller": "pv-protection-controller",
@@ -37,7 +35,6 @@ ACCOUNTS = {
     "serviceaccount-controller": "service-account-controller",
     "statefulset-controller": "statefulset-controller",
     "taint-eviction-controller": "node-controller",
-    "token-cleaner-controller": "token-cleaner",
     "ttl-after-finished-controller": "ttl-after-finished-controller",
     "ttl-controller": "ttl-controller",
     "validatingadmissionpolicy-status-controller": "validatingadmissionpolicy-status-controller",

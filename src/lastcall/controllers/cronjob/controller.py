@@ -4,6 +4,8 @@ Source: pkg/controller/cronjob/cronjob_controllerv2.go. The name of a Job is mad
 a death between two writes the same Job is found again and not started twice.
 """
 
+# check: observes because it records its own decision
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast

@@ -5,6 +5,8 @@ fields is due at every whole minute whose month, day, hour and minute in its tim
 forward, what would be due in the hour that does not exist is left out; where they are put back, it is due twice.
 """
 
+# check: pure
+
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache

@@ -5,6 +5,8 @@ are in `rolling`, `scaling`, `status` and `revisions`; here they are done.
 One sync makes one step; the next one follows from what the ReplicaSets report.
 """
 
+# check: observes because it wrote the sizes
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -4,6 +4,8 @@ Source: pkg/controller/deployment/util/deployment_util.go (FindNewReplicaSet, Se
 EqualIgnoreHash), pkg/controller/controller_utils.go:ComputeHash.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Sequence

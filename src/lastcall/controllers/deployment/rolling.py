@@ -5,6 +5,8 @@ pkg/controller/deployment/rolling.go. What counts are specs and available Pods: 
 that for a while more Pods exist than replicas and surge together.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -3,6 +3,8 @@
 Source: pkg/controller/deployment/sync.go:scale, util/deployment_util.go:GetReplicaSetProportion.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 import math

@@ -4,6 +4,8 @@ Sources: pkg/controller/deployment/sync.go:calculateStatus, progress.go:syncRoll
 util/deployment_util.go (SetDeploymentCondition, DeploymentComplete, DeploymentProgressing, DeploymentTimedOut).
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Sequence

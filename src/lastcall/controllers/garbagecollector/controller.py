@@ -4,6 +4,8 @@ Source: pkg/controller/garbagecollector/garbagecollector.go (attemptToDeleteItem
 what to look at; whether an owner exists is asked of the API each time, since a cache may be behind.
 """
 
+# check: observes because it records its own decision
+
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING

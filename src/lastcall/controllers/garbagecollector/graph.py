@@ -4,6 +4,9 @@ Source: pkg/controller/garbagecollector/graph_builder.go (processGraphChanges), 
 yet stands in the graph as a virtual node until the API says whether it exists.
 """
 
+# check: plain objects because owners and what they own are of any kind
+# check: pure
+
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple

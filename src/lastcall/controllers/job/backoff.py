@@ -4,6 +4,8 @@ Source: pkg/controller/job/backoff_utils.go. The wait counts from the end of the
 beginning of its deletion where that counts as failure.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Iterable

@@ -3,6 +3,8 @@
 Source: pkg/controller/job/indexed_job_utils.go:orderedIntervals, pkg/controller/job/success_policy.go.
 """
 
+# check: pure
+
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator

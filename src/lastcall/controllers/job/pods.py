@@ -4,6 +4,8 @@ Sources: pkg/controller/job/{pod_failure_policy,indexed_job_utils,backoff_utils}
 pkg/controller/controller_utils.go:ActivePods.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence

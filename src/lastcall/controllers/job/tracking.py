@@ -7,6 +7,8 @@ Source: pkg/controller/job/job_controller.go (trackJobStatusAndRemoveFinalizers,
 enactJobFinished).
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Set

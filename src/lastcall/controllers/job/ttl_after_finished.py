@@ -4,6 +4,8 @@ Source: pkg/controller/ttlafterfinished/ttlafterfinished_controller.go. The cach
 time is over is decided on the object as it is now, and the DELETE names its uid.
 """
 
+# check: observes because it records its own decision
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast

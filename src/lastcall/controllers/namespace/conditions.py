@@ -3,6 +3,8 @@
 Source: pkg/controller/namespace/deletion/status_condition_utils.go.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence

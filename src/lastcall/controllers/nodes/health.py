@@ -3,6 +3,8 @@
 Source: pkg/controller/nodelifecycle/node_lifecycle_controller.go (tryUpdateNodeHealth, doNoScheduleTaintingPass).
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

@@ -3,6 +3,8 @@
 Source: pkg/controller/tainteviction/taint_eviction.go (processPodOnNode, getMinTolerationTime).
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Sequence

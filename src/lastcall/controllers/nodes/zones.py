@@ -5,6 +5,8 @@ every node is gone. Source: pkg/controller/nodelifecycle/node_lifecycle_controll
 ComputeZoneState), scheduler/rate_limited_queue.go.
 """
 
+# check: pure
+
 from collections.abc import Mapping, Sequence
 from typing import Literal
 

@@ -3,6 +3,9 @@
 Source: pkg/controller/podautoscaler/replica_calculator.go, metrics/utilization.go.
 """
 
+# check: plain objects because its Pods and metrics do not have their types yet
+# check: pure
+
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta

@@ -3,6 +3,9 @@
 Source: pkg/controller/podautoscaler/horizontal.go, pkg/apis/autoscaling/v2/defaults.go (GenerateHPAScaleUpRules).
 """
 
+# check: plain objects because the behavior and its policies do not have their types yet
+# check: pure
+
 import math
 from dataclasses import dataclass, field
 from typing import NamedTuple

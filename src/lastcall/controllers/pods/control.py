@@ -3,6 +3,8 @@
 Source: pkg/controller/controller_utils.go (RealPodControl, GetPodFromTemplate, FilterActivePods, slowStartBatch).
 """
 
+# check: observes because it records its own decision
+
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping

@@ -4,6 +4,9 @@ Source: pkg/controller/resourcequota/resource_quota_controller.go:syncResourceQu
 apiserver pkg/quota/v1/resources.go:CalculateUsage, generic/evaluator.go:CalculateUsageStats.
 """
 
+# check: plain objects because a quota counts objects of any kind
+# check: pure
+
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 

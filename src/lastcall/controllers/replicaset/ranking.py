@@ -4,6 +4,8 @@ Source: pkg/controller/controller_utils.go:ActivePodsWithRanks.Less, replica_set
 getPodsRankedByRelatedPodsOnSameNode. The first difference decides; `RULES` names each for people.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 import math

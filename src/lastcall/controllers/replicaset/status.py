@@ -3,6 +3,8 @@
 Source: pkg/controller/replicaset/replica_set_utils.go:calculateStatus.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence

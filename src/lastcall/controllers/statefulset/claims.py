@@ -5,6 +5,8 @@ claim's owner references say the garbage collector does: owned by the set it goe
 scaled away it goes with that Pod, owned by nobody it stays.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal

@@ -4,6 +4,8 @@ Sources: pkg/controller/volume/{pvcprotection,pvprotection}. A claim that was de
 until the last Pod that uses it is gone; a volume until it is bound no more.
 """
 
+# check: observes because it records its own decision
+
 from typing import TYPE_CHECKING
 
 from lastcall.api.claims import CLAIM_PROTECTION, VOLUME_PROTECTION, claims_used_by, not_made_for

@@ -5,6 +5,8 @@ Pod that is gone does not reach its successor (the rule of CNI's host-local plug
 address for a gateway).
 """
 
+# check: pure
+
 from ipaddress import IPv4Address, IPv4Network
 
 

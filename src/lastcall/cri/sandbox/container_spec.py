@@ -81,7 +81,7 @@ def start_spec(
         "user": {
             "uid": security.run_as_user,
             "gid": security.run_as_group,
-            "name": security.run_as_username or image.user,
+            "name": image.user,
             "groups": list(security.supplemental_groups),
             "strictGroups": security.supplemental_groups_policy == "Strict",
         },
@@ -96,7 +96,6 @@ def start_spec(
             *(_mount(mount, owners_mapped=False) for mount in root.binds),
             *(_mount(mount, owners_mapped=not mount.image, volumes=volumes) for mount in config.mounts),
         ],
-        "devices": [asdict(device) for device in config.devices],
         "maskedPaths": DEFAULT_MASKED_PATHS if security.masked_paths is None else security.masked_paths,
         "readonlyPaths": DEFAULT_READONLY_PATHS if security.readonly_paths is None else security.readonly_paths,
         "privileged": security.privileged,
@@ -141,14 +140,7 @@ def _mount(
     So do those of images that are volumes.
     """
     source, target = mount.host_path, mount.container_path
-    made = {
-        "source": source,
-        "target": target,
-        "readonly": mount.readonly,
-        "recursive": not mount.non_recursive,
-        "propagation": mount.propagation,
-        "ownersMapped": owners_mapped,
-    }
+    made = {"source": source, "target": target, "readonly": mount.readonly, "ownersMapped": owners_mapped}
     if mount.image:
         made |= {"source": mount.image, "image": list(volumes[mount.image].lowerdirs), "sub": mount.image_sub_path}
     return made

@@ -78,14 +78,13 @@ class PodNetwork:
     Implements `spec.Network`; the runtime writes the records.
     """
 
-    def __init__(self, pod_cidr: str = "10.244.0.0/24", kept: KeptAddresses = ((), ()), mtu: int = 0) -> None:
-        """`kept` is what no `hostPort` takes: networks, and (address, TCP port) of the node's daemons. `mtu` is that of
-        the Pods' links, 0 for the kernel's own.
+    def __init__(self, pod_cidr: str = "10.244.0.0/24", kept: KeptAddresses = ((), ())) -> None:
+        """`kept` is what no `hostPort` takes: networks, and (address, TCP port) of the node's daemons.
 
         Raises ValueError for a `pod_cidr` that is not an IPv4 network or is too small.
         """
         self._pool = AddressPool(pod_cidr)
-        self._pod_cidr, self._mtu = pod_cidr, mtu
+        self._pod_cidr = pod_cidr
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pod-network")
         self._jobs: list[Future[Any]] = []
         """Of the worker thread, those that may not have ended."""
@@ -243,7 +242,7 @@ class PodNetwork:
             pod.transact(
                 [
                     netlink.link_up(netlink.LOOPBACK_INDEX),
-                    netlink.link_up(_POD_INDEX, self._mtu),
+                    netlink.link_up(_POD_INDEX),
                     netlink.new_address(_POD_INDEX, ip),
                     netlink.new_link_route(GATEWAY, _POD_INDEX),
                     netlink.new_neighbour(GATEWAY, _POD_INDEX, NODE_HARDWARE_ADDRESS),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from lastcall.cri.api import ContainerConfig, ContainerState, LinuxContainerUser, PodSandboxConfig, PodSandboxState
+from lastcall.cri.api import ContainerConfig, ContainerState, PodSandboxConfig, PodSandboxState
 from lastcall.cri.sandbox.objects import Container, Sandbox
 from lastcall.cri.sandbox.records import Records, decode
 
@@ -60,7 +60,6 @@ class ObjectRecords:
                     config=decode(ContainerConfig, value["config"]),
                     created_at=decode(int, value["createdAt"]),
                     image_ref=decode(str, value["imageRef"]),
-                    image_id=decode(str, value.get("imageId", "")),
                     directory=os.path.join(state_dir, identity),
                     spec={"logPath": decode(str, value["logPath"])},
                     stop_signal=decode(int, value["stopSignal"]),
@@ -83,8 +82,6 @@ class ObjectRecords:
         container.exit_code = decode(int, status.get("exitCode", 0))
         container.reason = decode(str, status.get("reason", ""))
         container.message = decode(str, status.get("message", ""))
-        user = status.get("user")
-        container.user = None if user is None else decode(LinuxContainerUser, user)
         if container.finished_at:
             container.state = ContainerState.CONTAINER_EXITED
             container.settled.set()
@@ -109,7 +106,6 @@ class ObjectRecords:
             "sandboxId": container.sandbox.id,
             "createdAt": container.created_at,
             "imageRef": container.image_ref,
-            "imageId": container.image_id,
             "stopSignal": container.stop_signal,
             "logPath": container.spec["logPath"],
         }
@@ -122,7 +118,6 @@ class ObjectRecords:
             "exitCode": container.exit_code,
             "reason": container.reason,
             "message": container.message,
-            "user": container.user,
         }
         self._try_to_save("status", container.id, state)
 

@@ -8,7 +8,6 @@ from lastcall.cri.api import (
     ContainerConfig,
     ContainerState,
     ContainerStatus,
-    LinuxContainerUser,
     PodSandboxConfig,
     PodSandboxState,
     PodSandboxStatus,
@@ -62,8 +61,6 @@ class Container:
     start_requested: bool = False
     settled: asyncio.Event = field(default_factory=asyncio.Event)  # a requested start has happened, or failed
     stop_signal_sent: bool = False
-    user: LinuxContainerUser | None = None
-    image_id: str = ""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     def status(self) -> ContainerStatus:
@@ -87,6 +84,4 @@ class Container:
             info=self.info,
             stop_signal=signal_name(self.stop_signal),
             resources=self.config.resources,
-            image_id=self.image_id,
-            user=self.user,
         )

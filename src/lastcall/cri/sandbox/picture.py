@@ -10,13 +10,7 @@ import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 
-from lastcall.cri.api import (
-    ContainerEventResponse,
-    ContainerEventType,
-    ContainerState,
-    LinuxContainerUser,
-    PodSandboxState,
-)
+from lastcall.cri.api import ContainerEventResponse, ContainerEventType, ContainerState, PodSandboxState
 from lastcall.cri.sandbox.object_records import ObjectRecords
 from lastcall.cri.sandbox.objects import Container, Sandbox
 from lastcall.cri.sandbox.shim import messages
@@ -39,18 +33,13 @@ START_SECONDS = 2.0
 log = logging.getLogger(__name__)
 
 
-class Streams(list["asyncio.Queue[ContainerEventResponse]"]):
-    """Who hears the events."""
-
-
 class Picture:
     """`sandboxes` and `containers` by id, in the order in which they were made. `machine` is what the shim says of it.
 
     `post` sends the shim what needs no answer. `lost` is set while there is no shim.
     """
 
-    def __init__(self, clock: Clock, records: ObjectRecords, streams: Streams | None = None) -> None:
-        """`streams`: who hears the events, shared with another picture."""
+    def __init__(self, clock: Clock, records: ObjectRecords) -> None:
         self._clock = clock
         self._records = records
         self.post: Callable[[Message], None] = lambda message: None
@@ -59,7 +48,7 @@ class Picture:
         self.machine: Fields = {}
         self.sandboxes: dict[str, Sandbox] = {}
         self.containers: dict[str, Container] = {}
-        self._streams = Streams() if streams is None else streams
+        self._streams: list[asyncio.Queue[ContainerEventResponse]] = []
         self._starting: set[Container] = set()
         """Whose start an earlier node asked for, and which was under way when this one came."""
 
@@ -114,7 +103,6 @@ class Picture:
         container.info = facts.info or {}
         container.stop_signal_sent = container.stop_signal_sent or facts.stop_signal_sent
         container.started_at = facts.started_at or container.started_at
-        container.user = _user(facts) or container.user
         if facts.state == "running":
             container.ended.clear()
             self._started(container, container.started_at)
@@ -176,7 +164,6 @@ class Picture:
         container = self.containers.get(event.container.id)
         if container is not None:
             container.info = event.container.info or {}
-            container.user = _user(event.container)
             self._started(container, event.container.started_at)
 
     def on_start_failed(self, event: messages.StartFailed) -> None:
@@ -232,11 +219,6 @@ class Picture:
                 container.settled.set()
                 container.ended.set()
         self.lost.set()
-
-
-def _user(facts: messages.Facts) -> LinuxContainerUser | None:
-    user = facts.user
-    return None if user is None else LinuxContainerUser(user[0], user[1], tuple(user[2:]))
 
 
 def remove_directory(directory: str) -> None:

@@ -1,5 +1,7 @@
 """The Pod network as the runtime uses it: what is connected and disconnected is on record, with the time it took."""
 
+# check: observes because it sees what the Pod network answered
+
 import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING

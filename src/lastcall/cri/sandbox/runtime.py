@@ -6,6 +6,9 @@ A node process that starts after another one adopts what is there: `adopt` reads
 `hello` says how far everything came (`picture.py`).
 """
 
+# check: allow asyncio.gather because its parts are awaited where they start
+# check: allow asyncio.to_thread because blocking work on files of the host runs off the event loop
+
 import asyncio
 import logging
 import os
@@ -15,7 +18,6 @@ from dataclasses import asdict, replace
 
 from lastcall.cri.api import (
     ContainerConfig,
-    ContainerCounters,
     ContainerEventResponse,
     ContainerEventType,
     ContainerState,
@@ -35,7 +37,7 @@ from lastcall.cri.sandbox.execs import run_exec, start_exec
 from lastcall.cri.sandbox.image_volumes import check_sub_path
 from lastcall.cri.sandbox.object_records import ObjectRecords
 from lastcall.cri.sandbox.objects import Container, Sandbox
-from lastcall.cri.sandbox.picture import Picture, Streams, remove_directory
+from lastcall.cri.sandbox.picture import Picture, remove_directory
 from lastcall.cri.sandbox.recorded_network import RecordedNetwork
 from lastcall.cri.sandbox.runtime_status import runtime_status
 from lastcall.cri.sandbox.shim import messages
@@ -67,14 +69,11 @@ class SandboxRuntime:
         records_dir: str = "",
         durable: bool = False,
         log_max_size: int = 0,
-        beside: "SandboxRuntime | None" = None,
     ) -> None:
         """`state_dir` holds what containers write; it is made when it is not there.
 
         `log_max_size`: `on_log_full(container id)` is called when a log has grown to so many bytes, 0 for never. It is
         to be rotated then: at twice the size the container waits.
-
-        Who hears the events of the runtime `beside` hears those of this one.
 
         `records_dir` is for the records, `state_dir` when empty: a directory that outlives the cluster makes its next
         start see that the containers were there and ended, as a machine that was rebooted does.
@@ -85,9 +84,7 @@ class SandboxRuntime:
         self._images = images
         self._network = RecordedNetwork(network, recorder, world.clock)
         self._records = ObjectRecords(records_dir or os.path.join(state_dir, "records"), durable=durable)
-        self._streams: Streams = Streams() if beside is None else beside._streams
-        self._picture: Picture = Picture(world.clock, self._records, self._streams)
-        picture = self._picture
+        self._picture = picture = Picture(world.clock, self._records)
         self._shim = ShimClient(world, shim_socket, picture)
         picture.post = self._shim.post
         self._stopping = Stopping(self._shim, world.clock)
@@ -101,14 +98,6 @@ class SandboxRuntime:
     @on_log_full.setter
     def on_log_full(self, callback: Callable[[str], None]) -> None:
         self._picture.rotate_log = callback
-
-    def sandbox_config(self, pod_sandbox_id: str) -> PodSandboxConfig | None:
-        """What a sandbox was asked to be, None when it is not one of this runtime."""
-        sandbox = self._picture.sandboxes.get(pod_sandbox_id)
-        return None if sandbox is None else sandbox.config
-
-    def has_container(self, container_id: str) -> bool:
-        return container_id in self._picture.containers
 
     # -- what was there before ---------------------------------------------------------------------------------------
 
@@ -268,7 +257,6 @@ class SandboxRuntime:
             config=config,
             created_at=self._clock.wall_ns(),
             image_ref=root.image_ref,
-            image_id=root.image_id,
             directory=directory,
             spec={
                 **start_spec(identity, sandbox.id, config, sandbox_config, root, directory, volumes),
@@ -420,16 +408,6 @@ class SandboxRuntime:
         self._find(container_id)
         usage = (await self._shim.call(messages.Stats(id=container_id))).read(messages.Usage).stats
         return ContainerStats(*usage) if usage else None
-
-    async def container_counters(self, container_id: str, *, processes: bool = False) -> ContainerCounters:
-        """With `processes` their number, descriptors and sockets, too, for which each is looked at.
-
-        Raises RuntimeServiceError, reason NotFound, also when the container does not run.
-        """
-        self._find(container_id)
-        counted = (await self._shim.call(messages.Count(id=container_id, processes=processes))).read(messages.Counted)
-        network = {link: tuple(numbers) for link, numbers in counted.network.items()}
-        return ContainerCounters(counted.counts, network, counted.group)
 
     async def status(self) -> RuntimeStatus:
         """Raises RuntimeServiceError when there is no shim."""

@@ -1,5 +1,7 @@
 """CRI's RuntimeStatus from what the shim says of the machine. Pure."""
 
+# check: pure
+
 from typing import Any
 
 from lastcall.cri.api import LIMITS_ENFORCED, USER_IDS_MAPPED, USER_NAMESPACES, RuntimeCondition, RuntimeStatus
@@ -32,13 +34,11 @@ def runtime_status(machine: dict[str, Any], network: str = "") -> RuntimeStatus:
                 "SingleUserID" if single else "",
                 "there is one user id" if single else f"{machine['uids']} user ids",
             ),
-            user_namespaces_condition(machine["ownersUnmapped"], "mounts of tmpfs"),
+            RuntimeCondition(
+                USER_NAMESPACES,
+                not machine["ownersUnmapped"],
+                "NoIDMappedMounts" if machine["ownersUnmapped"] else "",
+                f"mounts of tmpfs cannot be idmapped: {machine['ownersUnmapped']}" if machine["ownersUnmapped"] else "",
+            ),
         )
     )
-
-
-def user_namespaces_condition(owners_unmapped: str, what: str = "mounts") -> RuntimeCondition:
-    """`owners_unmapped` is why they cannot be idmapped, "" when they can."""
-    if not owners_unmapped:
-        return RuntimeCondition(USER_NAMESPACES, True)
-    return RuntimeCondition(USER_NAMESPACES, False, "NoIDMappedMounts", f"{what} cannot be idmapped: {owners_unmapped}")

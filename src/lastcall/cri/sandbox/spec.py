@@ -31,14 +31,13 @@ class RootFilesystem:
 
     `lowerdirs` are absolute directories in the node's mount namespace, the uppermost layer first; the runtime never
     writes to them. `binds` are further (read-only) bind mounts that belong to the image, such as the host's /usr.
-    `image_ref` is ContainerStatus's: the digest it came under, or `image_id`, the image's id.
+    `image_ref` is the image id for ContainerStatus.
     """
 
     lowerdirs: tuple[str, ...]
     binds: tuple[Mount, ...] = ()
     config: ImageConfig = ImageConfig()
     image_ref: str = ""
-    image_id: str = ""
 
 
 class RootFilesystems(Protocol):

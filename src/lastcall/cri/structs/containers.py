@@ -6,7 +6,6 @@ from typing import Literal
 
 from lastcall.cri.structs.sandboxes import LinuxContainerResources, NamespaceOption
 
-MountPropagation = Literal["PRIVATE", "HOST_TO_CONTAINER", "BIDIRECTIONAL"]
 DEFAULT_MASKED_PATHS = (
     "/proc/asound",
     "/proc/acpi",
@@ -36,8 +35,6 @@ class Mount:
     """A bind mount of `host_path` (in the node's mount namespace) at `container_path`.
 
     With `image`, the name of one that is on the node, what that holds is mounted instead, or `image_sub_path` of it.
-    `propagation` of later mounts: PRIVATE, HOST_TO_CONTAINER or BIDIRECTIONAL. A read-only one is read-only with all
-    that is mounted below it; `non_recursive` leaves what is below as it is.
     """
 
     container_path: str
@@ -45,17 +42,6 @@ class Mount:
     readonly: bool = False
     image: str = ""
     image_sub_path: str = ""
-    propagation: MountPropagation = "PRIVATE"
-    non_recursive: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """A device of the host at `container_path`. `permissions` of r, w and m."""
-
-    container_path: str
-    host_path: str
-    permissions: str = "rwm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +62,6 @@ class SecurityProfile:
 class LinuxContainerSecurityContext:
     """None for `run_as_user`/`run_as_group` means the image's own, for `masked_paths`/`readonly_paths` the runtime's.
 
-    `run_as_username` is a name of the image's /etc/passwd; a number goes before it.
     With `supplemental_groups_policy` Merge the user's groups in the image's /etc/group are added, with Strict not.
     """
 
@@ -84,7 +69,6 @@ class LinuxContainerSecurityContext:
     capabilities: Capability = Capability()
     run_as_user: int | None = None
     run_as_group: int | None = None
-    run_as_username: str = ""
     supplemental_groups: tuple[int, ...] = ()
     supplemental_groups_policy: Literal["Merge", "Strict"] = "Merge"
     readonly_rootfs: bool = False
@@ -117,7 +101,6 @@ class ContainerConfig:
     resources: LinuxContainerResources = LinuxContainerResources()  # noqa: RUF009 (it is frozen)
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
-    devices: tuple[Device, ...] = ()
 
 
 class ContainerState(IntEnum):
@@ -125,15 +108,6 @@ class ContainerState(IntEnum):
     CONTAINER_RUNNING = 1
     CONTAINER_EXITED = 2
     CONTAINER_UNKNOWN = 3
-
-
-@dataclass(frozen=True, slots=True)
-class LinuxContainerUser:
-    """Who the first process was when it began."""
-
-    uid: int
-    gid: int
-    supplemental_groups: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +141,6 @@ class ContainerStatus:
     info: dict[str, str] = field(default_factory=dict)
     stop_signal: str = ""
     resources: LinuxContainerResources = LinuxContainerResources()  # noqa: RUF009 (it is frozen)
-    image_id: str = ""
-    """The image's id, "" when the runtime does not tell it."""
-    user: LinuxContainerUser | None = None
-    """None before its start, and when it is not known."""
 
 
 SINGLE_USER_ID = "lastcall.dev/single-user-id"
@@ -188,16 +158,3 @@ class ContainerStats:
     memory_usage_bytes: int = 0
     memory_working_set_bytes: int = 0
     process_count: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerCounters:
-    """What the kernel counts of a container that runs.
-
-    `counts` has the names of `cri/sandbox/cgroups/counters.py` and `shim/counters.py`, `network` its Pod's links:
-    bytes, packets, errors and drops received, then the same transmitted. `group` is its control group.
-    """
-
-    counts: dict[str, int] = field(default_factory=dict)
-    network: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    group: str = ""

@@ -1,7 +1,9 @@
-"""Classes of the messages of CRI v1, and its methods, made of `schema` when this is imported.
+"""Classes of the messages of CRI v1, made of `schema` when this is imported.
 
 So they suit whatever version of protobuf's runtime is installed. `classes["PodSandboxStatus"]` is one of them.
 """
+
+# check: allow google.protobuf because it makes CRI's messages
 
 from collections.abc import Callable
 from typing import Any
@@ -13,17 +15,8 @@ from lastcall.cri.v1 import schema
 PACKAGE = "runtime.v1"
 RUNTIME_SERVICE = f"{PACKAGE}.RuntimeService"
 IMAGE_SERVICE = f"{PACKAGE}.ImageService"
-IMAGE_METHODS = ("ListImages", "ImageStatus", "PullImage", "RemoveImage", "ImageFsInfo")
-RUNTIME_METHODS = (
-    "Version", "RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "PodSandboxStatus", "ListPodSandbox",
-    "CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "ListContainers", "ContainerStatus",
-    "UpdateContainerResources", "ReopenContainerLog", "ExecSync", "Exec", "Attach", "PortForward", "ContainerStats",
-    "ListContainerStats", "PodSandboxStats", "ListPodSandboxStats", "UpdateRuntimeConfig", "Status",
-    "CheckpointContainer", "ListMetricDescriptors", "ListPodSandboxMetrics", "RuntimeConfig",
-    "UpdatePodSandboxResources",
-)  # fmt: skip
-"""Each takes a `<name>Request` and answers a `<name>Response`; GetContainerEvents (see `EVENTS`) is a stream."""
 EVENTS = ("GetContainerEvents", "GetEventsRequest", "ContainerEventResponse")
+"""The method that answers with a stream. Each of the others takes a `<name>Request` and answers a `<name>Response`."""
 
 
 def rows(table: str) -> list[tuple[str, list[str]]]:

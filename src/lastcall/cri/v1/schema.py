@@ -1,7 +1,7 @@
-"""The messages of CRI v1 (package runtime.v1) that are served, as field numbers.
+"""The messages of CRI v1 (package runtime.v1) that lastcall sends and reads, as field numbers.
 
-The numbers are those of the published k8s.io/cri-api pkg/apis/runtime/v1/api.proto of Kubernetes 1.36. What is for
-Windows, streamed lists and the checkpoints of whole Pods are left out: such a call is answered with Unimplemented.
+The numbers are those of the published k8s.io/cri-api pkg/apis/runtime/v1/api.proto of Kubernetes 1.36. Calls that
+lastcall does not make, and what is for Windows, are left out.
 """
 
 ENUMS = """
@@ -13,8 +13,6 @@ ProfileType: RuntimeDefault Unconfined Localhost
 PodSandboxState: SANDBOX_READY SANDBOX_NOTREADY
 ContainerState: CONTAINER_CREATED CONTAINER_RUNNING CONTAINER_EXITED CONTAINER_UNKNOWN
 ContainerEventType: CONTAINER_CREATED_EVENT CONTAINER_STARTED_EVENT CONTAINER_STOPPED_EVENT CONTAINER_DELETED_EVENT
-MetricType: COUNTER GAUGE
-CgroupDriver: SYSTEMD CGROUPFS
 Signal: SIGNAL_RUNTIME_DEFAULT SIGNAL_SIGABRT SIGNAL_SIGALRM SIGNAL_SIGBUS SIGNAL_SIGCHLD SIGNAL_SIGCLD
     SIGNAL_SIGCONT SIGNAL_SIGFPE SIGNAL_SIGHUP SIGNAL_SIGILL SIGNAL_SIGINT SIGNAL_SIGIO SIGNAL_SIGIOT SIGNAL_SIGKILL
     SIGNAL_SIGPIPE SIGNAL_SIGPOLL SIGNAL_SIGPROF SIGNAL_SIGPWR SIGNAL_SIGQUIT SIGNAL_SIGSEGV SIGNAL_SIGSTKFLT
@@ -126,10 +124,6 @@ AttachRequest: container_id=1 stdin=2:bool tty=3:bool stdout=4:bool stderr=5:boo
 AttachResponse: url=1
 PortForwardRequest: pod_sandbox_id=1 port=2*int32
 PortForwardResponse: url=1
-NetworkConfig: pod_cidr=1
-RuntimeConfig: network_config=1:NetworkConfig
-UpdateRuntimeConfigRequest: runtime_config=1:RuntimeConfig
-UpdateRuntimeConfigResponse:
 RuntimeCondition: type=1 status=2:bool reason=3 message=4
 RuntimeStatus: conditions=1*RuntimeCondition
 StatusRequest: verbose=1:bool
@@ -139,17 +133,9 @@ RuntimeFeatures: supplemental_groups_policy=1:bool user_namespaces_host_network=
 StatusResponse: status=1:RuntimeStatus info=2:map runtime_handlers=3*RuntimeHandler features=4:RuntimeFeatures
 ReopenContainerLogRequest: container_id=1
 ReopenContainerLogResponse:
-CheckpointContainerRequest: container_id=1 location=2 timeout=3:int64
-CheckpointContainerResponse:
 GetEventsRequest:
 ContainerEventResponse: container_id=1 container_event_type=2:ContainerEventType created_at=3:int64
     pod_sandbox_status=4:PodSandboxStatus containers_statuses=5*ContainerStatus
-RuntimeConfigRequest:
-RuntimeConfigResponse: linux=1:LinuxRuntimeConfiguration
-LinuxRuntimeConfiguration: cgroup_driver=1:CgroupDriver
-UpdatePodSandboxResourcesRequest: pod_sandbox_id=1 overhead=2:LinuxContainerResources
-    resources=3:LinuxContainerResources
-UpdatePodSandboxResourcesResponse:
 """
 """Message, then its fields: name, number, `:type` or `*type` of a repeated one; without a type it is a string.
 
@@ -170,32 +156,14 @@ PullImageRequest: image=1:ImageSpec auth=2:AuthConfig sandbox_config=3:PodSandbo
 PullImageResponse: image_ref=1
 RemoveImageRequest: image=1:ImageSpec
 RemoveImageResponse:
-ImageFsInfoRequest:
-ImageFsInfoResponse: image_filesystems=1*FilesystemUsage container_filesystems=2*FilesystemUsage
 """
 
 STATS = """
-PodSandboxStatsRequest: pod_sandbox_id=1
-PodSandboxStatsResponse: stats=1:PodSandboxStats
-PodSandboxStatsFilter: id=1 label_selector=2:map
-ListPodSandboxStatsRequest: filter=1:PodSandboxStatsFilter
-ListPodSandboxStatsResponse: stats=1*PodSandboxStats
-PodSandboxAttributes: id=1 metadata=2:PodSandboxMetadata labels=3:map annotations=4:map
-PodSandboxStats: attributes=1:PodSandboxAttributes linux=2:LinuxPodSandboxStats
-LinuxPodSandboxStats: cpu=1:CpuUsage memory=2:MemoryUsage network=3:NetworkUsage process=4:ProcessUsage
-    containers=5*ContainerStats io=6:IoUsage
-NetworkUsage: timestamp=1:int64 default_interface=2:NetworkInterfaceUsage interfaces=3*NetworkInterfaceUsage
-NetworkInterfaceUsage: name=1 rx_bytes=2:UInt64Value rx_errors=3:UInt64Value tx_bytes=4:UInt64Value
-    tx_errors=5:UInt64Value
-ProcessUsage: timestamp=1:int64 process_count=2:UInt64Value
 UInt64Value: value=1:uint64
 FilesystemIdentifier: mountpoint=1
 FilesystemUsage: timestamp=1:int64 fs_id=2:FilesystemIdentifier used_bytes=3:UInt64Value inodes_used=4:UInt64Value
 ContainerStatsRequest: container_id=1
 ContainerStatsResponse: stats=1:ContainerStats
-ListContainerStatsRequest: filter=1:ContainerStatsFilter
-ContainerStatsFilter: id=1 pod_sandbox_id=2 label_selector=3:map
-ListContainerStatsResponse: stats=1*ContainerStats
 ContainerAttributes: id=1 metadata=2:ContainerMetadata labels=3:map annotations=4:map
 ContainerStats: attributes=1:ContainerAttributes cpu=2:CpuUsage memory=3:MemoryUsage
     writable_layer=4:FilesystemUsage swap=5:SwapUsage io=6:IoUsage
@@ -207,12 +175,4 @@ MemoryUsage: timestamp=1:int64 working_set_bytes=2:UInt64Value available_bytes=3
     psi=8:PsiStats
 IoUsage: timestamp=1:int64 psi=2:PsiStats
 SwapUsage: timestamp=1:int64 swap_available_bytes=2:UInt64Value swap_usage_bytes=3:UInt64Value
-ListMetricDescriptorsRequest:
-ListMetricDescriptorsResponse: descriptors=1*MetricDescriptor
-MetricDescriptor: name=1 help=2 label_keys=3*string
-ListPodSandboxMetricsRequest:
-ListPodSandboxMetricsResponse: pod_metrics=1*PodSandboxMetrics
-PodSandboxMetrics: pod_sandbox_id=1 metrics=2*Metric container_metrics=3*ContainerMetrics
-ContainerMetrics: container_id=1 metrics=2*Metric
-Metric: name=1 timestamp=2:int64 metric_type=3:MetricType label_values=4*string value=5:UInt64Value
 """

@@ -5,6 +5,8 @@ as few Guaranteed Pods as possible, then as few Burstable ones; within a class t
 two equally near the one that asks for less.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence

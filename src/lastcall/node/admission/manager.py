@@ -1,5 +1,7 @@
 """May a Pod run here? And if it is critical and does not fit: who ends for it? (kubelet.go:HandlePodAdditions)"""
 
+# check: observes because it records its own decision
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence

@@ -4,6 +4,8 @@ Memory and processes of Pods come from control groups and so need a cluster that
 what is written is counted by walking the directories.
 """
 
+# check: allow asyncio.to_thread because blocking work on files of the host runs off the event loop
+
 from __future__ import annotations
 
 import asyncio

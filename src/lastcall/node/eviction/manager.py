@@ -3,6 +3,8 @@
 What the node and its Pods use comes through `NodeStats`, so that it can be simulated.
 """
 
+# check: observes because it records its own decision
+
 from __future__ import annotations
 
 import logging

@@ -6,6 +6,8 @@ look every 10 s the runtime may say that a log is full (`full`): the logs lie in
 writes without end is not to fill it until the next look.
 """
 
+# check: allow asyncio.to_thread because blocking work on files of the host runs off the event loop
+
 import asyncio
 import gzip
 import logging

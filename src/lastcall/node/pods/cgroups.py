@@ -3,6 +3,8 @@
 Sources: pkg/kubelet/cm/pod_container_manager_linux.go, helpers_linux.go:ResourceConfigForPod.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -3,6 +3,8 @@
 Plain init containers run one after the other, so the greatest counts; sidecars run beside everything that follows.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal

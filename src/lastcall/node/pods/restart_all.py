@@ -7,6 +7,8 @@ Sources: container/helpers.go (ShouldAllContainersRestart, AllContainersRestartC
 kuberuntime_manager.go:getContainersToReset, status/generate.go:GenerateAllContainersRestartingCondition.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

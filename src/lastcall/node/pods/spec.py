@@ -3,6 +3,8 @@
 Sources: pkg/api/v1/pod/util.go, pkg/kubelet/types/pod_update.go.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -1,5 +1,7 @@
 """One probe of one container, again and again. Source: prober/worker.go."""
 
+# check: observes because it ran the probe
+
 from __future__ import annotations
 
 import asyncio

@@ -4,6 +4,8 @@ kuberuntime_sandbox.go).
 All of it is pure; the environment, which needs other objects, is made in `environment`.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
@@ -36,7 +38,13 @@ from lastcall.cri.api import (
 )
 from lastcall.node.pods import runtime_pod
 from lastcall.node.pods.cgroups import CPU_PERIOD, cgroup_parent, cpu_quota, cpu_shares, resource_config_for_pod
-from lastcall.node.pods.spec import containers_of, get_pod_qos, init_containers_of, is_restartable_init_container
+from lastcall.node.pods.spec import (
+    all_containers_of,
+    containers_of,
+    get_pod_qos,
+    init_containers_of,
+    is_restartable_init_container,
+)
 from lastcall.node.runtime.decide import hash_container
 from lastcall.node.runtime.environment import ContainerConfigError
 from lastcall.node.runtime.expansion import expand
@@ -117,7 +125,13 @@ def generate_pod_sandbox_config(
         resources=resource_config_for_pod(pod, pod_pids_limit),
         labels={**labels_of(pod), **pod_labels(pod)},
         annotations=dict(annotations_of(pod)),
+        privileged=_has_privileged_container(pod),
     )
+
+
+def _has_privileged_container(pod: Pod) -> bool:
+    """Return whether a container of the Pod is privileged (kubecontainer/helpers.go:HasPrivilegedContainer)."""
+    return any((each.get("securityContext") or {}).get("privileged") for each in all_containers_of(pod))
 
 
 def generate_container_config(

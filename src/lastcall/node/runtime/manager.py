@@ -1,5 +1,7 @@
 """Bring a Pod's sandbox and containers to what the spec wants (kuberuntime/kuberuntime_manager.go:SyncPod)."""
 
+# check: observes because it created the sandbox and restarts the containers
+
 from __future__ import annotations
 
 from collections.abc import Callable

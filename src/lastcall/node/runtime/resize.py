@@ -4,6 +4,8 @@ A Pod's group must never be smaller than its containers' together: it grows befo
 Source: kuberuntime/kuberuntime_manager.go (computePodResizeAction, doPodResizeAction, validatePodResizeAction).
 """
 
+# check: observes because it gave the container its limits
+
 from __future__ import annotations
 
 from dataclasses import dataclass, replace

@@ -1,5 +1,7 @@
 """Start one container: image, configuration, create, start, postStart (kuberuntime_container.go:startContainer)."""
 
+# check: observes because it started the container
+
 from __future__ import annotations
 
 import os

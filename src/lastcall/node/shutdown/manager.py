@@ -3,6 +3,8 @@
 Whoever asks stands for logind: `lastcall node shutdown`, or SIGTERM to the node's process.
 """
 
+# check: observes because it records its own decision
+
 from __future__ import annotations
 
 import asyncio

@@ -1,5 +1,7 @@
 """A directory of manifests on the node's file system. What is in it is hostile."""
 
+# check: allow asyncio.to_thread because blocking work on files of the host runs off the event loop
+
 import asyncio
 import os
 import stat

@@ -3,6 +3,8 @@
 A generated condition has no `lastTransitionTime`: the status manager sets it, because only it knows the last one.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Iterable

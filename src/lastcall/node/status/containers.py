@@ -1,5 +1,7 @@
 """Container statuses of the API from what the runtime knows. Source: kubelet_pods.go:convertToAPIContainerStatuses."""
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

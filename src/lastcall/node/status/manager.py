@@ -5,6 +5,8 @@ PATCH, this manager skips the GET while it holds an object that the API server s
 resourceVersion, and a Conflict leads back to the GET. So a write is one round trip, and never lands on stale ground.
 """
 
+# check: observes because it sent the status and the final DELETE
+
 from __future__ import annotations
 
 import asyncio

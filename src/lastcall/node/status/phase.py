@@ -3,6 +3,8 @@
 The order of evaluation is the rule: failed initialisation, pending initialisation, waiting, running, stopped.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal

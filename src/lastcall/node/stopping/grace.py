@@ -5,6 +5,8 @@ starts from a period of its own, pays for its preStop hook and for the wait for 
 StopContainer. All periods are whole seconds; elapsed times are cut to whole seconds, as the kubelet does.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 import math

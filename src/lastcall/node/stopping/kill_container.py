@@ -1,5 +1,7 @@
 """Stop one container: its preStop hook, its turn, CRI StopContainer (kubelet kuberuntime/kuberuntime_container.go)."""
 
+# check: observes because it ran the hook and stopped the container
+
 from __future__ import annotations
 
 import asyncio

@@ -1,6 +1,8 @@
 """Stop a Pod: all its containers in parallel, then its sandboxes (kubelet
 kuberuntime/kuberuntime_manager.go:killPod)."""
 
+# check: observes because it stopped the sandbox
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -26,7 +26,6 @@ from lastcall.node.streaming import port_forward, remote_command, spdy_client, w
 from lastcall.node.streaming.remote_command import StreamOptions, first_common, parse_stream_options
 from lastcall.streaming.upgrade import HandedOver, SocketStream, switching_protocols, take_over
 from lastcall.world import walls
-from lastcall.world.clock import Clock
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
@@ -97,11 +96,31 @@ class StreamingEndpoints:
         if container is None:
             return _text(500, f"container not found ({go_quote(name)})")
 
-        def open_streams() -> Awaitable[ContainerStreams]:
-            return opener(container, options)
+        async def serve(client: remote_command.RemoteClient) -> None:
+            def open_streams() -> Awaitable[ContainerStreams]:
+                return opener(container, options)
 
-        return await remote_command_upgraded(
-            request, options, open_streams, self._clock, doing=doing, idle_timeout=self._idle_timeout
+            await remote_command.serve(
+                client, options, open_streams, self._clock, doing=doing, idle_timeout=self._idle_timeout
+            )
+
+        if is_websocket(request):
+            protocol = first_common(asked := _websocket_protocols(request), websocket_client.PROTOCOLS)
+            if asked and protocol is None:
+                return _text(403, "none of the WebSocket protocols is served")
+            socket = await websocket_client.accept(request, protocol or "")
+            await serve(websocket_client.WebSocketClient(socket, protocol or "", options))
+            return socket
+        if not is_spdy(request):
+            return _not_upgraded()
+        asked = _spdy_protocols(request)
+        protocol = first_common(asked, spdy_client.PROTOCOLS) if asked else "channel.k8s.io"
+        if protocol is None:
+            return _no_protocol(asked, spdy_client.PROTOCOLS)
+        return await _taken_over(
+            request,
+            protocol if asked else "",
+            lambda transport: serve(spdy_client.SpdyClient(transport, protocol, options)),
         )
 
     async def _run(self, request: web.Request) -> web.Response:
@@ -136,7 +155,47 @@ class StreamingEndpoints:
         def connect(port: int) -> Awaitable[PortForwardStream]:
             return self._runtime.port_forward(sandbox, port)
 
-        return await port_forward_upgraded(request, connect, sandbox, self._clock, idle_timeout=self._idle_timeout)
+        if is_websocket(request):
+            return await self._port_forward_websocket(request, connect, sandbox)
+        if not is_spdy(request):
+            return _not_upgraded()
+        asked = _spdy_protocols(request)
+        if asked and port_forward.SPDY_PROTOCOL not in asked:
+            return _no_protocol(asked, [port_forward.SPDY_PROTOCOL])
+        return await _taken_over(
+            request,
+            port_forward.SPDY_PROTOCOL if asked else "",
+            lambda transport: port_forward.serve_spdy(
+                transport, connect, sandbox, self._clock, idle_timeout=self._idle_timeout
+            ),
+        )
+
+    async def _port_forward_websocket(
+        self, request: web.Request, connect: port_forward.Connect, sandbox: str
+    ) -> web.StreamResponse:
+        asked = _websocket_protocols(request)
+        served = (port_forward.TUNNEL_PROTOCOL, *port_forward.CHANNEL_PROTOCOLS)
+        protocol = first_common(asked, served)
+        if asked and protocol is None:
+            return _text(403, "none of the WebSocket protocols is served")
+        if protocol == port_forward.TUNNEL_PROTOCOL:
+            socket = await websocket_client.accept(request, protocol)
+            stream = port_forward.WebSocketStream(socket)
+            await port_forward.serve_spdy(stream, connect, sandbox, self._clock, idle_timeout=self._idle_timeout)
+            return socket
+        try:
+            ports = [port_forward.parse_port(text) for text in request.query.getall("port", [])]
+        except ValueError as error:
+            return _text(400, str(error))
+        if not ports:
+            return _text(400, 'query parameter "port" is required')
+        if len(ports) > _MOST_PORTS:
+            return _text(400, f'query parameter "port": {len(ports)} are more than the channels of a WebSocket')
+        socket = await websocket_client.accept(request, protocol or "")
+        await port_forward.serve_channels(
+            socket, protocol or "", ports, connect, sandbox, self._clock, idle_timeout=self._idle_timeout
+        )
+        return socket
 
     # -- who is meant --------------------------------------------------------------------------------------------------
 
@@ -154,89 +213,6 @@ class StreamingEndpoints:
 
 
 _MOST_PORTS = 127
-
-
-async def remote_command_upgraded(
-    request: web.Request,
-    options: StreamOptions,
-    open_streams: Callable[[], Awaitable[ContainerStreams]],
-    clock: Clock,
-    *,
-    doing: str,
-    idle_timeout: float = remote_command.IDLE_TIMEOUT,
-) -> web.StreamResponse:
-    """Exec or attach by WebSocket or SPDY, as the request asks. `doing` begins the text of a runtime's error."""
-
-    async def serve(client: remote_command.RemoteClient) -> None:
-        await remote_command.serve(client, options, open_streams, clock, doing=doing, idle_timeout=idle_timeout)
-
-    if is_websocket(request):
-        protocol = first_common(asked := _websocket_protocols(request), websocket_client.PROTOCOLS)
-        if asked and protocol is None:
-            return _text(403, "none of the WebSocket protocols is served")
-        socket = await websocket_client.accept(request, protocol or "")
-        await serve(websocket_client.WebSocketClient(socket, protocol or "", options))
-        return socket
-    if not is_spdy(request):
-        return _not_upgraded()
-    asked = _spdy_protocols(request)
-    protocol = first_common(asked, spdy_client.PROTOCOLS) if asked else "channel.k8s.io"
-    if protocol is None:
-        return _no_protocol(asked, spdy_client.PROTOCOLS)
-    return await _taken_over(
-        request,
-        protocol if asked else "",
-        lambda transport: serve(spdy_client.SpdyClient(transport, protocol, options)),
-    )
-
-
-async def port_forward_upgraded(
-    request: web.Request,
-    connect: port_forward.Connect,
-    sandbox: str,
-    clock: Clock,
-    *,
-    idle_timeout: float = remote_command.IDLE_TIMEOUT,
-) -> web.StreamResponse:
-    """Port-forward by WebSocket or SPDY, as the request asks."""
-    if is_websocket(request):
-        return await _port_forward_websocket(request, connect, sandbox, clock, idle_timeout)
-    if not is_spdy(request):
-        return _not_upgraded()
-    asked = _spdy_protocols(request)
-    if asked and port_forward.SPDY_PROTOCOL not in asked:
-        return _no_protocol(asked, [port_forward.SPDY_PROTOCOL])
-    return await _taken_over(
-        request,
-        port_forward.SPDY_PROTOCOL if asked else "",
-        lambda transport: port_forward.serve_spdy(transport, connect, sandbox, clock, idle_timeout=idle_timeout),
-    )
-
-
-async def _port_forward_websocket(
-    request: web.Request, connect: port_forward.Connect, sandbox: str, clock: Clock, idle_timeout: float
-) -> web.StreamResponse:
-    asked = _websocket_protocols(request)
-    served = (port_forward.TUNNEL_PROTOCOL, *port_forward.CHANNEL_PROTOCOLS)
-    protocol = first_common(asked, served)
-    if asked and protocol is None:
-        return _text(403, "none of the WebSocket protocols is served")
-    if protocol == port_forward.TUNNEL_PROTOCOL:
-        socket = await websocket_client.accept(request, protocol)
-        stream = port_forward.WebSocketStream(socket)
-        await port_forward.serve_spdy(stream, connect, sandbox, clock, idle_timeout=idle_timeout)
-        return socket
-    try:
-        ports = [port_forward.parse_port(text) for text in request.query.getall("port", [])]
-    except ValueError as error:
-        return _text(400, str(error))
-    if not ports:
-        return _text(400, 'query parameter "port" is required')
-    if len(ports) > _MOST_PORTS:
-        return _text(400, f'query parameter "port": {len(ports)} are more than the channels of a WebSocket')
-    socket = await websocket_client.accept(request, protocol or "")
-    await port_forward.serve_channels(socket, protocol or "", ports, connect, sandbox, clock, idle_timeout=idle_timeout)
-    return socket
 
 
 def is_websocket(request: web.BaseRequest) -> bool:

@@ -7,6 +7,9 @@ Source: volumemanager/volume_manager.go, with its reconciler's back-off per volu
     pods/<uid>/etc-hosts, etc-hostname, resolv.conf
 """
 
+# check: allow asyncio.to_thread because blocking work on files of the host runs off the event loop
+# check: observes because it mounted and unmounted the volumes
+
 from __future__ import annotations
 
 import asyncio

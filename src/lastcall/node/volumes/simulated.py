@@ -1,5 +1,7 @@
 """Volumes of the virtual world: nothing is mounted, everything takes virtual time."""
 
+# check: predicts because what it records happened in no kernel
+
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -4,6 +4,8 @@ Each UID has one task, a slot for one pending update (a newer one overwrites an 
 update may cancel. Every decision is made in `transitions`; here it is performed and recorded.
 """
 
+# check: observes because it saw the deletion and decided the grace period
+
 from __future__ import annotations
 
 import asyncio

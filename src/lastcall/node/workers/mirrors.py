@@ -3,6 +3,8 @@
 Nothing waits for it: a static Pod runs without an API server. Deleting a mirror stops nothing; it is made anew.
 """
 
+# check: observes because it created the mirror Pod
+
 from __future__ import annotations
 
 import logging

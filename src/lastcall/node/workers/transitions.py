@@ -24,6 +24,8 @@ performs them.
 The grace period lives here too: it is computed again at every update while terminating and only ever shrinks.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -4,6 +4,8 @@ It runs while there is a NetworkPolicy. Source: the contract of pkg/apis/network
 Kubernetes); as kube-network-policies does, connections that stand are left alone.
 """
 
+# check: observes because it wrote the rules
+
 import asyncio
 import logging
 from collections.abc import Callable, Mapping

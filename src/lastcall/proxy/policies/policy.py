@@ -3,6 +3,8 @@
 Source: staging/src/k8s.io/api/networking/v1/types.go; defaults of pkg/apis/networking/v1/defaults.go.
 """
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Mapping

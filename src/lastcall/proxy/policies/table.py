@@ -8,6 +8,8 @@ An isolated Pod leads, by its address, to a chain for each direction that return
 rest. Pods with equal rules share it; the Pods that a peer means are a set, so that one that comes changes an element.
 """
 
+# check: pure
+
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

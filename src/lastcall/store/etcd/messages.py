@@ -4,6 +4,8 @@ The numbers are those of etcd's published api/etcdserverpb/rpc.proto and api/mvc
 Classes are made when this is imported, so that they suit whatever version of protobuf's runtime is installed.
 """
 
+# check: allow google.protobuf because it makes etcd's messages
+
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory

@@ -1,5 +1,7 @@
 """The door to the catalogue: `said` and `fix` answer the sentence of an id, with its facts filled in. Pure."""
 
+# check: pure
+
 from collections.abc import Mapping
 
 from lastcall.timeline.catalogue.cause import Cause

@@ -4,6 +4,8 @@ The chain is followed from the accepted DELETE back: the decision of a controlle
 reacted to, the user whose write began it. What was not recorded is left out, never guessed.
 """
 
+# check: pure
+
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 

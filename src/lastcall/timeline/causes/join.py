@@ -6,6 +6,8 @@ and (Pod uid, resourceVersion) joins the two here. A few effects have their caus
 by somebody, a process that ended by signal 9 was sent one.
 """
 
+# check: reads facts because any kind of record may carry the version that it wrote or saw
+
 from collections.abc import Iterable, Sequence
 
 from lastcall.timeline import kinds

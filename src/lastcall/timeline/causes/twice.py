@@ -3,6 +3,8 @@
 A StatefulSet's Pod whose object was removed by force, a Job's Pod that was replaced while it was still ending.
 """
 
+# check: pure
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

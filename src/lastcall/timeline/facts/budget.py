@@ -1,5 +1,7 @@
 """How the grace period was used. Pure arithmetic on what the containers did."""
 
+# check: pure
+
 from collections.abc import Sequence
 
 from lastcall.timeline.story import Budget, ContainerEnding

@@ -1,5 +1,7 @@
 """How one container ended, from its records. Pure; every record may be missing."""
 
+# check: pure
+
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise

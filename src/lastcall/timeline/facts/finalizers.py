@@ -1,5 +1,7 @@
 """Finalizers that hold an object after the last DELETE: which, and who usually takes them away. Pure."""
 
+# check: pure
+
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 

@@ -1,5 +1,7 @@
 """What kept a container from starting, from the records of its Pod. Pure; "" where nothing tells."""
 
+# check: pure
+
 import re
 from collections.abc import Sequence
 

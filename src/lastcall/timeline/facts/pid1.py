@@ -1,5 +1,7 @@
 """What kind of program PID 1 of a container is: a shell, or an init that passes signals on. Pure."""
 
+# check: pure
+
 import posixpath
 from typing import Literal
 

@@ -1,5 +1,7 @@
 """Findings about what surrounds a Pod's containers: its node, its Job, a hook's command, a reload. Pure."""
 
+# check: pure
+
 import posixpath
 import re
 from collections.abc import Iterator

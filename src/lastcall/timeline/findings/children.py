@@ -1,5 +1,7 @@
 """Findings about the processes beside PID 1: who was not signalled, who does not hear, who was not reaped. Pure."""
 
+# check: pure
+
 from collections.abc import Iterator, Sequence
 
 from lastcall.timeline.catalogue.lookup import fix, said

@@ -4,6 +4,8 @@ Every run of a container that ended before its Pod's end began is looked at; wha
 of the newest. Pure.
 """
 
+# check: pure
+
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -1,5 +1,7 @@
 """What a reader should know about an ending, one sentence each. Pure: a list of small rules over the story."""
 
+# check: pure
+
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 

@@ -3,6 +3,8 @@
 Each is a condition on what was seen, a sentence, and the smallest change of the manifest that would help. Pure.
 """
 
+# check: pure
+
 from collections.abc import Iterator
 
 from lastcall.timeline.catalogue.lookup import fix, said

@@ -5,6 +5,8 @@ time between two events a width that grows with its cube root: 30 s is ten times
 The marks on the axis stay those of the clock.
 """
 
+# check: pure
+
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -3,6 +3,8 @@
 A signal and an exit lie in the lane of their container, where they happen, whoever recorded them.
 """
 
+# check: pure
+
 from dataclasses import dataclass
 from typing import Literal
 

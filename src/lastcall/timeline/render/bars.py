@@ -1,5 +1,7 @@
 """Pictures of time made of characters: the grace budget and the lanes of what ran side by side. Pure."""
 
+# check: pure
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 

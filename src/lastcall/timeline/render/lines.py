@@ -1,5 +1,7 @@
 """A record as a line: who, when, and its words. Pure."""
 
+# check: pure
+
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
 from lastcall.timeline.said import tell

@@ -1,5 +1,7 @@
 """Lines of what the API's clients, its server and the controllers do. Pure."""
 
+# check: pure
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

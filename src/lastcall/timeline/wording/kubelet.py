@@ -1,5 +1,7 @@
 """Lines of what a kubelet does. Pure."""
 
+# check: pure
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

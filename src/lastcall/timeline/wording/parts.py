@@ -1,5 +1,7 @@
 """What a line is, and what the lines of several actors have in common. Pure."""
 
+# check: pure
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping

@@ -4,6 +4,8 @@ A record keeps a sentence as it was written. Here it is recognized by its templa
 tests/unit/timeline/texts/test_recorded_sentences.py fails without one.
 """
 
+# check: pure
+
 import re
 from functools import lru_cache
 

@@ -1,5 +1,7 @@
 """Lines of what the runtime and init do and see of processes, sockets and networks. Pure."""
 
+# check: pure
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

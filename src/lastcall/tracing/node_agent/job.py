@@ -5,6 +5,8 @@ does not run it again, and `ttlSecondsAfterFinished` has the Job deleted with it
 So nothing is left of a client that was killed.
 """
 
+# check: pure
+
 import hashlib
 from typing import Any
 

@@ -4,6 +4,8 @@ An agent is on a foreign node: its lines are hostile input. It knows containers 
 names; its clock is the node's, and answers to pings bound the offset to ours.
 """
 
+# check: pure
+
 from collections import deque
 from collections.abc import Mapping
 from typing import Any

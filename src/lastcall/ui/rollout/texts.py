@@ -1,5 +1,7 @@
 """The state of an experiment for another process: its sentences can still be told in another language there. Pure."""
 
+# check: pure
+
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -4,6 +4,8 @@ A claim answers None for as long as what it needs has not been seen, else whethe
 shows beside the text. Seconds count from the DELETE.
 """
 
+# check: pure
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any

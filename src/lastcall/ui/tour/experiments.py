@@ -4,6 +4,8 @@ Every container is a shell of busybox, which a cluster of lastcall has without a
 once, where `sleep` in the foreground would delay it.
 """
 
+# check: pure
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal

@@ -104,6 +104,7 @@ def test_a_value_for_a_stored_pattern_that_cannot_be_read_is_refused() -> None:
     )
 
 
+@pytest.mark.loopback
 def test_re2_is_imported_with_the_first_pattern() -> None:
     code = (
         "import sys; from lastcall.api.custom import patterns, structural;"

@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.loopback
+
 PROGRAM = """
 import sys
 from lastcall.api.resources import CONFIGMAPS, NAMESPACES, PODS, SERVICEACCOUNTS

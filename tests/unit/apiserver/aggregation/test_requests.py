@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import aiohttp
+import pytest
 from aiohttp import web
 from api_server import RunningServer, running_server
 from waiting import until
@@ -18,6 +19,8 @@ from lastcall.apiserver.auth.pki import ClusterCA
 from lastcall.apiserver.auth.tls import server_context
 from lastcall.apiserver.proxying import upstream
 from lastcall.apiserver.proxying.aggregation.front_proxy import FrontProxy
+
+pytestmark = pytest.mark.loopback
 
 ADDRESS = "10.1.2.3"
 NAME = "v1.a.example.com"

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from api_server import running_server
 
+pytestmark = pytest.mark.loopback
+
 RECORDED = json.loads((Path(__file__).parent / "recorded_node_requests.json").read_text())
 PREFIX = ": @@ "  # Kubernetes ends one text with a difference as Go prints it
 

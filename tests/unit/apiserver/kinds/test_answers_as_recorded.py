@@ -77,6 +77,7 @@ def test_a_volume_says_since_when_it_is_in_its_phase(virtual) -> None:
     virtual(scenario)
 
 
+@pytest.mark.loopback
 def test_what_is_wrong_with_a_key_pair_is_told_in_the_words_of_go(tmp_path) -> None:
     def key(name: str) -> str:
         argv = ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(tmp_path / name)]

@@ -62,6 +62,7 @@ def test_subresources_of_a_certificate_signing_request_can_be_read_and_written(d
     assert entries["certificatesigningrequests/approval"]["verbs"] == ["get", "patch", "update"]
 
 
+@pytest.mark.loopback
 async def test_every_subresource_that_is_listed_to_be_read_can_be_read(documents) -> None:
     async with running_server() as server:
         client = server.http()
@@ -79,6 +80,7 @@ async def test_every_subresource_that_is_listed_to_be_read_can_be_read(documents
             await client.close()
 
 
+@pytest.mark.loopback
 async def test_there_is_no_table_of_a_review_or_of_what_is_posted_to_subresources() -> None:
     table = "application/json;as=Table;v=v1;g=meta.k8s.io"
     async with running_server() as server:

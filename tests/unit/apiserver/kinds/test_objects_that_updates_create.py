@@ -10,6 +10,8 @@ from lastcall.api.errors import StatusError
 from lastcall.api.resources import CONFIGMAPS, LEASES, NAMESPACES, STORAGECLASSES
 from lastcall.client.api import APPLY_PATCH
 
+pytestmark = pytest.mark.loopback
+
 Object = dict[str, Any]
 ENDING = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 5}
 OWNED = {"f:metadata": {"f:deletionGracePeriodSeconds": {}, "f:deletionTimestamp": {}}}

@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from api_server import RunningServer, running_server
 from proxied_target import serve
 
@@ -27,6 +28,8 @@ from lastcall.apiserver.auth.pki import ClusterCA
 from lastcall.apiserver.auth.tls import client_context
 from lastcall.apiserver.proxying import upstream
 from lastcall.apiserver.subresources.kubelet_client import KubeletClient
+
+pytestmark = pytest.mark.loopback
 
 RECORDED = json.loads(Path(__file__).with_name("recorded.json").read_text())
 NAMESPACE, ADDRESS, PORT = "px", "10.123.0.1", 18080

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import aiohttp
+import pytest
 from api_server import RunningServer, running_server
 from proxied_target import serve
 
@@ -16,6 +17,8 @@ from lastcall.apiserver.proxying import upstream
 from lastcall.apiserver.subresources.kubelet_client import KubeletClient
 from lastcall.node.server import KubeletServer
 from lastcall.world.world import World
+
+pytestmark = pytest.mark.loopback
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 ADDRESS = "10.1.2.3"

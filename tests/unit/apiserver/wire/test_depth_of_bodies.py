@@ -15,6 +15,8 @@ from lastcall.api.errors import MAX_ERRORS
 from lastcall.api.text.json_bounds import MAX_DEPTH, MAX_VALUES
 from lastcall.apiserver.wire.requests import MAX_REVIEW_BYTES
 
+pytestmark = pytest.mark.loopback
+
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 DOORS = "/apis/example.com/v1/namespaces/default/doors"
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"

@@ -8,6 +8,8 @@ from asker import raw_answer
 
 from lastcall.streaming.hosts import host_name
 
+pytestmark = pytest.mark.loopback
+
 
 @pytest.mark.parametrize(
     ("header", "name"),

@@ -12,6 +12,8 @@ from lastcall.api.errors import StatusError
 from lastcall.api.resources import CONFIGMAPS, LEASES, NODES
 from lastcall.client.api import APPLY_PATCH
 
+pytestmark = pytest.mark.loopback
+
 
 async def told(client) -> str:
     return (await client.request("GET", "/metrics", accept="*/*")).decode()

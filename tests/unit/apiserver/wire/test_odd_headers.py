@@ -10,6 +10,8 @@ from asker import Asker, raw_answer
 
 from lastcall.apiserver.wire.options import ListOptions
 
+pytestmark = pytest.mark.loopback
+
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 

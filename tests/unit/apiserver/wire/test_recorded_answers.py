@@ -17,6 +17,8 @@ from api_server import running_server
 
 from lastcall.api.resources import NAMESPACES, SERVICEACCOUNTS
 
+pytestmark = pytest.mark.loopback
+
 CHOSEN = re.compile(r'(\\*"(?:uid|resourceVersion|creationTimestamp|time)\\*":\\*"|in object meta: )[^"\\]*')
 RECORDED = json.loads((Path(__file__).parent / "recorded_answers.json").read_text())
 

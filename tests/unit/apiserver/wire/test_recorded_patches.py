@@ -7,8 +7,11 @@ from collections import Counter
 from pathlib import Path
 
 import aiohttp
+import pytest
 from api_server import running_server
 from yarl import URL
+
+pytestmark = pytest.mark.loopback
 
 RECORDED = json.loads(Path(__file__).with_name("recorded_patches.json").read_text())
 """`made` are the objects that are there; each of `answers` is asked after the one before it. In messages, uids, times

@@ -13,6 +13,7 @@ from lastcall.apiserver.wire.warning_headers import MOST_CHARACTERS, warning_hea
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize(
     ("name", "header"),
     [
@@ -37,6 +38,7 @@ async def test_a_write_with_an_odd_field_is_answered_and_warned_of(name: str, he
         assert "strict decoding error: unknown field" in json.loads(answer)["message"]
 
 
+@pytest.mark.loopback
 async def test_of_many_warnings_only_so_much_is_said_as_clients_read() -> None:
     async with running_server() as running:
         ask = Asker(running)

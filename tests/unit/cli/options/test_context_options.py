@@ -84,6 +84,7 @@ def test_groups_without_a_user_are_refused_as_by_kubectl(kubeconfig):
         choose(ContextOptions(kubeconfig, impersonate=Impersonation(groups=("a",))))
 
 
+@pytest.mark.loopback
 def test_a_server_that_does_not_answer_is_the_world_s_fault(kubeconfig):
     async def connect() -> None:
         async with connected(choose(ContextOptions(kubeconfig, "b")), agent="test"):

@@ -45,6 +45,7 @@ def test_wherever_there_is_json_there_is_json_on_one_line() -> None:
     assert {name for name, each in given.items() if "json" in each and "json-line" not in each} == set()
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize("arguments", DOCUMENTS, ids=" ".join)
 def test_it_is_the_same_document(
     arguments: list[str], tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch

@@ -74,6 +74,7 @@ def test_what_is_no_namespace_is_refused_before_anything_is_read(wrong):
     assert "is not the name of a namespace" in result.output
 
 
+@pytest.mark.loopback
 def test_a_kustomization_is_read_beside_files(there, monkeypatch):
     program = there / "bin" / "kubectl"
     program.parent.mkdir()

@@ -361,6 +361,7 @@ def test_the_page_s_example_fits_the_schema_and_is_taken(lastcall: Any) -> None:
     assert lastcall("rollout", "x")["max_lost"].value == 0
 
 
+@pytest.mark.loopback
 def test_without_a_file_nothing_of_yaml_is_imported() -> None:
     code = (
         "import sys, click; from lastcall.cli.commands import cli; "

@@ -17,6 +17,8 @@ from click.testing import CliRunner, Result
 from lastcall.cli.commands import cli
 from lastcall.cli.errors import WorldError
 
+pytestmark = pytest.mark.loopback
+
 Engine = Callable[[str, str], None]
 
 

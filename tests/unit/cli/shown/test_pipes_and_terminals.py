@@ -18,6 +18,8 @@ import pytest
 from lastcall.cli.commands import COMMANDS, OTHER_WORDS
 from lastcall.cli.exit_status import BROKEN_PIPE
 
+pytestmark = pytest.mark.loopback
+
 PRINTING = {
     "help": ["--help"],
     "version": ["--version"],

@@ -1,7 +1,6 @@
 """Every document that a command prints as JSON has a published schema, which says what is in it and nothing else."""
 
 import json
-import re
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from published_schema import ROOT, SCHEMAS, documented
 
 from lastcall.cli.commands import cli
 
-NAMED = re.compile(r'"(lastcall/[a-z-]+/v\d+)"')
 COMMANDS = (["doctor"], ["status"], ["image", "ls"], ["lint", "-"])
 CLUSTER = {
     "name": "lastcall", "phase": "running", "since": "2026-01-01T00:00:00Z", "pid": 7, "detached": True,
@@ -32,11 +30,6 @@ def printed(arguments: list[str], output: str) -> Any:
     return json.loads(result.stdout)
 
 
-def test_every_document_that_the_code_names_has_a_schema_and_no_schema_is_without_a_document() -> None:
-    named = {name for path in (ROOT / "src").rglob("*.py") for name in NAMED.findall(path.read_text())}
-    assert named and {name for name in SCHEMAS if not name.startswith("lastcall/config/")} == named
-
-
 @pytest.mark.parametrize("name", sorted(SCHEMAS))
 def test_a_schema_is_of_the_draft_that_is_documented_and_its_page_names_it(name: str) -> None:
     schema = SCHEMAS[name]
@@ -48,12 +41,14 @@ def test_a_schema_is_of_the_draft_that_is_documented_and_its_page_names_it(name:
         assert file in (ROOT / "docs" / "ci.md").read_text() + (ROOT / "docs" / "rollout-v1.md").read_text()
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize("output", ["json", "json-line"])
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
 def test_what_a_command_prints_is_what_its_schema_says(arguments: list[str], output: str) -> None:
     documented(printed(arguments, output))
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
 def test_a_field_that_is_missing_or_unknown_is_not_what_the_schema_says(arguments: list[str]) -> None:
     document = printed(arguments, "json")

@@ -141,6 +141,7 @@ def certificate(ca: ClusterCA, begins: timedelta, ends: timedelta) -> tuple[byte
 DAY = timedelta(days=1)
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize(
     ("begins", "ends", "words"),
     [
@@ -158,18 +159,21 @@ def test_a_certificate_at_the_wrong_time_is_told_with_the_time_and_the_server_s_
     assert server.authorizations == [""], "whoever cannot be trusted gets no credentials"
 
 
+@pytest.mark.loopback
 def test_a_clock_that_is_an_hour_behind_is_warned_of_where_all_else_is_well(tmp_path, capsys):
     ca = ClusterCA.create()
     assert asyncio.run(Server(tmp_path, ahead=3600).connect(ca, ca.issue_server(["127.0.0.1"]))) == "v1.99.0"
     assert "warning: this machine's clock is" in capsys.readouterr().err
 
 
+@pytest.mark.loopback
 def test_a_401_says_what_was_not_accepted(tmp_path):
     ca = ClusterCA.create()
     with pytest.raises(CommandError, match=r"You must be logged in to the server .* it does not accept a token"):
         asyncio.run(Server(tmp_path, code=401).connect(ca, ca.issue_server(["127.0.0.1"])))
 
 
+@pytest.mark.loopback
 def test_a_server_without_tls_is_told(tmp_path):
     async def connect() -> None:
         async def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -15,6 +15,8 @@ from lastcall.client.access.credentials import AGAIN_SECONDS, Credentials, Crede
 from lastcall.client.access.exec_credential import read_answer, takes_terminal
 from lastcall.client.access.plugin import PluginError, ask
 
+pytestmark = pytest.mark.loopback
+
 V1 = "client.authentication.k8s.io/v1"
 HEAD = f'{{"kind": "ExecCredential", "apiVersion": "{V1}"'
 ANSWER = HEAD + ', "status": {"token": "t"}}'

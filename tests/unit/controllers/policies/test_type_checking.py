@@ -81,6 +81,7 @@ async def checked(client: Client, name: str, generation: int) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize("name", RECORDED)
 async def test_a_policy_s_expressions_are_checked_as_kubernetes_checks_them(name: str) -> None:
     recorded = RECORDED[name]
@@ -92,6 +93,7 @@ async def test_a_policy_s_expressions_are_checked_as_kubernetes_checks_them(name
     assert [{key: value for key, value in each.items() if key != "time"} for each in managed] == recorded["managed"]
 
 
+@pytest.mark.loopback
 async def test_each_generation_is_checked_anew_and_a_declared_kind_by_its_schema() -> None:
     rule = {"apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["widgets"], "operations": ["*"]}
     policy = {

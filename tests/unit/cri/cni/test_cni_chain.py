@@ -17,6 +17,8 @@ from lastcall.cri.sandbox.cni.plugin import Plugins, lock_file
 from lastcall.cri.sandbox.cni.rules import Attachment, CNIError
 from lastcall.world.world import World
 
+pytestmark = pytest.mark.loopback
+
 PROGRAM = f"""#!{sys.executable} -IS
 import json, os, sys, time
 name, verb, request = os.path.basename(sys.argv[0]), os.environ["CNI_COMMAND"], json.load(sys.stdin)

@@ -14,6 +14,8 @@ from lastcall.cri.sandbox.cni import network as module
 from lastcall.cri.sandbox.cni.network import CNINetwork
 from lastcall.world.world import World
 
+pytestmark = pytest.mark.loopback
+
 PLUGIN = f"""#!{sys.executable} -IS
 import json, os, sys, time
 here, verb, request = os.path.dirname(sys.argv[0]), os.environ["CNI_COMMAND"], json.load(sys.stdin)

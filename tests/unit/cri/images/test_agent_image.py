@@ -60,6 +60,7 @@ def small_wheel(tmp_path: Path) -> str:
     return str(wheel)
 
 
+@pytest.mark.loopback
 def test_the_image_has_the_base_below_lastcall_and_what_it_needs(cli: CliRunner, tmp_path: Path) -> None:
     base = keep_base(tmp_path, python_files())
     made = cli.invoke(image, ["build-agent", "--base", base])

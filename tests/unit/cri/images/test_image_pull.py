@@ -23,6 +23,8 @@ from lastcall.cri.sandbox.images.platform import parse_platform, this_machine
 from lastcall.cri.sandbox.images.pull import ImagePuller, Progress, PullError
 from lastcall.world.world import World
 
+pytestmark = pytest.mark.loopback
+
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:

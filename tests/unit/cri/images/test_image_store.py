@@ -5,7 +5,6 @@ import json
 import os
 import stat
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from lastcall.cri.api import SUBSTITUTE_FOR, RuntimeServiceError
 from lastcall.cri.sandbox.images.build import HOST_BINDS, MADE_FROM, ImageContent, write_image
 from lastcall.cri.sandbox.images.exports import ImageError, ImageStore, build_image, default_root
 from lastcall.cri.sandbox.images.from_host import BINDABLE, host_directories, is_static
-from lastcall.cri.sandbox.images.layout import IMAGE_NAME, MANIFEST, PULLED, Descriptor
+from lastcall.cri.sandbox.images.layout import IMAGE_NAME, MANIFEST, Descriptor
 from lastcall.cri.sandbox.spec import ImageConfig
 
 FILES = {
@@ -336,22 +335,6 @@ async def test_what_stands_in_for_an_image_is_pinned(tmp_path: Path) -> None:
     assert [image.pinned for image in await store.list_images()] == [True]
 
 
-async def test_a_store_of_its_own_is_listed_whole_and_what_is_removed_is_gone(tmp_path: Path) -> None:
-    store = ImageStore(tmp_path / "images", unpacked=tmp_path / "unpacked", owned=True)
-    built = build_image(store, "app:1", FILES, CONFIG)
-    write_image(store.layout, "docker.io/library/app:2", ImageContent(FILES, CONFIG))
-    (listed,) = await store.list_images()
-    assert sorted(listed.repo_tags) == ["docker.io/library/app:1", "docker.io/library/app:2"]
-    assert listed.pinned, "nobody could pull it again"
-    assert (await store.image_status("app:2")).pinned
-    await store.remove_image("app:2")
-    for name in ("app:1", "app:2", built.id):
-        assert await store.image_status(name) is None
-    assert await store.list_images() == []
-    assert store.images() == []
-    await store.remove_image(built.id)
-
-
 async def test_an_image_unpacked_under_two_manifests_is_listed_once(store: ImageStore) -> None:
     made = write_image(store.layout, "docker.io/library/app:1", ImageContent(FILES, CONFIG))
     manifest = {**store.layout.manifest(made)[1], "annotations": {"by": "a registry"}}
@@ -361,22 +344,5 @@ async def test_an_image_unpacked_under_two_manifests_is_listed_once(store: Image
     (listed,) = await store.list_images()
     assert sorted(listed.repo_tags) == ["docker.io/library/a:2", "docker.io/library/app:1"]
     assert len(listed.repo_digests) == 2
-    await store.remove_image(listed.id)
-    assert await store.list_images() == []
-
-
-async def test_one_image_under_two_manifests_is_removed_with_both(tmp_path: Path) -> None:
-    store = ImageStore(tmp_path / "images", unpacked=tmp_path / "unpacked", owned=True)
-    made = write_image(store.layout, "docker.io/library/app:1", ImageContent(FILES, CONFIG))
-    manifest = {**store.layout.manifest(made)[1], "annotations": {"by": "a registry"}}
-    pulled = replace(store.layout.add_document(MANIFEST, manifest), annotations={PULLED: "2030-01-01T00:00:00Z"})
-    store.layout.put("docker.io/library/a:2", pulled)
-    for names in (("docker.io/library/app:1", made), ("docker.io/library/a:2", pulled)):
-        store.layout.put(*names)  # in either order
-        (listed,) = await store.list_images()
-        assert sorted(listed.repo_tags) == ["docker.io/library/a:2", "docker.io/library/app:1"]
-        assert listed.pinned, "nobody could pull what was made here"
-        for name in (*listed.repo_tags, listed.id):
-            assert await store.image_status(name) == listed, "by whichever name"
     await store.remove_image(listed.id)
     assert await store.list_images() == []

@@ -34,6 +34,7 @@ def test_containers_and_execs_are_told_apart_and_ends_are_known(tmp_path: Path) 
     assert read_journals(str(tmp_path / "nowhere")) == []
 
 
+@pytest.mark.loopback
 def test_a_number_that_belongs_to_somebody_else_by_now_is_not_taken_for_the_process(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as process:
         for name, started in (("same", start_time(process.pid)), ("other", start_time(process.pid) - 1)):

@@ -14,6 +14,8 @@ from waiting import eventually
 from lastcall.cri.sandbox.shim import dispositions
 from lastcall.cri.sandbox.shim.dispositions import describe, is_pending, signal_state
 
+pytestmark = pytest.mark.loopback
+
 BLOCK = "import signal, time, threading\nsignal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\n"
 WAIT = "signal.sigtimedwait({signal.SIGTERM, signal.SIGCHLD}, 100)"
 SIGNALFD = (

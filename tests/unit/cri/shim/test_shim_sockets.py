@@ -66,6 +66,7 @@ def test_a_refusal_of_the_kernel_is_an_error_and_rubbish_ends_the_answer() -> No
     assert not parse_diag(b"", [])
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize("way", ["sock_diag", "proc"])
 def test_the_kernel_tells_of_listeners_backlogs_and_data_not_read(way: str) -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=8) as listener:
@@ -97,6 +98,7 @@ def test_the_kernel_tells_of_listeners_backlogs_and_data_not_read(way: str) -> N
             sockets.close()
 
 
+@pytest.mark.loopback
 def test_a_file_that_is_closed_meanwhile_hides_no_socket_behind_it() -> None:
     free = os.dup(0)
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -105,6 +107,7 @@ def test_a_file_that_is_closed_meanwhile_hides_no_socket_behind_it() -> None:
         assert os.fstat(listener.fileno()).st_ino in procfs.socket_inodes([os.getpid()])
 
 
+@pytest.mark.loopback
 def test_how_a_stranger_ended_is_told_by_its_pidfd_where_the_kernel_does() -> None:
     read, write = os.pipe()
     process = subprocess.Popen(["sh", "-c", "sleep 100 & echo $!; kill -9 $!; wait; exit 0"], stdout=write)
@@ -121,6 +124,7 @@ def test_how_a_stranger_ended_is_told_by_its_pidfd_where_the_kernel_does() -> No
         os.close(fd)
 
 
+@pytest.mark.loopback
 def test_descendants_are_children_of_any_thread_and_their_children() -> None:
     script = (
         "import os, threading, time\n"

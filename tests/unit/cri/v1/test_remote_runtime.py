@@ -1,9 +1,10 @@
-"""The client of CRI v1 against our own CRI server on the runtime that pretends: over a real gRPC channel."""
+"""The client of CRI v1 against the simulated runtime, over a real gRPC channel."""
 
 import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
+from cri_server import serving
 from fake_api import ListRecorder
 from waiting import until
 
@@ -11,14 +12,11 @@ from lastcall.cri import api
 from lastcall.cri.simulated import Durations, SimulatedRuntime
 from lastcall.cri.simulated_images import SimulatedImage
 from lastcall.cri.simulated_program import ExecResult, Program
-from lastcall.cri.v1.needs import Facts
 from lastcall.cri.v1.remote.connection import RuntimeConnection, failure, plain
 from lastcall.cri.v1.remote.images import RemoteImages
 from lastcall.cri.v1.remote.paths import Paths
 from lastcall.cri.v1.remote.runtime import CLUSTER_LABEL, RemoteRuntime
 from lastcall.cri.v1.remote.told import NOT_SEEN, ToldByStatus
-from lastcall.cri.v1.server import add_to, new_server
-from lastcall.cri.v1.service import Service
 from lastcall.timeline import kinds
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -30,14 +28,14 @@ LABELS = {"io.kubernetes.pod.uid": "u-1"}
 async def remote(tmp_path, programs=None, images=None, cluster="ours"):
     world = World()
     told = ListRecorder(world)
-    async with SimulatedRuntime(
-        world, ListRecorder(world), programs or {}, images=images, durations=Durations(0, 0, 0, 0, 0, 0)
-    ) as simulated:
-        server = new_server()
-        add_to(server, Service(simulated, simulated, world.clock, Facts("lastcall", "1.2.3")))
-        server.add_insecure_port(f"unix://{tmp_path}/cri.sock")
-        await server.start()
-        connection = RuntimeConnection(f"{tmp_path}/cri.sock")
+    path = f"{tmp_path}/cri.sock"
+    async with (
+        SimulatedRuntime(
+            world, ListRecorder(world), programs or {}, images=images, durations=Durations(0, 0, 0, 0, 0, 0)
+        ) as simulated,
+        serving(simulated, path),
+    ):
+        connection = RuntimeConnection(path)
         paths = Paths([("/inside", str(tmp_path / "there"))])
         watcher = ToldByStatus(told, world.clock)
         runtime = RemoteRuntime(world, connection, cluster=cluster, paths=paths, watcher=watcher)
@@ -49,7 +47,6 @@ async def remote(tmp_path, programs=None, images=None, cluster="ours"):
                 tasks.cancel()
         finally:
             await runtime.close()
-            await server.stop(None)
 
 
 def sandbox_config(uid="u-1"):
@@ -75,7 +72,6 @@ def records(runtime, kind):
 def test_a_container_lives_and_ends_through_the_channel(tmp_path):
     async def scenario():
         async with remote(tmp_path, {"app": Program(exit_code=3, on_term="exit")}) as runtime:
-            assert await runtime.version() == ("lastcall", "1.2.3")
             sandbox, container = await started(runtime)
             (status,) = await runtime.list_containers("u-1")
             assert (status.id, status.pod_sandbox_id) == (container, sandbox)
@@ -155,6 +151,7 @@ def test_commands_answer_and_time_out(tmp_path):
     asyncio.run(scenario())
 
 
+@pytest.mark.loopback
 def test_the_runtimes_events_are_used_where_it_has_them(tmp_path):
     async def scenario():
         async with remote(tmp_path) as runtime:
@@ -174,6 +171,7 @@ def test_the_runtimes_events_are_used_where_it_has_them(tmp_path):
     asyncio.run(scenario())
 
 
+@pytest.mark.loopback
 def test_without_events_lists_are_compared(tmp_path):
     async def scenario():
         async with remote(tmp_path, {"app": Program(exits_after=0.5)}) as runtime:

@@ -1,93 +1,74 @@
-"""The client's side of a runtime's streams: against our own streaming server, and what a Go server does last."""
+"""The client's side of a runtime's streams: against the kubelet's own server, and what a Go server does last."""
 
 import asyncio
 import socket
+from contextlib import asynccontextmanager
 
 import pytest
+from streaming_fakes import POD, FakeRuntime
 
-from lastcall.cluster.runtime.streaming import StreamingServer
 from lastcall.cri.api import RuntimeServiceError
 from lastcall.cri.v1.remote.runtime import dial_here
 from lastcall.cri.v1.remote.streams import PROTOCOL, RemoteStreams, exit_code_of, open_session
+from lastcall.node.server import KubeletServer
 from lastcall.streaming.spdy_frames import Data, Decoder, Encoder, ResetStatus, RstStream, SynStream
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
+pytestmark = pytest.mark.loopback
+
 FAILED = b'{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"3"}]}}'
 
 
-class Echo:
-    """A command that gives its input back, and then exits with 7."""
-
-    def __init__(self):
-        self._input = asyncio.Queue()
-        self._over = asyncio.Event()
-
-    async def read_stdout(self):
-        data = await self._input.get()
-        if not data:
-            self._over.set()
-        return data
-
-    async def read_stderr(self):
-        return b""
-
-    async def write_stdin(self, data):
-        await self._input.put(data)
-
-    async def close_stdin(self):
-        await self._input.put(b"")
-
-    def resize(self, width, height):
-        pass
-
-    async def wait(self):
-        await self._over.wait()
-        return 7
-
-    async def close(self):
-        pass
+class Pods:
+    def get_pod_by_name(self, namespace, name):
+        return POD
 
 
-class Runtime:
-    async def exec(self, container_id, cmd, *, tty, stdin):
-        if cmd == ("none",):
-            raise RuntimeServiceError("no such file", "StartError")
-        return Echo()
+@asynccontextmanager
+async def serving():
+    """A runtime whose commands give their input back, and the URL of its streams."""
+    runtime = FakeRuntime()
+    runner = await KubeletServer(world=World(), runtime=runtime, pods=Pods()).start("127.0.0.1", 0, None)
+    host, port = runner.addresses[0]
+    try:
+        yield runtime, f"http://{host}:{port}"
+    finally:
+        await runner.cleanup()
+
+
+def echo(streams):
+    streams.echo = True
 
 
 async def opened(url, wanted, tasks):
     return await RemoteStreams.open(await open_session(url, PROTOCOL, dial_here, tasks), wanted, tasks, is_attach=False)
 
 
-def test_input_output_and_exit_code_go_through_our_own_server():
+EXEC = "/exec/default/p/c?command=cat&input=1&output=1&error=1"
+WANTED = ["stderr", "stdin", "stdout"]
+
+
+def test_input_output_and_exit_code_go_through_a_server():
     async def scenario():
-        server = StreamingServer(Runtime(), World().clock)
-        await server.start()
-        try:
-            async with Tasks() as tasks:
-                wanted = frozenset(("stdin", "stdout", "stderr"))
-                streams = await opened(server.exec("c", ("cat",), tty=False, streams=wanted), sorted(wanted), tasks)
-                await streams.write_stdin(b"said")
-                assert await streams.read_stdout() == b"said"
-                await streams.close_stdin()
-                assert await streams.read_stdout() == b""
-                assert await streams.wait() == 7
-                await streams.close()
-                none = await opened(server.exec("c", ("none",), tty=False, streams=wanted), sorted(wanted), tasks)
-                with pytest.raises(RuntimeServiceError, match="no such file"):
-                    await none.wait()
-                await none.close()
-                with pytest.raises(RuntimeServiceError, match="404"):
-                    await opened(f"http://127.0.0.1:{port_of(server)}/exec/x", ["stdout"], tasks)
-        finally:
-            await server.close()
+        async with serving() as (runtime, url), Tasks() as tasks:
+            runtime.prepare = echo
+            streams = await opened(f"{url}{EXEC}", WANTED, tasks)
+            await streams.write_stdin(b"said")
+            assert await streams.read_stdout() == b"said"
+            runtime.streams[0].exit(7)
+            assert await streams.read_stdout() == b""
+            assert await streams.wait() == 7
+            await streams.close()
+            runtime.error = "no such file"
+            none = await opened(f"{url}{EXEC}", WANTED, tasks)
+            with pytest.raises(RuntimeServiceError, match="no such file"):
+                await none.wait()
+            await none.close()
+            with pytest.raises(RuntimeServiceError, match="404"):
+                await opened(f"{url}/elsewhere", ["stdout"], tasks)
 
     asyncio.run(scenario())
-
-
-def port_of(server):
-    return int(server.exec("c", (), tty=False, streams=frozenset()).split(":")[2].split("/")[0])
 
 
 @pytest.mark.parametrize("said", [FAILED, b""])

@@ -3,11 +3,14 @@
 from typing import Any
 
 import aiohttp
+import pytest
 from scenario.metrics import unlike_kubernetes, value
 
 from lastcall.cri.api import ContainerMetadata, ContainerState, ContainerStats, ContainerStatus
 from lastcall.node.server import KubeletServer
 from lastcall.world.world import World
+
+pytestmark = pytest.mark.loopback
 
 POD = {"metadata": {"name": "p", "namespace": "n", "uid": "u"}, "spec": {"containers": [{"name": "app"}]}}
 

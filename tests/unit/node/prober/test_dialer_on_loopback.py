@@ -14,6 +14,8 @@ from lastcall.node.interfaces import DialError
 from lastcall.node.prober import dialer
 from lastcall.node.prober.dialer import MAX_BODY_BYTES, RealDialer
 
+pytestmark = pytest.mark.loopback
+
 Handler = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
 
 

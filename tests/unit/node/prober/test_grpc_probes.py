@@ -12,6 +12,8 @@ from lastcall.node.prober.dialer import RealDialer
 from lastcall.node.prober.probe import Probed, run_probe
 from lastcall.node.status.features import status_features
 
+pytestmark = pytest.mark.loopback
+
 FEATURES = status_features("1.36")
 
 

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from waiting import until
 
 from lastcall.api.errors import StatusError
@@ -95,6 +96,7 @@ async def told(sink: Sink, kind: str, count: int = 1) -> None:
     await until(lambda: sink.kinds.count(kind) >= count, kind, pause=0.001, said=lambda: sink.kinds)
 
 
+@pytest.mark.loopback
 async def test_a_pod_is_reported_running_then_succeeded_then_deleted() -> None:
     sink = Sink()
     async with api() as client, Tasks() as tasks:

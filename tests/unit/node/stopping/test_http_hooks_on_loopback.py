@@ -18,6 +18,8 @@ from lastcall.node.stopping.hooks import HandlerRunner, HookError
 from lastcall.node.versions import behaviour_of
 from lastcall.world.clock import RealClock
 
+pytestmark = pytest.mark.loopback
+
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 POD = {"metadata": {"name": "p", "namespace": "n", "uid": "u"}, "spec": {"containers": [{"name": "app"}]}}
 

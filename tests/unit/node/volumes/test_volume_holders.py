@@ -15,6 +15,7 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 
+@pytest.mark.loopback
 def test_a_process_with_an_open_file_or_its_working_directory_there_is_named(tmp_path: Path) -> None:
     place = tmp_path / "volume"
     place.mkdir()

@@ -108,6 +108,7 @@ PROJECTED = {
 }
 
 
+@pytest.mark.loopback
 @pytest.mark.rule("node-semantics 16/token")
 async def test_the_token_volume_holds_token_authority_and_namespace(tmp_path: Path) -> None:
     api, sink = Api(), Sink()
@@ -165,6 +166,7 @@ async def test_config_maps_and_secrets_with_items_modes_and_optional_sources(tmp
     assert sink.events == []
 
 
+@pytest.mark.loopback
 @pytest.mark.rule("node-semantics 16/refreshed")
 async def test_new_contents_reach_a_running_pod_when_it_is_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -186,6 +188,7 @@ async def test_new_contents_reach_a_running_pod_when_it_is_looked_at(
         assert (mounted / "a").read_text() == "new", "what is gone leaves the files"
 
 
+@pytest.mark.loopback
 @pytest.mark.rule("node-semantics 16/missing")
 async def test_a_missing_source_is_reported_for_its_volume_and_mounts_once_it_is_there(tmp_path: Path) -> None:
     api, sink = Api(), Sink()
@@ -202,6 +205,7 @@ async def test_a_missing_source_is_reported_for_its_volume_and_mounts_once_it_is
         assert (of(manager, pod, "/v") / "a").read_text() == "1"
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize(
     ("volume", "message"),
     [
@@ -503,6 +507,7 @@ async def test_an_ephemeral_volume_is_never_somebody_elses_claim(tmp_path: Path)
             await manager.wait_for_attach_and_mount(make_pod(EPHEMERAL))
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize(
     ("source", "text"),
     [

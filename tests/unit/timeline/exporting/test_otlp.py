@@ -19,6 +19,8 @@ from lastcall.exporting.otlp import MOST_TRIES, SpanSender
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
+pytestmark = pytest.mark.loopback
+
 
 @pytest.fixture(autouse=True, scope="module")
 def _stories():

@@ -1,12 +1,15 @@
 """/metrics and the probes, asked by a real HTTP client."""
 
 import aiohttp
+import pytest
 
 from lastcall.exporting.addresses import parse_listen
 from lastcall.exporting.health import Health
 from lastcall.exporting.metrics import Metrics
 from lastcall.exporting.server import Server
 from lastcall.world.world import World
+
+pytestmark = pytest.mark.loopback
 
 
 async def asked(server, *paths, method="GET", headers=None):

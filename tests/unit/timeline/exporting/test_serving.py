@@ -18,6 +18,8 @@ from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
+pytestmark = pytest.mark.loopback
+
 
 @pytest.fixture(autouse=True, scope="module")
 def _stories():

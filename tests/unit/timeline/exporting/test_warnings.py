@@ -147,6 +147,7 @@ async def test_a_server_that_goes_away_is_tried_again():
     assert server.requests == 3 and len(server.stored) == 1
 
 
+@pytest.mark.loopback
 async def test_without_the_right_it_is_told_once_and_ends_nothing():
     notes = []
     server = Server(*[status_failure(403, "Forbidden", "events is forbidden")] * 2)

@@ -3,6 +3,8 @@
 Source: pod-security-admission policy/check_*.go; each function names its file.
 """
 
+# check: pure
+
 from collections.abc import Iterator, Sequence
 from typing import Any
 

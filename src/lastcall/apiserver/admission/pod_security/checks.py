@@ -5,6 +5,8 @@ A rule is a function of a Pod's metadata and spec and says what is wrong, None w
 Source: pod-security-admission policy/registry.go, checks.go.
 """
 
+# check: pure
+
 from collections.abc import Sequence
 from typing import NamedTuple
 

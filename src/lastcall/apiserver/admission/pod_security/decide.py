@@ -6,6 +6,8 @@ here, but its labels are checked. Nobody is exempt.
 Sources: pod-security-admission admission/admission.go, api/helpers.go.
 """
 
+# check: asks for kinds because it is about Pods, and about what makes Pods
+
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 

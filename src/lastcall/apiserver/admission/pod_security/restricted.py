@@ -3,6 +3,8 @@
 Source: pod-security-admission policy/check_*.go; each function names its file.
 """
 
+# check: pure
+
 from lastcall.api.meta import Object
 from lastcall.apiserver.admission.pod_security.baseline import added_beyond, must_not_add, seccomp_baseline
 from lastcall.apiserver.admission.pod_security.violations import Violation, contexts, named, number, quoted, setters

@@ -8,6 +8,8 @@ predicates/namespace/matcher.go, predicates/object/matcher.go}, plugin/policy/{g
 matching/matching.go}.
 """
 
+# check: pure
+
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar

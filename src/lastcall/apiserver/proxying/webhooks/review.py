@@ -5,6 +5,8 @@ client-go rest/request.go:transformResponse. The texts are those of a real 1.36.
 (tests/unit/apiserver/proxying/webhooks/answers.json).
 """
 
+# check: pure
+
 import base64
 import binascii
 from collections.abc import Sequence

@@ -1,5 +1,7 @@
 """An object of a cluster as somebody would have written it: without what servers and controllers set. Pure."""
 
+# check: pure
+
 from collections.abc import Mapping
 
 from lastcall.api.meta import Object, copy_object

@@ -1,5 +1,7 @@
 """What of a workload's cluster is not here, or is otherwise here, when the workload is brought here. Pure."""
 
+# check: pure
+
 from collections.abc import Iterator, Sequence
 
 from lastcall.api.meta import Object, copy_object, name_of

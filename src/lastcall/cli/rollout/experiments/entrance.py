@@ -1,5 +1,7 @@
 """Where requests from outside enter somebody's cluster: the address of a URL, or what a Service offers. Pure."""
 
+# check: pure
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit

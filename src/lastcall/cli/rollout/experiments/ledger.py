@@ -5,6 +5,8 @@ restoring can be repeated, can begin after a change that was never made, and lea
 since.
 """
 
+# check: pure
+
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence

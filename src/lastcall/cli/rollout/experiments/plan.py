@@ -1,5 +1,7 @@
 """What an experiment will do to somebody's cluster, in words, before it does it; and who may say yes. Pure."""
 
+# check: pure
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

@@ -1,5 +1,7 @@
 """Rights that a command lacks on somebody's cluster, with the commands that would give them. Pure."""
 
+# check: pure
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 

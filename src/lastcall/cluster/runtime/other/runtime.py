@@ -1,5 +1,7 @@
 """What front has of the runtime of a cluster: its socket, the directory that both share, the link between them."""
 
+# check: starts processes because a Python without a shell asks the container runtime
+
 import json
 import os
 import socket

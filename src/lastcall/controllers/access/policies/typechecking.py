@@ -3,6 +3,8 @@
 Source: apiserver pkg/admission/plugin/policy/validating/typechecking.go.
 """
 
+# check: pure
+
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 

@@ -6,6 +6,8 @@ the informer to catch up (the original fails the sync and retries), and the slic
 deleted here, as the garbage collector would by their ownerReference.
 """
 
+# check: observes because it wrote the slices
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -35,10 +35,6 @@ if TYPE_CHECKING:
             """The same for a container."""
             ...
 
-        def exists(self, path: str) -> bool:
-            """Whether the group is there, in every hierarchy."""
-            ...
-
         def view(self, path: str, *, privileged: bool) -> list[tuple[str, str]]:
             """(name, directory) of what version 1 shows a container in its /sys/fs/cgroup: the group that has its
             limits, a privileged one that which its processes are in and may divide. Empty: nothing but version 2."""
@@ -54,18 +50,6 @@ if TYPE_CHECKING:
 
         def usage(self, path: str) -> Usage | None:
             """What the group uses now; None when it is gone or nobody counts."""
-            ...
-
-        def restrict_devices(self, path: str, more: list[str]) -> None:
-            """Let a container open its own devices and `more` (`c 1:3 rw`), where a hierarchy can do that."""
-            ...
-
-        def counters(self, path: str) -> dict[str, int]:
-            """Everything that its files count: see `counters.py`."""
-            ...
-
-        def members(self, path: str) -> list[int]:
-            """The processes of the group and of those below."""
             ...
 
         def kill(self, path: str) -> None:

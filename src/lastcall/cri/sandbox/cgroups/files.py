@@ -1,5 +1,7 @@
 """Reading and writing the files of a control group, and taking a tree of groups away."""
 
+# check: allow time.sleep because it waits for a killed process after the event loops have ended
+
 from __future__ import annotations
 
 import contextlib

@@ -17,20 +17,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-DEVICES = (
-    "c *:* m", "b *:* m", "c 1:3 rwm", "c 1:5 rwm", "c 1:7 rwm", "c 1:8 rwm", "c 1:9 rwm", "c 5:0 rwm", "c 5:1 rwm",
-    "c 5:2 rwm", "c 136:* rwm",
-)  # fmt: skip
-"""null, zero, full, random, urandom, tty, console, ptmx, terminals; nodes may be made, which open nothing.
-
-Source: runc libcontainer/specconv/spec_linux.go:AllowedDevices."""
-
-
 class OtherHierarchies:
     """`directories`: hierarchy (its first controller, or `name=…`; "" is version 2) → the cluster's directory."""
 
     def __init__(self, directories: dict[str, str]) -> None:
-        self._by_name = directories
         self._unified = directories.get("", "")
         self._separate = [tree for hierarchy, tree in directories.items() if hierarchy]
         self._freezer = directories.get("freezer", "")
@@ -41,13 +31,6 @@ class OtherHierarchies:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(group, 0o755)
 
-    def restrict_devices(self, container: str, more: list[str]) -> None:
-        """Version 1's devices: nothing but what every container has, and `more` (`c 1:3 rw`). Raises OSError."""
-        if group := self.directory("devices", container):
-            files.write(f"{group}/devices.deny", "a")
-            for rule in (*DEVICES, *more):
-                files.write(f"{group}/devices.allow", rule)
-
     def entrance(self, container: str) -> Entrance:
         files_ = [f"{tree}/{container}/tasks" for tree in self._separate]
         return Entrance(files_, f"{self._unified}/{container}" if self._unified else "")
@@ -55,10 +38,6 @@ class OtherHierarchies:
     def view(self, container: str) -> list[tuple[str, str]]:
         """What a container sees of version 1's: (the hierarchy's name, the container's group)."""
         return [(hierarchy_name(tree), f"{tree}/{container}") for tree in self._separate]
-
-    def directory(self, hierarchy: str, container: str) -> str:
-        """A container's group in one hierarchy, "" when the machine does not have that hierarchy."""
-        return f"{self._by_name[hierarchy]}/{container}" if hierarchy in self._by_name else ""
 
     def thaw(self, container: str) -> None:
         if self._freezer:
@@ -108,9 +87,6 @@ class NoCgroups:
     def update_container(self, path: str, resources: dict[str, Any]) -> None:
         return
 
-    def exists(self, path: str) -> bool:
-        return True
-
     def view(self, path: str, *, privileged: bool) -> list[tuple[str, str]]:
         return []
 
@@ -122,15 +98,6 @@ class NoCgroups:
 
     def usage(self, path: str) -> Usage | None:
         return None
-
-    def restrict_devices(self, path: str, more: list[str]) -> None:
-        self._others.restrict_devices(os.path.basename(path), more)
-
-    def counters(self, path: str) -> dict[str, int]:
-        return {}
-
-    def members(self, path: str) -> list[int]:
-        return []
 
     def kill(self, path: str) -> None:
         return

@@ -11,7 +11,6 @@ import os
 import re
 
 from lastcall.cri.sandbox.cgroups import files, v1, v2
-from lastcall.cri.sandbox.cgroups.anywhere import OfAnyParent
 from lastcall.cri.sandbox.cgroups.others import NoCgroups, OtherHierarchies
 
 TYPE_CHECKING = False
@@ -53,18 +52,9 @@ class Place:
         """Whether there is anything to take away in the end."""
         return bool(self.directories or self.others)
 
-    def facts(self, *, any_parent: str = "") -> dict[str, Any]:
-        """For JSON, on the shim's command line. `any_parent`: parents that callers name are the machine's groups, and
-        the file with that name says which of them are the shim's own."""
-        mounts = parse_mounts(files.read("/proc/self/mountinfo")) if any_parent else {}
-        return {
-            "mode": self.mode,
-            "directories": self.directories,
-            "why": self.why,
-            "others": self.others,
-            "tops": {name: mounts[name][0] for name in self.directories if name in mounts},
-            "made": any_parent,
-        }
+    def facts(self) -> dict[str, Any]:
+        """For JSON, on the shim's command line."""
+        return {"mode": self.mode, "directories": self.directories, "why": self.why, "others": self.others}
 
     def create(self) -> None:
         """Make the directories. What cannot be made is not a place: then there is none, and `why` says it."""
@@ -120,17 +110,11 @@ _LEAF = "lastcall"
 def open_cgroups(facts: dict[str, Any]) -> Cgroups:
     """The implementation for what `Place.facts` says."""
     others = OtherHierarchies(facts.get("others") or {})
-    if facts["mode"] == "none":
-        return NoCgroups(facts["why"], others)
-    kind = _unified_in if facts["mode"] == "v2" else v1.CgroupsV1
-    own = kind(facts["directories"], others)
-    if not facts.get("tops"):
-        return own
-    return OfAnyParent(own, kind(facts["tops"], others), list(dict.fromkeys(facts["tops"].values())), facts["made"])
-
-
-def _unified_in(directories: dict[str, str], others: OtherHierarchies) -> v2.CgroupsV2:
-    return v2.CgroupsV2(directories[""], others)
+    if facts["mode"] == "v2":
+        return v2.CgroupsV2(facts["directories"][""], others)
+    if facts["mode"] == "v1":
+        return v1.CgroupsV1(facts["directories"], others)
+    return NoCgroups(facts["why"], others)
 
 
 def make_place(cluster: str, mountinfo: str = "", own_groups: str = "") -> Place:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from lastcall.cri.sandbox.cgroups import counters, files
+from lastcall.cri.sandbox.cgroups import files
 from lastcall.cri.sandbox.cgroups.api import LEAF, Entrance, Usage, pids_limit
 from lastcall.cri.sandbox.cgroups.others import hierarchy_name
 
@@ -47,9 +47,6 @@ class CgroupsV1:
     def update_container(self, path: str, resources: dict[str, Any]) -> None:
         self._set(path, limits(resources))
 
-    def exists(self, path: str) -> bool:
-        return all(os.path.isdir(f"{tree}/{path}") for tree in self._trees)
-
     def view(self, path: str, *, privileged: bool) -> list[tuple[str, str]]:
         own = f"{path}/{LEAF}" if privileged else path
         groups = [(tree, f"{tree}/{own}") for tree in self._trees]
@@ -87,16 +84,6 @@ class CgroupsV1:
         inactive = files.number(f"{here}/memory.stat", "total_inactive_file") or 0 if here else 0
         pids = self._number("pids", path, "pids.current") or 0
         return Usage(memory or 0, max(0, (memory or 0) - inactive), cpu or 0, pids)
-
-    def restrict_devices(self, path: str, more: list[str]) -> None:
-        self._others.restrict_devices(os.path.basename(path), more)
-
-    def counters(self, path: str) -> dict[str, int]:
-        cpu, cpuacct, memory, pids = (self._at(each, path) for each in CONTROLLERS)
-        return counters.of_v1(cpu, cpuacct, memory, pids, self._others.directory("blkio", os.path.basename(path)))
-
-    def members(self, path: str) -> list[int]:
-        return [pid for pid in files.processes(f"{self._trees[0]}/{path}") if pid > 0]
 
     def kill(self, path: str) -> None:
         files.kill(f"{self._trees[0]}/{path}", lambda: self.thaw(path))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from lastcall.cri.sandbox.cgroups import counters, files
+from lastcall.cri.sandbox.cgroups import files
 from lastcall.cri.sandbox.cgroups.api import LEAF, Entrance, Usage, cpu_weight, pids_limit
 
 TYPE_CHECKING = False
@@ -59,9 +59,6 @@ class CgroupsV2:
         self._limit(self._at(path), resources, False)
         self._limit(f"{self._at(path)}/{LEAF}", resources, False)
 
-    def exists(self, path: str) -> bool:
-        return os.path.isdir(self._at(path))
-
     def view(self, path: str, *, privileged: bool) -> list[tuple[str, str]]:
         return []
 
@@ -80,15 +77,6 @@ class CgroupsV2:
         inactive = files.number(f"{here}/memory.stat", "inactive_file") or 0
         pids = files.number(f"{here}/pids.current") or 0
         return Usage(memory or 0, max(0, (memory or 0) - inactive), (cpu or 0) * 1000, pids)
-
-    def restrict_devices(self, path: str, more: list[str]) -> None:
-        self._others.restrict_devices(os.path.basename(path), more)
-
-    def counters(self, path: str) -> dict[str, int]:
-        return counters.of_v2(self._at(path))
-
-    def members(self, path: str) -> list[int]:
-        return [pid for pid in files.processes(self._at(path)) if pid > 0]
 
     def kill(self, path: str) -> None:
         here = self._at(path)

@@ -5,6 +5,8 @@ plugins need it, also when the shim, which has it as a descriptor, or this proce
 before, so whatever dies in between is undone by the next node process (`collect`).
 """
 
+# check: allow asyncio.to_thread because a thread enters the network namespace
+
 import asyncio
 import logging
 import os

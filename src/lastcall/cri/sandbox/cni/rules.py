@@ -4,6 +4,8 @@ Sources: CNI specification 1.1 sections 2 to 5; libcni api.go and pkg/invoke (te
 internal/cri/server/sandbox_run.go:cniNamespaceOpts and toCNILabels (arguments, capabilities).
 """
 
+# check: pure
+
 import json
 from dataclasses import dataclass
 from ipaddress import ip_interface

@@ -1,5 +1,7 @@
 """The versions of CNI, and what differs between them. Pure."""
 
+# check: pure
+
 from collections.abc import Iterable
 
 VERSIONS = ("0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")

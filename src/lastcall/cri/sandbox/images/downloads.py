@@ -4,6 +4,8 @@
 same layer at once fetch it once. A killed writer leaves a beginning that the next one continues.
 """
 
+# check: allow asyncio.to_thread because blocking work on files of the host runs off the event loop
+
 import asyncio
 import errno
 import fcntl

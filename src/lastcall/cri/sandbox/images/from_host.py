@@ -4,6 +4,8 @@ The host's static busybox is copied where there is one. Otherwise the image is a
 /usr (and /bin, /lib, … where they are directories) are bound read-only.
 """
 
+# check: starts processes because it asks busybox for its commands
+
 import os
 import re
 import stat

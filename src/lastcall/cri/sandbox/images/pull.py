@@ -3,6 +3,8 @@
 Nothing is believed before its digest was computed. Error texts are containerd's (core/remotes/docker, client/pull.go).
 """
 
+# check: allow asyncio.to_thread because blocking work on files of the host runs off the event loop
+
 import asyncio
 import hashlib
 import os

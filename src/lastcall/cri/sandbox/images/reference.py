@@ -4,6 +4,8 @@ Source: github.com/distribution/reference `ParseDockerRef`; the error texts are 
 apply default image tag" (kubelet util/parsers/parsers.go:ParseImageName).
 """
 
+# check: pure
+
 import json
 import re
 from dataclasses import dataclass

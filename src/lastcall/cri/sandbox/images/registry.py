@@ -4,6 +4,8 @@ A registry is hostile: every answer has a size limit, redirects go to https only
 http is spoken with loopback registries alone. Error texts are containerd's, because they end up in Events.
 """
 
+# check: allow asyncio.to_thread because reading the machine's certificates takes 20 ms
+
 import asyncio
 import email.utils
 import ipaddress

@@ -3,6 +3,8 @@
 Source: RFC 9110 section 11, distribution spec/auth.
 """
 
+# check: pure
+
 import base64
 import json
 import re

@@ -6,6 +6,8 @@ all images and containers that have it. What stands in for an image that is not 
 there too.
 """
 
+# check: allow asyncio.to_thread because blocking work on files of the host runs off the event loop
+
 import asyncio
 import os
 import re
@@ -65,12 +67,8 @@ class ImageStore:
         unpacked: str | Path = "/run/lastcall/images",
         substitutes: Substitutes | None = None,
         pulls: Pulls | None = None,
-        owned: bool = False,
     ) -> None:
-        """`owned`: the layout is this node's alone, as containerd's is: it is listed whole, and what is removed is
-        removed from it. What was made or imported by hand is pinned then.
-
-        `root` is `default_root()` when None. `substitutes` are none when None; a cluster uses HOST_SUBSTITUTES.
+        """`root` is `default_root()` when None. `substitutes` are none when None; a cluster uses HOST_SUBSTITUTES.
         `pulls` is how images come from registries; None: they do not.
         """
         self.layout = ImageLayout(default_root() if root is None else root)
@@ -79,7 +77,7 @@ class ImageStore:
         self._substitute_layout = ImageLayout(self._unpacked / "substitutes")
         self._pulled_layout = ImageLayout(self._unpacked / "pulled")
         self._layouts = (self.layout, self._pulled_layout, self._substitute_layout)
-        self._pulls, self._owned = pulls, owned
+        self._pulls = pulls
         # Asked from the event loop and from its worker threads: one lock for what is quick, one for what is not.
         self._reading, self._unpacking = threading.Lock(), threading.Lock()
         self._known: dict[ImageLayout, tuple[tuple[int, int], Catalogue]] = {}
@@ -101,8 +99,7 @@ class ImageStore:
         if found is None:
             return None
         if found.layout is not self._substitute_layout or image in (found.image.id, *found.image.repo_tags):
-            # A layout of its own is listed whole: what is said of one image is the same there and here.
-            return self._all_of_layouts().get(found.image.id, self._shown(found)) if self._owned else found.image
+            return found.image
         return replace(found.image, annotations={**found.image.annotations, SUBSTITUTE_FOR: image})
 
     async def pull_image(self, image: str, auth: AuthConfig | None = None) -> str:
@@ -135,25 +132,14 @@ class ImageStore:
         return bool(found.pulled)
 
     async def list_images(self) -> list[Image]:
-        """What is unpacked here: unless it is `owned`, the layout is the user's, and other clusters' too."""
-        if self._owned:
-            return list((await asyncio.to_thread(self._all_of_layouts)).values())
+        """What is unpacked here: the layout is the user's, and other clusters' too."""
         return list(one_of_each(unpacked.image() for unpacked in self._on_node.all()).values())
-
-    def _all_of_layouts(self) -> dict[str, Image]:
-        layouts = (self.layout, self._pulled_layout)
-        return one_of_each(self._shown(stored) for layout in layouts for stored in self._read(layout).images)
-
-    def _shown(self, stored: Stored) -> Image:
-        """As CRI shows an image of a layout."""
-        return replace(stored.image, pinned=self._owned and not stored.pulled)
 
     async def remove_image(self, image: str) -> None:
         """Take an image off this node: its layers, and itself where it was pulled into the cluster's own tmpfs.
 
-        Unless it is `owned`, the user's layout is not touched (`remove` does that): a Pod that asks again unpacks
-        again. Not to be called for an image that a container has. One that is not there is a success. Raises
-        RuntimeServiceError.
+        The user's layout is not touched (`remove` does that): a Pod that asks again unpacks again. Not to be called for
+        an image that a container has. One that is not there is a success. Raises RuntimeServiceError.
         """
         await asyncio.to_thread(self._remove_from_node, image)
 
@@ -166,13 +152,12 @@ class ImageStore:
                         self._on_node.remove(unpacked.manifest_digest)
             except OSError as error:
                 raise RuntimeServiceError(f"failed to delete image {image!r}: {error}") from error
-            layouts = (self.layout, self._pulled_layout) if self._owned else (self._pulled_layout,)
-            ids = {found.image.id for layout in layouts if (found := self._find(layout, image)) is not None}
-            for layout in layouts:
-                for own in self._read(layout).images:  # several manifests may have the same image
-                    if own.image.id in ids:
-                        layout.remove(own.manifest_digest)
-                        self._on_node.remove(own.manifest_digest)
+            found = self._find(self._pulled_layout, image)
+            identity = None if found is None else found.image.id
+            for own in self._read(self._pulled_layout).images:  # several manifests may have the same image
+                if own.image.id == identity:
+                    self._pulled_layout.remove(own.manifest_digest)
+                    self._on_node.remove(own.manifest_digest)
 
     # -- the runtime's side ------------------------------------------------------------------------------------------
 
@@ -190,7 +175,7 @@ class ImageStore:
         directories = self._on_node.find(found.manifest_digest)
         if directories is None:
             raise _not_found(image)  # collected this very moment
-        return RootFilesystem(directories, binds, found.config, reference, found.image.id)
+        return RootFilesystem(directories, binds, found.config, reference)
 
     # -- what the command line uses ----------------------------------------------------------------------------------
 

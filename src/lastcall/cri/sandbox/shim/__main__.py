@@ -1,7 +1,10 @@
-"""`python -I -S …/shim/__main__.py --socket PATH --state DIR [--ring-fd N] [--wake-fd N] [--cgroups JSON] …`.
+"""`python -I -S …/shim/__main__.py --socket PATH --state DIR [--ring-fd N] [--wake-fd N] [--cgroups JSON] [--lines N]`.
 
 Started by init as a fresh small interpreter without site-packages. It ends with init.
 """
+
+# check: allow time.monotonic_ns, time.time_ns because the shim has a loop of its own
+# check: observes because its walls caught the error
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lastcall.timeline.catalogue.records.every_role import FaultCaught
 
-_OPTIONS = {"--socket", "--state", "--ring-fd", "--wake-fd", "--cgroups", "--lines", "--host"}
+_OPTIONS = {"--socket", "--state", "--ring-fd", "--wake-fd", "--cgroups", "--lines"}
 _NO_CGROUPS = '{"mode": "none", "why": "none were given"}'
 
 
@@ -75,7 +78,7 @@ def main(arguments: list[str]) -> int:
         sys.stderr.flush()
 
     walls.stand(walls.Faults(tell, say))
-    context = Context(loop, recorder, processes, cgroups, lines, host="--host" in options)
+    context = Context(loop, recorder, processes, cgroups, lines)
     Server(context, options["--socket"], state)
     gc.collect()
     gc.freeze()  # a forked child then leaves the pages of these objects shared

@@ -1,5 +1,8 @@
 """Containers: how they are started, signalled and told of."""
 
+# check: allow time.time_ns, time.sleep because the shim has a loop of its own
+# check: observes because it sees processes by /proc, signals and wait statuses
+
 from __future__ import annotations
 
 import contextlib
@@ -74,12 +77,8 @@ class Context:
         directory: str,
         cgroups: Cgroups,
         lines_per_second: int = LINES_PER_SECOND,
-        *,
-        host: bool = False,
     ) -> None:
-        """`lines_per_second` of each stream of output are told to the timeline. `host`: this process is in the
-        machine's own namespaces, and root of the machine."""
-        self.host = host
+        """`lines_per_second` of each stream of output are told to the timeline."""
         self.loop = loop
         self.recorder = recorder
         self.directory = directory
@@ -153,24 +152,14 @@ class Container:
                 "cgroupView": self.limits.view(privileged=spec["privileged"]),
                 "limited": context.cgroups.mode != "none",
             }
-            more = {
-                "shm": self.sandbox.shm,
-                "helper": filters.helper(self.maps[0]),
-                "users": self.sandbox.users,
-                "host": context.host,
-            }
+            more = {"shm": self.sandbox.shm, "helper": filters.helper(self.maps[0]), "users": self.sandbox.users}
             child.run_container({**spec, **groups, **more}, status, stdio, self.sandbox.namespaces, self.maps)
 
         filters.prepare(spec, self.maps[0])
         # Before its groups: the next shim takes away the groups of every container that has a journal.
-        about = {**self.about, "sandboxId": self.sandbox.id}
-        if self.limits.path != self.id:
-            about["group"] = self.limits.path
-        journal = Journal(context.directory, self.id, about)
+        journal = Journal(context.directory, self.id, {**self.about, "sandboxId": self.sandbox.id})
         try:
             self.limits.start()
-            if context.host and not spec["privileged"]:
-                self.limits.restrict_devices(spec.get("devices") or [])
             entrance = self.limits.entrance()
             self._log = LogFile(spec["logPath"], spec.get("logMax", 0))
             self._log.on_full = lambda: self._listener.log_full(self)

@@ -5,6 +5,8 @@ that /proc shows (kernel/signal.c:do_sigtimedwait), so that it looks like a prog
 but the signal is delivered, because the kernel goes by the mask from before (sig_ignored, `real_blocked`).
 """
 
+# check: allow time.sleep because it looks again at a shell that begins a child
+
 from __future__ import annotations
 
 import contextlib

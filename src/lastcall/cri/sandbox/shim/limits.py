@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,27 +18,27 @@ class Limits:
 
     def __init__(self, cgroups: Cgroups, spec: dict[str, Any]) -> None:
         self._cgroups = cgroups
-        self.path = f"{spec.get('cgroupParent') or ''}/{spec['id']}".lstrip("/")
+        self._path = f"{spec.get('cgroupParent') or ''}/{spec['id']}".lstrip("/")
         self._resources = spec.get("resources") or {}
         self._oom_kills: int | None = None
 
     def start(self) -> None:
         """Make the groups. Raises OSError."""
-        self._cgroups.create_container(self.path, self._resources)
-        self._oom_kills = self._cgroups.oom_kills(self.path)
+        self._cgroups.create_container(self._path, self._resources)
+        self._oom_kills = self._cgroups.oom_kills(self._path)
 
     def update(self, resources: dict[str, Any]) -> None:
         """Other limits from now on. Raises OSError: on version 1, of a memory limit below what cannot be freed."""
-        self._cgroups.update_container(self.path, resources)
+        self._cgroups.update_container(self._path, resources)
         self._resources = resources
 
     def view(self, *, privileged: bool) -> list[tuple[str, str]]:
         """What the container is to see in /sys/fs/cgroup: (name, directory)."""
-        return self._cgroups.view(self.path, privileged=privileged)
+        return self._cgroups.view(self._path, privileged=privileged)
 
     def entrance(self) -> Entrance:
         """How the container's first process, or one more, gets in."""
-        return self._cgroups.entrance(self.path)
+        return self._cgroups.entrance(self._path)
 
     @property
     def memory(self) -> int | None:
@@ -49,48 +47,30 @@ class Limits:
 
     def oom_kills(self) -> int | None:
         """How many processes the kernel has killed in here for lack of memory since the start; None: nobody counts."""
-        now = self._cgroups.oom_kills(self.path)
+        now = self._cgroups.oom_kills(self._path)
         return None if now is None or self._oom_kills is None else now - self._oom_kills
 
     def usage(self) -> Usage | None:
-        return self._cgroups.usage(self.path)
-
-    def restrict_devices(self, devices: list[dict[str, Any]]) -> None:
-        """Nothing but what every container has, and these (`host_path`, `permissions`). Raises OSError."""
-        rules = []
-        for device in devices:
-            found = os.stat(device["host_path"])
-            kind, number = ("b" if stat.S_ISBLK(found.st_mode) else "c"), found.st_rdev
-            rules.append(f"{kind} {os.major(number)}:{os.minor(number)} {device['permissions']}")
-        self._cgroups.restrict_devices(self.path, rules)
-
-    def counters(self) -> dict[str, int]:
-        """Everything that is counted: see `cgroups/counters.py`; `oom_kills` with it."""
-        found, kills = self._cgroups.counters(self.path), self.oom_kills()
-        return found if kills is None else found | {"oom_kills": kills}
-
-    def members(self) -> list[int]:
-        """The processes in it."""
-        return self._cgroups.members(self.path)
+        return self._cgroups.usage(self._path)
 
     def kill(self) -> None:
         """End what is left, such as processes in a PID namespace that is not the container's own."""
-        self._cgroups.kill(self.path)
+        self._cgroups.kill(self._path)
 
     def thaw(self) -> None:
         """Let what was killed end, also where the container has frozen itself."""
-        self._cgroups.thaw(self.path)
+        self._cgroups.thaw(self._path)
 
     def remove(self) -> None:
         """What is busy stays, for the Pod's end or the cluster's."""
-        self._cgroups.remove_container(self.path)
+        self._cgroups.remove_container(self._path)
 
 
 class MachineKills:
     """How many processes the machine has killed for lack of memory: all there is to go by without control groups."""
 
     def __init__(self, path: str = "/proc/vmstat") -> None:
-        self.path = path
+        self._path = path
         self._seen = self._read()
 
     def since_last(self) -> int:
@@ -99,7 +79,7 @@ class MachineKills:
         return max(0, self._seen - before)
 
     def _read(self) -> int:
-        with contextlib.suppress(OSError, ValueError), open(self.path) as file:
+        with contextlib.suppress(OSError, ValueError), open(self._path) as file:
             for line in file:
                 if line.startswith("oom_kill "):
                     return int(line.split()[1])

@@ -5,6 +5,8 @@ than 16 KiB, and the last piece of an output that ends without a newline.
 Source: containerd internal/cri/io/logger.go:redirectLogs.
 """
 
+# check: allow time.monotonic, time.time_ns because the shim has a loop of its own
+
 from __future__ import annotations
 
 import os

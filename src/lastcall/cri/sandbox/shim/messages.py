@@ -13,7 +13,6 @@
 | remove | Remove, of an ended container | |
 | reopen_log | ReopenLog | when a new file is at its logPath |
 | stats | Stats | Usage |
-| count | Count, of a running container | Counted |
 | exec | Exec | Ended; blobs: stdout, stderr |
 | cancel_exec | CancelExec | |
 | exec_stream | ExecStream | Streams; fds: terminal, or [stdin] stdout stderr |
@@ -97,13 +96,6 @@ class Stats(Message, verb="stats"):
     id: str
 
 
-class Count(Message, verb="count"):
-    """`processes`: their number, descriptors and sockets too; all of them are looked at for it."""
-
-    id: str
-    processes: bool = False
-
-
 class Exec(Message, verb="exec"):
     """`timeout`: seconds, 0 is unlimited."""
 
@@ -169,7 +161,6 @@ class Facts(Message):
 
     Containers of a shim that died before this one are told as exited, or unknown when nobody saw their end, until
     `Remove`. `stop_signal_sent`: it was sent another signal than SIGKILL. `oom_killed`: None when nobody counts.
-    `user`: uid, gid and groups of its first process; None before that runs, and of a shim that died.
     """
 
     id: str
@@ -185,7 +176,6 @@ class Facts(Message):
     stop_signal_sent: bool
     oom_killed: bool | None = None
     info: dict[str, str] | None = None
-    user: list[int] | None = None
 
 
 class Everything(Message):
@@ -210,14 +200,6 @@ class Usage(Message):
     """`stats`: CPU ns, memory bytes, working set bytes, pids; None when nobody counts."""
 
     stats: list[int] | None
-
-
-class Counted(Message):
-    """See `counters.py`. `group`: of the container, as `cgroups/api.py` names it."""
-
-    counts: dict[str, int]
-    network: dict[str, Any]
-    group: str
 
 
 class Ended(Message):

@@ -4,6 +4,8 @@ Those of a Pod with a range of user ids of its own belong to its user namespace,
 root of a Pod may. The shim could not come back from there: they are made by a child that does nothing else.
 """
 
+# check: starts processes because a child that is a Pod's root writes its sysctls
+
 from __future__ import annotations
 
 import contextlib

@@ -32,8 +32,6 @@ class PastProcess:
         self.pod_uid = _text(facts.get("podUid"))
         self.container = _text(facts.get("container"))
         self.sandbox_id = _text(facts.get("sandboxId"))
-        self.group = _text(facts.get("group")) or name
-        """Of the container, as `cgroups/api.py` names it."""
         self.exit_code = _number(facts.get("exitCode"))
         self.signal = _text(facts.get("signal"))
         self.finished_at = _number(facts.get("finishedAt")) or 0

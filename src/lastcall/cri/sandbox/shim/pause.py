@@ -5,6 +5,8 @@ the shim but a program of a few bytes, with an empty root, the Pod's namespaces,
 it can do nothing but wait.
 """
 
+# check: starts processes because PID 1 of shared PIDs is a program of its own
+
 from __future__ import annotations
 
 import contextlib

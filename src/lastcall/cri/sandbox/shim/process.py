@@ -1,5 +1,7 @@
 """One child of the shim: its start, its output, its end, and what is on record of it."""
 
+# check: allow time.time_ns because the shim has a loop of its own
+
 from __future__ import annotations
 
 import array
@@ -139,8 +141,6 @@ class Process:
         self.on_console: Callable[[int], None] = os.close
         self.on_listener: Callable[[int], None] = os.close
         self.ids: Ids = {}
-        self.user: list[int] | None = None
-        """uid, gid, groups."""
         self._loop = loop
         self._status: socket.socket | None = status
         self.program = ""  # the file it was about to execute, as the child saw it
@@ -198,7 +198,6 @@ class Process:
             else:
                 self.program = message["executing"]
                 self.ids = {"uid": message["uid"], "gid": message["gid"]}
-                self.user = [message["uid"], message["gid"], *message["groups"]]
 
     def _on_ended(self, events: int) -> None:
         # Both may be ready in one round: what it said comes before its end.

@@ -11,7 +11,7 @@ import gc
 import os
 import socket
 
-from lastcall.cri.sandbox.shim import counters, limits, messages, namespaces
+from lastcall.cri.sandbox.shim import limits, messages, namespaces
 from lastcall.cri.sandbox.shim.containers import Container, Context
 from lastcall.cri.sandbox.shim.execs import Exec
 from lastcall.cri.sandbox.shim.namespaces import Sandbox
@@ -55,8 +55,8 @@ class Server:
         self._past = _recover(context.directory, os.path.join(state, "sandboxes"))
         # Of a shim that died, with all its containers.
         context.cgroups.remove(_ALL_PODS)
-        for past in self._past.values():
-            context.cgroups.remove_container(past.group)
+        for container in self._past:
+            context.cgroups.remove_container(container)
         self._owners_unmapped = why_not_id_mapped(state)
         self._removed = 0
         self._peers: dict[int, Peer] = {}
@@ -145,7 +145,6 @@ class Server:
             messages.Remove: self._remove,
             messages.ReopenLog: self._reopen_log,
             messages.Stats: self._stats,
-            messages.Count: self._count,
             **streaming.table(self),
         }
 
@@ -256,16 +255,6 @@ class Server:
         usage = container.limits.usage() if container is not None else None
         stats = [usage.cpu_ns, usage.memory_bytes, usage.working_set_bytes, usage.pids] if usage else None
         call.answer(messages.Usage(stats=stats))
-
-    def _count(self, call: Call, asked: messages.Count) -> None:
-        container = self._containers.get(asked.id)
-        if container is None or not container.running:
-            raise CallError("container is not running", "NotFound")
-        counts = container.limits.counters()
-        if asked.processes:
-            counts |= counters.of_processes(container)
-        network, group = counters.network_of(container), container.limits.path
-        call.answer(messages.Counted(counts=counts, network=network, group=group))
 
     def _machine(self) -> messages.Machine:
         cgroups, (uids, gids) = self._context.cgroups, self._context.maps

@@ -58,7 +58,6 @@ def facts_of(container: Container) -> messages.Facts:
         stop_signal_sent=container.stop_signal_sent,
         oom_killed=container.out_of_memory,
         info=container.info,
-        user=process.user if process else None,
     )
 
 

@@ -6,6 +6,8 @@ a few looks in the first tenth of a second, ten a second after that, fewer when 
 that fails here may disturb an end: a fact that could not be read is not told.
 """
 
+# check: allow time.monotonic_ns because the shim has a loop of its own
+
 from __future__ import annotations
 
 import contextlib

@@ -21,14 +21,13 @@ from lastcall.cri.api import (
     PodSandboxStatus,
     RuntimeServiceError,
 )
-from lastcall.cri.v1 import stats
 from lastcall.cri.v1.messages import new
 from lastcall.cri.v1.remote import changes
 from lastcall.cri.v1.remote.connection import RuntimeConnection, plain
 from lastcall.cri.v1.remote.paths import Paths
 from lastcall.cri.v1.remote.streams import PORT_FORWARD, PROTOCOL, Dial, RemotePort, RemoteStreams, open_session
 from lastcall.cri.v1.translate.container_config import container_config_message
-from lastcall.cri.v1.translate.container_status import container_item_of, container_status_of
+from lastcall.cri.v1.translate.container_status import container_item_of, container_stats_of, container_status_of
 from lastcall.cri.v1.translate.parts import resources_message
 from lastcall.cri.v1.translate.runtime import event_of, runtime_status_of
 from lastcall.cri.v1.translate.sandboxes import sandbox_config_message, sandbox_item_of, sandbox_status_of
@@ -97,11 +96,6 @@ class RemoteRuntime:
 
     async def _call(self, name: str, request: Any, seconds: float | None = None) -> Any:
         return await self._connection.runtime(name, request, seconds)
-
-    async def version(self) -> tuple[str, str]:
-        """Name and version (`containerd`, `1.6.20`)."""
-        answer = await self._call("Version", new("VersionRequest"))
-        return str(answer.runtime_name), str(answer.runtime_version)
 
     # -- sandboxes -----------------------------------------------------------------------------------------------------
 
@@ -283,7 +277,7 @@ class RemoteRuntime:
 
     async def container_stats(self, container_id: str) -> api.ContainerStats | None:
         answer = await self._call("ContainerStats", new("ContainerStatsRequest", container_id=container_id))
-        return stats.container_stats_of(answer.stats)
+        return container_stats_of(answer.stats)
 
     # -- streams -------------------------------------------------------------------------------------------------------
 

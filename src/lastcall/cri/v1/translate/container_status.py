@@ -1,16 +1,14 @@
-"""How a container is, and as lists show it. Pure."""
+"""How a container is, as lists show it, and what it uses. Pure."""
 
 from typing import Any
 
 from lastcall.cri import api
-from lastcall.cri.v1.messages import new
-from lastcall.cri.v1.translate.images import image_spec
-from lastcall.cri.v1.translate.mounts import mount_message, mount_of
-from lastcall.cri.v1.translate.parts import container_metadata, resources_message, resources_of
-from lastcall.cri.v1.translate.signals import signal_name_of, signal_number
+from lastcall.cri.v1.translate.mounts import mount_of
+from lastcall.cri.v1.translate.parts import resources_of
+from lastcall.cri.v1.translate.signals import signal_name_of
 
 
-def container_status_of(message: Any, pod_sandbox_id: str = "") -> api.ContainerStatus:
+def container_status_of(message: Any, pod_sandbox_id: str) -> api.ContainerStatus:
     """The message does not carry its sandbox: the caller knows it."""
     return api.ContainerStatus(
         id=message.id,
@@ -31,52 +29,6 @@ def container_status_of(message: Any, pod_sandbox_id: str = "") -> api.Container
         annotations=dict(message.annotations),
         stop_signal=signal_name_of(message.stop_signal),
         resources=resources_of(message.resources.linux),
-        image_id=message.image_id,
-        user=user_of(message.user),
-    )
-
-
-def container_status_message(status: api.ContainerStatus) -> Any:
-    return new(
-        "ContainerStatus",
-        id=status.id,
-        metadata=container_metadata(status.metadata),
-        state=int(status.state),
-        created_at=status.created_at,
-        started_at=status.started_at,
-        finished_at=status.finished_at,
-        exit_code=status.exit_code,
-        image=image_spec(status.image),
-        image_ref=status.image_ref,
-        reason=status.reason,
-        message=status.message,
-        labels=status.labels,
-        annotations=status.annotations,
-        mounts=[
-            mount_message(each, recursive_read_only=each.readonly and not each.non_recursive) for each in status.mounts
-        ],
-        log_path=status.log_path,
-        resources=new("ContainerResources", linux=resources_message(status.resources)),
-        image_id=status.image_id or status.image_ref,
-        user=None if status.user is None else user_message(status.user),
-        stop_signal=signal_number(status.stop_signal),
-    )
-
-
-def container_item(status: api.ContainerStatus) -> Any:
-    """As ListContainers shows one."""
-    return new(
-        "Container",
-        id=status.id,
-        pod_sandbox_id=status.pod_sandbox_id,
-        metadata=container_metadata(status.metadata),
-        image=image_spec(status.image),
-        image_ref=status.image_ref,
-        image_id=status.image_id or status.image_ref,
-        state=int(status.state),
-        created_at=status.created_at,
-        labels=status.labels,
-        annotations=status.annotations,
     )
 
 
@@ -94,13 +46,11 @@ def container_item_of(message: Any) -> api.ContainerStatus:
     )
 
 
-def user_of(message: Any) -> api.LinuxContainerUser | None:
-    """None when the runtime does not tell it."""
-    if not message.HasField("linux"):
+def container_stats_of(message: Any) -> api.ContainerStats | None:
+    if not message.HasField("cpu") and not message.HasField("memory"):
         return None
-    return api.LinuxContainerUser(message.linux.uid, message.linux.gid, tuple(message.linux.supplemental_groups))
-
-
-def user_message(user: api.LinuxContainerUser) -> Any:
-    linux = new("LinuxContainerUser", uid=user.uid, gid=user.gid, supplemental_groups=user.supplemental_groups)
-    return new("ContainerUser", linux=linux)
+    return api.ContainerStats(
+        cpu_usage_core_nano_seconds=message.cpu.usage_core_nano_seconds.value,
+        memory_usage_bytes=message.memory.usage_bytes.value,
+        memory_working_set_bytes=message.memory.working_set_bytes.value,
+    )

@@ -22,27 +22,6 @@ def image_of(message: Any) -> api.Image:
     )
 
 
-def image_message(image: api.Image) -> Any:
-    """Only the user of `user:group`. Source: containerd internal/cri/server/images/image_status.go:getUserFromImage."""
-    user = image.user.partition(":")[0]
-    number = int(user) if user.isascii() and user.isdigit() and len(user) < 11 else None
-    return new(
-        "Image",
-        id=image.id,
-        repo_tags=image.repo_tags,
-        repo_digests=image.repo_digests,
-        size=image.size,
-        uid=None if number is None else new("Int64Value", value=number),
-        username=user if number is None else "",
-        spec=new("ImageSpec", annotations=image.annotations) if image.annotations else None,
-        pinned=image.pinned,
-    )
-
-
-def auth_of(message: Any) -> api.AuthConfig:
-    return api.AuthConfig(message.username, message.password, message.identity_token, message.registry_token)
-
-
 def auth_message(auth: api.AuthConfig) -> Any:
     return new(
         "AuthConfig",

@@ -3,22 +3,11 @@
 from typing import Any
 
 from lastcall.cri import api
-from lastcall.cri.v1.messages import new
 
 
 def runtime_status_of(message: Any) -> api.RuntimeStatus:
     return api.RuntimeStatus(
         tuple(api.RuntimeCondition(each.type, each.status, each.reason, each.message) for each in message.conditions)
-    )
-
-
-def runtime_status_message(status: api.RuntimeStatus) -> Any:
-    return new(
-        "RuntimeStatus",
-        conditions=[
-            new("RuntimeCondition", type=each.type, status=each.status, reason=each.reason, message=each.message)
-            for each in status.conditions
-        ],
     )
 
 

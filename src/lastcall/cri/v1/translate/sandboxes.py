@@ -1,4 +1,4 @@
-"""A sandbox: what it is to be, how it is, and as lists and stats show it. Pure."""
+"""A sandbox: what it is to be, how it is, and as lists show it. Pure."""
 
 from typing import Any
 
@@ -10,37 +10,9 @@ from lastcall.cri.v1.translate.parts import (
     namespaces_message,
     namespaces_of,
     resources_message,
-    resources_of,
-    word,
 )
 
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
-
-
-def sandbox_config_of(message: Any) -> api.PodSandboxConfig:
-    """Raises RuntimeServiceError, reason InvalidArgument."""
-    linux = message.linux
-    return api.PodSandboxConfig(
-        metadata=metadata_of(message.metadata),
-        hostname=message.hostname,
-        log_directory=message.log_directory,
-        dns_config=api.DNSConfig(
-            tuple(message.dns_config.servers), tuple(message.dns_config.searches), tuple(message.dns_config.options)
-        ),
-        port_mappings=tuple(
-            api.PortMapping(
-                each.host_port, each.container_port, word(_PROTOCOLS, each.protocol, "protocol"), each.host_ip
-            )
-            for each in message.port_mappings
-        ),
-        namespace_options=namespaces_of(linux.security_context.namespace_options),
-        sysctls=dict(linux.sysctls),
-        cgroup_parent=linux.cgroup_parent,
-        resources=resources_of(linux.resources),
-        labels=dict(message.labels),
-        annotations=dict(message.annotations),
-        privileged=linux.security_context.privileged,
-    )
 
 
 def sandbox_config_message(config: api.PodSandboxConfig) -> Any:
@@ -90,39 +62,6 @@ def sandbox_status_of(message: Any) -> api.PodSandboxStatus:
     )
 
 
-def sandbox_status_message(status: api.PodSandboxStatus) -> Any:
-    first, more = status.ips[:1], status.ips[1:]
-    return new(
-        "PodSandboxStatus",
-        id=status.id,
-        metadata=metadata_message(status.metadata),
-        state=int(status.state),
-        created_at=status.created_at,
-        network=new(
-            "PodSandboxNetworkStatus", ip="".join(first), additional_ips=[new("PodIP", ip=each) for each in more]
-        ),
-        linux=new(
-            "LinuxPodSandboxStatus",
-            namespaces=new("Namespace", options=namespaces_message(status.namespace_options)),
-        ),
-        labels=status.labels,
-        annotations=status.annotations,
-    )
-
-
-def sandbox_item(status: api.PodSandboxStatus) -> Any:
-    """As ListPodSandbox shows one."""
-    return new(
-        "PodSandbox",
-        id=status.id,
-        metadata=metadata_message(status.metadata),
-        state=int(status.state),
-        created_at=status.created_at,
-        labels=status.labels,
-        annotations=status.annotations,
-    )
-
-
 def sandbox_item_of(message: Any) -> api.PodSandboxStatus:
     return api.PodSandboxStatus(
         id=message.id,
@@ -131,14 +70,4 @@ def sandbox_item_of(message: Any) -> api.PodSandboxStatus:
         created_at=message.created_at,
         labels=dict(message.labels),
         annotations=dict(message.annotations),
-    )
-
-
-def sandbox_attributes(status: api.PodSandboxStatus) -> Any:
-    return new(
-        "PodSandboxAttributes",
-        id=status.id,
-        metadata=metadata_message(status.metadata),
-        labels=status.labels,
-        annotations=status.annotations,
     )

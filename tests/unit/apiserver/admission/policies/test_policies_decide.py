@@ -21,6 +21,8 @@ from lastcall.api.resources import (
     VALIDATINGADMISSIONPOLICYBINDINGS,
 )
 
+pytestmark = pytest.mark.loopback
+
 Object = dict[str, Any]
 NAMESPACE = "me-pol"
 RECORDED: list[Object] = json.loads((Path(__file__).parent / "requests.json").read_text())

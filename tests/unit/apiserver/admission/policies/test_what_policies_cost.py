@@ -29,6 +29,8 @@ from lastcall.apiserver.policies.validating import verdict
 from lastcall.apiserver.registry.repeated_pods import RepeatedPods
 from lastcall.cel.admission import environment
 
+pytestmark = pytest.mark.loopback
+
 Object = dict[str, Any]
 OUT = "validation failed due to running out of cost budget, no further validation rules will be run"
 

@@ -26,6 +26,8 @@ from lastcall.api.resources import (
 )
 from lastcall.apiserver.auth.pki import ClusterCA
 
+pytestmark = pytest.mark.loopback
+
 RECORDED = json.loads((Path(__file__).parent / "answers.json").read_text())
 Object = dict[str, Any]
 

@@ -24,6 +24,8 @@ from lastcall.apiserver.auth.pki import ClusterCA
 from lastcall.apiserver.auth.tls import server_context
 from lastcall.apiserver.proxying import upstream
 
+pytestmark = pytest.mark.loopback
+
 Object = dict[str, Any]
 RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}
 FIRST, SECOND = "10.1.2.3", "10.1.2.4"

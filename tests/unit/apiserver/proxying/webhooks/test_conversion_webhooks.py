@@ -20,6 +20,8 @@ from lastcall.api.resources import CUSTOMRESOURCEDEFINITIONS, Resource
 from lastcall.apiserver.faces.conversion import KNOWN_AT_LEAST, ConversionNeeded, Conversions, with_conversion
 from lastcall.client.api import APPLY_PATCH
 
+pytestmark = pytest.mark.loopback
+
 Object = dict[str, Any]
 RECORDED = json.loads((Path(__file__).parent / "conversions.json").read_text())
 GROUP = "me.conv.example.com"

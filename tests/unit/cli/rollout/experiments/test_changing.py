@@ -131,6 +131,7 @@ def on_a_cluster(test: Callable[[Client], Any], monkeypatch: pytest.MonkeyPatch)
     asyncio.run(run())
 
 
+@pytest.mark.loopback
 def test_an_experiment_puts_back_what_it_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(client: Client) -> None:
         before = await whole_api(client)
@@ -140,6 +141,7 @@ def test_an_experiment_puts_back_what_it_has_changed(monkeypatch: pytest.MonkeyP
     on_a_cluster(test, monkeypatch)
 
 
+@pytest.mark.loopback
 def test_cleanup_puts_back_what_a_killed_experiment_has_left_wherever_it_was_killed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -161,6 +163,7 @@ def test_cleanup_puts_back_what_a_killed_experiment_has_left_wherever_it_was_kil
     on_a_cluster(test, monkeypatch)
 
 
+@pytest.mark.loopback
 def test_an_answer_that_is_lost_is_asked_for_again_and_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patient, "_AGAIN_SECONDS", 0.0)
 
@@ -178,6 +181,7 @@ def test_an_answer_that_is_lost_is_asked_for_again_and_nothing_is_left(monkeypat
     on_a_cluster(test, monkeypatch)
 
 
+@pytest.mark.loopback
 def test_an_object_of_somebody_else_is_not_taken_for_the_lost_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(client: Client) -> None:
         theirs = await client.create(SERVICES, SERVICE, "shop")
@@ -191,6 +195,7 @@ def test_an_object_of_somebody_else_is_not_taken_for_the_lost_answer(monkeypatch
     on_a_cluster(test, monkeypatch)
 
 
+@pytest.mark.loopback
 def test_a_server_that_stays_away_ends_the_experiment_with_all_that_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patient, "_AGAIN_SECONDS", 0.0)
     monkeypatch.setattr(patient, "PATIENCE_SECONDS", 0.0)
@@ -212,6 +217,7 @@ def test_a_server_that_stays_away_ends_the_experiment_with_all_that_is_known(mon
     on_a_cluster(test, monkeypatch)
 
 
+@pytest.mark.loopback
 def test_cleanup_that_is_killed_itself_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(client: Client) -> None:
         before = await whole_api(client)
@@ -230,6 +236,7 @@ def test_cleanup_that_is_killed_itself_is_repeated(monkeypatch: pytest.MonkeyPat
     on_a_cluster(test, monkeypatch)
 
 
+@pytest.mark.loopback
 def test_what_somebody_has_changed_since_stays_and_what_is_not_ours_is_not_deleted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -250,6 +257,7 @@ def test_what_somebody_has_changed_since_stays_and_what_is_not_ours_is_not_delet
     on_a_cluster(test, monkeypatch)
 
 
+@pytest.mark.loopback
 def test_a_copy_that_was_changed_is_deleted_and_not_mended_first(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(client: Client) -> None:
         await client.create(NAMESPACES, {"metadata": {"name": "scratch"}})
@@ -268,6 +276,7 @@ def test_a_copy_that_was_changed_is_deleted_and_not_mended_first(monkeypatch: py
     on_a_cluster(test, monkeypatch)
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize("killed", [False, True])
 def test_the_claims_that_a_stateful_set_of_ours_has_made_go_with_it_and_no_others(
     monkeypatch: pytest.MonkeyPatch, killed: bool
@@ -300,6 +309,7 @@ def test_the_claims_that_a_stateful_set_of_ours_has_made_go_with_it_and_no_other
     on_a_cluster(test, monkeypatch)
 
 
+@pytest.mark.loopback
 def test_an_object_with_the_label_and_no_ledger_is_found() -> None:
     async def run() -> None:
         async with running_server() as running:

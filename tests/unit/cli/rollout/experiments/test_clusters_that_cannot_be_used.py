@@ -20,6 +20,8 @@ from lastcall.cli.errors import CommandError, UserError
 from lastcall.cli.rollout.command import rollout
 from lastcall.client.kubeconfig import render_kubeconfig
 
+pytestmark = pytest.mark.loopback
+
 
 def expired(ca: ClusterCA) -> bytes:
     """A server's certificate of the day before yesterday, with its key."""

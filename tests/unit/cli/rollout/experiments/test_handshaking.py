@@ -60,11 +60,13 @@ def of(authority: ClusterCA, folder: Path, name: str = "localhost") -> ssl.SSLCo
     return context
 
 
+@pytest.mark.loopback
 async def test_a_server_that_is_trusted_is_no_error(tmp_path: Path) -> None:
     authority = ClusterCA.create()
     await handshake(of(authority, tmp_path), authority.certificate_pem.decode())
 
 
+@pytest.mark.loopback
 async def test_each_way_to_fail_is_told(tmp_path: Path) -> None:
     authority = ClusterCA.create()
     trusted = authority.certificate_pem.decode()

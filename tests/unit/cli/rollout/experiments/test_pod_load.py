@@ -18,6 +18,8 @@ from lastcall.traffic.traced import Bounds, Traced, TracedPod, with_causes
 from lastcall.world.clock import RealClock, monotonic
 from lastcall.world.tasks import Tasks
 
+pytestmark = pytest.mark.loopback
+
 Seconds = Callable[[], float]
 
 

@@ -32,6 +32,8 @@ from lastcall.cli.rollout.experiments.cleaning import cleaned
 from lastcall.cli.rollout.experiments.differing import fitted
 from lastcall.cli.rollout.experiments.taking import Taken, Taking, parsed_workload
 
+pytestmark = pytest.mark.loopback
+
 SHOP = "shop"
 LABELS = {"app": "web"}
 SELECTOR = {"matchLabels": LABELS}

@@ -21,6 +21,8 @@ from lastcall.world import wire
 from lastcall.world.clock import RealClock
 from lastcall.world.world import World
 
+pytestmark = pytest.mark.loopback
+
 
 def page(said: list[str], port: int = 0) -> PageLink:
     return PageLink(AskedPage(port), "lastcall run", said.append)

@@ -3,6 +3,8 @@
 from collections.abc import AsyncIterator
 from typing import Any, cast
 
+import pytest
+
 from lastcall.api.meta import Object
 from lastcall.api.resources import CRONJOBS, DEPLOYMENTS, JOBS, NODES, PODS
 from lastcall.timeline import kinds
@@ -95,6 +97,7 @@ def test_objects_that_somebody_else_watches_are_shown_until_they_go() -> None:
     run_virtual(main)
 
 
+@pytest.mark.loopback
 def test_a_command_that_shows_no_page_imports_none() -> None:
     import subprocess
     import sys

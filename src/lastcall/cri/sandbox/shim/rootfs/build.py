@@ -13,7 +13,7 @@ from lastcall.cri.sandbox.shim import idmap
 from lastcall.cri.sandbox.shim.rootfs.kernel import mount_dev, mount_kernel
 from lastcall.cri.sandbox.shim.rootfs.overlay import directories_of_layers, mount_rootfs
 from lastcall.cri.sandbox.shim.rootfs.protect import make_readonly, mask, remount_readonly
-from lastcall.cri.sandbox.shim.rootfs.volumes import bind_device, bind_mount, depth, mount_image, shared_trees
+from lastcall.cri.sandbox.shim.rootfs.volumes import bind_mount, depth, mount_image
 from lastcall.world import linux, privileges
 
 TYPE_CHECKING = False
@@ -26,7 +26,6 @@ def build(spec: dict[str, Any]) -> None:
 
     With `users` it is that of a Pod with a range of ids of its own: what is made here is its root's.
     """
-    shared = shared_trees(spec["mounts"])  # before nothing goes back any more
     linux.mount("none", "/", None, linux.MS_REC | linux.MS_SLAVE)
     users: idmap.Users | None = spec.get("users")
     if users is not None:
@@ -42,10 +41,7 @@ def build(spec: dict[str, Any]) -> None:
         if mount.get("image"):
             mount_image(root, mount, os.path.dirname(spec["rootfs"]["upper"]))
         else:
-            no_devices = spec["host"] and not spec["privileged"]
-            bind_mount(root, mount, proc_device, users, shared.pop(mount["target"], -1), no_devices=no_devices)
-    for device in spec.get("devices") or ():
-        bind_device(root, device)
+            bind_mount(root, mount, proc_device, users)
     if not spec["privileged"]:
         for path in spec["readonlyPaths"]:
             make_readonly(root, path)

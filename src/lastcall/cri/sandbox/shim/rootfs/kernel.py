@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 
 from lastcall.cri.sandbox.shim.rootfs.confined import Root, create_file
 from lastcall.cri.sandbox.shim.rootfs.trees import attach, clone_tree
@@ -110,8 +109,6 @@ def mount_dev(root: Root, spec: dict[str, Any]) -> None:
         attach(clone_tree(f"/dev/{name}", recursive=False), target)
     for destination, name in _LINKS:
         os.symlink(destination, name, dir_fd=dev)
-    if spec["host"] and spec["privileged"]:
-        _make_all_devices(dev)
     if spec.get("helper"):
         fd = os.open(spec["helper"][0], os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o555, dir_fd=dev)
         os.write(fd, spec["helper"][1])
@@ -125,22 +122,3 @@ def mount_dev(root: Root, spec: dict[str, Any]) -> None:
     if spec["shm"]:
         attach(clone_tree(spec["shm"]), root.open("/dev/shm", os.O_PATH | os.O_DIRECTORY))  # noqa: S108
     os.close(dev)
-
-
-def _make_all_devices(dev: int) -> None:
-    """Every device of the machine, as a privileged container has them.
-
-    Source: containerd pkg/oci/utils_unix.go:getDevices.
-    """
-    for here, directories, names in os.walk("/dev"):
-        directories[:] = [name for name in directories if name not in ("pts", "shm", "fd", "mqueue")]
-        below = os.path.relpath(here, "/dev")
-        for name in names:
-            with contextlib.suppress(OSError):  # it went, or is one of ours already
-                found = os.lstat(os.path.join(here, name))
-                if name != "console" and (stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode)):
-                    os.makedirs(f"/proc/self/fd/{dev}/{below}", 0o755, exist_ok=True)
-                    path = os.path.join(below, name)
-                    os.mknod(path, found.st_mode, found.st_rdev, dir_fd=dev)
-                    os.chown(path, found.st_uid, found.st_gid, dir_fd=dev)
-                    os.chmod(path, stat.S_IMODE(found.st_mode), dir_fd=dev)

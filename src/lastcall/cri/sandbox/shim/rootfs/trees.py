@@ -22,10 +22,9 @@ def clone_tree(source: str, *, readonly: bool = False, recursive: bool = True) -
     return tree
 
 
-def set_readonly(tree: int, *, recursive: bool = True) -> None:
-    flags = linux.AT_EMPTY_PATH | (linux.AT_RECURSIVE if recursive else 0)
+def set_readonly(tree: int) -> None:
     try:
-        linux.mount_setattr(tree, "", flags, linux.MOUNT_ATTR_RDONLY)
+        linux.mount_setattr(tree, "", linux.AT_EMPTY_PATH | linux.AT_RECURSIVE, linux.MOUNT_ATTR_RDONLY)
     except OSError as error:
         if error.errno == errno.ENOSYS:
             raise NotImplementedError from error
@@ -39,18 +38,6 @@ def attach(tree: int, target: int) -> None:
     finally:
         os.close(tree)
         os.close(target)
-
-
-def mount_point_of(path: str) -> tuple[str, str]:
-    """What a path is mounted by: (the mount point, its optional fields in mountinfo: `shared:1 master:2`)."""
-    path, found = os.path.realpath(path), ("/", "")
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
-        for line in file:
-            fields = line.partition(" - ")[0].split(" ")
-            point = unescaped(fields[4])
-            if len(point) >= len(found[0]) and (path == point or path.startswith(f"{point.rstrip('/')}/")):
-                found = point, " ".join(fields[6:])
-    return found
 
 
 def unescaped(point: str) -> str:

@@ -1,4 +1,4 @@
-"""What is mounted into a container from outside: volumes, images as volumes, devices of the machine."""
+"""What is mounted into a container from outside: volumes, images as volumes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lastcall.cri.sandbox.shim import idmap
 from lastcall.cri.sandbox.shim.rootfs.confined import Root, SetupError, words
 from lastcall.cri.sandbox.shim.rootfs.overlay import mount_overlay
 from lastcall.cri.sandbox.shim.rootfs.protect import remount_readonly_below
-from lastcall.cri.sandbox.shim.rootfs.trees import attach, clone_tree, mount_point_of, set_readonly
+from lastcall.cri.sandbox.shim.rootfs.trees import attach, clone_tree, set_readonly
 from lastcall.world import linux
 
 TYPE_CHECKING = False
@@ -23,44 +23,14 @@ class _NotMapped(SetupError):
     """A volume of a Pod with user ids of its own, on a file system whose owners cannot be mapped."""
 
 
-def shared_trees(mounts: list[dict[str, Any]]) -> dict[str, int]:
-    """Detached copies of what is mounted into the container and back, by target. Raises SetupError."""
-    found = {}
-    for mount in mounts:
-        if mount.get("propagation") == "BIDIRECTIONAL":
-            source = mount["source"]
-            point, fields = mount_point_of(source)
-            if "shared" not in fields:
-                raise SetupError(f"path {source!r} is mounted on {point!r} but it is not a shared mount")
-            found[mount["target"]] = clone_tree(source)
-    return found
-
-
-def bind_mount(
-    root: Root,
-    mount: dict[str, Any],
-    proc_device: int,
-    users: idmap.Users | None = None,
-    tree: int = -1,
-    *,
-    no_devices: bool = False,
-) -> None:
-    """`tree`: the descriptor of a detached copy of the source, -1 when it has not been made yet."""
+def bind_mount(root: Root, mount: dict[str, Any], proc_device: int, users: idmap.Users | None = None) -> None:
     source, target = mount["source"], os.path.normpath("/" + mount["target"].lstrip("/"))
     try:
         try:
             is_directory = stat.S_ISDIR(os.stat(source).st_mode)
         except OSError as error:
             raise SetupError(f"stat {source}: {words(error)}") from error
-        recursive = bool(mount.get("recursive", True))
-        if tree < 0:
-            tree = clone_tree(source)
-            _set_propagation(tree, mount, source)
-        if mount["readonly"]:
-            with contextlib.suppress(NotImplementedError):
-                set_readonly(tree, recursive=recursive)
-        if no_devices:
-            linux.mount_setattr(tree, "", linux.AT_EMPTY_PATH | linux.AT_RECURSIVE, linux.MOUNT_ATTR_NODEV)
+        tree = clone_tree(source, readonly=mount["readonly"])
         if users is not None and mount.get("ownersMapped"):
             _map_owners(tree, source, users)
         place = root.directory(target) if is_directory else root.file(target)
@@ -76,18 +46,6 @@ def bind_mount(
         raise SetupError(
             f'error during container init: error mounting "{source}" to rootfs at "{target}": {reason}'
         ) from error
-
-
-def _set_propagation(tree: int, mount: dict[str, Any], source: str) -> None:
-    """Raises SetupError. Source: containerd pkg/oci/spec_opts_linux.go (ensureSharedOrSlave), runc mountPropagate."""
-    wanted = mount.get("propagation", "PRIVATE")
-    if wanted == "HOST_TO_CONTAINER":
-        point, fields = mount_point_of(source)
-        if "shared" not in fields and "master" not in fields:
-            raise SetupError(f"path {source!r} is mounted on {point!r} but it is not a shared or slave mount")
-    elif wanted == "PRIVATE":
-        with contextlib.suppress(OSError):  # Linux before 5.12: what is mounted there later is seen
-            linux.mount_setattr(tree, "", linux.AT_EMPTY_PATH | linux.AT_RECURSIVE, 0, 0, linux.MS_PRIVATE)
 
 
 def _map_owners(tree: int, source: str, users: idmap.Users) -> None:
@@ -139,19 +97,6 @@ def mount_image(root: Root, mount: dict[str, Any], directory: str) -> None:
         raise SetupError(
             f'error during container init: error mounting image "{what}" to rootfs at "{target}": {words(error)}'
         ) from error
-
-
-def bind_device(root: Root, device: dict[str, Any]) -> None:
-    """A device node of the machine's. Raises SetupError."""
-    source, target = device["host_path"], os.path.normpath("/" + device["container_path"].lstrip("/"))
-    try:
-        mode = os.stat(source).st_mode
-        if not stat.S_ISCHR(mode) and not stat.S_ISBLK(mode):
-            raise SetupError(f"error gathering device information while adding custom device {source!r}: not a device")
-        attach(clone_tree(source, recursive=False), root.file(target))
-    except OSError as error:
-        text = f"error gathering device information while adding custom device {source!r}: {words(error)}"
-        raise SetupError(text) from error
 
 
 def depth(path: str) -> int:

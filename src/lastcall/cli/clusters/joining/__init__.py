@@ -1,1 +1,0 @@
-"""`lastcall node join`: this machine as a node of somebody's cluster."""

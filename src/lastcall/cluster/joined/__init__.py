@@ -1,1 +1,0 @@
-"""A node of a cluster that others run: `lastcall node join`."""

@@ -1,1 +1,0 @@
-"""One Pod network over several machines."""

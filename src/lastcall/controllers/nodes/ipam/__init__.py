@@ -1,1 +1,0 @@
-"""Which addresses the Pods of each node have: `spec.podCIDR`."""

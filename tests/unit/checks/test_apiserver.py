@@ -1,0 +1,47 @@
+"""Rules about the API server find what they are for."""
+
+import pytest
+from checks.apiserver import admission_reads, asks_for_kinds
+
+KINDS = (
+    'PODS = Resource("", "v1", "pods", "Pod", True)\nNODES = Resource("", "v1", "nodes", "Node", False)\n'
+    'JOBS = Resource(\n    "batch", "v1", "jobs", "Job", True\n)\nTABLE = {}\n'
+)
+
+
+def test_a_read_past_the_reader_is_found(find) -> None:
+    code = (
+        "from lastcall.store.memory import Store\nif TYPE_CHECKING:\n    from lastcall.apiserver.registry import x\n"
+        "def f(self):\n    return self.kinds\ndef charge(self):\n    return self.kinds\n"
+    )
+    files = {"apiserver/admission/a.py": code, "apiserver/http.py": code}
+    assert find(admission_reads, files) == ["apiserver/admission/a.py:1", "apiserver/admission/a.py:5"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "resource is PODS",
+        "resource != kinds.JOBS",
+        "resource in (PODS, NODES)",
+        "resource.plural == 'pods'",
+        "kind == 'Pod'",
+    ],
+)
+def test_a_question_for_a_kind_is_seen(find, text: str) -> None:
+    code = f"if {text} and x:\n    pass\n"
+    marker = '"""Doc."""\n\n# check: asks for kinds because it is a test\n\n'
+    files = {
+        "api/resources.py": KINDS,
+        "apiserver/a.py": code,
+        "apiserver/idle.py": marker,
+        "apiserver/marked.py": marker + code,
+        "apiserver/strategies/pod.py": code,
+        "node/a.py": code,
+    }
+    assert find(asks_for_kinds, files) == ["apiserver/a.py:1", "apiserver/idle.py:3"]
+
+
+def test_other_comparisons_are_left_alone(find) -> None:
+    code = "resource in REVIEWS or TABLE.get(resource) is None or kind == 'struct' or owner == 'Pod'\n"
+    assert find(asks_for_kinds, {"api/resources.py": KINDS, "apiserver/a.py": code}) == []

@@ -1,0 +1,40 @@
+"""Rules about what the code says find what they are for."""
+
+import json
+
+import pytest
+from checks import sentences
+from checks.sentences import explained_rules, findings, japanese, rules_in
+from checks.source import Source
+
+from lastcall.timeline.catalogue.cause import Cause
+
+
+def test_a_rule_is_read_of_f_strings_of_module_constants() -> None:
+    text = 'RULES = "pkg/a.go"\nx = f"{RULES}:Do"\ny = f"{unknown}:Do"\n"""doc of pkg/a.go:No, more"""\nz = "b.go:x"'
+    assert sorted(rules_in(Source("a.py", text))) == [(2, "pkg/a.go:Do"), (5, "b.go:x")]
+
+
+def test_a_rule_that_is_not_explained_is_found(find) -> None:
+    code = 'a = "pkg/kubelet/pod_workers.go:completeTerminating"\nb = "pkg/gone.go:x"\n'
+    assert find(explained_rules, {"node/a.py": code, "lint/a.py": code}) == ["node/a.py:2"]
+
+
+def test_a_finding_or_text_that_is_not_in_the_catalogue_is_found(find, monkeypatch: pytest.MonkeyPatch) -> None:
+    cause = Cause(title="T.", texts={"": "One.", "two": "Two."}, fixes={"": "Do."})
+    monkeypatch.setattr(sentences, "CATALOGUE", {"known": cause})
+    code = (
+        'Finding("known", 1)\nFinding("gone", 1)\nsaid("known")\nsaid("known", "two", x=1)\nsaid("known", "three")\n'
+        'fix("known", variant)\nfix("gone")\nsaid(id_)\n'
+    )
+    assert find(findings, {"a.py": code, "timeline/catalogue/b.py": code}) == ["a.py:2", "a.py:5", "a.py:7"]
+
+
+def test_a_text_without_japanese_and_japanese_without_a_text_are_found(find, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sentences, "catalogue_of", lambda language: {"a mount": "x"})
+    texts = {"a mount": "x", "nobody says this": "y", "${part0} more": "z"}
+    files = {
+        "a.py": 'tell("a mount")\ntell("a process")\ntell("$n: $m", n=1)\ntell(text)\n',
+        "timeline/catalogue/japanese/pods.json": json.dumps(texts),
+    }
+    assert find(japanese, files) == ["a.py:2", "timeline/catalogue/japanese/pods.json:1"]
