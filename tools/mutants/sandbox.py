@@ -7,7 +7,7 @@ system is read-only but for an empty /tmp (or /dev/shm, if the project is in /tm
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 INSIDE = "MUTANTS_SANDBOX"
@@ -68,8 +68,3 @@ def _do(*command: str | Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"The sandbox could not be made: {' '.join(map(str, command))}: {done.stderr.strip()}")
-
-
-def is_inside(environment: Mapping[str, str]) -> bool:
-    """Return True if tests may run."""
-    return environment.get(INSIDE) in ("no", "closed")

@@ -110,6 +110,11 @@ def test_ordinals_are_filled_from_below_and_emptied_from_above(of: dict, pods: l
         (owner(2), [pod(0, revision="old"), pod(1, revision="old")], ["web-1"]),
         (owner(2), [pod(0, revision="old"), pod(1)], ["web-0"]),
         (owner(2), [pod(0, revision="old"), pod(1, ready=5)], ["web-0"]),
+        (owner(2), [pod(0, revision="old", ready=0), pod(1, ready=0)], ["web-0"]),
+        (
+            owner(2, updateStrategy={"type": "RollingUpdate", "rollingUpdate": {}}),
+            [pod(0, revision="old"), pod(1)], ["web-0"],
+        ),
         (owner(2, minReadySeconds=10, **PARALLEL), [pod(0, revision="old"), pod(1, ready=5)], []),
         (owner(2, **PARALLEL), [pod(0, revision="old"), pod(1, ready=None)], []),
         (owner(2, **PARALLEL), [pod(0, revision="old"), pod(1, revision="old", **ENDING)], []),
@@ -172,7 +177,14 @@ def test_an_identity_is_name_and_both_labels() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("web-2", ("web", 2)), ("a-b-10", ("a-b", 10)), ("web", ("", -1)), ("web-x", ("", -1))]
+    ("name", "expected"),
+    [
+        ("web-2", ("web", 2)),
+        ("a-b-10", ("a-b", 10)),
+        ("web", ("", -1)),
+        ("web-x", ("", -1)),
+        ("web-99999999999", ("", -1)),
+    ],
 )
 def test_a_name_tells_the_set_and_the_ordinal(name: str, expected: tuple[str, int]) -> None:
     assert parent_and_ordinal({"metadata": {"name": name}}) == expected
@@ -255,6 +267,8 @@ def test_the_status_counts_terminating_pods_as_replicas_only() -> None:
         "observedGeneration": 4, "replicas": 4, "readyReplicas": 3, "currentReplicas": 1, "updatedReplicas": 2,
         "currentRevision": "old", "updateRevision": "new", "collisionCount": 0, "availableReplicas": 2,
     }  # fmt: skip
+    just_ready = status_of(owner(1), revisions(of), None, [pod(0, ready=0)], NOW)
+    assert just_ready["availableReplicas"] == 1, "without minReadySeconds a ready Pod is available"
     nothing = status_of(of, revisions(of), 2, [], NOW)
     assert "readyReplicas" not in nothing and nothing["collisionCount"] == 2 and nothing["availableReplicas"] == 0
 
@@ -279,6 +293,6 @@ def test_a_rollout_is_complete_when_every_pod_is_new_and_ready(
 
 
 def test_a_set_without_pods_completes_with_none() -> None:
-    status = {"replicas": 0, "updateRevision": "new", "readyReplicas": 0, "currentReplicas": 1}
+    status = {"replicas": 0, "updateRevision": "new", "currentReplicas": 1}
     complete_rolling_update(owner(0), status)
     assert "currentReplicas" not in status and status["currentRevision"] == "new"

@@ -131,9 +131,9 @@ def test_a_soft_threshold_waits_for_its_grace_period() -> None:
 
 def test_a_condition_outlives_its_cause_by_the_transition_period() -> None:
     config = EvictionConfig((MEMORY,), transition_seconds=10.0)
-    state, _ = next_pressure(config, PressureState(), memory(50), 0.0)
-    assert next_pressure(config, state, memory(500), 9.9)[0].conditions == ("MemoryPressure",)
-    assert next_pressure(config, state, memory(500), 10.0)[0].conditions == ()
+    state, _ = next_pressure(config, PressureState(), memory(50), 100.0)
+    assert next_pressure(config, state, memory(500), 109.9)[0].conditions == ("MemoryPressure",)
+    assert next_pressure(config, state, memory(500), 110.0)[0].conditions == ()
 
 
 def test_a_threshold_that_was_met_stays_until_the_least_reclaim_is_there() -> None:
@@ -200,6 +200,15 @@ def test_who_uses_more_than_requested_goes_first_then_by_priority_then_by_how_mu
     assert order == ["unknown", "known to nobody", "far above", "above", "important", "exactly", "below"]
 
 
+def test_a_pod_without_a_request_is_above_it_with_its_first_byte() -> None:
+    pods = [pod("below", containers=(asking("memory", "9"),)), pod("nothing"), pod("one byte")]
+    usages = {"below": using(8), "nothing": using(0), "one byte": using(1)}
+    order = [each["metadata"]["name"] for each in ranked(pods, usages, "memory")]
+    assert order == ["one byte", "nothing", "below"]
+    pods[0]["spec"]["priority"], pods[1]["spec"]["priority"] = 0, 1
+    assert [each["metadata"]["name"] for each in ranked(pods, usages, "memory")] == ["one byte", "below", "nothing"]
+
+
 def test_files_of_containers_logs_and_volumes_count_together() -> None:
     usage = PodUsage({"app": ContainerUsage(1, 2, FileUsage(3, 4), FileUsage(5, 6))}, {"cache": FileUsage(7, 8)})
     assert usage.files == FileUsage(15, 18)
@@ -235,7 +244,7 @@ def test_a_soft_eviction_gives_the_pods_grace_up_to_a_maximum(
 def test_the_message_names_threshold_and_the_containers_above_their_requests() -> None:
     sidecar = {"name": "side", "restartPolicy": "Always"}
     obj = pod(
-        containers=(asking("memory", "1Mi"), asking("memory", "9Mi", name="small")),
+        containers=(asking("memory", "1Mi"), asking("memory", "2Mi", name="small")),
         initContainers=[sidecar, {"name": "init"}],
     )
     usages = {name: ContainerUsage(2 * MI) for name in ("app", "small", "side", "init")}
@@ -268,7 +277,7 @@ def test_an_evicted_pod_has_failed(disruption: bool) -> None:
 
 
 VOLUME = {"name": "cache", "emptyDir": {"sizeLimit": "1Mi"}}
-LIMITED = asking("ephemeral-storage", "1Mi", kind="limits")
+LIMITED, UNLIMITED = (asking("ephemeral-storage", limit, kind="limits") for limit in ("1Mi", "0"))
 
 
 TOTAL = "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. "
@@ -283,6 +292,11 @@ VOLUME_FULL = 'Usage of EmptyDir volume "cache" exceeds the limit "1Mi". '
         (pod(volumes=[VOLUME]), PodUsage({}, {"other": FileUsage(9 * MI)}), ""),
         (pod(volumes=[{"name": "cache", "emptyDir": {"sizeLimit": "0"}}]), PodUsage({}, {"cache": FileUsage(1)}), ""),
         (pod(volumes=[{"name": "cache", "emptyDir": {}}]), PodUsage({}, {"cache": FileUsage(1)}), ""),
+        (pod(volumes=[{"name": "cache", "emptyDir": {"sizeLimit": "1"}}]), PodUsage({}, {"cache": FileUsage(2)}),
+         'Usage of EmptyDir volume "cache" exceeds the limit "1". '),
+        (pod(containers=(UNLIMITED, LIMITED | {"name": "b"})), using(written=1), ""),
+        (pod(containers=(asking("ephemeral-storage", "1", kind="limits"), LIMITED | {"name": "b"})), using(written=2),
+         'Container app exceeded its local ephemeral storage limit "1". '),
         (pod(containers=(LIMITED,)), using(written=MI), ""),
         (pod(containers=(LIMITED,)), using(written=MI, logged=1), TOTAL),
         (
