@@ -105,7 +105,7 @@ def main() -> int:
     seconds = time.monotonic() - began
     report.write(report.as_document(tier.name, result, run.counts(), seconds, loop))
     footer = f"{seconds / 60:.1f} minutes, {run.cpu():.0f} CPU s of tests; a loop of 10**7 takes {loop} s"
-    report.show(result, run.counts(), run.slow() if not wanted else [], footer)
+    report.show(result, run.counts(), run.slow(tiers.read_times(TIMES)) if not wanted else [], footer)
     return 0 if result.green else 1
 
 

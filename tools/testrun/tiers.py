@@ -81,6 +81,12 @@ def chosen(tier: Tier, names: Iterable[str], times: FileTimes) -> set[str]:
     return {name for name in names if name not in left_out}
 
 
+def time_of(times: Times, test: str) -> float:
+    """Return the recorded time of a test by its node id, in seconds; 0 if it is not listed."""
+    path, _, name = test.partition("::")
+    return times.get(path, {}).get(name, 0.0)
+
+
 def expected(tier: Tier, path: str, times: Times) -> float:
     """Return how many seconds a file is expected to take in this tier. Without times: 1, on the kernel 20."""
     own = times.get(path)

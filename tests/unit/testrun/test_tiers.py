@@ -1,6 +1,6 @@
 """Which tests a tier runs (tools/testrun/tiers.py)."""
 
-from testrun.tiers import KERNEL, LOOPBACK, PURE, REST, TIERS, chosen, expected, kind, may_have, with_new_times
+from testrun.tiers import KERNEL, LOOPBACK, PURE, REST, TIERS, chosen, expected, kind, may_have, time_of, with_new_times
 
 TIMES = {"quick": 0.15, "slow": 0.7, "slower": 1.5, "slowest": 20.0, REST: 3.0}
 NAMES = [*(name for name in TIMES if name != REST), "new"]
@@ -25,6 +25,11 @@ def test_a_file_is_expected_to_take_what_its_chosen_tests_took() -> None:
     assert round(expected(TIERS["main"], "tests/node/test_c.py", times), 2) == 25.35
     assert expected(TIERS["main"], "tests/unit/test_new.py", times) == 1.0
     assert expected(TIERS["main"], "tests/node/test_new.py", times) == 20.0
+
+
+def test_a_time_is_found_by_the_whole_name_of_a_test() -> None:
+    times = {"tests/a.py": {"x[1::2]": 0.5}}
+    assert time_of(times, "tests/a.py::x[1::2]") == 0.5 and time_of(times, "tests/b.py::x") == 0.0
 
 
 def test_the_kind_of_a_test_follows_from_its_place_and_its_marker() -> None:
