@@ -13,7 +13,7 @@ test:                               ## what CI runs, in 15 minutes: checks, rule
 test-fast:                          ## rules and virtual time only
 	tools/test fast
 
-test-all:                           ## everything: each Python, every test of the kernel, other engines, browser (an hour)
+test-all:                           ## everything: each Python, every test of the kernel, other engines, browser
 	tools/test all
 
 test-times:                         ## the same, and write how long each test took to tests/times.json

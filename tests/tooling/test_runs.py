@@ -108,6 +108,12 @@ def test_a_kernel_test_that_is_skipped_fails_in_ci(project: SmallProject) -> Non
     assert status == 1 and "no kernel" in output
 
 
+def test_times_are_not_recorded_of_a_part(project: SmallProject) -> None:
+    status, output, _ = project.run("def test_it():\n    pass\n", "--record-times", TESTS="tests/node/test_it.py")
+    assert status == 2 and "--record-times needs all tests" in output
+    assert not (project.root / "tests/times.json").exists()
+
+
 def test_times_are_recorded(project: SmallProject) -> None:
     assert project.run("def test_it():\n    time.sleep(0.3)\n", "--record-times")[0] == 0
     times = json.loads((project.root / "tests/times.json").read_text())

@@ -14,7 +14,7 @@ from pathlib import Path
 from testrun import branches, prepare, report, tiers, verdict
 from testrun.groups import groups
 from testrun.jobs import Job
-from testrun.outcomes import PASSED
+from testrun.outcomes import SKIPPED
 from testrun.prepare import PROJECT, say
 from testrun.run import Run
 from testrun.tiers import TIERS, Tier
@@ -68,12 +68,14 @@ def main() -> int:
     parser.add_argument("--kind", default="", choices=tiers.KINDS, help="Run only the tests of this kind.")
     parser.add_argument("--venv", type=Path, help="Use this virtual environment as it is, and install nothing.")
     options = parser.parse_args()
+    wanted = shlex.split(os.environ.get("TESTS", ""))
+    if options.record_times and (options.tier != "all" or wanted):
+        parser.error("--record-times needs all tests of a file: use it with the tier all and without TESTS.")
     began = time.monotonic()
     tier = TIERS[options.tier]
     venvs = [options.venv] if options.venv else prepare.environments(tier)
     loop = report.loop_seconds(venvs[0] / "bin/python")
     say(f"prepared in {time.monotonic() - began:.0f} s; a loop of 10**7 takes {loop} s")
-    wanted = shlex.split(os.environ.get("TESTS", ""))
     (PROJECT / "build").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="testrun-", dir=PROJECT / "build") as directory:
         run = Run(tier, venvs, Path(directory))
@@ -97,10 +99,9 @@ def main() -> int:
         measured = {
             test: outcome.cpu if outcome.pure else outcome.seconds
             for (venv, test), outcome in run.first.items()
-            if venv == venvs[0] and outcome.result == PASSED
+            if venv == venvs[0] and outcome.result != SKIPPED
         }
-        whole = tier.all_pythons and not wanted and not options.kind
-        new = tiers.with_new_times({} if whole else tiers.read_times(TIMES), measured)
+        new = tiers.with_new_times(tiers.read_times(TIMES) if options.kind else {}, measured)
         TIMES.write_text(tiers.as_text(new))
     seconds = time.monotonic() - began
     report.write(report.as_document(tier.name, result, run.counts(), seconds, loop))

@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SILENT = 420.0
-"""A command that writes nothing for this long (seconds) is ended: a single test may take 300."""
-
-ENDED_BY_US = "was ended: it wrote nothing for seven minutes"
+"""A command that writes nothing for this long (seconds) is ended: a single test may take 300, unless it says more."""
 
 
 @dataclass
@@ -26,6 +24,8 @@ class Job:
     """Where pytest writes results."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables beside those of this process."""
+    silent: float = SILENT
+    """How long it may write nothing, in seconds."""
     ending: str = ""
     """How it ended: `exited with status 1`, `was killed by SIGKILL`."""
     status: int = 0
@@ -53,9 +53,9 @@ class _Running:
             size = sum(path.stat().st_size for path in files)
             if size != self.size:
                 self.size, self.heard = size, now
-            if now - self.heard < SILENT:
+            if now - self.heard < self.job.silent:
                 return False
-            ending = ENDED_BY_US
+            ending = f"was ended: it wrote nothing for {self.job.silent:.0f} s"
             self.kill()
             status = self.process.wait()
         self.job.status, self.job.seconds = status, now - self.began

@@ -7,10 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from testrun import branches, jobs, outcomes, verdict
-from testrun.jobs import Job
-from testrun.outcomes import FAILED, PASSED, SKIPPED, Outcome
+from testrun.jobs import SILENT, Job
+from testrun.outcomes import FAILED, PASSED, SKIPPED, Log, Outcome
 from testrun.prepare import PROJECT, say
 from testrun.tiers import Tier, Times, time_of
+
+LONGEST = 3600.0
+"""Above the time limits (seconds) that tests of the whole tier set for themselves: recordings, pains, conformance."""
 
 
 class Run:
@@ -48,7 +51,8 @@ class Run:
             "PYTHONPATH": os.pathsep.join([str(PROJECT / "tools"), *filter(None, [os.environ.get("PYTHONPATH")])]),
             "PYTHONHASHSEED": str(self._seed),
         }
-        return Job(name, command, self.place / f"{self._number}.out", log, environment)
+        silent = LONGEST if self.tier.kernel == "all" else SILENT
+        return Job(name, command, self.place / f"{self._number}.out", log, environment, silent)
 
     def stage(self, title: str, todo: Sequence[Job], at_once: int) -> None:
         """Run jobs side by side; print a line for each that ends. What a dead process had left runs in a new one."""
@@ -59,20 +63,20 @@ class Run:
             batch, waiting = waiting, []
             for job in jobs.run(batch, at_once):
                 done += 1
-                rest = self._take(job)
-                say(f"[{done}] {job.name}: {self._summary(job)}, {job.seconds:.0f} s")
+                log = _log(job)
+                rest = self._take(job, log)
+                say(f"[{done}] {job.name}: {_summary(job, log)}, {job.seconds:.0f} s")
                 if rest:
                     venv = Path(job.command[0]).parents[1]
                     waiting.append(self.pytest(f"{job.name}, the rest", venv, rest))
 
-    def _take(self, job: Job) -> list[str]:
+    def _take(self, job: Job, log: Log) -> list[str]:
         """Add a process's results; return the tests that it did not come to."""
         if job.log is None:
             if job.status:
                 failed = Outcome(job.name, FAILED, why=job.output.read_text()[-20000:], proof=True)
                 self._fail(Path(), failed)
             return []
-        log = outcomes.read(job.log.read_text().splitlines() if job.log.exists() else ())
         venv = Path(job.command[0]).parents[1]
         self.collecting += log.collecting
         for outcome in log.outcomes:
@@ -88,13 +92,6 @@ class Run:
         last = [line for line in failure.why.splitlines() if line.startswith("E ")] or failure.why.splitlines()
         say(f"FAILED {failure.test}: {last[0][:300] if last else ''}")
 
-    def _summary(self, job: Job) -> str:
-        if job.log is None:
-            return job.ending if job.status else "ok"
-        log = outcomes.read(job.log.read_text().splitlines() if job.log.exists() else ())
-        count = {result: sum(each.result == result for each in log.outcomes) for result in (PASSED, FAILED, SKIPPED)}
-        return ", ".join(f"{number} {result}" for result, number in count.items() if number) or job.ending
-
     def retry(self) -> set[str]:
         """Run each failure that may be the machine's again, alone, up to two times; return those that passed."""
         passed = set[str]()
@@ -106,7 +103,7 @@ class Run:
             for attempt in range(verdict.RETRIES):
                 job = self.pytest(failure.test, venv, [failure.test], tier="all")
                 for ended in jobs.run([job], 1):
-                    log = outcomes.read(ended.log.read_text().splitlines() if ended.log and ended.log.exists() else ())
+                    log = _log(ended)
                     good = log.finished and [each.result for each in log.outcomes] == [PASSED]
                     say(f"again, alone ({attempt + 1}): {failure.test}: {'passed' if good else 'failed'}")
                     if good:
@@ -132,3 +129,15 @@ class Run:
     def cpu(self) -> float:
         """Return the CPU seconds of all tests and of collecting them."""
         return self.collecting + sum(outcome.cpu for outcome in self.first.values())
+
+
+def _log(job: Job) -> Log:
+    """Read what a process wrote about its tests; nothing if it runs no tests or died before."""
+    return outcomes.read(job.log.read_text().splitlines() if job.log and job.log.exists() else ())
+
+
+def _summary(job: Job, log: Log) -> str:
+    if job.log is None:
+        return job.ending if job.status else "ok"
+    count = {result: sum(each.result == result for each in log.outcomes) for result in (PASSED, FAILED, SKIPPED)}
+    return ", ".join(f"{number} {result}" for result, number in count.items() if number) or job.ending
