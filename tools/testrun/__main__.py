@@ -37,22 +37,23 @@ def run_all(run: Run, only: str) -> None:
     cores = os.cpu_count() or 1
     times = tiers.read_times(TIMES)
 
-    def shared_out(paths: list[str], kind: str, venv: Path) -> list[Job]:
-        expected = {path: tiers.expected(run.tier, path, times) for path in paths}
+    def shared_out(tier: Tier, paths: list[str], kind: str, venv: Path) -> list[Job]:
+        expected = {path: tiers.expected(tier, path, times) for path in paths}
         made = groups(expected, SECONDS)
-        return [run.pytest(_title(group.files), venv, group.files, kind=kind) for group in made]
+        return [run.pytest(_title(group.files), venv, group.files, tier.name, kind) for group in made]
 
     checks = Job("checks", [PROJECT / "tools/check", run.venvs[0]], run.place / "checks.out")
     for number, venv in enumerate(run.venvs if only in ("", tiers.PURE) else ()):
         todo = [checks] if number == 0 and run.tier.name != "fast" else []
-        found = files(run.tier, tiers.PURE)
+        tier = TIERS[run.tier.other_pythons] if number else run.tier
+        found = files(tier, tiers.PURE)
         counted = [path for path in found if path.startswith(branches.MEASURED_TESTS)]
         others = [path for path in found if path not in counted]
-        todo += [*shared_out(counted, tiers.PURE, venv), *shared_out(others, tiers.PURE, venv)]
+        todo += [*shared_out(tier, counted, tiers.PURE, venv), *shared_out(tier, others, tiers.PURE, venv)]
         run.stage(f"tests that compute, {venv.name}", todo, cores)
     for kind in (tiers.LOOPBACK, tiers.KERNEL):
-        if only in ("", kind) and (todo := shared_out(files(run.tier, kind), kind, run.venvs[0])):
-            run.stage(f"tests in real time: {kind}", todo, cores)
+        if only in ("", kind) and (todo := shared_out(run.tier, files(run.tier, kind), kind, run.venvs[0])):
+            run.stage(f"tests in real time: {kind}", todo, run.tier.at_once(kind, cores))
 
 
 def _title(paths: list[str]) -> str:
@@ -82,7 +83,7 @@ def main() -> int:
         if wanted:
             run.stage("the tests named in TESTS", [run.pytest("tests", venv, wanted, "all") for venv in venvs], 1)
         else:
-            run.measured_venv = venvs[-1] if options.coverage or tier.all_pythons else None  # the newest Python
+            run.measured_venv = venvs[-1] if options.coverage or tier.other_pythons else None  # the newest Python
             run_all(run, options.kind)
         passed_again = run.retry()
         measured_branches = branches.combine(venvs[-1] / "bin/python", run.coverage_data)

@@ -31,7 +31,7 @@ def say(text: str) -> None:
 
 def pythons(tier: Tier) -> dict[str, Path]:
     """Return the interpreters to test with, by virtual environment; ends the program if there is none."""
-    if not tier.all_pythons:
+    if not tier.other_pythons:
         found = _output(PROJECT / "tools/find-python", "3.11")
         return {".venv": Path(shutil.which(found) or found)}
     by_version = {version: _output(PROJECT / "tools/find-python", version, "exact") for version in VERSIONS}

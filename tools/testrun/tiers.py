@@ -42,8 +42,15 @@ class Tier:
     """The quickest of the tests that are too slow stays, in each file that has such."""
     kernel: str
     """`none`, `core` (those marked `core`) or `all`."""
-    all_pythons: bool = False
-    """The pure tests run on each supported Python, not on one."""
+    other_pythons: str = ""
+    """The tier whose pure tests also run on each other supported Python. Empty: on none."""
+
+    def at_once(self, kind: str, cores: int) -> int:
+        """Return how many processes run tests of this kind at once.
+
+        Tests of the kernel wait for half of their time. The tier with all of them has one more than there are cores.
+        """
+        return cores + 1 if kind == KERNEL and self.kernel == "all" else cores
 
 
 TIERS = {
@@ -51,7 +58,7 @@ TIERS = {
     for tier in (
         Tier("fast", 0.2, False, False, "none"),
         Tier("main", 1.0, True, True, "core"),
-        Tier("all", inf, True, True, "all", all_pythons=True),
+        Tier("all", inf, True, True, "all", other_pythons="main"),
     )
 }
 
