@@ -17,7 +17,7 @@ HEAD = "+document.querySelector('.playhead').getAttribute('x1').replace('%','')"
 @pytest.mark.parametrize("name", ["graceful", "sigkill", "sidecar", "overrun", "several", "hostile", "chatty", "many"])
 async def test_the_page_opens_without_an_error_and_asks_the_network_for_nothing(open_page, written, name):
     page = await open_page(name)
-    await asyncio.sleep(0.2)
+    await asyncio.sleep(0.2)  # a request that the page should not make would come now
     assert page.requests == [written[name]]
     assert page.errors == []
     assert await page.eval("document.documentElement.classList.contains('js')")
@@ -82,7 +82,7 @@ async def test_play_moves_the_playhead_to_the_end_and_space_pauses_it(open_page)
     await page.key(" ")
     await page.until("document.querySelector('.play').textContent.includes('Play')")
     paused = await page.eval(HEAD)
-    await asyncio.sleep(0.2)
+    await asyncio.sleep(0.2)  # what is paused must not move: nothing to wait for
     assert await page.eval(HEAD) == paused
     await page.eval("document.querySelector('.transport select').value = '4'")
     await page.key(" ")

@@ -1,17 +1,15 @@
 """Ports of the host's loopback that lead into the cluster, on the real kernel."""
 
-import contextlib
 import http.client
 import json
 import os
-import random
 import signal
-import socket
 
 import ordinary_user
 import pytest
 from kubectls import needs_kubectl
 from pods import container, pod
+from ports import reserve_port
 from staying import Place
 from waiting import eventually
 
@@ -38,16 +36,8 @@ def get(port: int) -> str:
         connection.close()
 
 
-def free_port() -> int:
-    """Below those that the kernel gives to anybody who asks for any, and below node ports."""
-    while True:
-        port = random.randrange(10_000, 30_000)
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
-
-
 def test_connections_to_a_published_port_reach_the_service(place: Place) -> None:
-    known = free_port()
+    known = reserve_port()
     publish = ["--publish", f"{known}:svc/web:http", "--publish", "localhost:0:pod/server:8080", "--publish-node-ports"]
     facts = place.up(*publish)
     first, second = facts["published"]
@@ -73,7 +63,7 @@ def test_connections_to_a_published_port_reach_the_service(place: Place) -> None
     eventually(lambda: get(node_port) == "server", "the node port answers")
     assert {"address": f"127.0.0.1:{node_port}", "target": "svc/default/web"} in place.status()["published"]
 
-    by_balancer = free_port()
+    by_balancer = reserve_port()
     spec = {"type": "LoadBalancer", "selector": {"app": "web"}, "ports": [{"port": by_balancer, "targetPort": 8080}]}
     kubectl("create", "-f", "-", stdin=json.dumps({**service, "metadata": {"name": "balanced"}, "spec": spec}))
     eventually(lambda: get(by_balancer) == "server", "the load balancer's port answers")

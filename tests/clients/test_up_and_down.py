@@ -261,7 +261,7 @@ def test_ctrl_c_at_every_stage(own: Place, detached: bool, stage: str, times: in
             await_running(own)
         for _ in range(times):
             process.send_signal(signal.SIGINT)
-            time.sleep(0.003)
+            time.sleep(0.003)  # between two keystrokes
         _, err = process.communicate(timeout=60)
     if stage == "running" and (times == 1 or "cluster lastcall is gone" in err):
         # The second one may come after the first has done its work, and after Python has put its handlers away.
@@ -291,7 +291,7 @@ def test_a_closed_terminal_does_not_end_a_detached_cluster(own: Place) -> None:
     terminal.close()
     assert terminal.wait() in (0, -signal.SIGHUP)
     os.kill(front, signal.SIGHUP)
-    time.sleep(0.2)
+    time.sleep(0.2)  # a signal that ended it would have done so by now
     assert own.status()["pid"] == front
 
 
@@ -401,7 +401,7 @@ def test_a_laptop_that_sleeps_wakes_up_with_the_same_pods(own: Place) -> None:
     before = json.loads(own.kubectl(facts["kubeconfig"], "get", "pod", "web", "-o", "json"))["status"]
     pids = whole_tree(facts["pid"])
     signal_all(pids, signal.SIGSTOP)
-    time.sleep(7)
+    time.sleep(7)  # longer than the Lease and the probes wait
     signal_all([pid for pid in pids if pid in whole_tree(facts["pid"])][::-1], signal.SIGCONT)
     awake = lambda: own.run("status", "lastcall").status == 0 and own.status()["nodes"][0]["ready"]  # noqa: E731
     eventually(awake, "the node is Ready")

@@ -71,7 +71,7 @@ def interrupt(user: str, stage: str, times: int, number: int = signal.SIGINT) ->
         go_on = reach(stage, command)
         for _ in range(times):
             command.interrupt(number)
-            time.sleep(0.002)
+            time.sleep(0.002)  # between two keystrokes
         go_on()
         return command.finish(60)
 

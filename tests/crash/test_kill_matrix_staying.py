@@ -40,7 +40,7 @@ async def reach(cluster: StayingCluster, stage: str, seconds: float = 0) -> None
         return
     await cluster.ready()
     if stage == "idle":
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.2)  # no work is under way
         return
     await cluster.delete()
     if stage == "preStop":

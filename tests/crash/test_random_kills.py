@@ -30,16 +30,16 @@ async def test_pods_live_and_end_while_processes_are_killed(cluster: StayingClus
 
     async def kill() -> None:
         for _ in range(8):
-            await asyncio.sleep(generator.uniform(0.05, 0.5))
+            await asyncio.sleep(generator.uniform(0.05, 0.5))  # a random moment, from the seed
             await cluster.kill_and_wait(generator.choice(["node-1", "node-1", "control-plane", "shim-1"]))
 
     killing = asyncio.create_task(kill())
     for name in names:
         await cluster.create_once(pod(name, app, grace=8))
-        await asyncio.sleep(generator.uniform(0, 0.2))
+        await asyncio.sleep(generator.uniform(0, 0.2))  # a random moment, from the seed
     for name in names[: PODS // 2]:
         await cluster.delete(name)
-        await asyncio.sleep(generator.uniform(0, 0.3))
+        await asyncio.sleep(generator.uniform(0, 0.3))  # a random moment, from the seed
     await killing
     for name in names[: PODS // 2]:
         await cluster.gone(name, 60)
@@ -66,12 +66,12 @@ async def test_every_acknowledged_write_outlives_the_control_plane(cluster: Stay
                 made = await cluster.client.create(CONFIGMAPS, {"metadata": {"name": name}}, "default")
                 acknowledged[name] = int(made["metadata"]["resourceVersion"])
             except ConnectionLost:
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0.01)  # pause of a retry
             number += 1
 
     writers = [asyncio.create_task(write(writer)) for writer in range(8)]
     for _ in range(5):
-        await asyncio.sleep(0.4)
+        await asyncio.sleep(0.4)  # writes between two kills
         await cluster.kill_and_wait("control-plane")
     before = len(acknowledged)
     await cluster.until(lambda: len(acknowledged) > before + 20, "writes go on")

@@ -120,11 +120,11 @@ async def test_a_process_that_is_stopped_for_half_a_minute_is_no_hang(cluster: S
     pids = [cluster.pid(role) for role in roles.split()]
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
-    await asyncio.sleep(STOPPED_SECONDS)
+    await asyncio.sleep(STOPPED_SECONDS)  # the length of the stop is what is tested
     assert not deaths(cluster)
     for pid in pids:
         os.kill(pid, signal.SIGCONT)
-    await asyncio.sleep(6)
+    await asyncio.sleep(6)  # a watchdog that took the stop for a hang would kill within this time
     assert not deaths(cluster) and not cluster.restarted
     await it_lived_on(cluster)
 

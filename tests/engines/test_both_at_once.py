@@ -285,7 +285,7 @@ def test_killed_and_started_again_it_goes_on_and_etcd_may_be_restarted_under_it(
             acknowledged.append(name)
         if turn == 1:
             both.etcd.members[0].kill()
-            time.sleep(1)
+            time.sleep(1)  # how long etcd is gone
             both.etcd.members[0].start()
             both.etcd.wait_ready(0)
             eventually(lambda: both.ours.ask("GET", CONFIGMAPS).status == 200, "etcd is back")

@@ -75,7 +75,7 @@ async def test_nothing_acknowledged_is_lost_while_members_of_three_go_and_come_b
                         doubtful.add(key)
                     except StoreError:
                         refused += 1
-                        await asyncio.sleep(0.05)
+                        await asyncio.sleep(0.05)  # pause of a retry
 
             seen: list[tuple[int, str]] = []
 
@@ -142,7 +142,7 @@ async def _told_of(store: Store, word: str) -> str:
             await store.get("k/a")
         if word in (said_last := str(told.value)):
             break
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)  # pause of a retry
     return said_last
 
 

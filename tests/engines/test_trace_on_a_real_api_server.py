@@ -65,7 +65,7 @@ async def whole_end(pod: PodByHand, code: int = 0) -> None:
     await pod.delete()
     await pod.endpoint(**LEAVING)
     await pod.killing()
-    await asyncio.sleep(1.2)
+    await asyncio.sleep(1.2)  # how long the Pod takes to end
     await pod.endpoint()
     await pod.end(code)
 
@@ -77,7 +77,7 @@ def test_a_pod_that_was_ending_already_is_told_from_its_object_and_its_events(re
             await pod.begin()
             await pod.delete()
             await pod.killing()
-            await asyncio.sleep(4)
+            await asyncio.sleep(4)  # the follower comes late
 
             async def act(_: Follower) -> None:
                 await pod.end()
@@ -126,10 +126,10 @@ def test_what_happens_while_the_connection_is_cut_comes_late_and_is_said_to(real
 
             async def act(_: Follower) -> None:
                 await pod.delete()
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(0.5)  # the DELETE is seen before the connection breaks
                 cut.down()
                 await pod.killing()
-                await asyncio.sleep(1.5)
+                await asyncio.sleep(1.5)  # how long the connection is gone
                 cut.up()
                 await asyncio.sleep(4)  # longer than the client waits between two tries
                 await pod.end(3)
@@ -162,7 +162,7 @@ def test_a_pod_that_goes_while_the_history_is_compacted_is_said_not_to_have_been
 
                 async def act(_: Follower) -> None:
                     await ending.delete()
-                    await asyncio.sleep(0.5)
+                    await asyncio.sleep(0.5)  # the DELETE is seen before the connection breaks
                     cut.down()
                     await living.delete()
                     for pod in (living, ending):
@@ -241,7 +241,7 @@ def test_the_length_of_a_hook_that_an_older_version_has_not_is_unknown(real: Rea
             async def act(_: Follower) -> None:
                 await pod.delete()
                 await pod.killing()
-                await asyncio.sleep(1.2)
+                await asyncio.sleep(1.2)  # how long the Pod takes to end
                 await pod.end()
 
             return (await traced(client, act))[0][0]

@@ -78,7 +78,7 @@ class Cluster:
              "jsonpath={.status.containerStatuses[0].state}{'\\n'}"],
             stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
-        time.sleep(0.5)
+        time.sleep(0.5)  # the watch is open before the DELETE
         began = time.monotonic()
         self("delete", "pod", name, *options)
         seconds = time.monotonic() - began

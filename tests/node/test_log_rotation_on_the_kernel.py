@@ -56,7 +56,7 @@ async def test_a_container_that_prints_without_end_does_not_fill_the_memory(worl
         container = await world.start(await world.sandbox(), "sh", "-c", "while :; do echo a line of some length; done")
         async with asyncio.timeout(120):
             while len(rotated) < files + 1:
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0.01)  # pause of a poll
                 try:
                     found = log_files()
                 except FileNotFoundError:

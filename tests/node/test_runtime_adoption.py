@@ -112,11 +112,11 @@ async def test_calls_that_a_dead_node_had_still_written_come_before_the_next_nod
     container = await world.start(await world.sandbox(), "sh", "-c", LOOP)
     os.kill(world.shim_pid, signal.SIGSTOP)
     running = asyncio.create_task(world.runtime.exec_sync(container, ("sleep", "100"), 0))
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0.01)  # the request is written; the stopped shim does not answer
     await world.runtime.close()
     world.runtime = world.new_runtime()
     adopting = asyncio.create_task(world.runtime.adopt())
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0.05)  # the request is written; the stopped shim does not answer
     os.kill(world.shim_pid, signal.SIGCONT)
     await adopting
     assert len(world.find("ExecExited")) == len(world.find("ExecStarted"))
@@ -141,7 +141,7 @@ async def test_a_start_under_way_is_finished(world: ShimWorld):
     sandbox = await world.sandbox()
     containers = [await world.create(sandbox, "sleep", "100", name=f"c{number}") for number in range(8)]
     starts = [asyncio.create_task(world.runtime.start_container(container)) for container in containers]
-    await asyncio.sleep(0.005)
+    await asyncio.sleep(0.005)  # the starts are at different stages; any is right
     runtime = await next_node(world)
     listed = await runtime.list_containers()  # a kubelet makes another container for one that is only created
     assert listed and all(c.state == ContainerState.CONTAINER_RUNNING for c in listed)
@@ -157,7 +157,7 @@ async def test_a_start_that_failed_while_no_node_looked_is_a_start_error_for_the
     container = await world.create(sandbox, "nosuch")
     os.kill(world.shim_pid, signal.SIGSTOP)
     start = asyncio.create_task(world.runtime.start_container(container))
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0.01)  # the request is written; the stopped shim does not answer
     await world.runtime.close()
     os.kill(world.shim_pid, signal.SIGCONT)
     with pytest.raises(RuntimeServiceError):
@@ -265,7 +265,7 @@ async def test_output_between_two_nodes_is_in_the_log(world: ShimWorld):
     for _ in range(5):
         before = len(world.output(world.runtime._picture.containers[container].status()).splitlines())
         await world.runtime.close()
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.02)  # how long no node is there
         await next_node(world)
         status = await world.runtime.container_status(container)
         await world.until(lambda: len(world.output(status).splitlines()) > before)  # noqa: B023

@@ -207,7 +207,7 @@ def _on_the_kernel(light: Light, kubeconfig: str, work: Path, *, fixed: bool) ->
         for _ in range(100):
             if kubectl(config, "get", "serviceaccount", "default").returncode == 0:
                 break
-            time.sleep(0.1)
+            time.sleep(0.1)  # pause of a poll
         applied = kubectl(config, "apply", "-f", str(manifest))
         said = applied.stdout + applied.stderr
         yield from judge_apply(light, applied.returncode, said, fixed=fixed)
@@ -243,7 +243,7 @@ def _until(check: Any, seconds: float) -> str | None:
     while (ended := check()).returncode:
         if time.monotonic() > deadline:
             return str(ended.stdout + ended.stderr)
-        time.sleep(POLL_SECONDS)
+        time.sleep(POLL_SECONDS)  # pause of a poll
     return None
 
 

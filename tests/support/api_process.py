@@ -29,7 +29,7 @@ async def heartbeat(client: Client) -> None:
     while True:
         spec = {"spec": {"renewTime": rfc3339_micro(now(RealClock()))}}
         await client.patch(LEASES, NODE, spec, "kube-node-lease")
-        await asyncio.sleep(5)
+        await asyncio.sleep(5)  # the interval of the Lease
 
 
 async def kubelet(client: Client) -> None:

@@ -84,7 +84,7 @@ class BrowserProcess:
             shutil.rmtree(self._home, ignore_errors=True)
             if not self._home.exists():
                 return
-            time.sleep(0.1)
+            time.sleep(0.1)  # pause of a retry
 
 
 class Browser:

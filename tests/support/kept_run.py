@@ -51,7 +51,7 @@ class API:
         for _ in range(1200):
             if reason in (found := self.warnings(name)):
                 return found[reason]
-            time.sleep(0.05)
+            time.sleep(0.05)  # pause of a poll
         raise AssertionError(f"no Event {reason} of {name}: {self.warnings(name)}")
 
     def terminated(self, name: str) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class API:
                 if "terminated" in container["state"]:
                     ended: dict[str, Any] = container["state"]["terminated"]
                     return ended
-            time.sleep(0.05)
+            time.sleep(0.05)  # pause of a poll
         raise AssertionError(f"{name} does not end: {status}")
 
     def running(self, name: str) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class API:
             status = self.get(f"/api/v1/namespaces/default/pods/{name}")["status"]
             if all(each["ready"] for each in status.get("containerStatuses") or [{"ready": False}]):
                 return status
-            time.sleep(0.05)
+            time.sleep(0.05)  # pause of a poll
         raise AssertionError(f"{name} does not run: {status}")
 
     def log(self, name: str) -> str:

@@ -196,7 +196,7 @@ class Registry:
             fault.times -= 1
             if fault.hold is not None:
                 await asyncio.to_thread(fault.hold.wait, 30)
-            await asyncio.sleep(fault.delay)
+            await asyncio.sleep(fault.delay)  # a slow registry
             if fault.status:
                 return web.Response(status=fault.status, headers=fault.headers, body=fault.body)
         if request.path == "/token":
@@ -259,7 +259,7 @@ class Registry:
             await response.write(part[position : position + 65536])
             self.sent += len(part[position : position + 65536])
         if hang is not None:
-            await asyncio.sleep(60)
+            await asyncio.sleep(60)  # a registry that hangs
         if cut is not None:
             assert request.transport is not None
             request.transport.close()

@@ -80,7 +80,7 @@ class StayingCluster:
                 return await ask()
             except ConnectionLost:
                 assert time.monotonic() < deadline
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.02)  # pause of a retry
 
     async def follow(self) -> None:
         """Note every version of every Pod, and go on where the watch broke off."""
@@ -93,7 +93,7 @@ class StayingCluster:
                         version = event.object["metadata"]["resourceVersion"]
                         seen = self.versions.setdefault(event.object["metadata"]["name"], [])
                         seen.append({**event.object, "watchType": event.type})
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.02)  # pause of a retry
 
     # -- what is killed
 
@@ -192,7 +192,7 @@ class StayingCluster:
         deadline = time.monotonic() + 60
         while left := self.left():
             assert time.monotonic() < deadline, left
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # pause of a poll
 
 
 def staying(
@@ -305,7 +305,7 @@ async def _run(embedded: Running, scenario: Any, named: dict[str, Any]) -> None:
             with contextlib.suppress(StatusError):
                 await cluster.client.get(resource, name, "default")
                 break
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # pause of a poll
     following = asyncio.create_task(cluster.follow())
     started = time.monotonic()
     try:

@@ -48,7 +48,7 @@ async def write(store: Store, prefix: str, turn: str) -> None:
                 verb, entry = "update", await store.update(key, current.revision, encode)
         except StoreError as error:
             say("failed", error)
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.005)  # pause of a retry
         else:
             say("acked", verb, key, entry.revision, entry.value.encoded().decode())
 

@@ -83,7 +83,7 @@ class Tree:
                         },
                         namespaces,
                     )
-            time.sleep(0.01)
+            time.sleep(0.01)  # pause of a poll
         raise AssertionError(f"no complete tree below {front}: {[(pid, comm(pid)) for pid in descendants(front)]}")
 
     def containers(self) -> list[int]:
@@ -184,7 +184,7 @@ def assert_clean(
     """Nothing is left: no process in the cluster's namespaces, no mount, no link, no file."""
     deadline = time.monotonic() + timeout
     while (left := processes_in(namespaces, started_before)) and time.monotonic() < deadline:
-        time.sleep(0.02)
+        time.sleep(0.02)  # pause of a poll
     if left:
         raise Leftovers(f"processes left behind: {left}")
     assert_nothing_stays(before, home, timeout)
@@ -200,7 +200,7 @@ def assert_nothing_stays(before: MachineState, home: Path, timeout: float = 60.0
     left = (after.mounts - before.mounts) | (after.links - before.links)
     deadline = time.monotonic() + timeout
     while left and time.monotonic() < deadline:
-        time.sleep(0.02)
+        time.sleep(0.02)  # pause of a poll
         after = MachineState.take(home)
         left &= after.mounts | after.links
     assert not left, f"mounts and links left behind: {sorted(left)}"

@@ -26,7 +26,7 @@ def eventually(
     deadline = time.monotonic() + seconds
     while not (answer := condition()):
         assert time.monotonic() < deadline, _timed_out(what, seconds, said)
-        time.sleep(pause)
+        time.sleep(pause)  # pause of the poll
     return answer
 
 
@@ -70,7 +70,7 @@ async def until(
         if answer:
             return answer
         assert loop.time() < deadline, _timed_out(what, seconds, said)
-        await asyncio.sleep(pause)
+        await asyncio.sleep(pause)  # pause of the poll
 
 
 def _timed_out(what: str, seconds: float, said: Callable[[], object]) -> str:

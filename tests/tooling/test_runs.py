@@ -10,7 +10,7 @@ import pytest
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 
-HEAD = "import os, pathlib, pytest, time\nclass Left(AssertionError):\n    proof = True\n"
+HEAD = "import os, pathlib, pytest, subprocess, sys, time\nclass Left(AssertionError):\n    proof = True\n"
 INI = "[pytest]\nmarkers =\n  core: c\n  proof: p\n  real_kernel: k\ntimeout = 20\naddopts = --import-mode=importlib\n"
 
 
@@ -53,6 +53,19 @@ def test_once(user):
 """
 
 
+STANDS_STILL = """
+def test_once():
+    seen = pathlib.Path("seen")
+    first = not seen.exists()
+    seen.touch()
+    if first:
+        beside = "import os, signal, time; os.kill({0}, signal.SIGSTOP); time.sleep(1); os.kill({0}, signal.SIGCONT)"
+        subprocess.run([sys.executable, "-c", beside.format(os.getpid())])
+        time.sleep(0.2)
+    assert not first
+"""
+
+
 FAILS_WITH_PROOF = FAILS_ONCE.replace('assert not first, "the first time"', "if first: raise Left('the first time')")
 
 
@@ -62,6 +75,13 @@ def test_a_test_that_fails_once_is_unstable_and_the_run_is_green(project: SmallP
     assert status == 0, output
     assert "unstable: 1" in output and "the first time" in output
     assert last["unstable"] == ["tests/node/test_it.py::test_once[an ordinary user]"] and last["result"] == "green"
+
+
+@pytest.mark.core
+def test_a_test_that_fails_while_the_machine_stands_still_is_repeated_and_not_unstable(project: SmallProject) -> None:
+    status, output, last = project.run(STANDS_STILL)
+    assert status == 0 and "unstable: 0" in output, output
+    assert last["repeatedAfterStall"]
 
 
 @pytest.mark.core

@@ -22,6 +22,7 @@ from checks import (
     packages,
     pure,
     sentences,
+    sleeps,
     workers,
 )
 from checks.report import Rule
@@ -60,6 +61,7 @@ RULES = (
     Rule("consoles", commands.consoles, "files", 50),
     Rule("schemas", commands.schemas, "places", 5),
     Rule("version", commands.version, "places"),
+    Rule("sleeps", sleeps.sleeps, "sleeps", 50),
     Rule("document-paths", documents.paths, "paths", 200),
     Rule("document-links", documents.links, "links", 20),
 )

@@ -23,6 +23,8 @@ class Outcome:
     """The test computes only."""
     proof: bool = False
     """One failure is proof: the test is never repeated."""
+    stall: float = 0.0
+    """The longest time (seconds) for which the machine stood still during a test in real time (`heartbeat.py`)."""
 
 
 @dataclass

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from testrun import tiers
+from testrun.heartbeat import Heartbeat
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -101,6 +102,7 @@ def _outcome(test: str, parts: list[pytest.TestReport], crashed: bool) -> dict[s
         "cpu": round(sum(getattr(part, "cpu", 0.0) for part in parts), 3),
         "why": why,
         "pure": any(getattr(part, "pure", False) for part in parts),
+        "stall": round(max((getattr(part, "stall", 0.0) for part in parts), default=0.0), 2),
         "proof": bool(failed) and (crashed or any(getattr(part, "proof", False) for part in parts) or _hung(why)),
     }
 
@@ -123,10 +125,12 @@ def _skipped(report: pytest.TestReport) -> str:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     item.stash[_STARTED] = _cpu()
+    item.config.stash[_HEARTBEAT].reset()
     return (yield)
 
 
 _STARTED = pytest.StashKey[float]()
+_HEARTBEAT = pytest.StashKey[Heartbeat]()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -140,6 +144,7 @@ def pytest_runtest_makereport(
     extra.cpu = now - item.stash[_STARTED]
     item.stash[_STARTED] = now
     extra.pure = _kind(item) == tiers.PURE
+    extra.stall = item.config.stash[_HEARTBEAT].longest
     error = call.excinfo.value if call.excinfo else None
     extra.proof = item.get_closest_marker("proof") is not None or getattr(error, "proof", False)
     skipped = report.skipped and not hasattr(report, "wasxfail")
@@ -150,6 +155,9 @@ def pytest_runtest_makereport(
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_HEARTBEAT] = Heartbeat()
+    if config.getoption("--kind") != tiers.PURE:  # a test that computes holds the interpreter for long
+        config.stash[_HEARTBEAT].start()
     path = config.getoption("--test-log")
     if path and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Results(path))

@@ -40,6 +40,7 @@ def as_document(tier: str, verdict: Verdict, counts: dict[str, int], seconds: fl
         "reasons": verdict.reasons,
         "failed": [outcome.test for outcome in verdict.failed],
         "unstable": [outcome.test for outcome in verdict.unstable],
+        "repeatedAfterStall": {outcome.test: outcome.stall for outcome in verdict.stalled},
         "tests": counts,
         "seconds": round(seconds, 1),
         "loopSeconds": loop,
@@ -63,6 +64,8 @@ def show(verdict: Verdict, counts: dict[str, int], slow: Sequence[Outcome], foot
     print(f"\nunstable: {len(verdict.unstable)}")
     for outcome in verdict.unstable:
         print(f"\n{outcome.test} failed, and passed when it ran alone. First failure:\n{outcome.why}")
+    for outcome in verdict.stalled:
+        print(f"\n{outcome.test} failed while the machine stood still for {outcome.stall} s, and passed alone.")
     for outcome in verdict.failed:
         print(f"FAILED {outcome.test}")
     for reason in verdict.reasons:

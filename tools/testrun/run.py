@@ -96,8 +96,9 @@ class Run:
         """Run each failure that may be the machine's again, alone, up to two times; return those that passed."""
         passed = set[str]()
         candidates = [(venv, failure) for venv, failure in self.failures if verdict.runs_again(failure)]
-        if len(candidates) > 4 * verdict.MOST_UNSTABLE:
-            say(f"{len(candidates)} tests failed: too many to be chance, none runs again.")
+        by_themselves = [failure for _, failure in candidates if failure.stall < verdict.LONG_STALL]
+        if len(by_themselves) > 4 * verdict.MOST_UNSTABLE:
+            say(f"{len(by_themselves)} tests failed: too many to be chance, none runs again.")
             return passed
         for venv, failure in candidates:
             for attempt in range(verdict.RETRIES):

@@ -12,6 +12,9 @@ RETRIES = 2
 MOST_UNSTABLE = 3
 """More unstable tests than this make a run red."""
 
+LONG_STALL = 0.5
+"""A test that failed while the machine stood still for this long (seconds) proves nothing about itself."""
+
 NAMED = "## Unstable tests"
 
 
@@ -38,6 +41,8 @@ class Verdict:
     """Those that count."""
     unstable: list[Outcome] = field(default_factory=list)
     """First failures of tests that passed when they ran again."""
+    stalled: list[Outcome] = field(default_factory=list)
+    """As `unstable`, but the machine stood still during the first failure."""
     reasons: list[str] = field(default_factory=list)
     """Why the run is red, a sentence each; empty if it is green."""
 
@@ -56,7 +61,8 @@ def judge(failures: Sequence[Outcome], passed_again: Iterable[str], known: Itera
     again, listed = set(passed_again), set(known)
     verdict = Verdict()
     for failure in failures:
-        (verdict.unstable if failure.test in again else verdict.failed).append(failure)
+        passed = verdict.stalled if failure.stall >= LONG_STALL else verdict.unstable
+        (passed if failure.test in again else verdict.failed).append(failure)
     if verdict.failed:
         verdict.reasons.append(f"{len(verdict.failed)} failed.")
     if len(verdict.unstable) > MOST_UNSTABLE:

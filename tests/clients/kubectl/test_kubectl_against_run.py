@@ -370,5 +370,5 @@ def test_an_ephemeral_container_sees_the_processes_of_its_target(cluster: Cluste
     deadline = time.monotonic() + 60
     while "seen" not in (cluster.start("logs", "debugged", "-c", "probe").communicate(timeout=60)[0]):
         assert time.monotonic() < deadline, cluster.get("pod", "debugged")["status"]
-        time.sleep(0.2)
+        time.sleep(0.2)  # pause of a poll
     cluster("delete", "pod", "debugged", timeout=60)

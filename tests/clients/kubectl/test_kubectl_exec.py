@@ -197,7 +197,7 @@ def test_output_that_the_client_reads_slowly_is_complete(kubectl: Kubectl) -> No
     size = 0
     for _ in range(10):
         size += len(process.stdout.read(1000))
-        time.sleep(0.05)
+        time.sleep(0.05)  # a client that reads slowly
     while piece := process.stdout.read(1 << 20):
         size += len(piece)
     assert (size, process.wait(60)) == (20_000_000, 0)
@@ -461,7 +461,7 @@ def test_many_at_once_and_killed_clients_leave_no_descriptor_behind(kubectl: Kub
     tree = Tree.find(int(kubeconfig.split("/")[2]))
     kubectl("exec", "demo", "-c", "main", "--", "true")
     victim(kubectl, "leaky")
-    time.sleep(1)
+    time.sleep(1)  # streams of earlier tests close on their own
     before = descriptors(tree)
 
     def run(number: int) -> bool:

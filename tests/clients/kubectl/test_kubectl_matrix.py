@@ -437,7 +437,7 @@ def test_wait_for_conditions_values_and_deletion(kubectl: Kubectl) -> None:
     assert err == "error: timed out waiting for the condition on pods/web\n"
     waiting = kubectl.start("wait", "--for=delete", "pod/web", "--timeout=60s")
     eventually(lambda: is_connected(waiting))
-    time.sleep(0.3)
+    time.sleep(0.3)  # it must still wait: nothing to wait for
     assert waiting.poll() is None
     kubectl("delete", "pod", "web")
     assert waiting.communicate(timeout=60) == ("pod/web condition met\n", "")
@@ -541,7 +541,7 @@ def test_logs_of_the_container_before(kubectl: Kubectl) -> None:
 
 def test_an_interrupted_watch_leaves_the_server_well(kubectl: Kubectl) -> None:
     watching: list[subprocess.Popen[str]] = [kubectl.start("get", "pods", "-w") for _ in range(3)]
-    time.sleep(0.3)
+    time.sleep(0.3)  # kill them at different stages; any is right
     for process in watching:
         process.kill()
         process.communicate(timeout=60)

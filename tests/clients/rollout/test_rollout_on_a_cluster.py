@@ -111,9 +111,9 @@ def test_an_api_server_that_is_away_in_the_middle_of_a_rollout_is_waited_for() -
             told.append(line)
             if "rollout begins" in line:
                 break
-        time.sleep(0.5)
+        time.sleep(0.5)  # the rollout is under way when the connection breaks
         way.cut()
-        time.sleep(3)
+        time.sleep(3)  # how long the connection is gone
         way.open_again()
         out, err = process.communicate(timeout=300)
         way.close()

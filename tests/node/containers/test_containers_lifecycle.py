@@ -125,7 +125,7 @@ async def test_a_stop_whose_caller_has_gone_does_not_kill(world: ShimWorld):
     await world.until(lambda: world.find("SignalSent"))
     task.cancel()
     await asyncio.wait([task])
-    await asyncio.sleep(1.2)
+    await asyncio.sleep(1.2)  # longer than the grace period: no second signal comes
     assert (await world.runtime.container_status(container)).state == ContainerState.CONTAINER_RUNNING
     assert len(world.find("SignalSent")) == 1
 
@@ -286,7 +286,7 @@ async def test_a_sandbox_stopped_while_its_container_starts_leaves_nothing_runni
         sandbox = await world.sandbox()
         good, bad = await world.create(sandbox, "sleep", "100"), await world.create(sandbox, "nosuch", name="bad")
         starts = [asyncio.create_task(world.runtime.start_container(container)) for container in (good, bad)]
-        await asyncio.sleep(pause)
+        await asyncio.sleep(pause)  # cancel at different stages; any is right
         for start in starts:
             start.cancel()
         await world.runtime.stop_pod_sandbox(sandbox)

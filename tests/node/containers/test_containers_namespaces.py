@@ -79,7 +79,7 @@ async def test_a_sandbox_with_shared_pids_ends_though_an_exec_still_runs_in_them
         sandbox = await world.sandbox(pid="POD")
         container = await world.start(sandbox, "sleep", "100", **options(pid="POD"))
         execs = [asyncio.ensure_future(world.runtime.exec_sync(container, ("sleep", "50"), 0)) for _ in range(3)]
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(0.005)  # the execs are at different stages; any is right
         async with asyncio.timeout(60):
             await world.runtime.stop_container(container, 0)
             await world.runtime.stop_pod_sandbox(sandbox)

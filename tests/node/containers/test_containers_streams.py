@@ -46,7 +46,7 @@ async def waits(world: ShimWorld, command: str) -> None:
     used: list[list[str]] = []
     async with asyncio.timeout(60):
         while True:
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.02)  # pause of a poll
             with contextlib.suppress(OSError):
                 if found := stat(world, command):
                     used.append(found[11:13])
@@ -330,7 +330,7 @@ async def test_a_port_is_reached_on_the_pod_s_own_loopback(world: ShimWorld):
                 try:
                     return await world.runtime.port_forward(sandbox, 8080)
                 except RuntimeServiceError:
-                    await asyncio.sleep(0.02)
+                    await asyncio.sleep(0.02)  # pause of a retry
 
     stream = await connect()
     data = os.urandom(1 << 20)

@@ -15,7 +15,6 @@ import http.client
 import json
 import os
 import shutil
-import socket
 import ssl
 import subprocess
 import time
@@ -26,6 +25,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+from ports import reserve_port
 
 from lastcall.apiserver.auth.pki import ClusterCA
 from lastcall.client.kubeconfig import render_kubeconfig
@@ -47,12 +47,6 @@ def needs(*programs: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(bool(absent), reason=f"not in {BINARIES}: {', '.join(absent)}")
 
 
-def free_port() -> int:
-    """A port of 127.0.0.1 on which nobody listens now."""
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        return int(sock.getsockname()[1])
-
-
 class RealAPIServer:
     """One of each. `flags` and `etcd_flags` are added to what the programs are started with.
 
@@ -62,15 +56,15 @@ class RealAPIServer:
     def __init__(self, folder: Path, flags: Sequence[str] = (), etcd_flags: Sequence[str] = (), etcd: str = "") -> None:
         self.folder = folder
         self.ca = ClusterCA.create()
-        self.port = free_port()
+        self.port = reserve_port()
         self.url = f"https://127.0.0.1:{self.port}"
-        self.etcd = etcd or f"http://127.0.0.1:{free_port()}"
+        self.etcd = etcd or f"http://127.0.0.1:{reserve_port()}"
         self.kubeconfig = str(folder / "kubeconfig")
         self._commands: dict[str, list[str]] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._keys()
         if not etcd:
-            peers = f"http://127.0.0.1:{free_port()}"
+            peers = f"http://127.0.0.1:{reserve_port()}"
             self._commands["etcd"] = [
                 f"--data-dir={folder}/etcd", "--unsafe-no-fsync", "--log-level=error",
                 f"--listen-client-urls={self.etcd}", f"--advertise-client-urls={self.etcd}",
@@ -164,7 +158,7 @@ class RealAPIServer:
                 pass
             finally:
                 connection.close()
-            time.sleep(0.2)
+            time.sleep(0.2)  # pause of a poll
         raise LookupError(f"kube-apiserver is not ready:\n{self.log('kube-apiserver')[-2000:]}")
 
     def log(self, program: str) -> str:

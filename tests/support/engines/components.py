@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from kubectls import CURRENT, Kubectl
+from ports import reserve_port
 
-from engines.etcd import KUBERNETES_HOME, free_port
+from engines.etcd import KUBERNETES_HOME
 from lastcall.apiserver.auth.pki import ClusterCA
 from lastcall.client.kubeconfig import render_kubeconfig
 
@@ -80,7 +81,7 @@ class ControlPlane:
 
     @contextmanager
     def _component(self, program: str, more: Sequence[str]) -> Iterator[int]:
-        port, kubeconfig = free_port(), self._kubeconfig(f"system:{program}", program)
+        port, kubeconfig = reserve_port(), self._kubeconfig(f"system:{program}", program)
         argv = [
             str(KUBERNETES_HOME / "bin" / program), "--v=2", f"--kubeconfig={kubeconfig}",
             f"--authentication-kubeconfig={kubeconfig}", f"--authorization-kubeconfig={kubeconfig}",

@@ -190,7 +190,7 @@ def _remove_groups() -> None:
             )
         if not any(path.exists() for path in left):
             break
-        time.sleep(0.1)
+        time.sleep(0.1)  # pause of a retry
     for path in (*Path("/sys/fs/cgroup").glob("*/k8s.io"), Path("/sys/fs/cgroup/k8s.io")):
         try:
             path.rmdir()

@@ -3,12 +3,13 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+
+from ports import reserve_port
 
 KUBERNETES_HOME = Path(os.environ.get("KUBERNETES_HOME") or Path.home() / ".cache/kubernetes-1.36.2")
 START_SECONDS = 60
@@ -18,12 +19,6 @@ def etcd_binary() -> str | None:
     """Where an etcd is: that of `$KUBERNETES_HOME`, else the one on the PATH; None without any."""
     own = KUBERNETES_HOME / "bin" / "etcd"
     return str(own) if own.exists() else shutil.which("etcd")
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 class Member:
@@ -68,7 +63,7 @@ class Etcd:
         self.directory = directory
         self.tls = tls
         scheme = "https" if tls else "http"
-        ports = [(free_port(), free_port(), free_port()) for _ in range(members)]
+        ports = [(reserve_port(), reserve_port(), reserve_port()) for _ in range(members)]
         cluster = ",".join(f"m{n}=http://127.0.0.1:{peer}" for n, (_, peer, _) in enumerate(ports))
         flags = [f"--{flag}-file={path}" for flag, path in (tls or {}).items()]
         if tls and "trusted-ca" in tls:
@@ -123,7 +118,7 @@ class Etcd:
                         return
             except (OSError, urllib.error.URLError):
                 pass
-            time.sleep(0.05)
+            time.sleep(0.05)  # pause of a poll
         raise AssertionError(f"etcd does not become healthy:\n{self.members[number].log()[-2000:]}")
 
     def stop(self) -> None:

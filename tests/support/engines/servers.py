@@ -16,8 +16,9 @@ from typing import Any
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from ports import reserve_port
 
-from engines.etcd import KUBERNETES_HOME, free_port
+from engines.etcd import KUBERNETES_HOME
 from lastcall.apiserver.auth.pki import ClusterCA
 
 SERVICE_RANGE = "10.96.0.0/24"
@@ -79,7 +80,7 @@ class Server:
                     return
             except OSError:
                 pass
-            time.sleep(0.2)
+            time.sleep(0.2)  # pause of a poll
         raise AssertionError(f"{self.argv[0]} is not ready:\n{self.log()[-3000:]}")
 
     def log(self) -> str:
@@ -146,7 +147,7 @@ def etcd_arguments(servers: str, tls: dict[str, str] | None = None) -> list[str]
 
 def ours(directory: Path, keys: Keys, etcd: list[str], port: int = 0) -> Server:
     """lastcall's."""
-    port = port or free_port()
+    port = port or reserve_port()
     argv = [
         sys.executable, "-m", "lastcall.cli.main", "apiserver", *etcd, f"--secure-port={port}",
         f"--tls-cert-file={keys.server[0]}", f"--tls-private-key-file={keys.server[1]}",
@@ -158,7 +159,7 @@ def ours(directory: Path, keys: Keys, etcd: list[str], port: int = 0) -> Server:
 
 def real(directory: Path, keys: Keys, etcd: list[str], port: int = 0, more: tuple[str, ...] = ()) -> Server:
     """Kubernetes's."""
-    port = port or free_port()
+    port = port or reserve_port()
     argv = [
         str(KUBERNETES_HOME / "bin" / "kube-apiserver"), *etcd, "--bind-address=127.0.0.1",
         f"--secure-port={port}", "--advertise-address=192.0.2.1", "--endpoint-reconciler-type=none",

@@ -43,7 +43,7 @@ def use_time(seconds: float) -> None:
 ENDINGS: dict[str, Callable[[], None]] = {
     "/hang": spin,
     "/hang-in-c": spin_in_c,
-    "/sleep": lambda: time.sleep(1e6),
+    "/sleep": lambda: time.sleep(1e6),  # a process that hangs
     "/slow": lambda: use_time(4),
 }
 

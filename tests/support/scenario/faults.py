@@ -55,7 +55,7 @@ class FaultyClient:
 
     async def _slow(self) -> None:
         if self._faults.slow_seconds:
-            await asyncio.sleep(self._faults.slow_seconds)
+            await asyncio.sleep(self._faults.slow_seconds)  # virtual time
 
     def _is_due(self, what: str, every: int) -> bool:
         if not every:
@@ -78,7 +78,7 @@ class FaultyClient:
                     if self._is_due("lost watch", self._faults.lost_watches):
                         raise ConnectionLost("the watch broke")
                     if self._faults.late_seconds:
-                        await asyncio.sleep(self._faults.late_seconds)
+                        await asyncio.sleep(self._faults.late_seconds)  # virtual time
                     yield event
                     if self._faults.duplicates and event.type != "BOOKMARK":
                         self._log["duplicate"] = self._log.get("duplicate", 0) + 1

@@ -82,7 +82,7 @@ async def traced(client: HTTPClient, name: str, *, logs: bool = True) -> dict[st
             await follower.synced()
             for step in player.recording["steps"]:
                 await player.play(step)
-            await asyncio.sleep(SETTLE_SECONDS)
+            await asyncio.sleep(SETTLE_SECONDS)  # late events of a cluster that is not ours
             tasks.cancel()
     finally:
         await player.remove_namespace()
@@ -148,7 +148,7 @@ class _Player:
                     if not wanted.get("optional"):
                         raise
             case {"sleep": seconds}:
-                await asyncio.sleep(seconds)
+                await asyncio.sleep(seconds)  # the step of the recording
             case {"delete": what, **more}:
                 options = more.get("options") or {}
                 resource, name = await self._located(what)
@@ -190,7 +190,7 @@ class _Player:
         while not await ask():
             if time.monotonic() > ends:
                 raise TimeoutError(f"{ask.__qualname__} did not come true within {limit} s")
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)  # pause of a poll
 
     async def _condition(self, wanted: Json) -> Callable[[], Awaitable[bool]]:
         async def pods() -> bool:

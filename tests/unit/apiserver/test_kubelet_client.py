@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp import web
+from ports import reserve_port
 
 from lastcall.api.errors import StatusError
 from lastcall.apiserver.auth.pki import ClusterCA
@@ -78,10 +79,8 @@ async def test_what_the_kubelet_refuses_the_client_is_told(kubelet) -> None:
 
 async def test_a_kubelet_that_cannot_be_reached_is_named(kubelet) -> None:
     _, client = kubelet
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     with pytest.raises(StatusError) as caught:
-        await anext(client.container_logs(node(port), "ns", "p", "main", PodLogOptions()))
+        await anext(client.container_logs(node(reserve_port()), "ns", "p", "main", PodLogOptions()))
     assert caught.value.code == 500
     assert "cannot reach the kubelet of n1" in caught.value.message
 

@@ -101,7 +101,7 @@ class FakeCluster:
 
     async def wait_node_ready(self) -> None:
         self._stage("node")
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # virtual time
 
     def on_record(self, callback: Callable[[Record], None]) -> None:
         self.on_records.append(callback)
@@ -136,7 +136,7 @@ class FakeCluster:
         self._recorder.for_actor(actor).record(kind, pod_uid=pod["metadata"]["uid"], container=container, facts=facts)
 
     async def started(self, pod: dict) -> None:
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(0.005)  # virtual time
         self._stage("created")
         pod = copy_object(pod)
         name = pod["spec"]["containers"][0]["name"]
@@ -167,7 +167,7 @@ class FakeCluster:
                 self.record("kubelet", k.PRE_STOP_FINISHED, pod, name, **facts)
             self.record("kubelet", k.STOP_REQUESTED, pod, name, timeoutSeconds=30, floor=False, deductedSeconds=0)
             self.record("runtime", k.SIGNAL_SENT, pod, name, signal="SIGTERM", pid=7, why="StopContainer")
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # virtual time
             if self.kill:
                 self.record("runtime", k.SIGNAL_SENT, pod, name, signal="SIGKILL", pid=7, why="grace over")
             self._exit(pod, name, 137 if self.kill else 0)

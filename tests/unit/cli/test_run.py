@@ -173,7 +173,7 @@ def test_work_that_is_cancelled_without_a_signal_is_not_told_as_interrupted():
 
     async def interrupted():
         signal.raise_signal(signal.SIGTERM)
-        await asyncio.sleep(60)
+        await asyncio.sleep(60)  # ends by the signal
 
     with Interrupts() as interrupts, pytest.raises(asyncio.CancelledError):
         interrupts.run(cancelled())

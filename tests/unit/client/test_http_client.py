@@ -250,7 +250,7 @@ async def test_a_server_with_a_foreign_certificate_is_refused(certificate):
 
 async def test_a_request_that_gets_no_answer_in_time_is_a_lost_connection(certificate):
     async def handler(request):
-        await asyncio.sleep(30)
+        await asyncio.sleep(30)  # a server that hangs
 
     async with serving(certificate, handler, request_timeout=0.2) as client:
         with pytest.raises(ConnectionLost, match="no answer in time"):
@@ -264,9 +264,9 @@ def streaming(*chunks, then="end"):
         await response.prepare(request)
         for chunk in chunks:
             await response.write(chunk)
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # so that each chunk comes alone
         if then == "hang":
-            await asyncio.sleep(30)
+            await asyncio.sleep(30)  # a server that hangs
         if then == "abort":
             request.transport.abort()
         return response
@@ -349,7 +349,7 @@ async def test_a_watch_has_no_time_limit_of_its_own(certificate):
     async def handler(request):
         response = web.StreamResponse()
         await response.prepare(request)
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.5)  # longer than the client's timeout for requests
         await response.write(b'{"type":"ADDED","object":{"n":1}}\n')
         return response
 

@@ -21,7 +21,7 @@ def test_a_wait_that_re_arms_until_its_deadline_in_float_seconds_always_ends(wai
                 left = deadline - monotonic(world.clock)
                 if left <= 0:
                     break
-                await asyncio.sleep(left)
+                await asyncio.sleep(left)  # virtual time
             assert monotonic(world.clock) >= deadline
             assert monotonic(world.clock) - deadline < 1e-6
 

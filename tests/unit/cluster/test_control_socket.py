@@ -79,7 +79,7 @@ class Front:
         server = asyncio.ensure_future(control_server.serve(listening, self.answers, self.logged.append))
         self._loop.call_soon(self._started.set)
         await self.answers.stopped.wait()
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # the last answer is written
         server.cancel()
         await asyncio.gather(server, return_exceptions=True)
         self.directory.remove()

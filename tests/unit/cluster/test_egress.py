@@ -95,13 +95,13 @@ async def test_a_cancelled_dial_leaks_nothing(echo: tuple[str, int]) -> None:
     with local_way_out() as way_out:
         tasks = [asyncio.ensure_future(way_out.dial(*echo, tls=False)) for _ in range(10)]
         for number, task in enumerate(tasks):
-            await asyncio.sleep(0.001 * (number % 3))
+            await asyncio.sleep(0.001 * (number % 3))  # cancel at different stages; any is right
             task.cancel()
         for each in await asyncio.gather(*tasks, return_exceptions=True):
             if isinstance(each, socket.socket):
                 each.close()
         (await way_out.dial(*echo, tls=False)).close()  # what was asked before is answered before
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)  # late answers would come now
     assert await settled(before)
 
 
@@ -112,7 +112,7 @@ async def test_a_node_that_was_started_anew_drops_answers_that_are_not_its_own(e
     server.start()
     # The one that dies: asks, and never reads the answer.
     node.send(json.dumps({"call": "old-1", "verb": "dial", "host": echo[0], "port": echo[1], "tls": False}).encode())
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(0.1)  # the server has taken the call
     client = EgressClient(node)
     (await client.dial(*echo, tls=False)).close()
     client.close()

@@ -32,13 +32,13 @@ def spin_in_c() -> None:
 
 
 def sleep() -> None:
-    time.sleep(1000)
+    time.sleep(1000)  # a process that hangs
 
 
 def deaf() -> None:
     """As a frozen control group of version 2: asleep, and no signal gets through."""
     signal.pthread_sigmask(signal.SIG_BLOCK, [heartbeat.STACK_SIGNAL])
-    time.sleep(1000)
+    time.sleep(1000)  # a process that hangs
 
 
 def nothing() -> None:
@@ -66,21 +66,21 @@ class Role:
         self.page.as_usual()
         self.page._words[1] = 1  # a second of own time
         turn = asyncio.ensure_future(self._turn(what))
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)  # the turn has begun
         walls.on_turn("other-controller", "default/innocent")
         await turn
-        await asyncio.sleep(1000)
+        await asyncio.sleep(1000)  # until it is killed
 
     async def _turn(self, what: Callable[[], None]) -> None:
         walls.on_turn("job-controller", "default/x")
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.3)  # the other turn comes in between
         what()
 
     def look(self, seconds: float, until: Callable[[], bool] = lambda: False) -> list[tuple[str, Hang]]:
         """As init does, for so long or until a hang is told."""
         deadline, found = time.monotonic() + seconds, []
         while time.monotonic() < deadline and not found and not until():
-            time.sleep(self.dog.seconds_to_wait())
+            time.sleep(self.dog.seconds_to_wait())  # as long as init sleeps
             found += self.dog.look()
         return found
 
@@ -170,7 +170,7 @@ def test_a_loop_that_turns_again_while_its_stack_is_written_is_left_alone(
     role: Callable[..., Role], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watchdog, "STACK_IS_WHOLE_SECONDS", 2.0)
-    slow = role(lambda: time.sleep(2.5))
+    slow = role(lambda: time.sleep(2.5))  # the length of the hang is what is tested
     assert slow.look(60, lambda: slow.page.stack != "") == []
     assert slow.look(4) == [] and slow.is_alive() and slow.dog.died(ROLE) is None
 

@@ -258,7 +258,7 @@ async def test_a_session_in_which_nothing_is_said_ends_after_its_idle_time() -> 
             async with session.ws_connect(url, protocols=[V5]) as socket:
                 await runtime.until(lambda: runtime.streams)
                 for _ in range(8):
-                    await asyncio.sleep(0.3)
+                    await asyncio.sleep(0.3)  # output in pieces, for longer than the idle timeout
                     runtime.streams[0].stdout.put_nowait(b".")
                 assert not runtime.streams[0].closed.is_set()
                 got = [message async for message in socket]

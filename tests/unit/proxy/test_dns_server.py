@@ -1,7 +1,6 @@
 """The DNS server on loopback, asked by dnspython as by any resolver."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,6 +11,7 @@ import dns.flags
 import dns.message
 import dns.rcode
 import pytest
+from ports import reserve_port
 
 from lastcall.api.resources import ENDPOINTSLICES, SERVICES
 from lastcall.client.api import ListResult
@@ -58,9 +58,7 @@ async def upstream(name: str, kind: str) -> list[str]:
 
 @asynccontextmanager
 async def serving(**options: Any) -> AsyncIterator[int]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = reserve_port()
     server = DNSServer(world=World(), client=Client(), address="127.0.0.1", port=port, **options)  # type: ignore[arg-type]
     running = asyncio.ensure_future(server.run())
     try:
@@ -77,7 +75,7 @@ async def ask(port: int, name: str, kind: str = "A", *, tcp: bool = False, **opt
         try:
             return await send(query, "127.0.0.1", port=port, timeout=10)
         except ConnectionRefusedError:  # it does not listen yet
-            await asyncio.sleep(0.02 * attempt)
+            await asyncio.sleep(0.02 * attempt)  # pause of a retry
     raise AssertionError("nobody listens")
 
 

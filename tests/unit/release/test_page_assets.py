@@ -11,6 +11,7 @@ ASSETS = ROOT / "src/lastcall/ui/assets"
 WEB = ROOT / "web"
 
 
+@pytest.mark.loopback
 def test_the_built_page_equals_a_fresh_build(tmp_path: Path) -> None:
     node = shutil.which("node")
     if node is None:

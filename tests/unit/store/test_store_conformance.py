@@ -357,7 +357,7 @@ async def test_a_cancelled_write_is_answered_first_and_cancels_afterwards(store:
 
     async def caller() -> None:
         answers.append(await store.create("k", text("one")))
-        await asyncio.sleep(10)
+        await asyncio.sleep(10)  # ends by the cancellation
         answers.append("not cancelled")
 
     task = asyncio.ensure_future(caller())
@@ -373,7 +373,7 @@ async def test_a_timeout_around_a_write_still_is_a_timeout(store: Store) -> None
     async def late() -> None:
         async with asyncio.timeout(0):
             await store.create("k", text("one"))
-            await asyncio.sleep(10)
+            await asyncio.sleep(10)  # ends by the timeout
 
     with pytest.raises(TimeoutError):
         await late()

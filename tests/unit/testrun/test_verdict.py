@@ -2,11 +2,11 @@
 
 import pytest
 from testrun.outcomes import FAILED, Outcome
-from testrun.verdict import MOST_UNSTABLE, judge, known_unstable, runs_again
+from testrun.verdict import LONG_STALL, MOST_UNSTABLE, judge, known_unstable, runs_again
 
 
-def failure(test: str, *, proof: bool = False, pure: bool = False) -> Outcome:
-    return Outcome(test, FAILED, why="first failure", proof=proof, pure=pure)
+def failure(test: str, *, proof: bool = False, pure: bool = False, stall: float = 0.0) -> Outcome:
+    return Outcome(test, FAILED, why="first failure", proof=proof, pure=pure, stall=stall)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,16 @@ def test_too_many_unstable_tests_make_the_run_red() -> None:
     names = [f"tests/node/a::{number}" for number in range(MOST_UNSTABLE + 1)]
     assert judge([failure(name) for name in names[:-1]], names, [], ran=9).green
     assert not judge([failure(name) for name in names], names, [], ran=9).green
+
+
+def test_a_test_that_failed_while_the_machine_stood_still_and_passes_alone_is_not_unstable() -> None:
+    names = [f"tests/node/a::{number}" for number in range(MOST_UNSTABLE + 1)]
+    verdict = judge([failure(name, stall=LONG_STALL) for name in names], names, names, ran=9)
+    assert verdict.green and not verdict.unstable and [each.test for each in verdict.stalled] == names
+
+
+def test_a_test_that_fails_again_is_red_however_long_the_machine_stood_still() -> None:
+    assert not judge([failure("tests/node/a::b", stall=60.0)], [], [], ran=3).green
 
 
 def test_a_test_that_is_known_to_be_unstable_makes_the_run_red() -> None:

@@ -35,7 +35,7 @@ def after_the_request(answer: bytes, *, reset: bool = False) -> Serve:
         writer.write(answer)
         if reset:
             await writer.drain()
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # the answer is read before the reset
             sock = writer.get_extra_info("socket")
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         writer.close()
@@ -113,7 +113,7 @@ async def test_a_connection_that_the_server_closed_while_idle_is_no_loss() -> No
 async def test_slow_answers_do_not_slow_the_rate_down() -> None:
     async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.5)  # a slow server
         writer.write(ANSWER)
 
     found = await load(slow, "slow", count=1, timeout=10.0)
@@ -134,7 +134,7 @@ async def test_a_kept_connection_that_the_server_closed_is_not_used_even_if_the_
 async def test_a_generator_that_was_held_up_says_so_of_its_timeouts() -> None:
     async def stops_the_world(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         first = b"lc-1\r\n" in await reader.readuntil(b"\r\n\r\n")
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)  # a slow server
         if first:  # and not those that come in a bunch afterwards
             time.sleep(0.9)  # noqa: ASYNC251 (the whole loop stands still, and the generator is in it)
         writer.write(ANSWER)
@@ -152,7 +152,7 @@ async def test_every_request_that_was_begun_has_one_outcome() -> None:
     rates: dict[Kind, float] = {"fresh": 300.0, "keep-alive": 100.0}
     generator = Generator(World(), Load(server.sockets[0].getsockname(), rates), found.append)
     running = asyncio.ensure_future(generator.run())
-    await asyncio.sleep(0.2)
+    await asyncio.sleep(0.2)  # how long the load lasts
     generator.stop()
     await running
     server.close()

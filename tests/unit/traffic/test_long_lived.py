@@ -24,7 +24,7 @@ def sends(*parts: bytes, then: str = "close") -> Serve:
         for part in parts:
             writer.write(part)
             await writer.drain()
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.02)  # so that each part comes alone
         if then == "stay":
             await reader.read()
         (reset if then == "reset" else asyncio.StreamWriter.close)(writer)
@@ -69,10 +69,10 @@ def socket(after: int, last: bytes = b"", *, then: str = "close", echo: bool = T
             _, body = await read_frame(reader)
             if echo:
                 writer.write(frame(1, body))
-        await asyncio.sleep(wait)
+        await asyncio.sleep(wait)  # a slow server
         writer.write(last)
         await writer.drain()
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.02)  # the answer is read before the reset
         if then == "stay":
             await reader.read()
         (reset if then == "reset" else asyncio.StreamWriter.close)(writer)

@@ -109,7 +109,7 @@ async def test_a_server_that_goes_in_the_middle_of_the_handshake_is_told_as_one_
             sock = writer.get_extra_info("socket")
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         else:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # a server that answers late
             await reader.read(4096)
         writer.close()
 

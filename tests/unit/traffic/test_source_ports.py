@@ -4,6 +4,7 @@ import itertools
 import socket
 
 import pytest
+from ports import reserve_port
 
 from lastcall.traffic.connection import Connection, Dialler
 from lastcall.traffic.ports import REMEMBERED_SECONDS, SourcePorts
@@ -62,9 +63,7 @@ async def test_a_connection_goes_out_from_the_port_that_was_chosen() -> None:
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         server.listen()
-        with socket.socket() as free:
-            free.bind(("", 0))
-            port = free.getsockname()[1]
+        port = reserve_port()
         made = await Dialler(World().clock, None, ports=SourcePorts(port, port)).connect(server.getsockname())
         assert isinstance(made, Connection) and made.port == port
         assert made.writer.get_extra_info("sockname")[1] == port

@@ -52,7 +52,7 @@ def test_a_moment_on_the_grid_is_never_before_the_time_that_was_asked_for(second
 def test_each_timer_runs_at_its_moment_however_late_it_is_in_the_world(start: float) -> None:
     async def main(world: World) -> list[tuple[int, int]]:
         loop = asyncio.get_running_loop()
-        await asyncio.sleep(start)
+        await asyncio.sleep(start)  # virtual time
         first = loop.time()
         delays = [0.0, 1e-9, 3e-9, 1e-6, 0.1, 1 / 3, 30.0, 100_000.0]
         ran: list[tuple[int, int]] = []

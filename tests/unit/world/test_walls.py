@@ -57,8 +57,8 @@ def test_a_wall_catches_counts_and_tells_the_object() -> None:
 def test_cancellation_passes_a_wall() -> None:
     async def main(world: World) -> None:
         with walls.standing() as faults:
-            task = asyncio.ensure_future(walls.guarded("worker", "a", asyncio.sleep(10)))
-            await asyncio.sleep(1)
+            task = asyncio.ensure_future(walls.guarded("worker", "a", asyncio.sleep(10)))  # virtual time
+            await asyncio.sleep(1)  # virtual time
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task

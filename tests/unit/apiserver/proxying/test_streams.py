@@ -71,7 +71,7 @@ async def test_an_answer_that_never_ends_waits_for_its_reader_and_ends_with_it()
             before = -1
             while before != written:  # until nothing moves any more
                 before = written
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(0.5)  # pause of a poll: nothing moved meanwhile
             assert written < 64 << 20
             answer.close()
         await ended.wait()

@@ -198,7 +198,7 @@ async def test_the_lock_is_the_plugin_s_as_long_as_it_lives(bench: Bench):
         await until(lambda: (bench.directory / "pid").exists() and (bench.directory / "pid").read_text())
     with lock_file(path) as second:  # the first process' own descriptor is closed
         waiting = asyncio.ensure_future(bench.plugins.lock(second))
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)  # it must still wait: nothing to wait for
         assert not waiting.done()
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)

@@ -90,7 +90,7 @@ def test_a_signal_that_nobody_takes_stays_pending() -> None:
             signal.pidfd_send_signal(fd, signal.SIGTERM)
             os.close(fd)
             eventually(lambda pid=pid, pending=pending: bool(is_pending(pid, signal.SIGTERM)) is pending, name)
-            time.sleep(0.2)
+            time.sleep(0.2)  # a signal that is taken late would be gone by now
             found = is_pending(pid, signal.SIGTERM)
             assert bool(found) is pending, name
 

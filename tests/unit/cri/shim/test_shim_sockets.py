@@ -79,7 +79,7 @@ def test_the_kernel_tells_of_listeners_backlogs_and_data_not_read(way: str) -> N
             accepted, _ = listener.accept()
             clients[0].send(b"12345")
             clients[1].send(b"12345")
-            time.sleep(0.01)
+            time.sleep(0.01)  # loopback delivers the bytes
             (mine,) = [each for each in sockets.listeners() if each.port == port]
             assert (mine.address, mine.rx, mine.state) == ("127.0.0.1", 1, LISTEN)
             assert mine.inode == os.fstat(listener.fileno()).st_ino

@@ -90,7 +90,7 @@ async def test_ten_redirects_are_enough() -> None:
 
 async def test_errors_are_worded_as_go_words_them() -> None:
     async def hang(head: bytes, writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(5)
+        await asyncio.sleep(5)  # a server that hangs
 
     async def hang_up(head: bytes, writer: asyncio.StreamWriter) -> None:
         return

@@ -32,7 +32,7 @@ class Health(grpc.GenericRpcHandler):
     async def check(self, request: bytes, context: Any) -> bytes:
         name = request[2 : 2 + request[1]].decode() if request else ""
         if name == "slow":
-            await asyncio.sleep(60)
+            await asyncio.sleep(60)  # a server that hangs
         if name == "down":
             return b"\x08\x02"
         if name == "silent":

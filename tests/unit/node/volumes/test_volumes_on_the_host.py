@@ -184,7 +184,7 @@ async def test_new_contents_reach_a_running_pod_when_it_is_looked_at(
         assert (mounted / "a").read_text() == "new" and of(manager, pod, "/v") == mounted
         del api.objects["configmaps", "cm"]
         await manager.wait_for_attach_and_mount(pod)
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # a change that must not come would come now
         assert (mounted / "a").read_text() == "new", "what is gone leaves the files"
 
 

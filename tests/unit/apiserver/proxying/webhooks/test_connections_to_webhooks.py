@@ -122,7 +122,7 @@ async def write(server: RunningServer, *names: str) -> None:
 
 async def settle() -> None:
     """Until what the webhook did after its answer has come: it runs in the same loop."""
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(0.1)  # nothing tells when the webhook's task has ended
 
 
 async def test_one_connection_serves_one_write_after_another() -> None:

@@ -66,7 +66,7 @@ def asked_at(port: int, token: str, *, slow: float = 0.0, fails: int = 0) -> Cal
         if left >= 0:
             raise ConnectionLost("the API server is restarting")
         status, body = await http(port, method, f"/{token}/{path}")
-        await asyncio.sleep(slow)
+        await asyncio.sleep(slow)  # a slow API server
         if status != 200:
             raise StatusError(status_failure(status, "NotFound", "no"))
         return body
@@ -81,7 +81,7 @@ async def measured(load: PodLoad, seconds: float = 1.0) -> tuple[list[Outcome], 
     found: list[Outcome] = []
 
     async def stop() -> None:
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(seconds)  # how long the load lasts
         load.stop()
 
     async with Tasks() as tasks:
@@ -148,7 +148,7 @@ def joined_with_an_end(now: Seconds, clock: RealClock) -> tuple[Account, PodLoad
             left: list[float] = []
 
             async def leave() -> None:
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(0.5)  # load before the server leaves
                 left.append(monotonic(clock))
                 pod.server.close()
                 left.append(monotonic(clock))
