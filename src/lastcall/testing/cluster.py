@@ -95,28 +95,39 @@ class AsyncCluster(AsyncNamespace):
         self, name: str, timeout: float = NAMESPACE_SECONDS, *, grace: int | None = None
     ) -> None:
         """Delete a namespace and wait until it is gone; `grace` seconds for its Pods, their own by default."""
+        if grace is not None:
+            await self._end_pods(name, grace)
         try:
             await self._objects.client.delete(NAMESPACES, name)
         except StatusError as error:
             if not is_not_found(error):
                 raise
         if grace is not None:
-            await self._end_pods(name, grace)
+            await self._end_pods(name, grace)  # what a controller that is not Kubernetes's made meanwhile
         async with asyncio.timeout(timeout):
             await self._objects.wait(Named(NAMESPACES, "", name), lambda obj: obj is None)
 
     async def _end_pods(self, namespace: str, grace: int) -> None:
-        """A namespace deletes its Pods with their own grace; here they get less.
+        """Delete the Pods of a namespace with this grace period (seconds), and keep their owners from replacing them.
 
-        Only when it is terminating: until then controllers replace what is deleted, and the new Pod, whose program may
-        not listen to SIGTERM yet, would have its own grace period.
+        Before the namespace is deleted: it deletes its Pods with their own grace period, and a shorter one that comes
+        afterwards does not interrupt a stop under way. An owner that is being deleted makes no Pods.
         """
         # late: pytest imports the plugin in every run, with a cluster or without
-        from lastcall.api.resources import PODS
+        from lastcall.api import resources as r
 
-        for pod in (await self._objects.client.list(PODS, namespace)).items:
+        client = self._objects.client
+        pods = (await client.list(r.PODS, namespace)).items
+        if any(pod["metadata"].get("ownerReferences") for pod in pods):
+            owners = (r.CRONJOBS, r.DEPLOYMENTS, r.REPLICASETS, r.STATEFULSETS, r.DAEMONSETS, r.JOBS)
+            for resource in (*owners, r.REPLICATIONCONTROLLERS):
+                for each in (await client.list(resource, namespace)).items:
+                    with suppress(StatusError):
+                        await client.delete(resource, each["metadata"]["name"], namespace, propagation_policy="Orphan")
+            pods = (await client.list(r.PODS, namespace)).items
+        for pod in pods:
             with suppress(StatusError):
-                await self._objects.client.delete(PODS, pod["metadata"]["name"], namespace, grace_period_seconds=grace)
+                await client.delete(r.PODS, pod["metadata"]["name"], namespace, grace_period_seconds=grace)
 
     @asynccontextmanager
     async def temporary_namespace(self, name: str = "", *, grace: int | None = None) -> AsyncIterator[AsyncNamespace]:

@@ -80,6 +80,15 @@ with lastcall.Cluster() as cluster:
         assert cluster.list("jobs") == [] and len(namespace.list("jobs")) == 1
         assert "migrate" in namespace.dump()
     assert "does not exist" in raises(lastcall.LastcallError, cluster.get, "ns/" + namespace.namespace)
+
+    # An hour of grace, and none of them listens: the end of the namespace would run into its limit of two minutes.
+    with cluster.temporary_namespace(grace=1) as namespace:
+        deaf = pod("deaf", "sleep 3600", terminationGracePeriodSeconds=3600)
+        template = {"metadata": {"labels": {"app": "many"}}, "spec": deaf["spec"]}
+        spec = {"replicas": 2, "selector": {"matchLabels": {"app": "many"}}, "template": template}
+        many = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "many"}, "spec": spec}
+        namespace.apply([deaf, many], wait=True)
+    assert "does not exist" in raises(lastcall.LastcallError, cluster.get, "ns/" + namespace.namespace)
 assert "not started" in raises(lastcall.ClusterError, cluster.get, "svc/web")
 print("all of it")
 """
