@@ -186,7 +186,7 @@ def world(request: pytest.FixtureRequest, worlds: InParallel) -> Any:
 @pytest.mark.parametrize(
     ("what", "words"),
     [
-        ("missing image", ["container app: ErrImagePull", "fix: `lastcall image from-host NAME`"]),
+        ("missing image", ["container app: ErrImagePull", "fix: `lastcall image import FILE`"]),
         ("missing image, never pulled", ["ErrImageNeverPull", "imagePullPolicy is Never"]),
         ("invalid image name", ["InvalidImageName", "correct spec.containers[].image"]),
         ("image without the command", ["/no/such/program", "StartError", "correct command, args or workingDir"]),

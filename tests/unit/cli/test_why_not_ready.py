@@ -110,7 +110,7 @@ FIXES = [
      ["startupProbe: failureThreshold times periodSeconds"]),
     ("Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 404",
      ["the program answered the probe with 404: correct the probe's path"]),
-    ("ErrImagePull", "no such host", ["`lastcall image from-host NAME`"]),
+    ("ErrImagePull", "no such host", ["`lastcall image import FILE`"]),
 ]  # fmt: skip
 
 

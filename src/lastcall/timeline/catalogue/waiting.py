@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from lastcall.timeline.catalogue.cause import Cause
 
 _PULL = (
-    "`lastcall image from-host NAME` makes an image of this machine's own programs, `lastcall image import FILE` takes "
-    "one from `docker save`; a private registry wants `docker login`, or an imagePullSecret"
+    "`lastcall image import FILE` takes it from `docker save`; a private registry wants `docker login`, or an "
+    "imagePullSecret"
 )
 _COMMAND = "correct command, args or workingDir"
 
