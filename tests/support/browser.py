@@ -195,7 +195,8 @@ class Page:
             case "Runtime.consoleAPICalled" if parameters["type"] in ("error", "warning", "assert"):
                 self.errors.append(" ".join(str(arg.get("value", arg)) for arg in parameters["args"]))
             case "Log.entryAdded":
-                self.errors.append(f"{parameters['entry']['level']}: {parameters['entry']['text']}")
+                entry = parameters["entry"]
+                self.errors.append(" ".join((f"{entry['level']}:", entry["text"], entry.get("url", ""))))
             case "Network.requestWillBeSent":
                 self.requests.append(parameters["request"]["url"])
 
