@@ -1,11 +1,17 @@
 """`lastcall cleanup`: puts back what experiments on somebody's cluster have left, after a kill or a lost connection."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from lastcall.cli.clusters.options import ContextOptions, context_options
 from lastcall.cli.errors import UserError
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.rollout.experiments.confirming import confirm, yes_option
+from lastcall.cli.terminal import say
+
+if TYPE_CHECKING:
+    from lastcall.cli.rollout.experiments.leftovers import Leftovers
 
 
 @click.command()
@@ -38,19 +44,21 @@ async def _cleanup(asked: ContextOptions, yes: str) -> None:
     context = asked.context
     async with reached(asked) as cluster:
         found = await find_leftovers(cluster.client, asked.namespace, cluster.namespace)
-        for each in found.unknown:
-            click.echo(f"not looked at: {each}", err=True)
-        for where, ledger in found.running:
-            click.echo(
-                f"namespace {where}: an experiment of process {ledger.holder.pid} is running, and is left alone",
-                err=True,
-            )
+        tell_found(found)
         if not found.lines:
-            click.echo(f"nothing is left in context {context}")
+            say(f"nothing is left in context {context}")
             return
         head = f"In context {context} ({cluster.server}) lastcall will"
         confirm(context, [head, *(f"  - {line}" for line in found.lines)], yes)
-        await put_back(cluster.client, RealClock(), found, lambda line: click.echo(line))
-        click.echo(f"nothing is left in context {context}")
+        await put_back(cluster.client, RealClock(), found, lambda line: say(line))
+        say(f"nothing is left in context {context}")
     if found.running:
         raise UserError("an experiment is running: nothing of it was touched")
+
+
+def tell_found(found: "Leftovers") -> None:
+    """Print what cleanup leaves alone."""
+    for each in found.unknown:
+        say(f"not looked at: {each}", err=True)
+    for where, ledger in found.running:
+        say(f"namespace {where}: an experiment of process {ledger.holder.pid} is running, and is left alone", err=True)

@@ -19,9 +19,9 @@ from lastcall.timeline.wording.words import words_for
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
-    from rich.text import Text
 
     from lastcall.cli.waiting.status_line import StatusLine
+    from lastcall.timeline.render.console import Text
 
 HOLD_NS = 40_000_000
 TICK_SECONDS = 0.05
@@ -84,7 +84,7 @@ class LiveTimeline:
     def _line(self, text: str) -> None:
         if self._status is not None:
             self._status.clear()
-        self.progress.print(printable(text, 2000), style="dim", markup=False, highlight=False, soft_wrap=True)
+        self.progress.print(printable(text, 2000), style="dim", soft_wrap=True)
 
     def begin(self, pods: Sequence[PodFacts], *, named: bool = False) -> None:
         """From here on the records of these Pods are shown, each with its Pod where there are several, or `named`."""
@@ -165,12 +165,12 @@ class LiveTimeline:
         name = shown.pod.name if shown is not None and several else ""
         head, body = live_head(record, (record.at_ns - zero) / 1e9), live_body(record, name)
         if not self.timeline.is_terminal:
-            self.timeline.print(f"{head}  {body}", markup=False, soft_wrap=True)
+            self.timeline.print(f"{head}  {body}", soft_wrap=True)
             return
         # late: 44 ms of `demo`
         from rich.table import Table
-        from rich.text import Text
 
+        from lastcall.timeline.render.console import Text
         from lastcall.timeline.render.text import STYLES
 
         line = Table.grid(padding=(0, 2, 0, 0))
@@ -181,7 +181,7 @@ class LiveTimeline:
 
     def _footer(self, now_ns: int) -> "Text":
         # late: 21 ms of `demo`
-        from rich.text import Text
+        from lastcall.timeline.render.console import BREAK, Text
 
         footer = Text()
         width = max((len(shown.pod.name) for shown in self._pods.values()), default=0)
@@ -190,8 +190,8 @@ class LiveTimeline:
             cells = max(10, min(40, self.timeline.width - width - 36))
             filled = min(cells, int(elapsed / shown.grace * cells)) if shown.grace else cells
             if len(footer):
-                footer.append("\n")
-            footer.append(f"{printable(shown.pod.name):{width}}  ", style="bold")
+                footer.append(BREAK)
+            footer.append(f"{shown.pod.name:{width}}  ", style="bold")
             if shown.gone:
                 footer.append("gone", style="green")
                 continue
