@@ -302,7 +302,7 @@ def test_the_question_of_cleanup_cannot_be_forged(text: str) -> None:
     target = Target("apps", "v1", "deployments", text, text, text)
     ledger = Ledger(text, Holder(text, 1, 1), (Created(target), Changed(target, (text,), 1, 2)))
     orphan = {"metadata": {"name": text, "namespace": text}}
-    found = Leftovers([(text, ledger)], [(text, ledger)], [(DEPLOYMENTS, orphan)], [text])
+    found = Leftovers([(text, ledger)], [(text, ledger)], [(DEPLOYMENTS, orphan)], [text], [text])
     lines = ["In context mine lastcall will", *(f"  - {line}" for line in found.lines)]
     asked = printed(lambda: confirm("mine", lines, "mine"))
     assert harm_in(asked) == ""

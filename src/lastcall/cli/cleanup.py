@@ -22,12 +22,12 @@ def cleanup(asked: ContextOptions, yes: str) -> None:
 
     rollout --context writes each change into a ConfigMap of the namespace before it is made. cleanup reads these, puts
     back what is still as the experiment left it, deletes what the experiment created, and removes the
-    ConfigMap. What somebody has changed since stays. An experiment that runs on this machine is left alone. It can be
-    repeated.
+    ConfigMap. What somebody has changed since stays. An experiment that runs on this machine is left alone, and so is a
+    ConfigMap that only looks like a ledger, which is named. It can be repeated.
 
     It looks in all namespaces, or in that of -n.
 
-    Exit status: 0 nothing is left; 2 bad input, or not allowed; 1 anything else.
+    Exit status: 0 nothing is left; 2 bad input, not allowed, or an experiment runs; 1 anything else.
     """
     if not asked.context:
         raise click.UsageError("Missing option '--context': name the cluster that is to be cleaned up")
@@ -45,20 +45,18 @@ async def _cleanup(asked: ContextOptions, yes: str) -> None:
     async with reached(asked) as cluster:
         found = await find_leftovers(cluster.client, asked.namespace, cluster.namespace)
         tell_found(found)
-        if not found.lines:
-            say(f"nothing is left in context {context}")
-            return
-        head = f"In context {context} ({cluster.server}) lastcall will"
-        confirm(context, [head, *(f"  - {line}" for line in found.lines)], yes)
+        if found.lines:
+            head = f"In context {context} ({cluster.server}) lastcall will"
+            confirm(context, [head, *(f"  - {line}" for line in found.lines)], yes)
         await put_back(cluster.client, RealClock(), found, lambda line: say(line))
+        if found.running:
+            raise UserError("an experiment is still running: nothing of it was changed")
         say(f"nothing is left in context {context}")
-    if found.running:
-        raise UserError("an experiment is running: nothing of it was touched")
 
 
 def tell_found(found: "Leftovers") -> None:
     """Print what cleanup leaves alone."""
-    for each in found.unknown:
+    for each in found.left_alone:
         say(f"not looked at: {each}", err=True)
     for where, ledger in found.running:
         say(f"namespace {where}: an experiment of process {ledger.holder.pid} is running, and is left alone", err=True)

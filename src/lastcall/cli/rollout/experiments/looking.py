@@ -20,17 +20,17 @@ def look_for_leftovers(asked: ContextOptions, output: str) -> int:
             "context": context,
             "leftovers": found.lines,
             "running": [f"namespace {where}: process {ledger.holder.pid}" for where, ledger in found.running],
-            "notLookedAt": found.unknown,
+            "notLookedAt": found.left_alone,
         }
         show(json_text(document))
-        return 1 if found.lines else 0
+        return 1 if found.lines or found.unreadable else 0
     for where, ledger in found.running:
         say(f"namespace {where}: an experiment of process {ledger.holder.pid} is running")
     for line in found.lines:
         say(line)
-    for each in found.unknown:
+    for each in found.left_alone:
         say(f"not looked at: {each}")
-    if found.lines:
+    if found.lines or found.unreadable:
         say(f"fix: lastcall cleanup --context {context}")
         return 1
     say("No experiment has left anything.")
