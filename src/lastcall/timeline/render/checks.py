@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lastcall.timeline.text import each_unseen, log_line, several_lines, without_commands
+from lastcall.timeline.text import each_unseen, log_line, one_line, several_lines, without_commands
 
 Level = Literal["error", "warning", "notice", ""]
 
@@ -98,7 +98,7 @@ def _data(text: str) -> str:
 
 
 def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    return _data(one_line(text)).replace(":", "%3A").replace(",", "%2C")
 
 
 def _lines(text: str) -> str:
