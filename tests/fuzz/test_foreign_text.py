@@ -43,6 +43,7 @@ from lastcall.client.access.merging import merged
 from lastcall.client.access.selecting import select
 from lastcall.exporting.health import Health
 from lastcall.exporting.metrics import Metrics
+from lastcall.timeline.quoting import is_plain, log_line, one_line
 from lastcall.timeline.render.checks import as_github, as_junit
 from lastcall.timeline.render.console import SafeConsole, Text
 from lastcall.timeline.render.json_text import quoted_json
@@ -50,7 +51,6 @@ from lastcall.timeline.render.json_v1 import record_line
 from lastcall.timeline.render.text import print_endings
 from lastcall.timeline.render.versions import plain_versions
 from lastcall.timeline.story import Ending, Finding
-from lastcall.timeline.text import is_plain, log_line, one_line
 from lastcall.timeline.versions import VersionStory
 from lastcall.traffic.thresholds import MaxLost, Thresholds
 from lastcall.world.world import World

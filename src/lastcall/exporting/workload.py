@@ -10,8 +10,8 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from lastcall.timeline import kinds
+from lastcall.timeline.quoting import one_line
 from lastcall.timeline.story import Ending
-from lastcall.timeline.text import one_line
 
 OTHER = "_other"
 """Of workloads that have no place of their own. No object of Kubernetes can have this name."""

@@ -19,7 +19,7 @@ from lastcall.client.access.config import Impersonation
 from lastcall.client.access.credentials import CredentialsFailed
 from lastcall.client.access.rights import commands_for, impersonation_rights, is_about_impersonation, missing_right
 from lastcall.client.api import ConnectionLost
-from lastcall.timeline.text import one_line
+from lastcall.timeline.quoting import one_line
 from lastcall.tracing.clocks import Offset, Sample, offset_of
 from lastcall.world.blocking import wall
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from lastcall.cli.terminal import redraw
-from lastcall.timeline.text import one_line
+from lastcall.timeline.quoting import one_line
 
 LOG_SECONDS = 15.0
 """In a log a line about waiting comes so long after the last one, and only when it says something else."""

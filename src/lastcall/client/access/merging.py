@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from lastcall.client.access.errors import KubeconfigError
-from lastcall.timeline.text import one_line
+from lastcall.timeline.quoting import one_line
 
 Fields = Mapping[str, Any]
 

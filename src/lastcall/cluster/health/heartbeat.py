@@ -24,7 +24,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from lastcall.cluster.health.decide import HANGS_AFTER_SECONDS
-from lastcall.timeline.text import one_line
+from lastcall.timeline.quoting import one_line
 from lastcall.world import walls
 
 BEAT_SECONDS = 2.0

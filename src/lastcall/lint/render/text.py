@@ -7,7 +7,7 @@ from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.catalogue.rule import Certainty, Severity
 from lastcall.lint.located import Located, Told
 from lastcall.lint.subject import Op, shown_path
-from lastcall.timeline.text import log_line, one_line, without_commands
+from lastcall.timeline.quoting import log_line, one_line, without_commands
 
 CERTAINTY: dict[Certainty, str] = {
     "certain": "certain from the manifests",

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lastcall.timeline.text import each_unseen, log_line, one_line, several_lines, without_commands
+from lastcall.timeline.quoting import each_unseen, log_line, one_line, several_lines, without_commands
 
 Level = Literal["error", "warning", "notice", ""]
 

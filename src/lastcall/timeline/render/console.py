@@ -15,7 +15,7 @@ import rich.text
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from lastcall.timeline.text import is_plain, one_line, several_lines, without_commands
+from lastcall.timeline.quoting import is_plain, one_line, several_lines, without_commands
 
 if TYPE_CHECKING:
     from rich.style import Style

@@ -5,7 +5,7 @@
 import json
 from typing import Any
 
-from lastcall.timeline.text import each_unseen, without_commands
+from lastcall.timeline.quoting import each_unseen, without_commands
 
 
 def quoted_json(document: Any, indent: int | None = None) -> str:

@@ -8,7 +8,8 @@ from html import escape
 from typing import TypeAlias
 
 from lastcall.timeline.language import ENGLISH, told
-from lastcall.timeline.text import printable, without_commands
+from lastcall.timeline.quoting import without_commands
+from lastcall.timeline.text import printable
 
 
 class Markup(str):

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lastcall.timeline import kinds
+from lastcall.timeline.quoting import is_plain, one_line
 from lastcall.timeline.record import Record
 from lastcall.timeline.said import beginning, shown
-from lastcall.timeline.text import LONGEST, is_plain, one_line
+from lastcall.timeline.text import LONGEST
 from lastcall.timeline.wording import apiserver, kubelet, runtime
 from lastcall.timeline.wording.parts import DETAIL, NOISE, STEP, Words, fixed
 
