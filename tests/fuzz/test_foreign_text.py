@@ -207,7 +207,7 @@ def hostile_result(text: str) -> Result:
     return replace(made, judgement=judged)
 
 
-@fuzzed
+@settings(fuzzed, max_examples=10)
 @given(foreign_texts(), st.sampled_from((40, 100)))
 def test_a_rollout_obeys_nobody_in_any_format(text: str, width: int) -> None:
     results, limits = [hostile_result(text)] * 2, Thresholds(max_lost=MaxLost(0))
