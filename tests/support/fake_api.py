@@ -12,6 +12,7 @@ from typing import Any, Literal
 from lastcall.api.errors import StatusError, status_failure
 from lastcall.api.meta import AnyObject, Object, copy_object
 from lastcall.api.resources import PODS, Resource
+from lastcall.api.selectors import parse_label_selector
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, ConnectionLost, ListResult, WatchEvent
 from lastcall.timeline.record import Evidence
 from lastcall.world.world import World
@@ -257,11 +258,8 @@ class FakeAPI:
 
 
 def _matches(obj: Object, label_selector: str, field_selector: str) -> bool:
-    labels = obj["metadata"].get("labels") or {}
-    for term in filter(None, label_selector.split(",")):
-        key, _, value = term.partition("=")
-        if labels.get(key) != value:
-            return False
+    if not parse_label_selector(label_selector).matches(obj["metadata"].get("labels") or {}):
+        return False
     for term in filter(None, field_selector.split(",")):
         differs = "!=" in term
         path, value = term.split("!=" if differs else "=")

@@ -98,23 +98,23 @@ BOMB = (
 )
 
 
-def hostile() -> Ending:
+def hostile(text: str = "", markup: str = BOMB) -> Ending:
     """Every name, line and fact is an attack: on HTML, on the terminal, on the reader's eyes, on encoders."""
-    text = f"{BOMB}\x1b[31m\u202edrowssap\x00\ud800]]>{{{{7*7}}}}${{x}}%3Cscript%3E"
-    pod = PodFacts("u-<b>", f"ns{BOMB}", f"pod{text}", f"node{text}", "Failed", (ContainerFacts(f"c{BOMB}"),))
+    text = text or f"{markup}\x1b[31m\u202edrowssap\x00\ud800]]>{{{{7*7}}}}${{x}}%3Cscript%3E"
+    pod = PodFacts("u-<b>", f"ns{markup}", f"pod{text}", f"node{text}", "Failed", (ContainerFacts(f"c{markup}"),))
     made: list[Record] = []
 
     def add(at: float, actor: str, kind: str, container: str = "", cause: str = "", **facts: object) -> None:
         name = f"{actor}-b-{len(made) + 1}"
-        rule = f"pkg/{BOMB}.go:f{BOMB}"
+        rule = f"pkg/{markup}.go:f{markup}"
         at_ns = 10**12 + round(at * 1e9)
         made.append(Record(name, at_ns, at_ns, actor, kind, "u-<b>", container, rule, dict(facts), cause))
 
-    name = f"c{BOMB}"
+    name = f"c{markup}"
     add(-1, "runtime", k.PROCESS_STARTED, name, pid=7, exe=text, argv=[text])
     add(0, "apiserver", k.DELETE_ACCEPTED, user=text, userAgent=text, gracePeriodSeconds=3)
     add(0.001, "endpointslice-controller", k.ENDPOINT_CHANGED, service=text, slice=text, address=text, ready=True)
-    add(0.002, f"actor{BOMB}", "Kind<b>", name, f"apiserver-b-{2}", **{f"key{BOMB}": text, "deep": {"a": [text]}})
+    add(0.002, f"actor{markup}", "Kind<b>", name, f"apiserver-b-{2}", **{f"key{markup}": text, "deep": {"a": [text]}})
     add(0.003, "kubelet", k.PRE_STOP_STARTED, name, handler=text, detail=text, budgetSeconds=3)
     add(
         0.9,
@@ -128,7 +128,7 @@ def hostile() -> Ending:
         seconds=0.9,
     )
     add(1, "runtime", k.SIGNAL_SENT, name, signal=text, pid=7, why=text)
-    add(1.5, "runtime", k.OUTPUT, name, stream=BOMB, text=text)
+    add(1.5, "runtime", k.OUTPUT, name, stream=markup, text=text)
     add(2, "runtime", k.PROCESS_EXITED, name, pid=7, exitCode=137, signal="SIGKILL")
     add(2.1, "apiserver", k.OBJECT_REMOVED, user=text)
     return build_endings(made, [pod], kubernetes_version="1.36")[0]

@@ -40,7 +40,7 @@ def consoles(project: Project, report: Report) -> None:
         report.looked_at += 1
         for node in source.nodes(ast.Call) if "Console(" in source.text else ():
             called = ast.unparse(node.func).rpartition(".")[2]
-            if called == "Console" and not any(each.arg == "file" for each in node.keywords):
+            if called in ("Console", "SafeConsole") and not any(each.arg == "file" for each in node.keywords):
                 report.wrong(source, node.lineno, "this console fails when its pipe is closed; use stdout_console()")
 
 

@@ -27,6 +27,7 @@ WORDS = {
     "observes": Word("writes records with evidence `observed`: its code saw or did what they say"),
     "plain objects": Word("a rule of a controller that reads objects of any kind"),
     "predicts": Word("writes records with evidence `predicted`"),
+    "prints": Word("writes to stdout, stderr or a terminal itself"),
     "pure": Word("a rule: waits for nothing and does no I/O", reason=False),
     "pure names": Word("gives pure modules these names", names=True),
     "reads facts": Word("reads the facts of a record without their type"),

@@ -3,6 +3,8 @@
 Lines of JSON: what it is told on stdin (`requests`), what it saw on stdout.
 """
 
+# check: prints because its lines on stdout are JSON for the trace that started it
+
 from __future__ import annotations
 
 import argparse

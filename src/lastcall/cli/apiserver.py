@@ -13,6 +13,7 @@ import click
 from lastcall.cli.errors import Interrupted, UserError, WorldError
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import etcd_flags, read_pem, read_service_account_key
+from lastcall.cli.terminal import say_from
 from lastcall.world import walls
 from lastcall.world.world import World
 
@@ -195,4 +196,4 @@ def _listen(settings: Settings) -> socket.socket:
 
 
 def _note(text: object) -> None:
-    click.echo(f"lastcall apiserver: {text}", err=True)
+    say_from("lastcall apiserver", str(text))

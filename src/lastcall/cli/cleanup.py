@@ -1,11 +1,17 @@
 """`lastcall cleanup`: puts back what experiments on somebody's cluster have left, after a kill or a lost connection."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from lastcall.cli.clusters.options import ContextOptions, context_options
 from lastcall.cli.errors import UserError
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.rollout.experiments.confirming import confirm, yes_option
+from lastcall.cli.terminal import say
+
+if TYPE_CHECKING:
+    from lastcall.cli.rollout.experiments.leftovers import Leftovers
 
 
 @click.command()
@@ -16,12 +22,12 @@ def cleanup(asked: ContextOptions, yes: str) -> None:
 
     rollout --context writes each change into a ConfigMap of the namespace before it is made. cleanup reads these, puts
     back what is still as the experiment left it, deletes what the experiment created, and removes the
-    ConfigMap. What somebody has changed since stays. An experiment that runs on this machine is left alone. It can be
-    repeated.
+    ConfigMap. What somebody has changed since stays. An experiment that runs on this machine is left alone, and so is a
+    ConfigMap that only looks like a ledger, which is named. It can be repeated.
 
     It looks in all namespaces, or in that of -n.
 
-    Exit status: 0 nothing is left; 2 bad input, or not allowed; 1 anything else.
+    Exit status: 0 nothing is left; 2 bad input, not allowed, or an experiment runs; 1 anything else.
     """
     if not asked.context:
         raise click.UsageError("Missing option '--context': name the cluster that is to be cleaned up")
@@ -38,19 +44,19 @@ async def _cleanup(asked: ContextOptions, yes: str) -> None:
     context = asked.context
     async with reached(asked) as cluster:
         found = await find_leftovers(cluster.client, asked.namespace, cluster.namespace)
-        for each in found.unknown:
-            click.echo(f"not looked at: {each}", err=True)
-        for where, ledger in found.running:
-            click.echo(
-                f"namespace {where}: an experiment of process {ledger.holder.pid} is running, and is left alone",
-                err=True,
-            )
-        if not found.lines:
-            click.echo(f"nothing is left in context {context}")
-            return
-        head = f"In context {context} ({cluster.server}) lastcall will"
-        confirm(context, [head, *(f"  - {line}" for line in found.lines)], yes)
-        await put_back(cluster.client, RealClock(), found, lambda line: click.echo(line))
-        click.echo(f"nothing is left in context {context}")
-    if found.running:
-        raise UserError("an experiment is running: nothing of it was touched")
+        tell_found(found)
+        if found.lines:
+            head = f"In context {context} ({cluster.server}) lastcall will"
+            confirm(context, [head, *(f"  - {line}" for line in found.lines)], yes)
+        await put_back(cluster.client, RealClock(), found, lambda line: say(line))
+        if found.running:
+            raise UserError("an experiment is still running: nothing of it was changed")
+        say(f"nothing is left in context {context}")
+
+
+def tell_found(found: "Leftovers") -> None:
+    """Print what cleanup leaves alone."""
+    for each in found.left_alone:
+        say(f"not looked at: {each}", err=True)
+    for where, ledger in found.running:
+        say(f"namespace {where}: an experiment of process {ledger.holder.pid} is running, and is left alone", err=True)

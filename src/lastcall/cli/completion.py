@@ -3,6 +3,8 @@
 import click
 from click.shell_completion import get_completion_class
 
+from lastcall.cli.terminal import show
+
 _WHERE = {
     "bash": "source <(lastcall completion bash)",
     "zsh": "source <(lastcall completion zsh)",
@@ -19,4 +21,4 @@ def completion(shell: str) -> None:
 
     found = get_completion_class(shell)
     assert found is not None
-    click.echo(found(cli, {}, "lastcall", "_LASTCALL_COMPLETE").source())
+    show(f"{found(cli, {}, 'lastcall', '_LASTCALL_COMPLETE').source()}\n")

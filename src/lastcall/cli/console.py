@@ -3,10 +3,10 @@
 import errno
 import os
 
-from rich.console import Console
+from lastcall.timeline.render.console import SafeConsole
 
 
-class CommandConsole(Console):
+class CommandConsole(SafeConsole):
     """Raises BrokenPipeError, which `errors.guarded` knows: rich's own ends the process from within a task, and
     asyncio reports that with a traceback."""
 

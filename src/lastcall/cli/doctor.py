@@ -7,6 +7,7 @@ import click
 
 from lastcall.cli.clusters.options import ContextOptions, context_options
 from lastcall.cli.options import json_text, text_or_json_option
+from lastcall.cli.terminal import show
 from lastcall.cri.sandbox.cgroups.place import NOT_MOUNTED, Place, make_place
 from lastcall.world import needs
 from lastcall.world.need import Need
@@ -34,7 +35,7 @@ def doctor(asked: ContextOptions, output: str) -> None:
         raise SystemExit(look_for_leftovers(asked, output))
     found = needs.check(_try_cgroups())
     if output == "json":
-        click.echo(render_json(found), nl=False)
+        show(render_json(found))
     else:
         _print_table(found)
     if any(need.status == "missing" for need in found):
@@ -82,9 +83,9 @@ def render_json(found: Sequence[Need]) -> str:
 def _print_table(found: Sequence[Need]) -> None:
     # late: 47 ms of `doctor --help`
     from rich.table import Table
-    from rich.text import Text
 
     from lastcall.cli.console import CommandConsole
+    from lastcall.timeline.render.console import Text
 
     console = CommandConsole()
     if not console.is_terminal:

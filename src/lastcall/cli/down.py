@@ -7,6 +7,7 @@ from lastcall.cli.options import timeout_option
 from lastcall.cli.staying.clusters import cluster_errors
 from lastcall.cli.staying.names import optional_name
 from lastcall.cli.staying.nodes import ask_node, checked_periods
+from lastcall.cli.terminal import say, say_all, say_from
 from lastcall.cluster.control.socket import ControlClient
 from lastcall.cluster.directory import DEFAULT_NAME, names
 from lastcall.cluster.errors import ControlError, NotRunning
@@ -31,7 +32,7 @@ def down(name: str | None, all_of_them: bool, timeout: float, graceful: bool) ->
                 _shut_down(each)
             _end(each, timeout)
         if not chosen:
-            click.echo("no cluster is running")
+            say("no cluster is running")
 
 
 def _shut_down(name: str) -> None:
@@ -41,7 +42,7 @@ def _shut_down(name: str) -> None:
 
     def shut_down(node: str) -> None:
         for text in ask_node(name, node, "shutdown", checked_periods(30, 10)):
-            click.echo(f"{node}: {text}" if len(nodes) > 1 else text)
+            say(f"{node}: {text}" if len(nodes) > 1 else text)
 
     try:
         nodes = [node["name"] for node in ControlClient(name).status()["nodes"]]
@@ -50,13 +51,13 @@ def _shut_down(name: str) -> None:
     except NotRunning:
         return  # said by what follows
     except ControlError as error:
-        click.echo(f"lastcall: not gracefully: {error}", err=True)
+        say_from("lastcall", f"not gracefully: {error}")
 
 
 def _end(name: str, timeout: float) -> None:
     try:
         how = ControlClient(name).stop(timeout)
     except NotRunning as error:
-        click.echo(str(error))
+        say_all(str(error))
         return
-    click.echo(f"cluster {name} is gone" + (f" (killed: it took more than {timeout:g} s)" if how == "killed" else ""))
+    say(f"cluster {name} is gone" + (f" (killed: it took more than {timeout:g} s)" if how == "killed" else ""))

@@ -4,8 +4,8 @@ A traceback is never shown, except with `LASTCALL_DEBUG=1`.
 """
 
 import errno
+import io
 import os
-import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from lastcall.cli.exit_status import BROKEN_PIPE, INTERRUPTED, NOT_GRACEFUL, USAGE, WORLD
+from lastcall.cli.terminal import say_after_wiping, say_all
 
 
 class CommandError(Exception):
@@ -78,22 +79,14 @@ def describe_os_error(error: OSError) -> str:
     return f"{where}{what}" + (f" ({hint})" if hint else "")
 
 
-_WIPE = "\r\x1b[K"
-"""Empties the line of a terminal."""
-
 Tell = Callable[[str], None]
 """Says one line to the user."""
 
 
 def say_on_stderr(line: str) -> None:
-    """Where errors are said. The `^C` that a terminal shows is wiped away: nothing else leaves a line unfinished."""
+    """Where errors are said."""
     with suppress(OSError):  # nobody reads it, or its disk is full: the exit status says enough
-        click.echo(f"{_WIPE if takes_escapes(sys.stderr) else ''}lastcall: {line}", err=True)
-
-
-def takes_escapes(stream: Any) -> bool:
-    """Whether a stream is a terminal that knows escape sequences."""
-    return bool(stream.isatty()) and os.environ.get("TERM", "dumb") != "dumb"
+        say_after_wiping(f"lastcall: {line}")
 
 
 def guarded(command: Callable[[], int], tell: Tell = say_on_stderr) -> int:
@@ -115,8 +108,10 @@ def guarded(command: Callable[[], int], tell: Tell = say_on_stderr) -> int:
         if not isinstance(error, click.UsageError):
             return _say(tell, error.format_message(), error.exit_code, error)
         _debug(error)
+        shown = io.StringIO()
+        error.show(shown)
         with suppress(OSError):
-            error.show()
+            say_all(shown.getvalue(), err=True)
         return error.exit_code
     except KeyboardInterrupt as error:
         return _say(tell, "interrupted", INTERRUPTED, error)
@@ -142,14 +137,14 @@ def _reraise(error: Exception) -> int:
 
 def _say(tell: Tell, text: str, status: int, error: BaseException) -> int:
     _debug(error)
-    for line in text.splitlines() or [""]:
+    for line in text.rstrip("\n").split("\n"):
         tell(line)
     return status
 
 
 def _debug(error: BaseException) -> None:
     if os.environ.get("LASTCALL_DEBUG"):
-        traceback.print_exception(error, file=sys.stderr)
+        say_all("".join(traceback.format_exception(error)), err=True)
 
 
 def _silence_stdout() -> None:

@@ -4,6 +4,8 @@ The handler is a plain one, so that it also holds while no event loop runs. A fo
 on it: it does nothing in another process than the one that installed it.
 """
 
+# check: prints because a signal handler may have interrupted a write to stderr; its text is our own
+
 import asyncio
 import os
 import signal

@@ -1,5 +1,7 @@
 """The entry point of `lastcall`. Imports nothing heavy itself: a signal must find somebody who can report it."""
 
+# check: prints because it sets the errors of both streams
+
 import os
 import signal
 import sys

@@ -5,6 +5,7 @@ import click
 from lastcall.cli.options import Seconds
 from lastcall.cli.staying.clusters import cluster_errors, cluster_option
 from lastcall.cli.staying.nodes import ask_node, checked_periods
+from lastcall.cli.terminal import say
 
 _node_argument = click.argument("name", metavar="NODE")
 
@@ -52,12 +53,12 @@ def shutdown(
     with cluster_errors():
         if cancel:
             for text in ask_node(cluster, name, "cancel"):
-                click.echo(text)
-            click.echo(f"{name} takes Pods again")
+                say(text)
+            say(f"{name} takes Pods again")
             return
         for text in ask_node(cluster, name, "shutdown", periods):
-            click.echo(text)
-        click.echo(f"{name} has shut down")
+            say(text)
+        say(f"{name} has shut down")
 
 
 @node.command()
@@ -72,7 +73,7 @@ def disconnect(name: str, cluster: str) -> None:
     with cluster_errors():
         for _ in ask_node(cluster, name, "disconnect"):
             pass
-    click.echo(f"{name} is cut off; lastcall node connect {name} reconnects it")
+    say(f"{name} is cut off; lastcall node connect {name} reconnects it")
 
 
 @node.command()
@@ -83,4 +84,4 @@ def connect(name: str, cluster: str) -> None:
     with cluster_errors():
         for _ in ask_node(cluster, name, "connect"):
             pass
-    click.echo(f"{name} has its network again")
+    say(f"{name} has its network again")

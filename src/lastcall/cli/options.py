@@ -1,6 +1,5 @@
 """Options that several commands share, each written once, and types of values with errors that say what would do."""
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from lastcall.cli.errors import UserError
+from lastcall.timeline.render.json_text import quoted_json
 from lastcall.world.durations import parse_duration, told_duration
 
 if TYPE_CHECKING:
@@ -142,9 +142,7 @@ def asked_for_one_line() -> bool:
 
 def json_text(document: Any, indent: int = 2) -> str:
     """A document as the command that runs was asked for it, with a newline at its end."""
-    if asked_for_one_line():
-        return json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n"
-    return json.dumps(document, indent=indent, ensure_ascii=False) + "\n"
+    return quoted_json(document, None if asked_for_one_line() else indent)
 
 
 def output_file_option(help: str = "") -> Callable[[F], F]:

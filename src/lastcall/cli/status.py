@@ -7,6 +7,7 @@ import click
 from lastcall.cli.options import text_or_json_option
 from lastcall.cli.staying.clusters import cluster_errors, published_text, show_json
 from lastcall.cli.staying.names import optional_name
+from lastcall.cli.terminal import say, say_from
 from lastcall.cluster.control.socket import ControlClient
 from lastcall.cluster.directory import DEFAULT_NAME, names
 from lastcall.cluster.errors import ControlError, NewerVersion, NotRunning
@@ -26,9 +27,9 @@ def status(name: str | None, output: str) -> None:
         show_json("lastcall/clusters/v1", {"clusters": found})
         return
     if not found:
-        click.echo("no cluster is running: lastcall up starts one")
+        say("no cluster is running: lastcall up starts one")
     for index, each in enumerate(found):
-        click.echo(("\n" if index else "") + text_of(each))
+        say(*([""] if index else []), *text_of(each).splitlines())
 
 
 def _all() -> list[Status]:
@@ -37,7 +38,7 @@ def _all() -> list[Status]:
         try:
             found.append(_with_memory(ControlClient(name).status()))
         except NotRunning as error:
-            click.echo(f"lastcall: {error}", err=True)
+            say_from("lastcall", str(error))
         except (ControlError, NewerVersion) as error:
             found.append({"name": name, "phase": "unknown", "message": str(error)})
     return found

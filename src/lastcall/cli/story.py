@@ -14,6 +14,7 @@ from lastcall.cli.exit_status import exit_status
 from lastcall.cli.options import asked_for_one_line
 from lastcall.cli.run.output import checked_output, output_options, stdout_console, takes_stdout, tell
 from lastcall.cli.staying.clusters import cluster_errors, cluster_option, show_json
+from lastcall.cli.terminal import say
 from lastcall.cluster.control.socket import ControlClient
 from lastcall.timeline.ending import build_endings
 from lastcall.timeline.findings.restarts import is_over
@@ -81,7 +82,7 @@ def story(
             return
         chosen = ended[-MOST_TOGETHER:]
         if len(chosen) < len(ended):
-            click.echo(f"the {MOST_TOGETHER} latest of {len(ended)} endings", err=True)
+            say(f"the {MOST_TOGETHER} latest of {len(ended)} endings", err=True)
     else:
         chosen = [find_ending(known, pod, namespace, uid, cluster)]
     status = exit_status([ending for ending in chosen if not is_ongoing(ending) or ending.outcome != "unknown"])
@@ -197,13 +198,13 @@ def _show_list(ended: Sequence[Ending], pods: int, cluster: str, format_: str, f
         return
     if not ended:
         running = f"; {pods} of its Pods run" if pods else ""
-        click.echo(f"no Pod of cluster {cluster!r} has ended yet{running}")
+        say(f"no Pod of cluster {cluster!r} has ended yet{running}")
         return
     rows: list[tuple[str, ...]] = [("NAMESPACE", "NAME", "UID", "DELETED", "GRACE", "GONE AFTER", "HOW IT ENDED")]
     rows += [_row(ending) for ending in ended]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
     for row in rows:
-        click.echo("  ".join([*(cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=True)), row[-1]]))
+        say("  ".join([*(cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=True)), row[-1]]))
 
 
 def _show_failing(known: Sequence[Ending]) -> None:
@@ -211,7 +212,7 @@ def _show_failing(known: Sequence[Ending]) -> None:
     failing = [e for e in known if not e.zero_kind and e.outcome in ("killed", "crashed", "restarted")]
     for ending in failing[-_NAMED:]:
         pod = ending.pod
-        click.echo(f"{pod.namespace}/{pod.name} {outcome_words(ending)}: lastcall story {pod.name} -n {pod.namespace}")
+        say(f"{pod.namespace}/{pod.name} {outcome_words(ending)}: lastcall story {pod.name} -n {pod.namespace}")
 
 
 def _row(ending: Ending) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ and its death stays the end of the cluster). A new shim finds nothing alive: fir
 """
 
 # check: observes because it sees wait statuses of the roles
+# check: prints because stderr of a role is a file or a pipe that front reads
 # check: starts processes because it forks the roles and executes the shim
 
 import json

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from lastcall.timeline import kinds
+from lastcall.timeline.quoting import one_line
 from lastcall.timeline.story import Ending
 
 OTHER = "_other"
@@ -53,8 +54,8 @@ def _named(kind: str, name: str) -> str:
 
 
 def clean(text: str) -> str:
-    """As UTF-8 can hold it."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    """Return a text as label values, spans and Events have it: one line, in which every character is seen."""
+    return one_line(text)
 
 
 class Places:

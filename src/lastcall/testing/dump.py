@@ -7,18 +7,19 @@ from lastcall.cli.manifests.applying.objects import Objects
 from lastcall.cli.manifests.applying.ready import last_lines
 from lastcall.cli.waiting.why_not_ready import in_short, is_ready, told_message
 from lastcall.client.api import ConnectionLost
+from lastcall.timeline.quoting import log_line
 
 _EVENTS = 30
 _PODS = 20
 
 
 async def dump(objects: Objects, namespace: str) -> str:
-    """Text of some dozen lines; what cannot be asked for is said."""
+    """Return some dozen lines, each quoted for the log of a CI job; what cannot be asked for is named."""
     try:
         pods = (await objects.client.list(PODS, namespace)).items
         events = (await objects.client.list(EVENTS, namespace)).items
     except (ConnectionLost, StatusError) as error:
-        return f"namespace {namespace}: the API server does not say ({error})"
+        return log_line(f"namespace {namespace}: the API server does not answer ({error})")
     lines = [f"namespace {namespace}: {len(pods)} Pods"]
     for pod in pods[:_PODS]:
         lines.append(_state(pod))
@@ -29,7 +30,7 @@ async def dump(objects: Objects, namespace: str) -> str:
     if events:
         lines.append(f"Events, the latest {_EVENTS}:" if len(events) > _EVENTS else "Events:")
     lines += [_event(event) for event in events[-_EVENTS:]]
-    return "\n".join(lines)
+    return "\n".join(map(log_line, lines))
 
 
 def _state(pod: Object) -> str:

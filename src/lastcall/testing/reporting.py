@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from lastcall.api.errors import StatusError
 from lastcall.cli.manifests.applying.errors import LastcallError
 from lastcall.client.api import ConnectionLost
+from lastcall.timeline.quoting import log_line
 
 if TYPE_CHECKING:
     from lastcall.testing.blocking import Namespace
@@ -12,9 +13,9 @@ if TYPE_CHECKING:
 
 def sections(namespace: "Namespace") -> list[tuple[str, str]]:
     """(heading, text): how Pods ended that the test deleted, then what there is now."""
-    found = [(f"lastcall: {ending}", ending.text) for ending in namespace.endings]
+    found = [(log_line(f"lastcall: {ending}"), ending.text) for ending in namespace.endings]
     try:
         found.append((f"lastcall: namespace {namespace.namespace}", namespace.dump()))
     except (LastcallError, StatusError, ConnectionLost) as error:
-        found.append((f"lastcall: namespace {namespace.namespace}", f"not available: {error}"))
+        found.append((f"lastcall: namespace {namespace.namespace}", log_line(f"not available: {error}")))
     return found

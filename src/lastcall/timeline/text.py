@@ -4,6 +4,7 @@
 
 from typing import Any
 
+from lastcall.timeline.quoting import one_line
 from lastcall.timeline.said import beginning
 
 LONGEST = 400
@@ -11,17 +12,8 @@ LONGEST = 400
 
 
 def printable(text: str, limit: int = LONGEST) -> str:
-    """One line without control characters; a longer text is cut and says so."""
+    """Return `one_line(text)`, cut to `limit` characters; a text that is cut says so."""
     return beginning(one_line(text), limit)
-
-
-def one_line(text: str) -> str:
-    """Without control characters."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
-
-
-def _escaped(character: str) -> str:
-    return "    " if character == "\t" else repr(character)[1:-1]
 
 
 def seconds(value: Any) -> str:

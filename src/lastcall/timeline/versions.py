@@ -5,6 +5,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from lastcall.timeline.story import ContainerEnding, Ending
 from lastcall.timeline.verdict import outcome_words
@@ -121,12 +122,15 @@ def _of_container(name: str, found: Sequence[ContainerEnding | None]) -> Iterato
 
 
 def _steps(endings: Sequence[Ending | None]) -> Iterator[Difference]:
-    """Steps that not every version takes, whatever their numbers."""
+    """Steps that not every version takes, whatever their numbers: one difference for each kind of record."""
     taken = [_step_texts(ending) if ending is not None else {} for ending in endings]
+    by_kind: dict[tuple[str, str], list[_Step]] = {}
     for key in dict.fromkeys(key for steps in taken for key in steps):
-        values = tuple(steps.get(key, "-") for steps in taken)
-        if "-" in values:
-            yield Difference("step", values, key[0])
+        if not all(key in steps for steps in taken):
+            by_kind.setdefault((key.kind, key.container), []).append(key)
+    for (kind, container), keys in by_kind.items():
+        values = ("; ".join(steps[key] for key in keys if key in steps) or "-" for steps in taken)
+        yield Difference(f"step {kind}", tuple(values), container)
 
 
 _VARIES = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|(?<=kube-api-access-)[a-z0-9]{5}|\d[\d.]*")
@@ -134,13 +138,22 @@ _ASIDE = re.compile(r" \(.*\)$")
 """Of a step's text what is another one each time, and what is said beside it."""
 
 
-def _step_texts(ending: Ending) -> dict[tuple[str, str], str]:
-    """(container, text without what varies) → text."""
-    steps: dict[tuple[str, str], str] = {}
+class _Step(NamedTuple):
+    """What a step is known by: its text without what varies."""
+
+    kind: str
+    container: str
+    text: str
+
+
+def _step_texts(ending: Ending) -> dict[_Step, str]:
+    """Return the steps of an ending, each with its text."""
+    steps: dict[_Step, str] = {}
     for entry in ending.entries:
         words = words_for(entry.record)
         if entry.at >= 0 and words.level <= STEP:
-            steps.setdefault((entry.record.container, _VARIES.sub("#", _ASIDE.sub("", words.text))), words.text)
+            text = _VARIES.sub("#", _ASIDE.sub("", words.text))
+            steps.setdefault(_Step(entry.record.kind, entry.record.container, text), words.text)
     return steps
 
 

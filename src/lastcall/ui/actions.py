@@ -9,7 +9,7 @@ import orjson
 
 from lastcall.api.meta import AnyObject, name_of, namespace_of, uid_of
 from lastcall.api.resources import EVENTS, PODS
-from lastcall.timeline.text import one_line
+from lastcall.timeline.quoting import one_line
 from lastcall.ui.source import PageClient
 
 LOG_LINES = 500

@@ -15,7 +15,7 @@ def test_an_option_that_is_written_twice_is_found(find) -> None:
 
 
 def test_a_console_of_its_own_is_found(find) -> None:
-    files = {"cli/a.py": "Console()\nConsole(file=x)\nrich.console.Console(width=3)\nstdout_console()\n"}
+    files = {"cli/a.py": "Console()\nConsole(file=x)\nSafeConsole(width=3)\nstdout_console()\n"}
     assert find(consoles, files) == ["cli/a.py:1", "cli/a.py:3"]
 
 

@@ -188,4 +188,15 @@ def test_a_step_is_the_same_whatever_its_numbers_and_what_is_said_beside_it():
     stop = stepping("StopRequested", timeoutSeconds=4, floor=False, deductedSeconds=0)
     assert differing(stop, stepping("StopRequested", timeoutSeconds=2, floor=False, deductedSeconds=2)) == {}
     found = differing(stop, ending())
-    assert found == {"step": ("StopContainer, timeout 4 s", "-")}
+    assert found == {"step StopRequested": ("StopContainer, timeout 4 s", "-")}
+
+
+def test_no_two_differences_of_a_pod_have_the_same_name():
+    def taking(*reasons):
+        made = [stepping("PodRejected", reason=each, message="m") for each in reasons]
+        return replace(ending(), entries=tuple(entry for each in made for entry in each.entries))
+
+    found = compare([VersionStory("1.23", (taking("A", "B"),)), VersionStory("1.36", (taking("B", "C", "D"),))])
+    assert [(each.what, each.values) for each in found[0].differences] == [
+        ("step PodRejected", ("rejected: A: m", "rejected: C: m; rejected: D: m"))
+    ]

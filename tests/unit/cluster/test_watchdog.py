@@ -191,7 +191,7 @@ def test_a_note_is_short_and_may_be_shown_on_a_terminal() -> None:
     page.note("API request", "GET /\x1b[2J\x00/" + "ü" * 5000)
     noted = page.working_on
     assert noted is not None and noted.component == "API request"
-    assert noted.key == "GET /�[2J", "control characters are shown as what they are, and NUL ends it"
+    assert noted.key == "GET /\\x1b[2J", "control characters are shown as what they are, and NUL ends it"
     page.note("API request", "ü" * 5000)
     assert page.working_on == WorkingOn("API request", "ü" * 250)
     page.note("c", "\udc80k")

@@ -5,11 +5,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from lastcall import __version__
 from lastcall.cli.clusters.options import ContextOptions
 from lastcall.cli.errors import UserError
+from lastcall.cli.terminal import say
 from lastcall.world.blocking import wall
 from lastcall.world.world import World
 
@@ -106,4 +105,4 @@ async def connected(
 
 def _say(line: str) -> None:
     """What a credential plugin says, such as the address of a login."""
-    click.echo(line, err=True)
+    say(line, err=True)

@@ -18,8 +18,8 @@ from lastcall.client.access.certificates import (
 from lastcall.client.access.config import Impersonation
 from lastcall.client.access.credentials import CredentialsFailed
 from lastcall.client.access.rights import commands_for, impersonation_rights, is_about_impersonation, missing_right
-from lastcall.client.access.selecting import printable
 from lastcall.client.api import ConnectionLost
+from lastcall.timeline.quoting import one_line
 from lastcall.tracing.clocks import Offset, Sample, offset_of
 from lastcall.world.blocking import wall
 
@@ -37,13 +37,13 @@ async def explained(error: StatusError | ConnectionLost, chosen: "Chosen") -> Co
     """The error to raise in place of it."""
     where = f"context {chosen.context!r} ({chosen.server})"
     if isinstance(error, CredentialsFailed):
-        return WorldError(f"{where}: {printable(str(error))}")
+        return WorldError(f"{where}: {error}")
     if isinstance(error, ConnectionLost):
         refused = certificate_error(error)
         if refused is not None:
             return WorldError(f"{where}: {await _about_certificate(refused, chosen.config)}")
         return WorldError(f"{where}: {unreachable(error, chosen.server)}")
-    message = printable(error.message)
+    message = one_line(error.message)
     if error.code == 401:
         return UserError(f"{where}: {await _about_user(chosen.config, message)}")
     if error.code == 403:
@@ -77,7 +77,7 @@ def unreachable(error: ConnectionLost, server: str) -> str:
             return (
                 f"the server {host} does not answer: no connection or no answer in time; is a VPN or a proxy missing?"
             )
-    return f"the server {host} cannot be reached: {printable(str(error))}"
+    return f"the server {host} cannot be reached: {error}"
 
 
 def certificate_error(error: BaseException) -> ssl.SSLCertVerificationError | None:

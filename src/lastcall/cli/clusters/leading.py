@@ -6,13 +6,12 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from lastcall.api.resources import NAMESPACES
 from lastcall.cli.clusters.connecting import Connected, choose, connected
 from lastcall.cli.clusters.options import ContextOptions
 from lastcall.cli.errors import Interrupted
 from lastcall.cli.interrupts import Interrupts
+from lastcall.cli.terminal import say_from
 from lastcall.world import walls
 from lastcall.world.world import World
 
@@ -98,4 +97,4 @@ class Component:
         )
 
     def note(self, text: object) -> None:
-        click.echo(f"{self.name}[{os.getpid()}]: {text}", err=True)
+        say_from(f"{self.name}[{os.getpid()}]", str(text))

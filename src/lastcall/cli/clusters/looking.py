@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from lastcall.client.access.certificates import Certificate
+from lastcall.timeline.text import printable
 from lastcall.tracing.clocks import Sample
 from lastcall.world.blocking import wall
 
@@ -75,8 +76,8 @@ def read_certificate(data: bytes) -> Certificate | None:
         names: list[str] = []
         with suppress(x509.ExtensionNotFound):
             extension = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-            names = [_printable(str(each.value)) for each in extension]
-        subject, issuer = (_printable(each.rfc4514_string()) for each in (found.subject, found.issuer))
+            names = [printable(str(each.value), 200) for each in extension]
+        subject, issuer = (printable(each.rfc4514_string(), 200) for each in (found.subject, found.issuer))
         return Certificate(subject, issuer, found.not_valid_before_utc, found.not_valid_after_utc, tuple(names))
     except (ValueError, x509.DuplicateExtension):
         return None
@@ -97,7 +98,3 @@ def _date(head: bytes) -> str:
         if colon and name.lower() == "date":
             return value.strip()
     return ""
-
-
-def _printable(text: str) -> str:
-    return "".join(each for each in text[:200] if each.isprintable())

@@ -5,6 +5,7 @@ import click
 from lastcall.cli.clusters.connecting import Connected
 from lastcall.cli.clusters.leading import Component, Fence
 from lastcall.cli.clusters.options import ContextOptions, context_options, leader_elect_option
+from lastcall.cli.terminal import say
 from lastcall.world.world import World
 
 LEASE = "kube-scheduler"
@@ -28,5 +29,5 @@ async def _lead(world: World, cluster: Connected, fence: Fence) -> None:
     from lastcall.scheduler.scheduler import run_scheduler
     from lastcall.timeline.memory import NoRecorder
 
-    click.echo(f"scheduler: binds Pods of {cluster.chosen.server}", err=True)
+    say(f"scheduler: binds Pods of {cluster.chosen.server}", err=True)
     await run_scheduler(world=world, client=fence(cluster.client), recorder=NoRecorder())

@@ -17,6 +17,7 @@ import click
 from lastcall.cli.image.errors import BadInput, told
 from lastcall.cli.image.pull import pull_image
 from lastcall.cli.image.text import size_text
+from lastcall.cli.terminal import say
 from lastcall.cri.sandbox.images.exports import MADE_FROM, ImageContent, ImageStore, parse_reference
 from lastcall.cri.sandbox.images.from_packages import HOME, check_python, package_files, python_here
 from lastcall.cri.sandbox.images.layout import IMAGE_NAME
@@ -79,10 +80,10 @@ def build_agent(base: str, wheel: Path | None, name: str, output: Path | None) -
             package_files(wheel), _CONFIG, {MADE_FROM: f"{below.familiar}:{below.tag or 'digest'} and {source}"}
         )
         made = add_layer(found, str(reference), content, "lastcall image build-agent")
-        click.echo(f"{reference} {made.digest[7:19]} made of {below} and {wheel or 'lastcall as it is installed here'}")
+        say(f"{reference} {made.digest[7:19]} made of {below} and {wheel or 'lastcall as it is installed here'}")
         if output is not None:
             # late: only with --output-file
             from lastcall.cri.sandbox.images.archive import write_archive
 
             size = write_archive(store.layout, str(reference), made, output)
-            click.echo(f"{output}: {size_text(size)}; kind load image-archive or ctr -n k8s.io images import takes it")
+            say(f"{output}: {size_text(size)}; kind load image-archive or ctr -n k8s.io images import takes it")

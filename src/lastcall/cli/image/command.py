@@ -11,6 +11,7 @@ from lastcall.cli.image.growth import growth
 from lastcall.cli.image.pull import pull, wanted_platform
 from lastcall.cli.image.text import age_seconds, size_text
 from lastcall.cli.options import json_text, platform_option, text_or_json_option
+from lastcall.cli.terminal import say, show
 from lastcall.cri.sandbox.images.exports import MADE_FROM, ImageEntry, ImageStore, parse_reference
 from lastcall.cri.sandbox.images.from_files import import_images
 from lastcall.cri.sandbox.images.from_host import host_directories, host_image
@@ -47,12 +48,12 @@ def list_images(output: str) -> None:
             }
             for one in found
         ]
-        click.echo(json_text({"schema": "lastcall/images/v1", "images": entries}), nl=False)
+        show(json_text({"schema": "lastcall/images/v1", "images": entries}))
         return
     rows = [("IMAGE", "DIGEST", "SIZE", "CREATED", "FROM"), *(row for one in found for row in _rows(one))]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
-        click.echo("  ".join([*(row[i].ljust(widths[i]) for i in range(4)), row[4]]).rstrip())
+        say("  ".join([*(row[i].ljust(widths[i]) for i in range(4)), row[4]]).rstrip())
 
 
 def _rows(one: ImageEntry) -> list[tuple[str, str, str, str, str]]:
@@ -73,7 +74,7 @@ def remove(names: tuple[str, ...]) -> None:
     with told():
         for name in names:
             if store.remove(name):
-                click.echo(f"removed {name}")
+                say(f"removed {name}")
             else:
                 missing.append(name)
     if missing:
@@ -98,19 +99,19 @@ def prune(older_than: str, everything: bool) -> None:
     limit = RealClock().wall_ns() / 1e9 - age
     with told():
         if not store.layout.root.is_dir():
-            click.echo("freed nothing: there are no images yet")
+            say("freed nothing: there are no images yet")
             return
         before = store.layout.occupied()
         for one in store.entries():
             if one.pulled and (everything or (older_than and one.last_used <= limit)):
                 store.remove(one.image.id)
                 for name in one.image.repo_tags or one.image.repo_digests:
-                    click.echo(f"removed {name}")
+                    say(f"removed {name}")
         collected = store.layout.collect()
         freed = before - store.layout.occupied()
-    click.echo(f"freed {size_text(max(freed, 0))}" if freed > 0 else "freed nothing")
+    say(f"freed {size_text(max(freed, 0))}" if freed > 0 else "freed nothing")
     if collected.busy:
-        click.echo("images are being pulled right now, so their blobs were left alone; try again afterwards", err=True)
+        say("images are being pulled right now, so their blobs were left alone; try again afterwards", err=True)
 
 
 @image.command("import", short_help="Import `docker save` archives and OCI layouts.")
@@ -127,7 +128,7 @@ def import_archive(files: tuple[str, ...], name: str, platform: str) -> None:
         with told(), growth(f"importing {file}") as show:
             found = import_images(ImageStore().layout, file, name=name, platform=wanted, stdin=stdin, on_bytes=show)
         for one in found:
-            click.echo(f"{one.name} {one.digest[7:19]} imported from {'stdin' if file == '-' else file}")
+            say(f"{one.name} {one.digest[7:19]} imported from {'stdin' if file == '-' else file}")
 
 
 @image.command("from-host")
@@ -147,4 +148,4 @@ def from_host(name: str, directories: bool) -> None:
         reference = parse_reference(name)
         content = host_directories() if directories else host_image()
         made = ImageStore().add(name, content)
-    click.echo(f"{reference} {made.id[7:19]} made from {made.annotations[MADE_FROM]}")
+    say(f"{reference} {made.id[7:19]} made from {made.annotations[MADE_FROM]}")

@@ -15,6 +15,7 @@ from lastcall.cli.image.errors import BadInput, told
 from lastcall.cli.image.growth import growth
 from lastcall.cli.image.pull import wanted_platform
 from lastcall.cli.options import platform_option
+from lastcall.cli.terminal import say
 from lastcall.cri.api import RuntimeServiceError
 from lastcall.cri.sandbox.images.exports import ImageStore, parse_reference
 from lastcall.cri.sandbox.images.from_files import import_images
@@ -80,7 +81,7 @@ def _load(name: str, engines: dict[str, str], platform: Platform | None) -> None
                 if "@" not in asked and len({one.digest for one in found}) == 1 and not _is_id(name):
                     found += import_images(layout, archive, name=name, platform=platform)
             for one in dict.fromkeys(found):
-                click.echo(f"{one.name} {one.digest[7:19]} loaded from {engine}")
+                say(f"{one.name} {one.digest[7:19]} loaded from {engine}")
             return
     raise WorldError("\n".join(refused))
 

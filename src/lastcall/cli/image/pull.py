@@ -37,7 +37,7 @@ def pull(names: tuple[str, ...], platform: str, quiet: bool) -> None:
     # late: 37 ms of `image --help`
     from lastcall.cli.console import CommandConsole
 
-    console = CommandConsole(highlight=False)
+    console = CommandConsole()
     wanted = wanted_platform(platform)
     with told():
         references = [parse_reference(name) for name in names]
@@ -52,7 +52,7 @@ def pull_image(reference: Reference) -> None:
     # late: as in `pull`
     from lastcall.cli.console import CommandConsole
 
-    console = CommandConsole(highlight=False, stderr=True)
+    console = CommandConsole(stderr=True)
     with told(reference):
         asyncio.run(_pull(reference, None, console, _bars if console.is_terminal else _lines))
 

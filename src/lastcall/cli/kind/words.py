@@ -7,6 +7,7 @@ from lastcall.cli.kind.loading import docker_image, image_archive
 from lastcall.cli.staying.clusters import cluster_errors
 from lastcall.cli.staying.kubeconfig import kubeconfig
 from lastcall.cli.staying.names import name_argument
+from lastcall.cli.terminal import say
 from lastcall.cli.up import up
 from lastcall.cluster.control.socket import ControlClient
 from lastcall.cluster.directory import names
@@ -55,9 +56,9 @@ load.add_command(image_archive)
 def clusters() -> None:
     """The names of this user's clusters, a line each."""
     for name in names():
-        click.echo(name)
+        say(name)
     if not names():
-        click.echo("No lastcall clusters found.", err=True)
+        say("No lastcall clusters found.", err=True)
 
 
 @get.command("nodes")
@@ -66,7 +67,7 @@ def nodes(name: str) -> None:
     """The names of a cluster's nodes, a line each."""
     with cluster_errors():
         for node in ControlClient(name).status()["nodes"]:
-            click.echo(node["name"])
+            say(node["name"])
 
 
 @get.command("kubeconfig")

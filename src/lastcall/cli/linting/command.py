@@ -9,13 +9,14 @@ from typing import Any
 import click
 
 from lastcall import __version__
-from lastcall.cli.errors import UserError, WorldError, describe_os_error, takes_escapes
+from lastcall.cli.errors import UserError, WorldError, describe_os_error
 from lastcall.cli.exit_status import FINDINGS, OK, USAGE
 from lastcall.cli.linting.edits import edited
 from lastcall.cli.linting.places import spot_of
 from lastcall.cli.linting.sources import Read, read
 from lastcall.cli.manifests.yaml_documents import YAMLProblem, read_documents
 from lastcall.cli.options import Sources, json_text, manifest_options, output_file_option, output_option
+from lastcall.cli.terminal import show, takes_escapes
 from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.catalogue.rule import SEVERITIES
 from lastcall.lint.engine import lint as lint_subjects
@@ -86,7 +87,7 @@ def lint(
     `suppressions`, each with rule, reason and, if wanted, object (Kind/name), namespace, file, path.
     """
     if list_rules:
-        click.echo(_rules(), nl=False)
+        show(_rules())
         raise SystemExit(OK)
     if not sources.manifests and not sources.kustomizations:
         raise click.UsageError("give a FILE, a directory, - for stdin, or -k DIR")
@@ -197,7 +198,7 @@ def _one_round(texts: dict[str, str], told: Told) -> list[Located]:
 def _write(told: Told, output: str, file: Path | None) -> None:
     text = _document(told, output, colours=file is None and takes_escapes(sys.stdout))
     if file is None:
-        click.echo(text, nl=False)
+        show(text)
         return
     # late: 48 ms of `lint --help`
     from lastcall.cli.run.output import write_file

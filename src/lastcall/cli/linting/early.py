@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-import click
-
 from lastcall.cli.linting.places import spot_of
 from lastcall.cli.manifests.read import Manifest
+from lastcall.cli.terminal import say
 from lastcall.lint.engine import lint
 from lastcall.lint.located import Located
 from lastcall.lint.subject import Subject
@@ -23,5 +22,5 @@ def tell_certain_errors(manifests: Sequence[Manifest]) -> None:
     """A line or two each, on stderr. The command goes on: what happens then is what it is asked to show."""
     for each in certain_errors(manifests):
         spot = f"{each.spot.file}:{each.spot.line}:{each.spot.column}"
-        click.echo(f"error: {spot}: {each.finding.message}", err=True)
-        click.echo(f"  fix: {each.finding.fix} (lastcall lint: {each.finding.rule})", err=True)
+        say(f"error: {spot}: {each.finding.message}", err=True)
+        say(f"  fix: {each.finding.fix} (lastcall lint: {each.finding.rule})", err=True)

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-import click
-
 from lastcall.api.custom.kinds import served_resources
 from lastcall.api.meta import Object, copy_object, name_of, namespace_of
 from lastcall.api.resources import CRONJOBS, CUSTOMRESOURCEDEFINITIONS, NAMESPACES, PODS, SERVED, Resource
@@ -19,6 +17,7 @@ from lastcall.api.schema.checks import known_kind, resource_for
 from lastcall.cli.errors import UserError, describe_os_error
 from lastcall.cli.manifests.workloads import OWNERS, may_have_pods
 from lastcall.cli.manifests.yaml_documents import MAX_CHARACTERS, Document, YAMLProblem, read_documents
+from lastcall.cli.terminal import say
 from lastcall.lint.manifest_checks import manifest_problems
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -83,7 +82,7 @@ def load_manifests(
     if sources.count(STDIN) > 1:
         reader.problems.append("- (stdin) is there twice: it can be read only once")
     for name in dict.fromkeys(name for name in sources if name != STDIN and sources.count(name) > 1):
-        click.echo(f"note: {name} is there twice and read once: a second Pod needs another name", err=True)
+        say(f"note: {name} is there twice and read once: a second Pod needs another name", err=True)
     read = list(texts(list(dict.fromkeys(sources)), reader, stdin or sys.stdin, recursive=recursive))
     if kustomizations:
         # late: what it imports is of no use without the option

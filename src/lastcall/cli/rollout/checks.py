@@ -2,9 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from io import StringIO
-
-from rich.console import Console
+from typing import TYPE_CHECKING
 
 from lastcall.cli.rollout.pool import INCONCLUSIVE, LOSES, exit_status, pool, worst
 from lastcall.cli.rollout.report import tell_limits, tell_results, told_head, yaml_lines
@@ -12,9 +10,13 @@ from lastcall.cli.rollout.result import Result
 from lastcall.cli.waiting.not_well import told_once
 from lastcall.timeline.render import checks
 from lastcall.timeline.render.checks import Check
+from lastcall.timeline.render.console import plain_lines
 from lastcall.traffic.account import WHY
 from lastcall.traffic.bounds import percentage, upper_bound
 from lastcall.traffic.thresholds import Thresholds, check
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 WIDTH = 100
 SUITE = "lastcall rollout"
@@ -29,13 +31,14 @@ def deciding(results: Sequence[Result]) -> list[Result]:
 
 def plain_text(results: Sequence[Result], thresholds: Thresholds) -> str:
     """The whole report, as a file has it."""
-    console = Console(file=StringIO(), width=WIDTH, highlight=False)
-    groups = [[each for each in results if each.advised is advised] for advised in (False, True)]
-    for group in filter(None, groups):
-        tell_results(console, group)
-    tell_limits(console, deciding(results), thresholds)
-    text: str = console.file.getvalue()  # type: ignore[attr-defined]
-    return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+
+    def show(console: "Console") -> None:
+        for advised in (False, True):
+            if group := [each for each in results if each.advised is advised]:
+                tell_results(console, group)
+        tell_limits(console, deciding(results), thresholds)
+
+    return plain_lines(WIDTH, show)
 
 
 def checks_of(results: Sequence[Result], thresholds: Thresholds, error: str = "") -> list[Check]:

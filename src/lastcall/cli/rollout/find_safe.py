@@ -11,14 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import click
-
 from lastcall.api.meta import Object
 from lastcall.cli.errors import UserError
 from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.rollout.predict import Prediction, Predictor, with_lag
 from lastcall.cli.rollout.result import Result
 from lastcall.cli.rollout.target import find_target, with_advice
+from lastcall.cli.terminal import say_from
 from lastcall.cluster.propagation import PropagationPlan
 from lastcall.traffic.account import REUSED, Account
 from lastcall.traffic.advice import grace_of, only_sleeps, sleep_patch
@@ -334,4 +333,4 @@ def exit_is_good(found: Found) -> bool:
 
 
 def _say(text: str) -> None:
-    click.echo(f"lastcall: {text}", err=True)
+    say_from("lastcall", text)

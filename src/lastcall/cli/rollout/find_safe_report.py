@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.padding import Padding
-from rich.text import Text
 
 from lastcall.api.meta import Object
 from lastcall.cli.rollout.find_safe import Edge, Found, exit_is_good, tell_prediction
 from lastcall.cli.rollout.report import FROM
+from lastcall.timeline.render.console import Text
 from lastcall.timeline.said import joined, tell
 from lastcall.traffic.account import REUSED, WHY
 from lastcall.traffic.bounds import upper_bound

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
-from rich.text import Text
 
 from lastcall import __version__
 from lastcall.cli.manifests.not_simulated import OF_THE_RUN, Note
@@ -13,6 +12,7 @@ from lastcall.cli.rollout.lost import alike, tell_lost
 from lastcall.cli.rollout.pool import latency_json, pool, pooled_json, worst
 from lastcall.cli.rollout.result import Result
 from lastcall.cli.waiting.not_well import told_once
+from lastcall.timeline.render.console import BREAK, Text
 from lastcall.traffic.account import CAUSE_IDS, WHY, Account, Balance, LostRequest
 from lastcall.traffic.bounds import percentage, upper_bound
 from lastcall.traffic.latency import PHASES, Latencies, When, latencies, told_seconds
@@ -92,10 +92,9 @@ def tell_text(console: "Console", result: Result) -> None:
         console.print(f"  {found.total} requests to Service {result.service} ({rates}); it took {result.seconds:.1f} s")
     console.print(f"  control period: {found.control_lost} of {found.control_total} lost")
     for note in result.notes:
-        text = Text(f"  {note.told}", style="yellow")
-        console.print(Text("\n    ").join(text.wrap(console, max(console.width - 4, 20))))
+        _print_wrapped(console, Text(f"  {note.told}", style="yellow"))
     for line in tell_moves(found):
-        console.print(Text("\n    ").join(Text(f"  {line}").wrap(console, max(console.width - 4, 20))))
+        _print_wrapped(console, Text(f"  {line}"))
     for line in _books(found):
         console.print(Text(f"  {line}", style="yellow"))
     if found.lost:
@@ -123,7 +122,7 @@ def tell_text(console: "Console", result: Result) -> None:
             lines = Text(tell_lost(each.first), style="dim").wrap(console, max(console.width - 13, 20))
             lines.extend([Text(each.more, style="dim")] if each.more else [])
             at = Text(f"{each.first.at:9.3f} s  ", style="dim")
-            console.print(at + Text("\n" + " " * 13, style="dim").join(lines))
+            console.print(at + (BREAK + " " * 13).join(lines))
         if hidden := sum(each.count for each in groups[SHOWN:]):
             console.print(Text(f"  … and {hidden} more (--output json has all)", style="dim"))
     _tell_latencies(console, result)
@@ -139,7 +138,13 @@ def tell_text(console: "Console", result: Result) -> None:
         console.print()
         tried = "" if found.not_followed else " (--apply-advice tries it)"
         console.print(Text(f"  the patch{tried}:", style="dim"))
-        console.print(Text("\n".join(f"    {line}" for line in yaml_lines(result.judgement.patch))))
+        for line in yaml_lines(result.judgement.patch):
+            console.print(Text(f"    {line}"))
+
+
+def _print_wrapped(console: "Console", line: Text) -> None:
+    """Print a line, indented where it goes on."""
+    console.print((BREAK + "    ").join(line.wrap(console, max(console.width - 4, 20))))
 
 
 def told_head(result: Result) -> str:

@@ -185,7 +185,7 @@ def consoles(options: RunOptions) -> tuple["Console", "Console"]:
     # late: 37 ms of `demo`
     from lastcall.cli.console import CommandConsole
 
-    return stdout_console(), CommandConsole(stderr=True, highlight=False)
+    return stdout_console(), CommandConsole(stderr=True)
 
 
 def show(

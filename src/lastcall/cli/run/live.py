@@ -19,9 +19,9 @@ from lastcall.timeline.wording.words import words_for
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
-    from rich.text import Text
 
     from lastcall.cli.waiting.status_line import StatusLine
+    from lastcall.timeline.render.console import Text
 
 HOLD_NS = 40_000_000
 TICK_SECONDS = 0.05
@@ -63,6 +63,8 @@ class LiveTimeline:
     details: bool = False
     _named: bool = False
     _pods: dict[str, _Shown] = field(default_factory=dict)
+    _together: frozenset[str] = frozenset()
+    _first_ns: int | None = None
     _pending: list[Record] = field(default_factory=list)
     _live: "Live | None" = None
     _status: "StatusLine | None" = None
@@ -84,12 +86,16 @@ class LiveTimeline:
     def _line(self, text: str) -> None:
         if self._status is not None:
             self._status.clear()
-        self.progress.print(printable(text, 2000), style="dim", markup=False, highlight=False, soft_wrap=True)
+        self.progress.print(printable(text, 2000), style="dim", soft_wrap=True)
 
     def begin(self, pods: Sequence[PodFacts], *, named: bool = False) -> None:
-        """From here on the records of these Pods are shown, each with its Pod where there are several, or `named`."""
+        """Show the records of these Pods from here on, each with its Pod where there are several, or `named`.
+
+        Times count from the first DELETE of these Pods; those of a Pod that is added later count from its own.
+        """
         self._named = named
         self._pods = {pod.uid: _Shown(pod) for pod in pods}
+        self._together, self._first_ns = frozenset(self._pods), None
         if self.timeline.is_terminal and not self.timeline.is_dumb_terminal:
             # late: 39 ms of `demo`
             from rich.live import Live
@@ -141,6 +147,9 @@ class LiveTimeline:
         due = [r for r in self._pending if until_ns is None or (r.at_ns <= until_ns and self._zero_of(r) is not None)]
         if not due:
             return
+        if self._first_ns is None:
+            zeros = [shown.zero_ns for uid, shown in self._pods.items() if uid in self._together]
+            self._first_ns = min((each for each in zeros if each is not None), default=None)
         taken = {id(record) for record in due}
         self._pending = [record for record in self._pending if id(record) not in taken]
         for record in sorted(due, key=by_time):
@@ -163,14 +172,15 @@ class LiveTimeline:
             return
         several = self._named or len(self._pods) > 1
         name = shown.pod.name if shown is not None and several else ""
-        head, body = live_head(record, (record.at_ns - zero) / 1e9), live_body(record, name)
+        first = self._first_ns if record.pod_uid in self._together and self._first_ns is not None else zero
+        head, body = live_head(record, (record.at_ns - first) / 1e9), live_body(record, name)
         if not self.timeline.is_terminal:
-            self.timeline.print(f"{head}  {body}", markup=False, soft_wrap=True)
+            self.timeline.print(f"{head}  {body}", soft_wrap=True)
             return
         # late: 44 ms of `demo`
         from rich.table import Table
-        from rich.text import Text
 
+        from lastcall.timeline.render.console import Text
         from lastcall.timeline.render.text import STYLES
 
         line = Table.grid(padding=(0, 2, 0, 0))
@@ -181,7 +191,7 @@ class LiveTimeline:
 
     def _footer(self, now_ns: int) -> "Text":
         # late: 21 ms of `demo`
-        from rich.text import Text
+        from lastcall.timeline.render.console import BREAK, Text
 
         footer = Text()
         width = max((len(shown.pod.name) for shown in self._pods.values()), default=0)
@@ -190,8 +200,8 @@ class LiveTimeline:
             cells = max(10, min(40, self.timeline.width - width - 36))
             filled = min(cells, int(elapsed / shown.grace * cells)) if shown.grace else cells
             if len(footer):
-                footer.append("\n")
-            footer.append(f"{printable(shown.pod.name):{width}}  ", style="bold")
+                footer.append(BREAK)
+            footer.append(f"{shown.pod.name:{width}}  ", style="bold")
             if shown.gone:
                 footer.append("gone", style="green")
                 continue

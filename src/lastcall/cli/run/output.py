@@ -1,6 +1,5 @@
 """How a story is told: `--output`, `--output-file`, and the writing of it. `run`, `demo` and `story` share it."""
 
-import json
 import os
 import stat
 import sys
@@ -13,6 +12,8 @@ import click
 from lastcall import __version__
 from lastcall.cli.exit_status import WORLD
 from lastcall.cli.options import json_text, output_file_option, output_option
+from lastcall.cli.terminal import say, show
+from lastcall.timeline.render.json_text import quoted_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -92,7 +93,7 @@ def stdout_console() -> "Console":
     from lastcall.cli.console import CommandConsole
 
     width = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else PIPED_WIDTH
-    return CommandConsole(width=width, highlight=False)
+    return CommandConsole(width=width)
 
 
 def takes_stdout(output: str, file: Path | None) -> bool:
@@ -145,7 +146,7 @@ def document(
         from lastcall.timeline.render.chrome_trace import trace_document
 
         trace = trace_document(endings, kubernetes_version=kubernetes_version, lastcall_version=__version__)
-        return json.dumps(trace, ensure_ascii=False, separators=(",", ":")) + "\n"
+        return quoted_json(trace)
     # late: 51 ms of `story --help`
     from lastcall.timeline.render.plain import plain_text
 
@@ -183,7 +184,7 @@ def tell(
         )
 
     if takes_stdout(output, file):
-        click.echo(text_of(output), nl=False)
+        show(text_of(output))
         return
     if file is not None:
         write_file(file, text_of(output))
@@ -193,9 +194,9 @@ def tell(
 
         print_endings(out, endings, explain=explain, with_steps=with_steps)
     else:
-        click.echo(text_of("text", with_steps=with_steps), nl=False)
+        show(text_of("text", with_steps=with_steps))
     if file is not None:
-        click.echo(f"Report written to {file}", err=True)
+        say(f"Report written to {file}", err=True)
 
 
 def tell_failure(output: str, file: Path | None, error: str, *, kubernetes_version: str) -> None:
@@ -204,7 +205,7 @@ def tell_failure(output: str, file: Path | None, error: str, *, kubernetes_versi
         return
     text = document([], output, kubernetes_version=kubernetes_version, status=WORLD, error=error)
     if file is None:
-        click.echo(text, nl=False)
+        show(text)
     else:
         write_file(file, text)
 

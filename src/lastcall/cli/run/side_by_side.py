@@ -5,12 +5,9 @@ one at a time. What stops one version (an API server that refuses a manifest, a 
 of what is compared.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
-
-import click
 
 from lastcall import __version__
 from lastcall.cli import exit_status
@@ -18,6 +15,8 @@ from lastcall.cli.errors import CommandError, Interrupted
 from lastcall.cli.options import json_text
 from lastcall.cli.run.output import stdout_console, takes_stdout, tell_failure, write_file
 from lastcall.cli.run.summary import summarize
+from lastcall.cli.terminal import say, show
+from lastcall.timeline.render.json_text import quoted_json
 from lastcall.timeline.story import Ending
 from lastcall.timeline.versions import VersionStory, compare, labelled
 
@@ -38,7 +37,7 @@ def run_versions(options: "RunOptions", run_one: RunOne) -> int:
     stories: list[VersionStory] = []
     failure: CommandError | None = None
     for version in options.versions:
-        click.echo(f"Kubernetes {version}:", err=True)
+        say(f"Kubernetes {version}:", err=True)
         story, error = _run(replace(options, kubernetes_version=version, versions=()), run_one)
         stories.append(story)
         failure = failure or error
@@ -84,7 +83,7 @@ def tell_versions(stories: Sequence[VersionStory], options: "RunOptions", status
     out = stdout_console()
     document = "" if options.output == "text" else _document(stories, options.output, status)
     if takes_stdout(options.output, options.output_file):
-        click.echo(document, nl=False)
+        show(document)
         return
     if options.output_file is not None:
         text = document or plain_versions(stories, out.width, explain=options.explain)
@@ -92,9 +91,9 @@ def tell_versions(stories: Sequence[VersionStory], options: "RunOptions", status
     if out.is_terminal:
         print_versions(out, stories, explain=options.explain)
     else:
-        click.echo(plain_versions(stories, out.width, explain=options.explain), nl=False)
+        show(plain_versions(stories, out.width, explain=options.explain))
     if options.output_file is not None:
-        click.echo(f"Report written to {options.output_file}", err=True)
+        say(f"Report written to {options.output_file}", err=True)
 
 
 def _document(stories: Sequence[VersionStory], output: str, status: int) -> str:
@@ -127,4 +126,4 @@ def _document(stories: Sequence[VersionStory], output: str, status: int) -> str:
     from lastcall.timeline.render.chrome_trace import trace_document
 
     trace = trace_document(labelled(stories), kubernetes_version=versions, lastcall_version=__version__)
-    return json.dumps(trace, ensure_ascii=False, separators=(",", ":")) + "\n"
+    return quoted_json(trace)

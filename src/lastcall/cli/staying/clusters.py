@@ -8,6 +8,7 @@ import click
 
 from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.options import json_text
+from lastcall.cli.terminal import show
 from lastcall.cluster.directory import DEFAULT_NAME, check_name, names
 from lastcall.cluster.errors import (
     ClusterDied,
@@ -70,4 +71,4 @@ def published_text(facts: dict[str, Any]) -> str:
 
 def show_json(schema: str, content: dict[str, Any]) -> None:
     """A document on stdout."""
-    click.echo(json_text({"schema": schema, **content}), nl=False)
+    show(json_text({"schema": schema, **content}))

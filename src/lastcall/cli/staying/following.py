@@ -3,12 +3,11 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
 
-import click
-
 from lastcall.cli.console import CommandConsole
 from lastcall.cli.errors import WorldError
 from lastcall.cli.run.live import TICK_SECONDS, LiveTimeline
 from lastcall.cli.run.output import stdout_console
+from lastcall.cli.terminal import say, show
 from lastcall.timeline.record import Record
 from lastcall.timeline.render.json_v1 import record_line
 from lastcall.timeline.story import Ending
@@ -53,13 +52,13 @@ class _Following:
         self._came = monotonic(world.clock)
         self._over = False
         self._failure: Exception | None = None
-        progress = CommandConsole(stderr=True, highlight=False)
+        progress = CommandConsole(stderr=True)
         self._live = LiveTimeline(progress if on_stderr else stdout_console(), progress, details)
 
     async def run(self) -> Ending:
         pod = self._first.pod
         if not self._first.zero_kind:
-            click.echo(f"waiting for the end of Pod {pod.namespace}/{pod.name}", err=True)
+            say(f"waiting for the end of Pod {pod.namespace}/{pod.name}", err=True)
         ending, seen, is_complete = self._first, -1, False
         try:
             if not self._lines:
@@ -94,7 +93,7 @@ class _Following:
                 self._records[record.id] = record
                 self._came = monotonic(self._clock)
                 if self._lines:
-                    click.echo(record_line(record), nl=False)
+                    show(record_line(record))
                 else:
                     self._live.record(record)
         except Exception as error:

@@ -5,6 +5,7 @@ import click
 from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.staying.clusters import cluster_errors
 from lastcall.cli.staying.names import name_argument
+from lastcall.cli.terminal import say, show
 from lastcall.cluster.control.socket import ControlClient
 from lastcall.cluster.directory import KUBECONFIG, ClusterDirectory
 
@@ -47,7 +48,7 @@ def kubeconfig(name: str, text: bool, merged: bool, unmerged: bool, file: str) -
     if merged:
         add(name, content, file)
     else:
-        click.echo(content if text else path, nl=not text)
+        show(content if text else f"{path}\n")
 
 
 def add(name: str, content: str, file: str) -> None:
@@ -63,7 +64,7 @@ def add(name: str, content: str, file: str) -> None:
         merge(path, name, yaml.safe_load(content))
     except KubeconfigError as error:
         raise WorldError(str(error)) from error
-    click.echo(f"context {entry_name(name)} is in {path}, and the current one")
+    say(f"context {entry_name(name)} is in {path}, and the current one")
 
 
 def took_away(name: str, file: str) -> None:
@@ -77,4 +78,4 @@ def took_away(name: str, file: str) -> None:
         was_there = unmerge(path, name)
     except KubeconfigError as error:
         raise WorldError(str(error)) from error
-    click.echo(f"context {entry_name(name)} is {'no longer' if was_there else 'not'} in {path}")
+    say(f"context {entry_name(name)} is {'no longer' if was_there else 'not'} in {path}")

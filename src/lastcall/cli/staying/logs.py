@@ -7,6 +7,7 @@ import click
 
 from lastcall.cli.staying.clusters import cluster_errors
 from lastcall.cli.staying.names import name_argument
+from lastcall.cli.terminal import say
 from lastcall.cluster.control.socket import ControlClient, Logs
 from lastcall.cluster.errors import ControlError
 
@@ -38,7 +39,7 @@ def logs(name: str, role: str | None, follow: bool) -> None:
         try:
             for message in connection.ask(Logs(role=role or "", follow=follow)):
                 if "text" in message:
-                    click.echo(message["text"] if role else f"{message['role']:13} | {message['text']}")
+                    say(message["text"] if role else f"{message['role']:13} | {message['text']}")
                     sys.stdout.flush()
         except ControlError:
             if not follow:

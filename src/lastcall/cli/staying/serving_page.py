@@ -2,11 +2,10 @@
 
 import asyncio
 
-import click
-
 from lastcall.cli.errors import WorldError
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.showing.serving import served
+from lastcall.cli.terminal import say
 from lastcall.ui.server import NotListening, PageServer
 from lastcall.ui.source import StayingCluster
 from lastcall.ui.watching import Watching
@@ -32,9 +31,9 @@ async def _serve(name: str, port: int, opens: bool, interrupts: Interrupts) -> N
         nonlocal told
         told += 1
         if told == 1:
-            click.echo(f"cluster {name}: {link}\nfor one browser; Ctrl-C ends the page, not the cluster")
+            say(f"cluster {name}: {link}", "for one browser; Ctrl-C ends the page, not the cluster")
         else:
-            click.echo(f"for another browser: {link}")
+            say(f"for another browser: {link}")
 
     watching = Watching(StayingCluster(name), world)
     try:
@@ -45,7 +44,7 @@ async def _serve(name: str, port: int, opens: bool, interrupts: Interrupts) -> N
                 port,
                 tell,
                 opens=opens,
-                not_opened=lambda: click.echo("no browser was found: open the link yourself", err=True),
+                not_opened=lambda: say("no browser was found: open the link yourself", err=True),
             ) as server,
         ):
             tasks.spawn(watching.run(), name="watching")

@@ -6,12 +6,11 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 
-import click
-
 from lastcall.cli.errors import guarded, say_on_stderr
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.staying.clusters import published_text, show_json
 from lastcall.cli.staying.life import TORN_DOWN, Facts, UpOptions, stay
+from lastcall.cli.terminal import say_all
 from lastcall.cluster.directory import DEFAULT_NAME
 from lastcall.cluster.staying import detach
 
@@ -38,7 +37,7 @@ class Terminal:
             if self._output == "json":
                 show_json("lastcall/cluster/v1", facts)
             else:
-                click.echo(f"{ready_text(facts)}\n{self._way_out}")
+                say_all(f"{ready_text(facts)}\n{self._way_out}")
             sys.stdout.flush()
 
 

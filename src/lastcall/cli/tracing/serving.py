@@ -8,12 +8,11 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import click
-
 from lastcall.api.errors import StatusError
 from lastcall.cli.clusters.connecting import connected
 from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.interrupts import Interrupts
+from lastcall.cli.terminal import say_from
 from lastcall.cli.tracing.serve_options import ServeOptions
 from lastcall.client.leaderelection import LeadershipLost
 from lastcall.exporting.addresses import AddressError, parse_endpoint, parse_listen
@@ -136,4 +135,4 @@ def _cannot_follow(followers: list[Follower], server: str) -> None:
 
 
 def _note(text: str) -> None:
-    click.echo(f"trace[{os.getpid()}]: {text}", err=True)
+    say_from(f"trace[{os.getpid()}]", text)

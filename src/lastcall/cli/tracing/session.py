@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from lastcall.api.errors import StatusError
 from lastcall.api.selectors import parse_label_selector
 from lastcall.cli.clusters.connecting import connected
@@ -19,6 +17,7 @@ from lastcall.cli.options import asked_for_one_line
 from lastcall.cli.run import output
 from lastcall.cli.run.live import TICK_SECONDS, LiveTimeline
 from lastcall.cli.run.output import stdout_console, takes_stdout
+from lastcall.cli.terminal import say, show
 from lastcall.timeline.record import Record
 from lastcall.timeline.story import Ending
 from lastcall.timeline.verdict import outcome_words
@@ -100,7 +99,7 @@ class _Trace:
         self._git_version = there.version
         self._interrupts = interrupts
         self._world = World()
-        progress = CommandConsole(stderr=True, highlight=False)
+        progress = CommandConsole(stderr=True)
         self._out = stdout_console()
         on_stderr = takes_stdout(asked.output, asked.output_file)
         self._live = LiveTimeline(progress if on_stderr else self._out, progress, asked.explain)
@@ -218,7 +217,7 @@ class _Trace:
         if self._page is not None:
             self._page.watching.told(ending)
         if self._asked.as_lines:
-            click.echo(self._document([ending]), nl=False)
+            show(self._document([ending]))
         elif not takes_stdout(self._asked.output, self._asked.output_file):
             output.tell(
                 self._out,
@@ -246,9 +245,9 @@ class _Trace:
         asked, kept = self._asked, list(self._kept)
         if asked.output_file is not None:
             output.write_file(asked.output_file, self._document(kept))
-            click.echo(f"Report written to {asked.output_file}", err=True)
+            say(f"Report written to {asked.output_file}", err=True)
         elif takes_stdout(asked.output, None) and not asked.as_lines:
-            click.echo(self._document(kept), nl=False)
+            show(self._document(kept))
         for ending in going_on[:20]:
             pod = ending.pod
             self._live.note(f"still going on: {pod.namespace}/{pod.name} {outcome_words(ending)}")

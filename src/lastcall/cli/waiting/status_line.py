@@ -7,10 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
 
+from lastcall.cli.terminal import redraw
+from lastcall.timeline.quoting import one_line
+
 LOG_SECONDS = 15.0
 """In a log a line about waiting comes so long after the last one, and only when it says something else."""
 
-_WIPE = "\r\x1b[K"
 _COUNTS = re.compile(r" \(\d+ times\)")
 
 
@@ -39,11 +41,10 @@ class StatusLine:
     def show(self, now: float, waited: float, text: str) -> None:
         """`text` says what is waited for and why; `waited` is seconds, `now` seconds of the monotonic clock."""
         if self.terminal is not None:
-            line = f"  waiting, {waited:.0f} s: {text}"
+            line = one_line(f"  waiting, {waited:.0f} s: {text}")
             width = _columns() - 1
             short = line if len(line) <= width else f"{line[: width - 1]}…"
-            self.terminal.write(f"{_WIPE}{short}")
-            self.terminal.flush()
+            redraw(self.terminal, short)
             self._shown = True
             return
         plain = _COUNTS.sub("", text)
@@ -54,6 +55,5 @@ class StatusLine:
     def clear(self) -> None:
         """Nothing of it is left on the terminal."""
         if self._shown and self.terminal is not None:
-            self.terminal.write(_WIPE)
-            self.terminal.flush()
+            redraw(self.terminal)
             self._shown = False

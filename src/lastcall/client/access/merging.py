@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from lastcall.client.access.errors import KubeconfigError
+from lastcall.timeline.quoting import one_line
 
 Fields = Mapping[str, Any]
 
@@ -87,7 +88,7 @@ def merged(files: Sequence[tuple[str, Any]]) -> Merged:
         top = Entry("", file, f"{file}: ", data)
         if data.get("kind", "Config") != "Config" or data.get("apiVersion", "v1") not in ("v1", ""):
             kind = f"{data.get('apiVersion', '')} {data.get('kind', '')}".strip()
-            raise KubeconfigError(f"{file}: is a {_plain(kind)}, not a kubeconfig (apiVersion v1, kind Config)")
+            raise KubeconfigError(f"{file}: is a {one_line(kind)}, not a kubeconfig (apiVersion v1, kind Config)")
         named = data.get("current-context")
         if named is not None and not isinstance(named, str):
             raise KubeconfigError(f"{file}: current-context is {_shown(named)}: must be a string; write it in quotes")
@@ -112,11 +113,11 @@ def _entries(top: Entry, kind: str, inner: str) -> dict[str, Entry]:
         if not isinstance(name, str):
             raise KubeconfigError(f"{file}: {kind} has the name {_shown(name)}: must be a string; write it in quotes")
         fields = each.get(inner) or {}
-        place = f"{file}: {kind}[{_plain(name)}].{inner}"
+        place = f"{file}: {kind}[{one_line(name)}].{inner}"
         if not isinstance(fields, dict):
             raise KubeconfigError(f"{place} must be a mapping")
         if name in found:
-            raise KubeconfigError(f"{file}: {kind} has {_plain(name)!r} twice: remove one of them")
+            raise KubeconfigError(f"{file}: {kind} has {one_line(name)!r} twice: remove one of them")
         found[name] = Entry(name, file, place, cast(Fields, fields))
     return found
 
@@ -126,7 +127,3 @@ def _shown(value: object) -> str:
     return {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list"}.get(
         type(value), "a mapping" if isinstance(value, dict) else f"a {type(value).__name__}"
     )
-
-
-def _plain(text: str) -> str:
-    return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text)

@@ -15,10 +15,9 @@ from contextlib import suppress
 
 from lastcall.client.access.config import ClientConfig, ExecPlugin
 from lastcall.client.access.exec_credential import Answer, read_answer, request_document, takes_terminal
-from lastcall.client.access.selecting import printable
 
 Say = Callable[[str], None]
-"""Is told a line that the plugin wrote to stderr, without control characters."""
+"""Prints a line that the plugin wrote to stderr, and quotes it (`cli/terminal.py:say`)."""
 
 SECONDS = 60.0
 INTERACTIVE_SECONDS = 300.0
@@ -127,7 +126,7 @@ class _Running(asyncio.SubprocessProtocol):
 
     def _tell(self, line: bytes) -> None:
         if self._say is not None:
-            self._say(printable(line.decode("utf-8", "replace")))
+            self._say(line.decode("utf-8", "replace"))
 
 
 def _end(transport: asyncio.SubprocessTransport, *, alone: bool) -> None:

@@ -10,7 +10,6 @@ Source: client-go tools/clientcmd/client_config.go:ClientConfig, validation.go:v
 
 import base64
 import binascii
-import re
 from collections.abc import Callable, Mapping
 from os.path import dirname, join, sep
 from typing import Any, cast
@@ -35,8 +34,6 @@ _REMOVED = {
     f"https://github.com/int128/kubelogin, see {_HELP}",
 }
 """(client-go plugin/pkg/client/auth/gcp and azure). kubectl still has oidc, which renews tokens in the file itself."""
-
-_CONTROL = re.compile(r"[^\S\t-\r]|[\x00-\x08\x0e-\x1f\x7f-\x9f]")
 
 
 def select(files: Merged, overrides: Overrides, read: Read) -> ClientConfig:
@@ -163,15 +160,10 @@ def _plugin(entry: Entry, cluster: Entry) -> ExecPlugin:
         env=tuple(env),
         api_version=version,
         interactive_mode=cast(InteractiveMode, mode),
-        install_hint=printable(entry.text("installHint")),
+        install_hint=entry.text("installHint"),
         provide_cluster_info=entry.flag("provideClusterInfo"),
         config=extensions.get(EXTENSION),
     )
-
-
-def printable(text: str) -> str:
-    """Without anything that a terminal would obey. (client_config.go:cleanANSIEscapeCodes)"""
-    return _CONTROL.sub(lambda found: " " if found[0].isspace() else f"U+{ord(found[0]):04X}", text)
 
 
 def _impersonation(user: Entry) -> Impersonation:

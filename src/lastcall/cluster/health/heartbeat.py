@@ -24,6 +24,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from lastcall.cluster.health.decide import HANGS_AFTER_SECONDS
+from lastcall.timeline.quoting import one_line
 from lastcall.world import walls
 
 BEAT_SECONDS = 2.0
@@ -164,5 +165,4 @@ _turn: ContextVar[tuple[str, str] | None] = ContextVar("turn", default=None)
 
 def _text(data: bytes) -> str:
     """What may be shown on a terminal: a client chooses the paths of its requests."""
-    text = data.partition(_END)[0].decode(errors="replace")
-    return "".join(each if each.isprintable() else "�" for each in text)
+    return one_line(data.partition(_END)[0].decode(errors="replace"))

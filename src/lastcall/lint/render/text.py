@@ -1,12 +1,13 @@
-"""Findings for people: where, what, why, the fix, and how sure. Pure."""
+"""Findings for people: where, what, why, the fix, and how sure. `text` quotes every line. Pure."""
 
 import json
 from collections.abc import Callable, Iterator
 
 from lastcall.lint.catalogue.lookup import RULES
-from lastcall.lint.catalogue.rule import Certainty
+from lastcall.lint.catalogue.rule import Certainty, Severity
 from lastcall.lint.located import Located, Told
 from lastcall.lint.subject import Op, shown_path
+from lastcall.timeline.quoting import log_line, one_line, without_commands
 
 CERTAINTY: dict[Certainty, str] = {
     "certain": "certain from the manifests",
@@ -17,6 +18,8 @@ _COLOURS = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 Style = Callable[..., str]
 """`click.style`, or something that leaves the text as it is."""
+_Line = str | tuple[str, Severity, str]
+"""A line, or what stands before, in and after its coloured word."""
 
 
 def plain(text: str, **style: object) -> str:
@@ -25,22 +28,29 @@ def plain(text: str, **style: object) -> str:
 
 def text(told: Told, style: Style = plain) -> str:
     """Everything, with a summary at its end."""
-    lines = [line for each in told.fixed for line in (f"{_where(each)}: fixed: {each.finding.message}",)]
+    lines: list[_Line] = [f"{_where(each)}: fixed: {each.finding.message}" for each in told.fixed]
     for each in told.open:
-        lines += _finding(each, style)
+        lines += _finding(each)
     if told.not_here:
         lines += ["Not in these files, and therefore not checked:", *_not_here(told), ""]
-    return "\n".join([*lines, _summary(told)]) + "\n"
+    return "".join(f"{_shown(line, style)}\n" for line in (*lines, _summary(told)))
+
+
+def _shown(line: _Line, style: Style) -> str:
+    if isinstance(line, str):
+        return log_line(line)
+    before, severity, after = line
+    coloured = style(severity, fg=_COLOURS[severity], bold=True)
+    return without_commands(f"{one_line(before)}{coloured}{one_line(after)}")
 
 
 def _where(located: Located) -> str:
     return f"{located.spot.file}:{located.spot.line}:{located.spot.column}"
 
 
-def _finding(located: Located, style: Style) -> Iterator[str]:
+def _finding(located: Located) -> Iterator[_Line]:
     finding = located.finding
-    severity = style(finding.severity, fg=_COLOURS[finding.severity], bold=True)
-    yield f"{_where(located)}: {severity} {finding.rule}: {finding.message}"
+    yield f"{_where(located)}: ", finding.severity, f" {finding.rule}: {finding.message}"
     path = shown_path(finding.path)
     if path:
         yield f"    at: {finding.subject} {path}"

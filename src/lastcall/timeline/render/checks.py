@@ -8,15 +8,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from lastcall.timeline.quoting import each_unseen, log_line, one_line, several_lines, without_commands
+
 Level = Literal["error", "warning", "notice", ""]
 
 MOST_BYTES = 512 * 1024
 """Of a Markdown summary: GitHub refuses a step's above 1 MiB, and other steps write there too."""
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 cannot hold, not even as a reference."""
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]#|~])")
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What changes how a line is shown without being seen, and what no encoding has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,11 @@ def as_junit(title: str, checks: Sequence[Check], nothing: str = "nothing found"
     from xml.sax.saxutils import escape, quoteattr
 
     def attribute(text: str) -> str:
-        return quoteattr(_NOT_XML.sub("\ufffd", text))
+        return _referred(quoteattr(_NOT_XML.sub("\ufffd", text)))
 
     cases = []
     for each in checks:
-        body = escape(_NOT_XML.sub("\ufffd", each.body))
+        body = _referred(escape(_NOT_XML.sub("\ufffd", each.body)))
         inside = f"<system-out>{body}</system-out>"
         if each.skipped is not None:
             inside = f"<skipped message={attribute(each.skipped)}/>"
@@ -69,6 +70,15 @@ def as_junit(title: str, checks: Sequence[Check], nothing: str = "nothing found"
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites {counts}>\n{suite}</testsuites>\n'
 
 
+def _referred(xml: str) -> str:
+    """Return XML with a reference for each character that is not seen and for what a CI runner would carry out."""
+    return without_commands(each_unseen(xml, _reference), _reference)
+
+
+def _reference(character: str) -> str:
+    return f"&#{ord(character)};"
+
+
 def as_github(checks: Iterable[Check]) -> str:
     """Workflow commands, which GitHub Actions shows beside the run and, with a place, beside the lines of a change."""
     lines = []
@@ -84,11 +94,16 @@ def as_github(checks: Iterable[Check]) -> str:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return _lines(text).replace("%", "%25").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    return _data(one_line(text)).replace(":", "%3A").replace(",", "%2C")
+
+
+def _lines(text: str) -> str:
+    """Return lines of which none obeys a terminal or begins a command of its own."""
+    return without_commands(several_lines(text))
 
 
 # -- Markdown ---------------------------------------------------------------------------------------------------------
@@ -100,7 +115,7 @@ def plain(text: str) -> str:
 
 
 def _html(text: str) -> str:
-    seen = _UNSEEN.sub("\ufffd", " ".join(text.split()))
+    seen = log_line(" ".join(text.split()))
     return seen.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -112,7 +127,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def block(text: str, language: str = "text") -> str:
     """A code block, whatever the text has in it."""
-    text = _UNSEEN.sub("\ufffd", text)
+    text = _lines(text)
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}\n"

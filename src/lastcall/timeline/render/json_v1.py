@@ -1,12 +1,12 @@
 """The story as data: the schema `lastcall/ending/v1` (docs/ending-v1.md)."""
 
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, overload
 
 from lastcall.timeline.node_facts import FirstReaction, Listener, ProcessesLeft, Sockets
 from lastcall.timeline.record import Record
+from lastcall.timeline.render.json_text import quoted_json
 from lastcall.timeline.story import Budget, ContainerEnding, DecidedBy, Ending, Entry, FailedProbe, PreStop
 from lastcall.timeline.verdict import is_ongoing
 
@@ -120,7 +120,7 @@ def _decided_by(decided: DecidedBy | None) -> "document.DecidedBy | None":
 def record_line(record: Record) -> str:
     """A record on a line of its own, while its story is not known: without `at`, and with the cause that it names."""
     fields = {key: value for key, value in _record(Entry(record, 0.0, record.cause_id or None)).items() if key != "at"}
-    return json.dumps({"schema": RECORD_SCHEMA, "podUid": record.pod_uid, **fields}, ensure_ascii=False) + "\n"
+    return quoted_json({"schema": RECORD_SCHEMA, "podUid": record.pod_uid, **fields})
 
 
 def _record(entry: Entry) -> "document.Record":

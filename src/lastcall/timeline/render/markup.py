@@ -8,6 +8,7 @@ from html import escape
 from typing import TypeAlias
 
 from lastcall.timeline.language import ENGLISH, told
+from lastcall.timeline.quoting import without_commands
 from lastcall.timeline.text import printable
 
 
@@ -41,7 +42,9 @@ def said(value: object) -> str:
 
 def text(value: object, limit: int = 4000) -> Markup:
     """Escaped text in one line; control characters, direction marks and lone surrogates are shown as escapes."""
-    return value if isinstance(value, Markup) else Markup(escape(printable(said(value), limit)))
+    if isinstance(value, Markup):
+        return value
+    return Markup(without_commands(escape(printable(said(value), limit)), lambda character: f"&#{ord(character)};"))
 
 
 def tag(name: str, /, *content: Content, **attributes: object) -> Markup:

@@ -4,11 +4,11 @@ Works in 80 columns. Colours are the console's business: none when piped or with
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
 
 from lastcall.timeline import kinds
 from lastcall.timeline.causes.owners import OWNER_KINDS
@@ -16,12 +16,16 @@ from lastcall.timeline.explain import explain_record
 from lastcall.timeline.facts.never_started import why_never_started
 from lastcall.timeline.findings.restarts import last_words
 from lastcall.timeline.render import bars
+from lastcall.timeline.render.console import BREAK, Text
 from lastcall.timeline.render.lines import actor_label
 from lastcall.timeline.story import ContainerEnding, Ending, EndpointTransition, Entry
 from lastcall.timeline.text import printable, seconds
 from lastcall.timeline.verdict import had_ended, is_deleted, is_ongoing, lives_on, outcome_words, why
 from lastcall.timeline.wording.parts import DETAIL, STEP, Style
 from lastcall.timeline.wording.words import words_for
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 STYLES: dict[Style, str] = {
     "": "",
@@ -57,7 +61,7 @@ _RULE_INDENT = 6
 
 
 def print_endings(
-    console: Console, endings: Sequence[Ending], *, explain: bool = False, with_steps: bool = True
+    console: "Console", endings: Sequence[Ending], *, explain: bool = False, with_steps: bool = True
 ) -> None:
     """Print every story and, for more than one Pod, a line on each at the end. `with_steps` False: the reader has
     just seen the steps happen."""
@@ -93,7 +97,7 @@ def story(ending: Ending, width: int, *, with_rules: bool = False, with_steps: b
 def _headline(ending: Ending) -> Text:
     words, style = outcome_words(ending), _OUTCOMES[ending.outcome]
     pod = ending.pod
-    line = Text(printable(f"{pod.namespace}/{pod.name}"), style="bold")
+    line = Text(f"{pod.namespace}/{pod.name}", style="bold")
     line.append(" ").append(words, style=style)
     facts = [f"on {pod.node}"] if pod.node else []
     if ending.grace_seconds is not None:
@@ -298,7 +302,7 @@ def _notes(ending: Ending) -> RenderableType | None:
         mark, style = _MARKS[severity]
         words = Text(printable(text, 1000))
         if advice:
-            words.append("\n→ ", style="bold").append(printable(advice, 1000))
+            words.append(BREAK).append("→ ", style="bold").append(printable(advice, 1000))
         table.add_row(Text(mark, style=f"bold {style}"), words)
     for sentence in ending.not_known:
         table.add_row(Text("?", style="bold yellow"), Text(printable(sentence)))

@@ -1,19 +1,21 @@
 """The same Pods under several versions of Kubernetes: as columns of text, and as data."""
 
-import io
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
+from lastcall.timeline.render.console import Text, plain_lines
 from lastcall.timeline.render.json_v1 import endings_document
 from lastcall.timeline.render.text import story
 from lastcall.timeline.story import Ending
 from lastcall.timeline.text import printable
 from lastcall.timeline.versions import Comparison, Difference, VersionStory, compare
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 SCHEMA = "lastcall/versions/v1"
 NARROWEST_COLUMN = 58
@@ -21,7 +23,7 @@ NARROWEST_COLUMN = 58
 _GAP = 3
 
 
-def print_versions(console: Console, stories: Sequence[VersionStory], *, explain: bool = False) -> None:
+def print_versions(console: "Console", stories: Sequence[VersionStory], *, explain: bool = False) -> None:
     """Each Pod's stories beside one another where they fit, then what differs."""
     width = (console.width - _GAP * (len(stories) - 1)) // len(stories)
     for comparison in compare(stories):
@@ -44,10 +46,7 @@ def print_versions(console: Console, stories: Sequence[VersionStory], *, explain
 
 def plain_versions(stories: Sequence[VersionStory], width: int, *, explain: bool = False) -> str:
     """What `print_versions` prints, without colour and trailing blanks."""
-    out = io.StringIO()
-    console = Console(file=out, width=width, color_system=None, force_terminal=False, highlight=False)
-    print_versions(console, stories, explain=explain)
-    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+    return plain_lines(width, lambda out: print_versions(out, stories, explain=explain))
 
 
 def _side_by_side(comparison: Comparison, stories: Sequence[VersionStory], width: int, explain: bool) -> RenderableType:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lastcall.timeline import kinds
+from lastcall.timeline.quoting import is_plain, one_line
 from lastcall.timeline.record import Record
 from lastcall.timeline.said import beginning, shown
-from lastcall.timeline.text import LONGEST, one_line
+from lastcall.timeline.text import LONGEST
 from lastcall.timeline.wording import apiserver, kubelet, runtime
 from lastcall.timeline.wording.parts import DETAIL, NOISE, STEP, Words, fixed
 
@@ -22,7 +23,7 @@ def words_for(record: Record) -> Words:
     """The words for a record. Text from containers and manifests is made safe for a terminal."""
     writer = _WORDS.get(record.kind)
     words = writer(record.facts) if writer else Words(record.kind, DETAIL, "dim")
-    if words.text.isprintable() and len(words.text) <= LONGEST:
+    if is_plain(words.text) and len(words.text) <= LONGEST:
         return words
     return Words(beginning(shown(words.text, one_line), LONGEST), words.level, words.style)
 

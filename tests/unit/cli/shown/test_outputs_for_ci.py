@@ -71,7 +71,7 @@ def test_only_what_failed_is_annotated_in_one_line_each():
 
 def test_an_annotation_cannot_begin_a_command_of_its_own():
     told = as_github([Check("s", "a,b::c", "error", "x\n::set-output name=a::b\r%")])
-    assert told == "::error title=a%2Cb%3A%3Ac::x%0A::set-output name=a::b%0D%25\n"
+    assert told == "::error title=a%2Cb%3A%3Ac::x%0A\\x3a:set-output name=a::b\\r%25\n"
 
 
 def test_a_summary_has_a_row_for_each_pod_and_the_stories_to_open():

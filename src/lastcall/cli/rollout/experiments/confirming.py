@@ -7,6 +7,7 @@ import click
 
 from lastcall.cli.errors import UserError
 from lastcall.cli.rollout.experiments.plan import check_yes, is_allowed
+from lastcall.cli.terminal import ask, say
 
 yes_option = click.option(
     "--yes",
@@ -19,12 +20,11 @@ yes_option = click.option(
 def confirm(context: str, lines: Sequence[str], yes: str) -> None:
     """Says what will be done, and returns when the context's name was typed or given. Raises UserError."""
     check_yes(context, yes)
-    for line in lines:
-        click.echo(line, err=True)
+    say(*lines, err=True)
     if yes:
         return
     if not sys.stdin.isatty():
         raise UserError(f"nothing was done: nobody can be asked here\nfix: --yes={context}, if that is what you want")
-    answer = click.prompt("Type the name of the context to go on", err=True, default="", show_default=False)
+    answer = ask("Type the name of the context to go on")
     if not is_allowed(context, answer):
         raise UserError(f"nothing was done: {answer!r} is not {context}")

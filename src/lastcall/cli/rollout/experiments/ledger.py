@@ -14,7 +14,23 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from lastcall.api.meta import Object, copy_object, labels_of, name_of, namespace_of, uid_of
-from lastcall.api.resources import CONFIGMAPS, STATEFULSETS, Resource
+from lastcall.api.resources import (
+    CONFIGMAPS,
+    DAEMONSETS,
+    DEPLOYMENTS,
+    HORIZONTALPODAUTOSCALERS,
+    JOBS,
+    PERSISTENTVOLUMECLAIMS,
+    PODDISRUPTIONBUDGETS,
+    PODS,
+    REPLICASETS,
+    REPLICATIONCONTROLLERS,
+    SECRETS,
+    SERVICEACCOUNTS,
+    SERVICES,
+    STATEFULSETS,
+    Resource,
+)
 
 LABEL = "lastcall-experiment"
 """On the ledger and on everything that an experiment creates: the experiment's id."""
@@ -28,6 +44,25 @@ RESTARTED_AT = ("spec", "template", "metadata", "annotations", "kubectl.kubernet
 REPLICAS = ("spec", "replicas")
 CHANGES = (RESTARTED_AT, REPLICAS)
 """The fields of a workload that experiments change."""
+KINDS = (
+    DEPLOYMENTS,
+    STATEFULSETS,
+    DAEMONSETS,
+    REPLICASETS,
+    REPLICATIONCONTROLLERS,
+    JOBS,
+    PODS,
+    SERVICES,
+    PODDISRUPTIONBUDGETS,
+    HORIZONTALPODAUTOSCALERS,
+    PERSISTENTVOLUMECLAIMS,
+    SERVICEACCOUNTS,
+    SECRETS,
+    CONFIGMAPS,
+)
+"""What experiments create, in the order in which it is looked for and deleted."""
+MOST_TEXT = 1 << 20
+"""Characters in a ledger: Kubernetes allows a ConfigMap 1 MiB (`MaxSecretSize`)."""
 _WORKLOADS = frozenset(("apps", plural) for plural in ("deployments", "statefulsets", "daemonsets", "replicasets"))
 _WORD = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
@@ -207,32 +242,76 @@ def as_config_map(ledger: Ledger, namespace: str) -> Object:
 
 
 def from_config_map(obj: Object) -> Ledger:
-    """Raises NotALedger. Whoever may write a ConfigMap can write such a one, and somebody with more rights restores it:
-    so it speaks only of its own namespace, and changes nothing but what experiments change."""
+    """Return the ledger in a ConfigMap. Raise NotALedger, with why, for anything that `as_config_map` would not write.
+
+    Whoever may write ConfigMaps can forge one, and somebody with more rights restores it. So a ledger speaks only of
+    its own namespace, names only kinds that experiments create, and changes only what experiments change.
+    """
     id_ = labels_of(obj).get(LABEL, "")
     try:
-        data = obj["data"]
-        entries = tuple(_entry(each, namespace_of(obj)) for each in json.loads(data[_ENTRIES]))
-        holder = Holder(**json.loads(data[_HOLDER]))
-        if name_of(obj) != f"{PREFIX}{id_}" or not id_:
-            raise ValueError("its name is not that of its label")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise NotALedger(f"ConfigMap {name_of(obj)} is not a ledger that this version can read: {error}") from error
-    return Ledger(id_, holder, entries)
+        if not id_ or name_of(obj) != f"{PREFIX}{id_}":
+            raise ValueError("its name differs from its label")
+        data = obj.get("data")
+        texts = data if isinstance(data, dict) else {}
+        if sum(len(str(text)) for text in texts.values()) > MOST_TEXT:
+            raise ValueError(f"it is longer than {MOST_TEXT} characters")
+        entries = _decoded(texts, _ENTRIES)
+        if not isinstance(entries, list):
+            raise ValueError("its entries are not a list")
+        holder = _holder(_decoded(texts, _HOLDER))
+        return Ledger(id_, holder, tuple(_entry(each, namespace_of(obj)) for each in entries))
+    except ValueError as error:
+        raise NotALedger(f"ConfigMap {name_of(obj)} is not a ledger: {error}") from error
 
 
-def _entry(value: Mapping[str, Any], namespace: str) -> Entry:
-    target = Target(**value["target"])
-    if target.namespace != namespace or not all(map(_WORD.fullmatch, (target.version, target.plural, target.name))):
-        raise ValueError(f"{target} is not of this namespace")
-    if target.group and not _WORD.fullmatch(target.group):
-        raise ValueError(f"{target.group!r} is not the name of a group")
-    if value["does"] == "created":
+def _decoded(data: Mapping[str, Any], key: str) -> Any:
+    """Raises ValueError."""
+    text = data.get(key)
+    if not isinstance(text, str):
+        raise ValueError(f"it has no {key}")
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except ValueError:
+        raise ValueError(f"its {key} cannot be read as JSON") from None
+
+
+def _holder(value: Any) -> Holder:
+    """Raises ValueError."""
+    fields = value if isinstance(value, dict) else {}
+    if {key: type(each) for key, each in fields.items()} != {"host": str, "pid": int, "started": int}:
+        raise ValueError("its holder is not a process")
+    return Holder(**fields)
+
+
+def _entry(value: Any, namespace: str) -> Entry:
+    """Raises ValueError."""
+    fields = value if isinstance(value, dict) else {}
+    target = _target(fields.get("target"), namespace)
+    if fields.get("does") == "created":
         return Created(target)
-    path = tuple(map(str, value["path"]))
-    if value["does"] != "changed" or (target.group, target.plural) not in _WORKLOADS or path not in CHANGES:
-        raise ValueError(f"experiments do not change {'.'.join(path)} of {target.told}")
-    return Changed(target, path, value["before"], value["after"])
+    path = fields.get("path")
+    known = next((each for each in CHANGES if isinstance(path, list) and list(each) == path), None)
+    if fields.get("does") != "changed" or (target.group, target.plural) not in _WORKLOADS or known is None:
+        raise ValueError("an entry says something else than what experiments do")
+    before, after = fields.get("before"), fields.get("after")
+    if type(before) not in (str, int) or type(after) not in (str, int):
+        raise ValueError("an entry has a value that experiments do not set")
+    return Changed(target, known, before, after)
+
+
+def _target(value: Any, namespace: str) -> Target:
+    """Raises ValueError."""
+    fields = value if isinstance(value, dict) else {}
+    resources = {(each.group, each.version, each.plural, each.kind): each for each in KINDS}
+    key = tuple(str(fields.get(part)) for part in ("group", "version", "plural", "kind"))
+    name = fields.get("name")
+    if key not in resources or not isinstance(name, str) or not is_name(name):
+        raise ValueError("an entry names something else than an object that experiments create")
+    if fields.get("namespace") != namespace:
+        raise ValueError("an entry names an object of another namespace")
+    return Target.of(resources[key], name, namespace)
 
 
 def _escaped(step: str) -> str:

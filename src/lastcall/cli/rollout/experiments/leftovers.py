@@ -5,63 +5,40 @@ from dataclasses import dataclass, field
 
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, labels_of, name_of, namespace_of, uid_of
-from lastcall.api.resources import (
-    CONFIGMAPS,
-    DAEMONSETS,
-    DEPLOYMENTS,
-    HORIZONTALPODAUTOSCALERS,
-    JOBS,
-    PERSISTENTVOLUMECLAIMS,
-    PODDISRUPTIONBUDGETS,
-    PODS,
-    REPLICASETS,
-    REPLICATIONCONTROLLERS,
-    SECRETS,
-    SERVICEACCOUNTS,
-    SERVICES,
-    STATEFULSETS,
-    Resource,
-)
+from lastcall.api.resources import CONFIGMAPS, Resource
 from lastcall.cli.errors import WorldError
 from lastcall.cli.rollout.experiments.changing import how_to_delete, is_running, restore
-from lastcall.cli.rollout.experiments.ledger import LABEL, PREFIX, Changed, Ledger, NotALedger, from_config_map
+from lastcall.cli.rollout.experiments.ledger import KINDS, LABEL, PREFIX, Changed, Ledger, NotALedger, from_config_map
 from lastcall.cli.rollout.experiments.plan import RESERVED
 from lastcall.client.api import Client
 from lastcall.world.clock import Clock
 
-KINDS = (
-    DEPLOYMENTS,
-    STATEFULSETS,
-    DAEMONSETS,
-    REPLICASETS,
-    REPLICATIONCONTROLLERS,
-    JOBS,
-    PODS,
-    SERVICES,
-    PODDISRUPTIONBUDGETS,
-    HORIZONTALPODAUTOSCALERS,
-    PERSISTENTVOLUMECLAIMS,
-    SERVICEACCOUNTS,
-    SECRETS,
-    CONFIGMAPS,
-)
-"""What experiments create, in the order in which it is looked for and deleted."""
+_FIX = "fix: delete each that no experiment of yours has written: kubectl delete configmap NAME -n NAMESPACE"
 
 
 @dataclass(slots=True)
 class Leftovers:
-    """`ledgers` by namespace; `orphans` have the label and no ledger; `unknown`: what could not be looked at."""
+    """`ledgers` by namespace; `orphans` have the label and no ledger; `unknown`: what could not be looked at;
+    `unreadable`: ConfigMaps that call themselves ledgers, each with why it is none."""
 
     ledgers: list[tuple[str, Ledger]] = field(default_factory=list)
     running: list[tuple[str, Ledger]] = field(default_factory=list)
     orphans: list[tuple[Resource, Object]] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+
+    @property
+    def left_alone(self) -> list[str]:
+        """One for each thing that is not looked at."""
+        return [*self.unknown, *self.unreadable]
 
     @property
     def lines(self) -> list[str]:
         """One for each thing that is to be put back."""
         found = []
         for namespace, ledger in self.ledgers:
+            if not ledger.entries:
+                found.append(f"namespace {namespace}: delete ConfigMap {ledger.name}, a ledger without entries")
             for entry in reversed(ledger.entries):
                 if isinstance(entry, Changed):
                     found.append(f"namespace {namespace}: put back {'.'.join(entry.path)} of {entry.target.told}")
@@ -85,17 +62,18 @@ async def find_leftovers(client: Client, namespace: str, fallback: str) -> Lefto
         found.unknown.append(f"other namespaces than {fallback}: the user may not list configmaps of all namespaces")
         namespace = fallback
         maps = (await client.list(CONFIGMAPS, namespace, label_selector=LABEL)).items
-    ids, unreadable = set(), []
+    known: set[tuple[str, str]] = set()
     for each in maps:
         if namespace_of(each).startswith(RESERVED):
-            unreadable.append(f"ConfigMap {name_of(each)} of {namespace_of(each)}: no experiment is made there")
+            where = f"namespace {namespace_of(each)}: ConfigMap {name_of(each)}"
+            found.unreadable.append(f"{where} is not a ledger: no experiment is made in this namespace")
             continue
         try:
             ledger = from_config_map(each)
         except NotALedger as error:
-            unreadable.append(str(error))
+            found.unreadable.append(f"namespace {namespace_of(each)}: {error}")
             continue
-        ids.add(ledger.id)
+        known.add((namespace_of(each), ledger.id))
         (found.running if is_running(ledger.holder) else found.ledgers).append((namespace_of(each), ledger))
     for resource in KINDS:
         try:
@@ -109,23 +87,24 @@ async def find_leftovers(client: Client, namespace: str, fallback: str) -> Lefto
         found.orphans += [
             (resource, each)
             for each in labelled
-            if labels_of(each)[LABEL] not in ids
+            if (namespace_of(each), labels_of(each)[LABEL]) not in known
             and not each["metadata"].get("ownerReferences")
             and not (resource == CONFIGMAPS and name_of(each).startswith(PREFIX))
             and not namespace_of(each).startswith(RESERVED)
         ]
-    found.unknown += unreadable
     return found
 
 
 async def put_back(client: Client, clock: Clock, found: Leftovers, say: Callable[[str], None]) -> None:
-    """All of it. Raises WorldError with what is left, after the rest was put back."""
-    left = []
+    """Put all of it back. Raise WorldError with what is left, after the rest was put back."""
+    left = [*found.unreadable, *([_FIX] if found.unreadable else [])]
     for namespace, ledger in found.ledgers:
         try:
             await restore(client, clock, namespace, ledger, say)
         except WorldError as error:
             left.append(str(error))
+        except StatusError as error:
+            left.append(f"namespace {namespace}: {error.message}")
     for resource, obj in found.orphans:
         try:
             await client.delete(

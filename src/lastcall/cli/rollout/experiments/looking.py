@@ -1,12 +1,11 @@
 """`lastcall doctor --context`: what experiments have left on somebody's cluster."""
 
-import click
-
 from lastcall.cli.clusters.options import ContextOptions
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import json_text
 from lastcall.cli.rollout.experiments.leftovers import Leftovers, find_leftovers
 from lastcall.cli.rollout.experiments.reaching import reached
+from lastcall.cli.terminal import say, show
 
 SCHEMA = "lastcall/leftovers/v1"
 
@@ -21,20 +20,20 @@ def look_for_leftovers(asked: ContextOptions, output: str) -> int:
             "context": context,
             "leftovers": found.lines,
             "running": [f"namespace {where}: process {ledger.holder.pid}" for where, ledger in found.running],
-            "notLookedAt": found.unknown,
+            "notLookedAt": found.left_alone,
         }
-        click.echo(json_text(document), nl=False)
-        return 1 if found.lines else 0
+        show(json_text(document))
+        return 1 if found.lines or found.unreadable else 0
     for where, ledger in found.running:
-        click.echo(f"namespace {where}: an experiment of process {ledger.holder.pid} is running")
+        say(f"namespace {where}: an experiment of process {ledger.holder.pid} is running")
     for line in found.lines:
-        click.echo(line)
-    for each in found.unknown:
-        click.echo(f"not looked at: {each}")
-    if found.lines:
-        click.echo(f"fix: lastcall cleanup --context {context}")
+        say(line)
+    for each in found.left_alone:
+        say(f"not looked at: {each}")
+    if found.lines or found.unreadable:
+        say(f"fix: lastcall cleanup --context {context}")
         return 1
-    click.echo("No experiment has left anything.")
+    say("No experiment has left anything.")
     return 0
 
 

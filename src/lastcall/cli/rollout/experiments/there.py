@@ -24,6 +24,7 @@ from lastcall.cli.rollout.experiments.taking import Taking, parsed_workload
 from lastcall.cli.rollout.options import RolloutOptions
 from lastcall.cli.rollout.running.progress import Progress
 from lastcall.cli.rollout.running.rounds import run_rollout
+from lastcall.cli.terminal import say
 
 if TYPE_CHECKING:
     from lastcall.cli.manifests.not_simulated import Note
@@ -135,7 +136,7 @@ def from_a_cluster(sources: Sources, workload: str, there: ContextOptions) -> "t
         async with reached(there) as cluster:
             found = await Taking(cluster.client, cluster.where, cluster.namespace).run(workload)
             names = ", ".join(f"{each.resource.kind} {name_of(each.obj)}" for each in found.manifests)
-            click.echo(f"taken from {cluster.where}, namespace {cluster.namespace}: {names}", err=True)
+            say(f"taken from {cluster.where}, namespace {cluster.namespace}: {names}", err=True)
             return found.manifests, found.notes
 
     with Interrupts() as interrupts:

@@ -1,10 +1,6 @@
 """How far an experiment is: lines on stderr."""
 
-import sys
-
-import click
-
-from lastcall.cli.errors import takes_escapes
+from lastcall.cli.terminal import redrawn_stderr, say
 from lastcall.cli.waiting.status_line import StatusLine
 from lastcall.world.clock import RealClock, monotonic
 
@@ -16,8 +12,7 @@ class Progress:
     def __init__(self) -> None:
         self._clock = RealClock()
         self._began = monotonic(self._clock)
-        terminal = sys.stderr if takes_escapes(sys.stderr) else None
-        self._status = StatusLine(self._line, terminal)
+        self._status = StatusLine(self._line, redrawn_stderr())
 
     def say(self, text: str) -> None:
         self._status.clear()
@@ -30,4 +25,4 @@ class Progress:
         self._status.clear()
 
     def _line(self, text: str) -> None:
-        click.echo(f"{monotonic(self._clock) - self._began:7.3f}s  {text}", err=True)
+        say(f"{monotonic(self._clock) - self._began:7.3f}s  {text}", err=True)

@@ -5,8 +5,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-import click
-
 from lastcall.cli.errors import CommandError, Interrupted
 from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.options import json_text
@@ -15,6 +13,7 @@ from lastcall.cli.rollout.running import own
 from lastcall.cli.rollout.running.keeping import has_failed
 from lastcall.cli.rollout.running.written import summarize, write
 from lastcall.cli.run.output import FOR_CI, stdout_console, takes_stdout
+from lastcall.cli.terminal import say, say_all, show
 from lastcall.cluster.propagation import parse_propagation
 from lastcall.traffic.patches import merged
 
@@ -81,7 +80,7 @@ def _run(
     if options.apply_advice and patch and failure is None:
         if options.output_file is not None:
             write(options, results)
-        click.echo("\nonce more, with the advice applied", err=True)
+        say("", "once more, with the advice applied", err=True)
         if page is not None:
             page.advised(options.runs)
         manifests = with_advice(manifests, results[0].owner, patch)
@@ -120,13 +119,13 @@ def _as_its_page_asks(
         if asked.patch:
             manifests = with_advice(manifests, find_target(manifests, options).workload.obj, asked.patch)
         options = replace(options, propagation=parse_propagation([asked.propagation] if asked.propagation else []))
-        click.echo("\nonce more, as the page asks", err=True)
+        say("", "once more, as the page asks", err=True)
         try:
             yield experiment(manifests, options)
         except Interrupted:
             raise
         except CommandError as error:
-            click.echo(str(error), err=True)
+            say_all(str(error), err=True)
 
 
 def _repeated(
@@ -142,7 +141,7 @@ def _repeated(
     results: list[Result] = []
     for number in range(1, options.runs + 1):
         if options.runs > 1:
-            click.echo(f"run {number} of {options.runs}", err=True)
+            say(f"run {number} of {options.runs}", err=True)
         try:
             result = experiment(manifests, options)
         except Exception as error:
@@ -151,7 +150,7 @@ def _repeated(
             raise
         results.append(replace(result, run=number, advised=advised))
         if options.runs > 1:
-            click.echo(f"run {number} of {options.runs}: {result.judgement.verdict}", err=True)
+            say(f"run {number} of {options.runs}: {result.judgement.verdict}", err=True)
     return results, None
 
 
@@ -178,7 +177,7 @@ def _find_safe(
                 tell_results(console, more[-1:])
     if console is None:
         document = {**as_json([*found.runs, *more]), "findSafe": report.as_json(found)}
-        click.echo(json_text(document, indent=1), nl=False)
+        show(json_text(document, indent=1))
     if found.measured.judgement.verdict == "inconclusive":
         return INCONCLUSIVE
     return 0 if exit_is_good(found) else LOSES

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import click
-
 from lastcall.cli.errors import WorldError
 from lastcall.cli.options import json_text
 from lastcall.cli.rollout.options import RolloutOptions
 from lastcall.cli.run.output import write_file
 from lastcall.cli.run.summary import append_summary, is_wanted
+from lastcall.cli.terminal import say, show
 
 if TYPE_CHECKING:
     from lastcall.cli.rollout.result import Result
@@ -31,13 +30,13 @@ def write(options: RolloutOptions, results: "Sequence[Result]", failure: Excepti
         return
     document = _document(options, results, str(failure or ""))
     if file is None:
-        click.echo(document, nl=False)
+        show(document)
         return
     try:
         write_file(file, document)
     except OSError as error:
         raise WorldError(f"{file} cannot be written: {error.strerror}") from error
-    click.echo(f"Report written to {file}", err=True)
+    say(f"Report written to {file}", err=True)
 
 
 def _document(options: RolloutOptions, results: "Sequence[Result]", failure: str) -> str:

@@ -4,6 +4,8 @@ Without INSTANCE it prints what the runtime is, as JSON, and removes what cluste
 INSTANCE it removes all that is this cluster's. A process of its own: front forks its roles, and gRPC has threads.
 """
 
+# check: prints because front reads both streams
+
 import asyncio
 import json
 import sys

@@ -5,6 +5,7 @@ Started by init as a fresh small interpreter without site-packages. It ends with
 
 # check: allow time.monotonic_ns, time.time_ns because the shim has a loop of its own
 # check: observes because its walls caught the error
+# check: prints because its stderr is a pipe that front reads
 
 from __future__ import annotations
 

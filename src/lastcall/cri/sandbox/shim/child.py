@@ -6,6 +6,7 @@ the execve; end-of-file, by close-on-exec, then says that it happened. It does n
 which is after the shim has recorded its pid; a shim that dies before takes it along.
 """
 
+# check: prints because the reason is the output of a container that could not be executed
 # check: starts processes because it executes what a container runs
 
 from __future__ import annotations

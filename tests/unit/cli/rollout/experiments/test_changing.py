@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from api_server import running_server
 from api_snapshot import difference, whole_api
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, copy_object, uid_of
 from lastcall.api.resources import (
+    CONFIGMAPS,
     DEPLOYMENTS,
     NAMESPACES,
     PERSISTENTVOLUMECLAIMS,
@@ -25,6 +28,7 @@ from lastcall.cli.errors import WorldError
 from lastcall.cli.rollout.experiments import changing, patient
 from lastcall.cli.rollout.experiments.changing import Changes, is_running, is_settled, this_process
 from lastcall.cli.rollout.experiments.ledger import (
+    KINDS,
     LABEL,
     REPLICAS,
     RESTARTED_AT,
@@ -360,8 +364,11 @@ def test_a_field_is_put_back_if_it_is_still_as_we_set_it(before: int, now: int, 
     assert [*found.patch] == patch
 
 
-def entries(group: str, plural: str, *, namespace: str = "shop", does: str = "created", **more: Any) -> str:
-    target = {"group": group, "version": "v1", "plural": plural, "kind": "X", "name": "s", "namespace": namespace}
+def entries(
+    group: str, plural: str, *, namespace: str = "shop", does: str = "created", kind: str = "", **more: Any
+) -> str:
+    kind = kind or {"secrets": "Secret", "deployments": "Deployment"}.get(plural, "X")
+    target = {"group": group, "version": "v1", "plural": plural, "kind": kind, "name": "s", "namespace": namespace}
     return json.dumps([{"does": does, "target": target, **more}])
 
 
@@ -389,11 +396,112 @@ def test_a_ledger_is_read_as_it_was_written() -> None:
         {"entries": entries("rbac.authorization.k8s.io", "roles", does="changed", path=["rules"], before=1, after=2)},
         {"entries": entries("apps", "deployments", does="changed", path=["spec", "template"], before=1, after=2)},
         {"entries": entries("apps", "deployments", does="erased")},
+        {"entries": entries("apps", "deployments", does="changed", path=REPLICAS, before=[], after=2)},
+        {"entries": entries("apps", "deployments", does="changed", path=REPLICAS, before=1, after={"a": 1})},
+        {"entries": entries("", "secrets").replace('"Secret"', '"ConfigMap of yours\\n- nothing"')},
+        {"entries": entries("", "secrets").replace('"Secret"', '["Secret"]')},
+        {"entries": entries("", "configmaps", kind="Secret")},
+        {"entries": entries("", "nodes", kind="Node")},
+        {"entries": entries("", "secrets").replace('"v1"', "0")},
+        {"entries": entries("", "secrets").replace('"group": ""', '"group": []')},
+        {"entries": "[" * 100_000 + "]" * 100_000},
+        {"entries": '[{"a":' * 100_000},
+        {"entries": "9" * 100_000},
+        {"entries": None},
+        {"entries": 5},
+        {"entries": f"[{entries('', 'secrets')[1:-1]}{' ' * (1 << 20)}]"},
+        {"entries": "[]", "more": "x" * (1 << 20)},
+        {"holder": "[]"},
+        {"holder": "[" * 100_000},
+        {"holder": json.dumps({"host": 5, "pid": 1, "started": 1})},
+        {"holder": json.dumps({"host": "h", "pid": "../1", "started": 1})},
+        {"holder": json.dumps({"host": "h", "pid": 1, "started": True})},
     ],
 )
 def test_a_ledger_that_somebody_else_wrote_changes_nothing_but_what_experiments_change(changed: Object) -> None:
-    with pytest.raises(NotALedger):
+    with pytest.raises(NotALedger) as raised:
         from_config_map(ledger_with(**changed))
+    assert len(str(raised.value)) < 300
+
+
+@pytest.mark.parametrize("data", [None, [], "x", {}, {"entries": "[]"}])
+def test_a_config_map_without_the_data_of_a_ledger_is_none(data: Any) -> None:
+    with pytest.raises(NotALedger):
+        from_config_map({**ledger_with(), "data": data})
+
+
+def test_the_entries_of_these_tests_are_those_of_a_ledger_but_for_one_thing() -> None:
+    assert len(from_config_map(ledger_with(entries=entries("", "secrets"))).entries) == 1
+    changed = entries("apps", "deployments", does="changed", path=REPLICAS, before=1, after="lastcall/absent")
+    assert len(from_config_map(ledger_with(entries=changed)).entries) == 1
+
+
+ODD = st.sampled_from([None, True, 0, -1, 1.5, "", "..", "a/b", "x", [], {}, ["spec"], {"name": "s"}])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_whatever_a_ledger_says_it_is_one_or_is_named_as_none(data: st.DataObject) -> None:
+    written = json.loads(entries("apps", "deployments", does="changed", path=REPLICAS, before=1, after=2))[0]
+    holder = {"host": "h", "pid": 1, "started": 1}
+    for fields in data.draw(st.lists(st.sampled_from([written, written["target"], holder]), max_size=3)):
+        fields[data.draw(st.sampled_from([*fields, "more"]))] = data.draw(ODD)
+    try:
+        found = from_config_map(ledger_with(entries=json.dumps([written]), holder=json.dumps(holder)))
+    except NotALedger:
+        return
+    assert isinstance(is_running(found.holder), bool) and found.entries[0].target.kind in {each.kind for each in KINDS}
+    assert from_config_map(as_config_map(found, "shop")) == found
+
+
+FORGED = {
+    "deep": {"entries": "[" * 100_000 + "]" * 100_000},
+    "list": {"entries": "[]", "holder": "[]"},
+    "none": {},
+}
+
+
+@pytest.mark.loopback
+def test_forged_ledgers_are_named_and_everything_else_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(client: Client) -> None:
+        before = await whole_api(client)
+        for name, data in FORGED.items():
+            forged = {"metadata": {"name": f"lastcall-ledger-{name}", "labels": {LABEL: name}}, "data": data}
+            await client.create(CONFIGMAPS, forged, "default")
+        with pytest.raises(Killed):
+            await experiment(Dying(client, 9, after=True))
+        found = await find_leftovers(client, "", "shop")
+        assert sorted(found.unreadable) == [
+            "namespace default: ConfigMap lastcall-ledger-deep is not a ledger: it is nested too deeply",
+            "namespace default: ConfigMap lastcall-ledger-list is not a ledger: its holder is not a process",
+            "namespace default: ConfigMap lastcall-ledger-none is not a ledger: it has no entries",
+        ]
+        with pytest.raises(WorldError) as raised:
+            await put_back(client, RealClock(), found, lambda line: None)
+        assert all(line in str(raised.value) for line in found.unreadable)
+        assert "kubectl delete configmap" in str(raised.value)
+        for name in FORGED:
+            await client.delete(CONFIGMAPS, f"lastcall-ledger-{name}", "default")
+        assert difference(before, await whole_api(client)) == []
+
+    on_a_cluster(test, monkeypatch)
+
+
+@pytest.mark.loopback
+def test_a_ledger_hides_nothing_of_another_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(client: Client) -> None:
+        forged = as_config_map(Ledger("a1", GONE_HOLDER), "default")
+        await client.create(CONFIGMAPS, forged, "default")
+        labelled = copy_object(SERVICE)
+        labelled["metadata"]["labels"] = {LABEL: "a1"}
+        await client.create(SERVICES, labelled, "shop")
+        found = await find_leftovers(client, "", "shop")
+        assert found.lines == [
+            "namespace default: delete ConfigMap lastcall-ledger-a1, a ledger without entries",
+            "namespace shop: delete Service s, which no ledger names",
+        ]
+
+    on_a_cluster(test, monkeypatch)
 
 
 def test_the_revision_that_a_rollout_of_ours_left_is_told_from_those_of_others() -> None:

@@ -1,0 +1,25 @@
+"""What an experiment of `lastcall rollout` found, made by hand."""
+
+from typing import Any
+
+from lastcall.cli.rollout.result import Result
+from lastcall.traffic.account import account
+from lastcall.traffic.advice import judge
+from lastcall.traffic.lives import PodLife
+from lastcall.traffic.outcome import Outcome
+
+
+def rollout_result(name: str = "web-1", workload: str = "web", **more: Any) -> Result:
+    """One of three requests is answered, one is reset by the Pod `name`, and one is refused."""
+    life = PodLife("u", name=name, ip="10.244.0.2", ready=1.0, routed=1.1, deleted=10.0, stop=12.0, term=12.0,
+                   exited=14.0, unrouted=13.0, killed=True)  # fmt: skip
+    outcomes = [Outcome(1, "fresh", 8.0, 8.0, 8.1, 1, 0.0, 200, "10.244.0.2", ""),
+                Outcome(2, "fresh", 12.5, 12.5, 14.0, 2, 0.0, 0, "10.244.0.2", "reset before bytes"),
+                Outcome(3, "fresh", 13.5, 13.5, 13.5, 0, 0.0, 0, "", "refused")]  # fmt: skip
+    spec = {"template": {"spec": {"containers": [{"name": "app"}]}}}
+    owner = {"kind": "Deployment", "metadata": {"name": workload}, "spec": spec}
+    found = account(outcomes, [life], [], 10.0)
+    values = {"account": found, "judgement": judge(found, [life], owner, 80), "lives": [life], "outcomes": outcomes,
+              "owner": owner, "what": "Deployment web", "service": "web", "disrupt": "rollout", "propagation": "1s",
+              "source": "node", "began": 10.0, "seconds": 4.0}  # fmt: skip
+    return Result(**{**values, **more})
