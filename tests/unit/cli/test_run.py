@@ -111,7 +111,7 @@ def test_a_reason_that_waiting_does_not_change_is_told_at_once(run, new_cluster)
     with pytest.raises(WorldError) as error:
         run(cluster, replace(FAST, timeout=3600))
     assert "container app: ErrImagePull: no such image" in str(error.value)
-    assert "lastcall image from-host" in str(error.value)
+    assert "lastcall image import" in str(error.value)
 
 
 def test_a_pod_that_does_not_go_is_an_error_with_its_story(run, new_cluster, capsys, monkeypatch):
