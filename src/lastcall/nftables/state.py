@@ -75,9 +75,9 @@ class TableState:
         self._chains = chains
         return _transaction({k: v for k, v in changed.items() if v[0] is _ABSENT or v[0] != v[1]}, rewritten)
 
-    def owners(self) -> list[Owner]:
-        """Those that ask for something, but for the skeleton."""
-        return [owner for owner in self._owned if owner != ()]
+    def owned(self) -> dict[Owner, Fragment]:
+        """Return what each owner asks for, but for the skeleton."""
+        return {owner: fragment for owner, fragment in self._owned.items() if owner != ()}
 
     def everything(self) -> Transaction:
         """The transaction that replaces the table, whatever it holds, by what is wanted now. Sorted."""

@@ -58,9 +58,18 @@ class Message:
     tolerate: tuple[int, ...] = ()
 
 
+MOST_BYTES = 0xFFFF
+"""Of an attribute with its header: its length has 16 bits."""
+
+
 def attribute(kind: int, payload: bytes) -> bytes:
-    """A struct nlattr: length, type, payload, padded to four bytes."""
+    """Return a struct nlattr: length, type, payload, padded to four bytes.
+
+    Raise NetlinkError (EMSGSIZE) for more than `MOST_BYTES`, as the kernel does for a message that is too long.
+    """
     length = 4 + len(payload)
+    if length > MOST_BYTES:
+        raise NetlinkError(errno.EMSGSIZE, f"{length} bytes in one netlink attribute; {MOST_BYTES} is the most")
     return struct.pack("=HH", length, kind) + payload + b"\0" * (-length % 4)
 
 

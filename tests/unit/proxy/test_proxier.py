@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from fake_api import FakeAPI, ListRecorder
+from node_world import ListEvents
 from rule_kernel import KernelSink
 from services import endpoint, endpoint_slice, service
 
@@ -47,6 +48,7 @@ class Place:
         self.sink = KernelSink(world, seconds)
         self.recorder = ListRecorder(world)
         self.health = Health()
+        self.events = ListEvents(world)
         self.propagation = propagation or Propagation()
 
     def proxy(self) -> Proxier:
@@ -55,6 +57,7 @@ class Place:
             client=self.api,
             recorder=self.recorder,
             sink=self.sink,
+            events=self.events,
             config=ProxyConfig(Node("node-1", addresses=("172.18.0.2",)), "10.244.0.0/16", "10.96.0.0/16"),
             propagation=self.propagation,
             health=self.health,

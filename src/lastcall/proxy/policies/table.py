@@ -6,6 +6,7 @@ so it reaches its Pods always, probes among it. Answers pass, and connections th
 
 An isolated Pod leads, by its address, to a chain for each direction that returns for what is allowed and drops the
 rest. Pods with equal rules share it; the Pods that a peer means are a set, so that one that comes changes an element.
+So are the addresses of a block with excepts, of which a policy may have thousands.
 """
 
 # check: pure
@@ -13,13 +14,14 @@ rest. Pods with equal rules share it; the Pods that a peer means are a set, so t
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lastcall.nftables import statements as nft
-from lastcall.nftables.objects import Chain, Hook, NftSet
+from lastcall.nftables.objects import Chain, Hook, NftSet, SetKey
 from lastcall.nftables.state import Fragment
 from lastcall.nftables.statements import Rule
-from lastcall.proxy.policies.decide import Allowed, Labels, Named, PodRules, allows, endpoints, members
-from lastcall.proxy.policies.policy import Block, PodPeer, PolicyPod
+from lastcall.proxy.policies.decide import Allowed, Labels, Named, PodRules, allows, endpoints, members, ranges
+from lastcall.proxy.policies.policy import Block, Peer, PodPeer, PolicyPod
 
 JUDGED = NftSet("judged-here", "addresses")
 """Addresses that the node answers for others: the API server's, the cluster DNS server's."""
@@ -95,9 +97,11 @@ def _rules(allowed: Allowed, is_ingress: bool) -> Iterator[Rule]:
         return
     rule: list[nft.Statement] = []
     if isinstance(peer, Block):
-        within = nft.saddr_within if is_ingress else nft.daddr_within
-        rule.append(within(peer.network))
-        rule += [within(each, outside=True) for each in peer.excepts]
+        if peer.excepts:
+            name = set_of(peer).name
+            rule.append(nft.saddr_in(name) if is_ingress else nft.daddr_in(name))
+        else:
+            rule.append((nft.saddr_within if is_ingress else nft.daddr_within)(peer.network))
     elif peer is not None:
         name = set_of(peer).name
         rule.append(nft.saddr_in(name) if is_ingress else nft.daddr_in(name))
@@ -111,32 +115,44 @@ def _rules(allowed: Allowed, is_ingress: bool) -> Iterator[Rule]:
     yield tuple(rule)
 
 
-def set_of(peer: PodPeer, named: Named | None = None) -> NftSet:
+@lru_cache(1024)
+def set_of(peer: Peer, named: Named | None = None) -> NftSet:
     """The set of a peer's addresses, or of its endpoints with a port of that name."""
     text = repr(peer)
+    if isinstance(peer, Block):
+        return NftSet(f"block-{_hash(text)}", "address ranges")
     if named is None:
         return NftSet(f"pods-{_hash(text)}", "addresses")
     return NftSet(f"ports-{_hash(text, named.protocol, named.name)}", "services")
 
 
-def sets_of(rules: Iterable[PodRules], pods: list[PolicyPod], namespaces: Mapping[str, Labels]) -> dict[str, Fragment]:
-    """The sets that the chains of these rules name, with what is in them; by the set's name."""
+def sets_of(
+    rules: PodRules, pods: list[PolicyPod], namespaces: Mapping[str, Labels], known: Mapping[str, Fragment]
+) -> dict[str, Fragment]:
+    """Return the sets that a Pod's chains name, with what is in them, by their names. Take those of `known` as they
+    are."""
     found: dict[str, Fragment] = {}
-    for each in rules:
-        for allowed in (*(each.ingress or ()), *(each.egress or ())):
-            if not isinstance(allowed.peer, PodPeer):
-                continue
-            named = allowed.ports if isinstance(allowed.ports, Named) else None
-            its = set_of(allowed.peer, named)
-            if its.name in found:
-                continue
-            fragment: Fragment = {its: None}
-            if named is None:
-                fragment |= {(its.name, (pod.address,)): None for pod in members(allowed.peer, pods, namespaces)}
-            else:
-                fragment |= {(its.name, key): None for key in endpoints(allowed.peer, named, pods, namespaces)}
-            found[its.name] = fragment
+    for allowed in (*(rules.ingress or ()), *(rules.egress or ())):
+        peer = allowed.peer
+        if peer is None or (isinstance(peer, Block) and not peer.excepts):
+            continue
+        named = allowed.ports if isinstance(allowed.ports, Named) else None
+        its = set_of(peer, named)
+        if its.name not in found:
+            found[its.name] = known.get(its.name) or {its: None} | {
+                (its.name, key): None for key in _elements(peer, named, pods, namespaces)
+            }
     return found
+
+
+def _elements(
+    peer: Peer, named: Named | None, pods: list[PolicyPod], namespaces: Mapping[str, Labels]
+) -> Iterable[SetKey]:
+    if isinstance(peer, Block):
+        return ((each,) for each in ranges(peer))
+    if named is None:
+        return ((pod.address,) for pod in members(peer, pods, namespaces))
+    return endpoints(peer, named, pods, namespaces)
 
 
 def _hash(*texts: str) -> str:
