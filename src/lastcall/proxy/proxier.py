@@ -276,7 +276,8 @@ class Proxier:
                 self._records.written(key, was.changes, backends_of(was.before.rules), gets)
         await self._forget_udp_flows(done)
         if self._health is not None and any(was.before.health != self._now(key).health for key, was in done.items()):
-            await self._health.update({k: v.health for k, v in self._written.items() if v.health is not None})
+            with walls.Turn(f"{COMPONENT} health", ""):  # no reason to write the rules again
+                await self._health.update({k: v.health for k, v in self._written.items() if v.health is not None})
 
     async def _write_one_by_one(self, fragments: Mapping[ServiceKey, Fragment]) -> None:
         """First all others, then each of these; one that is refused is set aside and tried again. Raises RuleError."""

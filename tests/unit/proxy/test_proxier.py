@@ -442,6 +442,8 @@ def test_a_service_that_the_kernel_does_not_take_keeps_no_other_from_its_rules()
             place.api.put(SERVICES, service("bad", "10.96.0.66"))
             await place.wait(5.0)
             assert faults.of("service proxy", "default/bad") and not faults.of("service proxy", "default/web")
+            bad = place.api.objects["services", "default", "bad"]["metadata"]["uid"]
+            assert [(e["reason"], e["uid"]) for e in place.events.events] == [("InternalError", bad)]
             place.put(endpoint(B))
             await place.wait(60.0)
             assert place.backends() == [B]
@@ -469,6 +471,7 @@ def test_a_service_that_cannot_be_read_keeps_no_other_from_its_rules(monkeypatch
             place.put(endpoint(A))
             await place.wait()
             assert place.backends() == [A]
+            assert [event["reason"] for event in place.events.events] == ["InternalError"]
             assert [each.key for each in faults.all()] == ["default/bad"]
 
     run(story)

@@ -34,8 +34,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 from lastcall.cri.api import PodSandboxConfig, PortMapping, RuntimeServiceError
 from lastcall.cri.sandbox.address_pool import AddressPool, AddressPoolError
+from lastcall.cri.sandbox.spec import NETWORK
 from lastcall.nftables.names import HOST_PORTS
-from lastcall.world import linux, netlink
+from lastcall.world import linux, netlink, walls
 
 if TYPE_CHECKING:
     from lastcall.cri.sandbox.host_ports import HostPorts
@@ -284,13 +285,15 @@ class PodNetwork:
         self._pool.reserve(ip)
         self._attached[sandbox_id] = ip
         if ports:
-            self._ports_of_the_node().adopt(sandbox_id, ip, ports)
+            with walls.Turn(NETWORK, sandbox_id):  # others keep their ports
+                self._ports_of_the_node().adopt(sandbox_id, ip, ports)
 
     def _adopted(self) -> None:
         with suppress(OSError):  # a kernel that cannot be asked has no rules
             if self._host_ports is None and not netlink.has_nftables_table(HOST_PORTS):
                 return
-        self._ports_of_the_node().write()
+        with walls.Turn(NETWORK, "hostPort"):  # the rules of before go on
+            self._ports_of_the_node().write()
 
     def _close(self) -> None:
         if self._route is not None:

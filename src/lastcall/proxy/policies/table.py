@@ -138,10 +138,12 @@ def sets_of(
             continue
         named = allowed.ports if isinstance(allowed.ports, Named) else None
         its = set_of(peer, named)
-        if its.name not in found:
-            found[its.name] = known.get(its.name) or {its: None} | {
-                (its.name, key): None for key in _elements(peer, named, pods, namespaces)
-            }
+        if its.name in known:
+            found[its.name] = known[its.name]
+        elif its.name not in found:
+            fragment: Fragment = {its: None}
+            fragment |= {(its.name, key): None for key in _elements(peer, named, pods, namespaces)}
+            found[its.name] = fragment
     return found
 
 
