@@ -5,6 +5,7 @@ Source: the kernel's include/uapi/linux/netfilter/nf_tables.h. All sizes in byte
 
 import struct
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from socket import inet_aton
 
@@ -67,13 +68,15 @@ _SLOTS_IN_WORDS = bytes.fromhex(
 """`typeof ip daddr . meta l4proto . th dport . numgen random mod 2 : ip daddr . th dport`, for `nft list` too."""
 
 
-def batch(transaction: Transaction, table: str) -> list[Message]:
-    """The messages between the begin and the end of a batch."""
+def batch(transaction: Transaction, table: str, family: int = FAMILY_NUMBER) -> list[Message]:
+    """Return the messages between the begin and the end of a batch. `family` is that of the table."""
     messages = [_table("add", table, _NEWTABLE, _CREATE)]
     if transaction.replace:
         messages += [_table("delete", table, _DELTABLE), messages[0]]
     for command in transaction.commands:
         messages.extend(_messages(command, table))
+    if family != FAMILY_NUMBER:
+        messages = [replace(each, body=bytes([family]) + each.body[1:]) for each in messages]
     return messages
 
 

@@ -78,7 +78,7 @@ def verdict_data(verdict: str) -> bytes:
     return attribute(2, code + (attribute(2, chain.encode() + b"\0") if chain else b""))
 
 
-_META_MARK, _META_IIF, _META_L4PROTO = 3, 4, 16
+_META_MARK, _META_IIF, _META_L4PROTO, _META_IIFGROUP = 3, 4, 16, 21
 _NETWORK, _TRANSPORT = 1, 2
 _AT_MOST, _AT_LEAST = 3, 5
 _SERVICE_KEY_TEXT = "ip daddr . meta l4proto . th dport"
@@ -176,6 +176,20 @@ def daddr_local() -> Statement:
 def not_from_loopback() -> Statement:
     """The packet came in by another link than `lo`, which is the first one of every network namespace."""
     return Statement('iif != "lo"', _meta_load(_FIRST, _META_IIF) + _compare(True, struct.pack("=I", 1)))
+
+
+def from_group(group: int) -> Statement:
+    """The packet came in by a link of this group (`ip link set … group`). For every family."""
+    return Statement(
+        f"iifgroup {group}", _meta_load(_FIRST, _META_IIFGROUP) + _compare(False, struct.pack("=I", group))
+    )
+
+
+def no_way_back() -> Statement:
+    """No route leads to the source by the link that the packet came in by."""
+    source_link_present = 0x1 | 0x8 | 0x20
+    load = _expression("fib", _be32(1, _FIRST), _be32(2, 1), _be32(3, source_link_present))
+    return Statement("fib saddr . iif oif missing", load + _compare(False, b"\0"))
 
 
 def of_protocol(protocol: str) -> Statement:
