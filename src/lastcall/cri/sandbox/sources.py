@@ -14,7 +14,7 @@ from pathlib import Path
 from lastcall.nftables import encode
 from lastcall.nftables import statements as nft
 from lastcall.nftables.names import SOURCES as TABLE
-from lastcall.nftables.objects import AddChain, AddRule, Chain, Hook, Transaction
+from lastcall.nftables.objects import AddChain, AddRule, Chain, FlushChain, Hook, Transaction
 from lastcall.nftables.statements import Rule
 from lastcall.world import netlink
 
@@ -23,9 +23,13 @@ _IPV6 = Path("/proc/sys/net/ipv6")
 
 
 def transaction(rule: Rule) -> Transaction:
-    """Return the whole table: `rule` for every packet that comes in."""
+    """Return the whole table: `rule` for every packet that comes in.
+
+    The chain of an earlier process stays and gets its rule anew. To replace the table, also one that is not there,
+    takes the kernel 6 ms and more; this takes it 0.3 ms in a new network namespace.
+    """
     chain = Chain("arriving", (rule,), Hook("filter", "prerouting", _BEFORE_CONNTRACK))
-    return Transaction((AddChain(chain), AddRule(chain.name, rule)), replace=True)
+    return Transaction((AddChain(chain), FlushChain(chain.name), AddRule(chain.name, rule)))
 
 
 def check_sources(group: int) -> None:
