@@ -175,7 +175,7 @@ class PodNetwork:
     @staticmethod
     def _check_sources() -> None:
         """On a kernel without nftables Pods run unchecked, as on one with a plain bridge."""
-        # late: 5 ms of a node's start, beside the rest of it
+        # late: 10 ms of a node's start, beside the rest of it
         from lastcall.cri.sandbox.sources import check_sources
 
         with walls.Turn(NETWORK, "sources"):

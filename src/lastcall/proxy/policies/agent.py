@@ -39,7 +39,7 @@ FIRST_BACKOFF, MAX_BACKOFF = 0.1, 30.0
 """Seconds between two tries to write rules that the kernel refused."""
 
 NOT_APPLIED = "NetworkPolicyNotApplied"
-"""The reason of Events on policies and Pods whose rules cannot be had."""
+"""The reason of Events on policies that cannot be read, and on Pods that cannot have their rules."""
 
 log = logging.getLogger(__name__)
 
