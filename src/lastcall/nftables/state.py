@@ -40,7 +40,8 @@ _ABSENT = object()
 
 
 class TableState:
-    """`change` answers the transaction and takes it as done; after one that failed use `everything`.
+    """`change` answers the transaction and takes it as done; after one that failed use `everything`. A fragment belongs
+    to the table from then on: the same object given again is one that has not changed.
 
     `chains_of` are the chains that follow from the sets there are, always as many.
     """
@@ -63,12 +64,15 @@ class TableState:
         before: dict[Key, object] = {}
         for owner, fragment in fragments.items():
             old = self._owned.get(owner, {})
+            if old is fragment:
+                continue
             for key in (*old, *(key for key in fragment if key not in old)):
                 if (key in old) != (key in fragment) or old[key] != fragment[key]:
                     before.setdefault(key, self._value(key))
         for owner, fragment in fragments.items():
-            self._release(owner, fragment)
-            self._claim(owner, fragment)
+            if self._owned.get(owner) is not fragment:
+                self._release(owner, fragment)
+                self._claim(owner, fragment)
         changed = {key: (was, self._value(key)) for key, was in before.items()}
         chains = self._chains_of(self._sets) if any(isinstance(key, NftSet) for key in changed) else self._chains
         rewritten = tuple(chain for chain, was in zip(chains, self._chains, strict=True) if chain != was)

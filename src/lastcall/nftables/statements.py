@@ -8,6 +8,7 @@ import socket
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network
 
 from lastcall.world.netlink import attribute
@@ -149,6 +150,7 @@ def daddr_within(network: str, *, outside: bool = False) -> Statement:
     return _within("daddr", _DESTINATION, network, outside)
 
 
+@lru_cache(1024)
 def _within(field: str, offset: int, network: str, outside: bool) -> Statement:
     net = IPv4Network(network)
     text = f"ip {field} {'!= ' if outside else ''}{net if net.prefixlen < 32 else net.network_address}"
@@ -196,11 +198,13 @@ def of_protocol(protocol: str) -> Statement:
     return Statement(f"meta l4proto {protocol.lower()}", _of_protocol(protocol))
 
 
+@lru_cache(1024)
 def to_port(protocol: str, port: int) -> Statement:
     load = _payload(_FIRST, _TRANSPORT, 2, 2) + _compare(False, struct.pack(">H", port))
     return Statement(f"{protocol.lower()} dport {port}", _of_protocol(protocol) + load)
 
 
+@lru_cache(1024)
 def to_ports(protocol: str, first: int, last: int) -> Statement:
     """Of a range, both ends included."""
     edges = b"".join(

@@ -381,7 +381,7 @@ def test_ten_thousand_excepts_of_one_block_fit_into_netlink_messages(direction: 
 def test_a_policy_that_multiplies_peers_and_ports_closes_its_own_pods_and_no_others() -> None:
     """In one megabyte there is room for 20 000 peers and 20 000 ports."""
     peers = [{"ipBlock": {"cidr": f"192.0.{n // 256}.{n % 256}/32"}} for n in range(200)]
-    many = [{"port": n} for n in range(1, 20_000 // 200 + 2)]
+    many = [{"port": n} for n in range(1, decide.MOST_ALLOWED // 200 + 2)]
     large = policy(ingress=[{"from": peers, "ports": many}])
     other = {"metadata": {"namespace": "y", "name": "p"}, "spec": {"podSelector": {}, "ingress": [{}]}}
     table = Table([large, other])
@@ -390,6 +390,26 @@ def test_a_policy_that_multiplies_peers_and_ports_closes_its_own_pods_and_no_oth
     assert not table.accepts("192.0.0.1", A, "TCP", 1)
     assert table.accepts(A, "192.0.0.1", "TCP", 1), "it says nothing of egress"
     assert table.accepts("192.0.0.1", OTHER, "TCP", 1)
+
+
+def test_pods_of_the_same_policies_share_what_is_made_of_them_and_so_does_the_next_look() -> None:
+    """A large policy is read once, not once for each Pod and each change of any Pod."""
+    block = {"cidr": "0.0.0.0/0", "except": ["192.0.2.0/24"]}
+    peers = [{"ipBlock": block}, {"podSelector": {}}]
+    policies = [parse_policy(policy(ingress=[{"from": peers, "ports": [{"port": 80}]}]))]
+    pods = [parsed for each in PODS[:2] if (parsed := parse_pod(each)) is not None]  # type: ignore[arg-type]
+    first = Surroundings(policies, pods, NAMESPACES, API)
+    one, two = (pod_table(each, first) for each in pods)
+    assert next(iter(one.chains)) is next(iter(two.chains))
+    assert all(one.sets[name] is two.sets[name] for name in one.sets)
+    again = pod_table(pods[0], Surroundings(policies, pods[:1], NAMESPACES, API, after=first))
+    assert next(iter(again.chains)) is next(iter(one.chains))
+    same, other = sorted(one.sets)
+    assert (same.partition("-")[0], other.partition("-")[0]) == ("block", "pods")
+    assert again.sets[same] is one.sets[same]
+    assert len(again.sets[other]) < len(one.sets[other]), "who the Pods are is looked at"
+    changed = [parse_policy(policy(ingress=[{}]))]
+    assert pod_table(pods[0], Surroundings(changed, pods, NAMESPACES, API, after=first)).sets == {}
 
 
 @pytest.mark.parametrize(

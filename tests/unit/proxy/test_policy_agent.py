@@ -43,10 +43,13 @@ class Sink:
         self.removed = 0
         self.refusals = 0
         self.tried = 0
+        self.pause: Callable[[], Awaitable[None]] | None = None
         self.refuse: Callable[[Transaction], Exception | None] = lambda transaction: None
 
     async def apply(self, transaction: Transaction) -> None:
         self.tried += 1
+        if self.pause is not None:
+            await self.pause()
         if self.refusals:
             self.refusals -= 1
             raise RuleError("no memory")
@@ -213,6 +216,22 @@ def test_with_the_last_policy_the_table_and_the_agent_go() -> None:
     run_virtual(main)
 
 
+def test_a_last_policy_that_goes_while_rules_are_written_leaves_no_table() -> None:
+    async def main(world: World) -> None:
+        place = Place(world)
+        place.api.put(NETWORKPOLICIES, CLOSED)
+        place.sink.pause = lambda: place.wait(1.0)
+        async with Tasks() as tasks:
+            running = tasks.spawn(place.agent.run(), name="agent")
+            await place.wait(0.5)
+            assert place.sink.tried == 1
+            place.api.remove(NETWORKPOLICIES, "closed", "default")
+            await place.wait(5.0)
+            assert running.done() and place.sink.removed == 1
+
+    run_virtual(main)
+
+
 def test_changes_that_mean_nothing_write_nothing() -> None:
     async def story(place: Place) -> None:
         place.api.put(PODS, pod("here", "10.244.0.2"))
@@ -306,7 +325,7 @@ def test_a_pod_whose_policies_ask_for_too_much_is_closed_until_they_ask_for_less
             assert [each.key for each in faults.all()] == ["evil/e"]
             (event,) = place.events.events
             assert event["message"] == (
-                "NetworkPolicies big cannot be applied: TooManyRulesError: its policies have more than 20000 pairs of "
+                "NetworkPolicies big cannot be applied: TooManyRulesError: its policies have more than 10000 pairs of "
                 "a peer and a port for ingress. Until they can, the Pod is isolated by them and nothing is allowed"
             )
             place.api.put(NETWORKPOLICIES, BIG)

@@ -85,6 +85,8 @@ class PolicyAgent:
         self._on_node: dict[PodKey, APIPod] = {}
         """Pods of this node as the API has them."""
         self._rules: dict[PodKey, PodRules] = {}
+        self._around: Surroundings | None = None
+        """At the last look."""
         self._failed: dict[PodKey, str] = {}
         """Pods that are closed because of an error."""
         self._asked = self._written = 0
@@ -181,7 +183,7 @@ class PolicyAgent:
             self._wake.clear()
             asked = self._asked
             try:
-                await self._sync()
+                enforces = await self._sync()
             except Exception as error:
                 if not isinstance(error, RuleError):
                     walls.caught(COMPONENT, "", error)
@@ -194,19 +196,21 @@ class PolicyAgent:
             async with self._progress:
                 self._written = asked
                 self._progress.notify_all()
-            if not self._policies:
+            if not enforces:
                 return
 
-    async def _sync(self) -> None:
+    async def _sync(self) -> bool:
+        """Return whether there is something to enforce."""
         if not self._policies:
             await self._writer.remove()
             self._tell({})
-            return
-        tables = self._tables(self._all_pods())
+            return False
+        tables = await self._tables(self._all_pods())
         await self._writer.write(tables)
         self._tell({key: table.rules for key, table in tables.items()})
         errors = {key: table.error for key, table in tables.items() if table.error is not None}
         self._tell_errors(errors | self._writer.refused, tables)
+        return True
 
     def _all_pods(self) -> dict[PodKey, PolicyPod]:
         """With addresses that the node knows before the API does; those were other Pods' before."""
@@ -221,17 +225,21 @@ class PolicyAgent:
                 pods[key] = pod or pods[key]
         return pods
 
-    def _tables(self, pods: Mapping[PodKey, PolicyPod]) -> dict[PodKey, PodTable]:
-        """Return those of the isolated Pods of this node."""
+    async def _tables(self, pods: Mapping[PodKey, PolicyPod]) -> dict[PodKey, PodTable]:
+        """Return those of the isolated Pods of this node. Let others have their turn after each: the kubelet shares
+        this loop."""
         policies = [self._policies[key] for key in sorted(self._policies)]
         everybody = [*pods.values(), self._config.dns]
-        around = Surroundings(policies, everybody, self._namespaces, self._config.api_server)
+        around = Surroundings(policies, everybody, dict(self._namespaces), self._config.api_server, self._around)
         found = {}
         for key, pod in pods.items():
             if pod.node == self._config.node:
                 table = pod_table(pod, around)
                 if table.rules != PodRules():
                     found[key] = table
+                    await self._world.clock.sleep(0)
+        around.after = None
+        self._around = around
         return found
 
     def _tell_errors(self, errors: Mapping[PodKey, Exception], tables: Mapping[PodKey, PodTable]) -> None:

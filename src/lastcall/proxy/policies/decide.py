@@ -61,7 +61,7 @@ class PodRules:
     egress_policies: tuple[str, ...] = ()
 
 
-MOST_ALLOWED = 20_000
+MOST_ALLOWED = 10_000
 """What one Pod may be allowed in one direction: each peer of a rule with each of its ports is one. The kernel tries
 them one after the other, and a policy of a megabyte can ask for hundreds of millions."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
@@ -27,10 +27,20 @@ _ENDED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Addresses of a network (CIDR), but for those of `excepts`."""
+    """Addresses of a network (CIDR), but for those of `excepts`.
+
+    A block is combined with each port of its rule, and each time looked up: its hash is made once.
+    """
 
     network: str
     excepts: tuple[str, ...] = ()
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.network, self.excepts)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,8 @@ So are the addresses of a block with excepts, of which a policy may have thousan
 # check: pure
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from lastcall.nftables import statements as nft
 from lastcall.nftables.objects import Chain, Hook, NftSet, SetKey
@@ -61,22 +60,58 @@ def skeleton(judged: Iterable[str]) -> Fragment:
     return fragment
 
 
-def fragment_of(pod: PolicyPod, rules: PodRules, api_server: Alias) -> Fragment:
-    """What the rules of a Pod of this node put into the table, but for the sets of its peers."""
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """What the elements of a set are: the addresses of `peer`, or its endpoints with a port of the name `named`."""
+
+    set: NftSet
+    peer: Peer
+    named: Named | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chains:
+    """The chains of Pods with equal rules, None for a direction in which they are not isolated; what they name."""
+
+    ingress: Chain | None
+    egress: Chain | None
+    sets: tuple[Meant, ...]
+
+
+def chains_of(rules: PodRules, api_server: Alias) -> Chains:
+    """The chains are named by their contents."""
+    meant: dict[tuple[int, Named | None], Meant] = {}
+
+    def set_of(peer: Peer, named: Named | None) -> str:
+        key = id(peer), named  # one that many ports are combined with is read once; `rules` keeps it
+        if key not in meant:
+            meant[key] = Meant(_set_of(peer, named), peer, named)
+        return meant[key].set.name
+
+    ingress = _chain(rules.ingress, api_server, set_of, is_ingress=True) if rules.ingress is not None else None
+    egress = _chain(rules.egress, api_server, set_of, is_ingress=False) if rules.egress is not None else None
+    return Chains(ingress, egress, tuple(meant.values()))
+
+
+def fragment_of(pod: PolicyPod, chains: Chains) -> Fragment:
+    """What the chains put into the table for a Pod of this node, but for the sets that they name."""
     fragment: Fragment = {}
-    for isolated, allowed, is_ingress in ((INGRESS, rules.ingress, True), (EGRESS, rules.egress, False)):
-        if allowed is not None:
-            chain = _chain(allowed, api_server, is_ingress=is_ingress)
+    for isolated, chain in ((INGRESS, chains.ingress), (EGRESS, chains.egress)):
+        if chain is not None:
             fragment[chain] = None
             fragment[isolated.name, (pod.address,)] = f"jump {chain.name}"
             fragment[ITSELF.name, (pod.address, pod.address)] = None
     return fragment
 
 
-def _chain(allowed: tuple[Allowed, ...], api_server: Alias, *, is_ingress: bool) -> Chain:
-    """Named by its contents."""
+SetNames = Callable[[Peer, Named | None], str]
+
+
+def _chain(allowed: tuple[Allowed, ...], api_server: Alias, set_of: SetNames, *, is_ingress: bool) -> Chain:
     rules: tuple[Rule, ...] = () if is_ingress else (_to_api_server(allowed, api_server),)
-    rules += tuple((*statements, nft.verdict("return")) for each in allowed for statements in _rules(each, is_ingress))
+    rules += tuple(
+        (*statements, nft.verdict("return")) for each in allowed for statements in _rules(each, set_of, is_ingress)
+    )
     text = "\n".join(map(nft.text_of, rules))
     return Chain(f"{'ingress' if is_ingress else 'egress'}-{_hash(text)}", (*rules, (nft.verdict("drop"),)))
 
@@ -89,22 +124,17 @@ def _to_api_server(allowed: tuple[Allowed, ...], api_server: Alias) -> Rule:
     return nft.daddr_within(f"{address}/32"), nft.to_port("TCP", port), verdict
 
 
-def _rules(allowed: Allowed, is_ingress: bool) -> Iterator[Rule]:
+def _rules(allowed: Allowed, set_of: SetNames, is_ingress: bool) -> Iterator[Rule]:
     peer, ports = allowed.peer, allowed.ports
     if isinstance(ports, Named):
         if isinstance(peer, PodPeer):
-            yield (nft.service_in(set_of(peer, ports).name),)
+            yield (nft.service_in(set_of(peer, ports)),)
         return
     rule: list[nft.Statement] = []
-    if isinstance(peer, Block):
-        if peer.excepts:
-            name = set_of(peer).name
-            rule.append(nft.saddr_in(name) if is_ingress else nft.daddr_in(name))
-        else:
-            rule.append((nft.saddr_within if is_ingress else nft.daddr_within)(peer.network))
+    if isinstance(peer, Block) and not peer.excepts:
+        rule.append((nft.saddr_within if is_ingress else nft.daddr_within)(peer.network))
     elif peer is not None:
-        name = set_of(peer).name
-        rule.append(nft.saddr_in(name) if is_ingress else nft.daddr_in(name))
+        rule.append((nft.saddr_in if is_ingress else nft.daddr_in)(set_of(peer, None)))
     if ports is not None:
         if not ports.first:
             rule.append(nft.of_protocol(ports.protocol))
@@ -115,9 +145,7 @@ def _rules(allowed: Allowed, is_ingress: bool) -> Iterator[Rule]:
     yield tuple(rule)
 
 
-@lru_cache(1024)
-def set_of(peer: Peer, named: Named | None = None) -> NftSet:
-    """The set of a peer's addresses, or of its endpoints with a port of that name."""
+def _set_of(peer: Peer, named: Named | None) -> NftSet:
     text = repr(peer)
     if isinstance(peer, Block):
         return NftSet(f"block-{_hash(text)}", "address ranges")
@@ -126,25 +154,11 @@ def set_of(peer: Peer, named: Named | None = None) -> NftSet:
     return NftSet(f"ports-{_hash(text, named.protocol, named.name)}", "services")
 
 
-def sets_of(
-    rules: PodRules, pods: list[PolicyPod], namespaces: Mapping[str, Labels], known: Mapping[str, Fragment]
-) -> dict[str, Fragment]:
-    """Return the sets that a Pod's chains name, with what is in them, by their names. Take those of `known` as they
-    are."""
-    found: dict[str, Fragment] = {}
-    for allowed in (*(rules.ingress or ()), *(rules.egress or ())):
-        peer = allowed.peer
-        if peer is None or (isinstance(peer, Block) and not peer.excepts):
-            continue
-        named = allowed.ports if isinstance(allowed.ports, Named) else None
-        its = set_of(peer, named)
-        if its.name in known:
-            found[its.name] = known[its.name]
-        elif its.name not in found:
-            fragment: Fragment = {its: None}
-            fragment |= {(its.name, key): None for key in _elements(peer, named, pods, namespaces)}
-            found[its.name] = fragment
-    return found
+def set_fragment(meant: Meant, pods: list[PolicyPod], namespaces: Mapping[str, Labels]) -> Fragment:
+    """A set with its elements."""
+    fragment: Fragment = {meant.set: None}
+    fragment |= {(meant.set.name, key): None for key in _elements(meant.peer, meant.named, pods, namespaces)}
+    return fragment
 
 
 def _elements(
