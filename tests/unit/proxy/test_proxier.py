@@ -475,3 +475,25 @@ def test_a_service_that_cannot_be_read_keeps_no_other_from_its_rules(monkeypatch
             assert [each.key for each in faults.all()] == ["default/bad"]
 
     run(story)
+
+
+def test_a_service_that_multiplies_addresses_ports_and_endpoints_keeps_no_other_from_its_rules() -> None:
+    """In one megabyte there is room for 10 000 ports and 10 000 externalIPs."""
+    ports = [{"name": f"p{n}", "protocol": "TCP", "port": n, "targetPort": n} for n in range(1, 1002)]
+    addresses = [f"192.0.2.{n}" for n in range(100)]
+
+    async def story(place: Place) -> None:
+        with walls.standing() as faults:
+            place.api.put(SERVICES, service())
+            place.put(endpoint(A))
+            place.api.put(SERVICES, service("bad", "10.96.0.66", ports=ports, externalIPs=addresses))
+            await place.wait()
+            assert place.backends() == [A]
+            assert [each.key for each in faults.all()] == ["default/bad"]
+            (event,) = place.events.events
+            assert event["message"].endswith(
+                "it has 101101 combinations of address, port and endpoint; 100000 is the most"
+            )
+            assert not any("10.96.0.66" in repr(transaction) for _, transaction in place.sink.written)
+
+    run(story)
