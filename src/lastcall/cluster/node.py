@@ -216,7 +216,8 @@ async def _proxy(
         health=HTTPHealthServers(addresses[:1]),
     )
     async with Tasks() as tasks:
-        tasks.spawn(events.run(), name="events of the service proxy")
+        keep_telling = walls.keep_running("service proxy events", events.run, world.clock)
+        tasks.spawn(keep_telling, name="events of the service proxy")
         await proxier.run()
 
 
@@ -253,7 +254,8 @@ async def _network_policies(
         )
         gate.enforce(agent.admit)
         async with Tasks() as tasks:
-            tasks.spawn(events.run(), name="events of network policies")
+            keep_telling = walls.keep_running("network policies events", events.run, world.clock)
+            tasks.spawn(keep_telling, name="events of network policies")
             try:
                 await agent.run()
             except BaseException:

@@ -64,7 +64,7 @@ class Surroundings:
         return self.readings[key]
 
     def set(self, meant: Meant) -> Fragment:
-        """A block is what it was before; who the Pods of a peer are has to be looked at."""
+        """Return a set with its elements. Those of a block never change; those of a Pod peer are read anew."""
         name = meant.set.name
         if name not in self.sets:
             same = self.after.sets.get(name) if self.after is not None and isinstance(meant.peer, Block) else None
