@@ -4,7 +4,7 @@ import errno
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lastcall.nftables import encode
@@ -34,7 +34,8 @@ shapes = st.sampled_from(
 )
 
 
-@given(shapes.flatmap(lambda shape: st.tuples(*shape)), st.integers(1, 10_000))
+@settings(max_examples=20, deadline=None)
+@given(shapes.flatmap(lambda shape: st.tuples(*shape)), st.integers(1, 4_000))
 def test_any_number_of_elements_is_split_into_attributes_that_are_short_enough(
     element: tuple[SetKey, SetValue], count: int
 ) -> None:
