@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 from virtual_cluster import VirtualCluster
 
+from lastcall.client.events import EventRecorder
 from lastcall.proxy.propagation import Propagation
 from lastcall.proxy.proxier import Proxier, ProxyConfig
 from lastcall.proxy.sink import RecordingSink
@@ -26,6 +27,7 @@ async def proxies(
                 client=cluster.client,
                 recorder=cluster.recorder.for_actor("kube-proxy"),
                 sink=sink,
+                events=EventRecorder(cluster.client, cluster.world, "kube-proxy", name),
                 config=ProxyConfig(node, "10.244.0.0/16", "10.96.0.0/16"),
                 propagation=propagation(name),
             )

@@ -204,15 +204,21 @@ async def _proxy(
         # come back here. The node's own address is at the link's other end.
         addresses, pods = (CONTROL_PLANE_IP, layout.ip), f"{CONTROL_PLANE_IP}/32"
     routes = [new_local_network(network, addresses[0]) for network in networks]
-    await Proxier(
+    events = EventRecorder(client, world, "kube-proxy", layout.name)
+    proxier = Proxier(
         world=world,
         client=client,
         recorder=recorder.for_actor("kube-proxy"),
         sink=NetlinkSink(routes),
+        events=events,
         propagation=Propagation(drawn("watch"), drawn("kernel")),
         config=ProxyConfig(Node(layout.name, addresses=addresses), pods, SERVICE_CIDR, (CLUSTER_DNS_IP,)),
         health=HTTPHealthServers(addresses[:1]),
-    ).run()
+    )
+    async with Tasks() as tasks:
+        keep_telling = walls.keep_running("service proxy events", events.run, world.clock)
+        tasks.spawn(keep_telling, name="events of the service proxy")
+        await proxier.run()
 
 
 async def _network_policies(
@@ -221,7 +227,8 @@ async def _network_policies(
     """With a client of its own, as the daemon of a network plugin. It comes with the first NetworkPolicy."""
     client = _client(plan, layout, plan.credentials.network_policies, "kube-network-policies")
     # What an earlier process left is looked after at once, and a cluster that was there before may have some.
-    expected = bool(plan.options.state) or stands(POLICIES)
+    # After an agent that failed, Pods wait for the next one.
+    expected = bool(plan.options.state) or gate.expecting or stands(POLICIES)
     while True:
         if not expected:
             await first_policy(world, client)
@@ -235,6 +242,7 @@ async def _network_policies(
 
         dns = PolicyPod("kube-system", "coredns", CLUSTER_DNS_IP, {"k8s-app": "kube-dns"}, DNS_PORTS)
         api_server = Alias((KUBERNETES_SERVICE_IP, 443), (CONTROL_PLANE_IP, 6443))
+        events = EventRecorder(client, world, "kube-network-policies", layout.name)
         agent = PolicyAgent(
             world=world,
             client=client,
@@ -242,12 +250,19 @@ async def _network_policies(
             config=PolicyConfig(layout.name, api_server, dns),
             attached=gate.attached,
             recorder=recorder,
+            events=events,
         )
         gate.enforce(agent.admit)
-        try:
-            await agent.run()
-        finally:
+        async with Tasks() as tasks:
+            keep_telling = walls.keep_running("network policies events", events.run, world.clock)
+            tasks.spawn(keep_telling, name="events of network policies")
+            try:
+                await agent.run()
+            except BaseException:
+                gate.expect()
+                raise
             gate.enforce(None)
+            tasks.cancel()
 
 
 async def _dns(world: World, plan: Plan, layout: NodeLayout, way_out: EgressClient) -> None:

@@ -5,6 +5,7 @@ Source: the kernel's include/uapi/linux/netfilter/nf_tables.h. All sizes in byte
 
 import struct
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from socket import inet_aton
 
@@ -44,10 +45,13 @@ _SERVICE_TYPE = (_ADDRESS << 12) | (_PROTOCOL << 6) | _PORT
 _SLOT_TYPE = (_SERVICE_TYPE << 6) | 4
 _BACKEND_TYPE = (_ADDRESS << 6) | _PORT
 _VERDICT_TYPE = 0xFFFFFF00
-_FLAG_MAP, _FLAG_TIMEOUT, _FLAG_EVAL = 0x8, 0x10, 0x20
+_FLAG_INTERVAL, _FLAG_MAP, _FLAG_TIMEOUT, _FLAG_EVAL = 0x4, 0x8, 0x10, 0x20
+_INTERVAL_END = 1
+_LAST_ADDRESS = 0xFFFFFFFF
 _SHAPES = {
     "addresses": (_ADDRESS, 4, 0, 0),
     "address pairs": ((_ADDRESS << 6) | _ADDRESS, 8, 0, 0),
+    "address ranges": (_ADDRESS, 4, 0, 0),
     "services": (_SERVICE_TYPE, 12, 0, 0),
     "service verdicts": (_SERVICE_TYPE, 12, _VERDICT_TYPE, 0),
     "service slots": (_SLOT_TYPE, 16, _BACKEND_TYPE, 8),
@@ -64,13 +68,15 @@ _SLOTS_IN_WORDS = bytes.fromhex(
 """`typeof ip daddr . meta l4proto . th dport . numgen random mod 2 : ip daddr . th dport`, for `nft list` too."""
 
 
-def batch(transaction: Transaction, table: str) -> list[Message]:
-    """The messages between the begin and the end of a batch."""
+def batch(transaction: Transaction, table: str, family: int = FAMILY_NUMBER) -> list[Message]:
+    """Return the messages between the begin and the end of a batch. `family` is that of the table."""
     messages = [_table("add", table, _NEWTABLE, _CREATE)]
     if transaction.replace:
         messages += [_table("delete", table, _DELTABLE), messages[0]]
     for command in transaction.commands:
         messages.extend(_messages(command, table))
+    if family != FAMILY_NUMBER:
+        messages = [replace(each, body=bytes([family]) + each.body[1:]) for each in messages]
     return messages
 
 
@@ -107,8 +113,7 @@ def _messages(command: Command, table: str) -> Iterator[Message]:
                 body += attribute(4, place) + _be32(5, 1) + _name(7, chain.hook.type)
             yield _message(f"add chain {chain.name}", table, _NEWCHAIN, body, _CREATE)
         case DeleteElements(set_name, keys):
-            elements = (attribute(1, attribute(1, attribute(1, _key(key)))) for key in keys)
-            for some in _in_pieces(elements):
+            for some in _in_pieces(_element(key, None) for key in keys):
                 yield _elements(f"delete elements of {set_name}", table, _DELSETELEM, set_name, some)
         case FlushChain(name):
             yield _message(f"flush chain {name}", table, _DELRULE, _name(2, name))
@@ -134,6 +139,8 @@ def _add_set(set_: NftSet, table: str) -> Message:
         flags |= _FLAG_MAP
         data = _be32(6, data_type) + _be32(7, data_size)
     extra = b""
+    if set_.shape == "address ranges":
+        flags |= _FLAG_INTERVAL
     if set_.shape == "sources":
         flags |= _FLAG_TIMEOUT | _FLAG_EVAL
         extra = attribute(9, _be32(1, 65535)) + attribute(11, struct.pack(">Q", set_.timeout * 1000))
@@ -161,12 +168,24 @@ def _in_pieces(elements: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _element(key: SetKey, value: SetValue) -> bytes:
+    first, _, last = str(key[0]).partition("-")
+    if last:
+        return _range(first, last)
     body = attribute(1, attribute(1, _key(key)))
     if isinstance(value, str):
         body += attribute(2, verdict_data(value))
     elif value is not None:
         body += attribute(2, attribute(1, inet_aton(value[0]) + struct.pack(">HH", value[1], 0)))
     return attribute(1, body)
+
+
+def _range(first: str, last: str) -> bytes:
+    """Return the two elements of a range: its first address, and the one behind its last, if there is one."""
+    start = attribute(1, attribute(1, attribute(1, inet_aton(first))))
+    behind = int.from_bytes(inet_aton(last), "big") + 1
+    if behind > _LAST_ADDRESS:
+        return start
+    return start + attribute(1, attribute(1, attribute(1, behind.to_bytes(4, "big"))) + _be32(3, _INTERVAL_END))
 
 
 def _key(key: SetKey) -> bytes:

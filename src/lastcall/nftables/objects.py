@@ -9,15 +9,23 @@ from typing import Literal
 from lastcall.nftables.statements import Rule
 
 Shape = Literal[
-    "addresses", "address pairs", "services", "service verdicts", "service slots", "sources", "address verdicts"
+    "addresses",
+    "address pairs",
+    "address ranges",
+    "services",
+    "service verdicts",
+    "service slots",
+    "sources",
+    "address verdicts",
 ]
 """
-addresses: ip. address pairs: ip . ip. services: ip . protocol . port, bare or with a verdict. service slots: the same
-and a number → ip . port. sources: ip, put there by packets, with a timeout. address verdicts: ip → verdict.
+addresses: ip. address pairs: ip . ip. address ranges: from ip to ip; no two ranges touch. services: ip . protocol .
+port, bare or with a verdict. service slots: the same and a number → ip . port. sources: ip, put there by packets, with
+a timeout. address verdicts: ip → verdict.
 """
 
 SetKey = tuple[str | int, ...]
-"""(ip,) · (ip, ip) · (ip, "TCP", port) · (ip, "TCP", port, slot)."""
+"""(ip,) · (ip, ip) · ("ip-ip",) · (ip, "TCP", port) · (ip, "TCP", port, slot)."""
 SetValue = tuple[str, int] | str | None
 """(ip, port) of a slot, a verdict, or None."""
 

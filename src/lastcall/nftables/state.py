@@ -40,7 +40,8 @@ _ABSENT = object()
 
 
 class TableState:
-    """`change` answers the transaction and takes it as done; after one that failed use `everything`.
+    """`change` answers the transaction and takes it as done; after one that failed use `everything`. A fragment belongs
+    to the table from then on: the same object given again is one that has not changed.
 
     `chains_of` are the chains that follow from the sets there are, always as many.
     """
@@ -63,21 +64,24 @@ class TableState:
         before: dict[Key, object] = {}
         for owner, fragment in fragments.items():
             old = self._owned.get(owner, {})
+            if old is fragment:
+                continue
             for key in (*old, *(key for key in fragment if key not in old)):
                 if (key in old) != (key in fragment) or old[key] != fragment[key]:
                     before.setdefault(key, self._value(key))
         for owner, fragment in fragments.items():
-            self._release(owner, fragment)
-            self._claim(owner, fragment)
+            if self._owned.get(owner) is not fragment:
+                self._release(owner, fragment)
+                self._claim(owner, fragment)
         changed = {key: (was, self._value(key)) for key, was in before.items()}
         chains = self._chains_of(self._sets) if any(isinstance(key, NftSet) for key in changed) else self._chains
         rewritten = tuple(chain for chain, was in zip(chains, self._chains, strict=True) if chain != was)
         self._chains = chains
         return _transaction({k: v for k, v in changed.items() if v[0] is _ABSENT or v[0] != v[1]}, rewritten)
 
-    def owners(self) -> list[Owner]:
-        """Those that ask for something, but for the skeleton."""
-        return [owner for owner in self._owned if owner != ()]
+    def owned(self) -> dict[Owner, Fragment]:
+        """Return what each owner asks for, but for the skeleton."""
+        return {owner: fragment for owner, fragment in self._owned.items() if owner != ()}
 
     def everything(self) -> Transaction:
         """The transaction that replaces the table, whatever it holds, by what is wanted now. Sorted."""

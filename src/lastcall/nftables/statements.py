@@ -8,6 +8,7 @@ import socket
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network
 
 from lastcall.world.netlink import attribute
@@ -78,7 +79,7 @@ def verdict_data(verdict: str) -> bytes:
     return attribute(2, code + (attribute(2, chain.encode() + b"\0") if chain else b""))
 
 
-_META_MARK, _META_IIF, _META_L4PROTO = 3, 4, 16
+_META_MARK, _META_IIF, _META_L4PROTO, _META_IIFGROUP = 3, 4, 16, 21
 _NETWORK, _TRANSPORT = 1, 2
 _AT_MOST, _AT_LEAST = 3, 5
 _SERVICE_KEY_TEXT = "ip daddr . meta l4proto . th dport"
@@ -149,6 +150,7 @@ def daddr_within(network: str, *, outside: bool = False) -> Statement:
     return _within("daddr", _DESTINATION, network, outside)
 
 
+@lru_cache(1024)
 def _within(field: str, offset: int, network: str, outside: bool) -> Statement:
     net = IPv4Network(network)
     text = f"ip {field} {'!= ' if outside else ''}{net if net.prefixlen < 32 else net.network_address}"
@@ -178,15 +180,31 @@ def not_from_loopback() -> Statement:
     return Statement('iif != "lo"', _meta_load(_FIRST, _META_IIF) + _compare(True, struct.pack("=I", 1)))
 
 
+def from_group(group: int) -> Statement:
+    """The packet came in by a link of this group (`ip link set … group`). For every family."""
+    return Statement(
+        f"iifgroup {group}", _meta_load(_FIRST, _META_IIFGROUP) + _compare(False, struct.pack("=I", group))
+    )
+
+
+def no_way_back() -> Statement:
+    """No route leads to the source by the link that the packet came in by."""
+    source_link_present = 0x1 | 0x8 | 0x20
+    load = _expression("fib", _be32(1, _FIRST), _be32(2, 1), _be32(3, source_link_present))
+    return Statement("fib saddr . iif oif missing", load + _compare(False, b"\0"))
+
+
 def of_protocol(protocol: str) -> Statement:
     return Statement(f"meta l4proto {protocol.lower()}", _of_protocol(protocol))
 
 
+@lru_cache(1024)
 def to_port(protocol: str, port: int) -> Statement:
     load = _payload(_FIRST, _TRANSPORT, 2, 2) + _compare(False, struct.pack(">H", port))
     return Statement(f"{protocol.lower()} dport {port}", _of_protocol(protocol) + load)
 
 
+@lru_cache(1024)
 def to_ports(protocol: str, first: int, last: int) -> Statement:
     """Of a range, both ends included."""
     edges = b"".join(

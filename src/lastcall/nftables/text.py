@@ -22,6 +22,7 @@ _SERVICE = "type ipv4_addr . inet_proto . inet_service"
 _SHAPES = {
     "addresses": "type ipv4_addr;",
     "address pairs": "type ipv4_addr . ipv4_addr;",
+    "address ranges": "type ipv4_addr; flags interval;",
     "services": f"{_SERVICE};",
     "service verdicts": f"{_SERVICE} : verdict;",
     "service slots": ("typeof ip daddr . meta l4proto . th dport . numgen random mod 2 : ip daddr . th dport;"),
@@ -70,6 +71,9 @@ def _listed(texts: Iterable[str]) -> str:
 
 
 def _key(key: SetKey) -> str:
+    first, _, last = str(key[0]).partition("-")
+    if last:
+        return first if first == last else f"{first}-{last}"
     return " . ".join(part.lower() if isinstance(part, str) else str(part) for part in key)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from lastcall.api.resources import ENDPOINTSLICES, NODES, SERVICES
 from lastcall.client.api import Client
+from lastcall.client.events import Telling, tell_of_fault
 from lastcall.client.informer import Informer
 from lastcall.nftables.state import Fragment, Owner, TableState
 from lastcall.proxy.conntrack import frontends_to_clean
@@ -102,6 +103,7 @@ class Proxier:
         recorder: Recorder,
         sink: RuleSink,
         config: ProxyConfig,
+        events: Telling,
         propagation: Propagation | None = None,
         health: HealthServers | None = None,
     ) -> None:
@@ -109,6 +111,7 @@ class Proxier:
         self._world = world
         self._recorder = recorder
         self._sink = sink
+        self._events = events
         self._health = health
         self._view = View(config.node)
         self._state = TableState(skeleton(config.pod_cidr, config.service_cidr), service_chains)
@@ -183,8 +186,10 @@ class Proxier:
         return service
 
     def _take(self, news: _News) -> None:
-        with news.turn():
+        with news.turn() as turn:
             self._take_in(news)
+        if turn.error is not None and news.obj is not None:
+            tell_of_fault(self._events, news.obj, turn.error)
 
     def _take_in(self, news: _News) -> None:
         self._counts.changed(news.kind)
@@ -237,7 +242,7 @@ class Proxier:
                 look = self._view.look(key)
                 fragments[key] = fragment_of(look.rules)
             except Exception as error:
-                walls.caught(COMPONENT, "/".join(key), error)
+                self._caught(key, error)
                 look, fragments[key] = ServiceView(), {}
             # Noted before the write: should it fail, this is told and cleaned up after the next one.
             under_way = self._under_way.setdefault(key, _UnderWay(self._now(key)))
@@ -271,7 +276,8 @@ class Proxier:
                 self._records.written(key, was.changes, backends_of(was.before.rules), gets)
         await self._forget_udp_flows(done)
         if self._health is not None and any(was.before.health != self._now(key).health for key, was in done.items()):
-            await self._health.update({k: v.health for k, v in self._written.items() if v.health is not None})
+            with walls.Turn(f"{COMPONENT} health", ""):  # no reason to write the rules again
+                await self._health.update({k: v.health for k, v in self._written.items() if v.health is not None})
 
     async def _write_one_by_one(self, fragments: Mapping[ServiceKey, Fragment]) -> None:
         """First all others, then each of these; one that is refused is set aside and tried again. Raises RuleError."""
@@ -285,10 +291,16 @@ class Proxier:
             try:
                 await self._sink.apply(transaction)
             except Exception as error:
-                walls.caught(COMPONENT, "/".join(key), error)
+                self._caught(key, error)
                 self._state.change({key: {}})
                 self._written.pop(key, None)
                 self._set_aside[key] = None
+
+    def _caught(self, key: ServiceKey, error: Exception) -> None:
+        """Tell that a Service has no rules. The Event is on what the cache has; a Service that is gone has none."""
+        if (service := self._services.get(*key)) is not None:
+            tell_of_fault(self._events, service, error)
+        walls.caught(COMPONENT, "/".join(key), error)
 
     def _has_frontends(self) -> bool:
         return any(port.frontends for look in self._written.values() for port in look.rules)

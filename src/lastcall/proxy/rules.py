@@ -63,8 +63,27 @@ class PortRules:
     served_here: tuple[str, ...] = ()
 
 
+MOST_BACKENDS = 100_000
+"""Of one Service on one node, over all its addresses and ports: each has every endpoint. A Service of a megabyte can
+ask for hundreds of millions."""
+
+
+class TooManyRulesError(Exception):
+    """A Service asks for more than `MOST_BACKENDS`."""
+
+
 def rules_of(service: Service, endpoints: Mapping[PortKey, tuple[Endpoint, ...]], node: Node) -> tuple[PortRules, ...]:
-    """One for each port, in the order of the spec."""
+    """One for each port, in the order of the spec. Raise TooManyRulesError."""
+    addresses = len(service.cluster_ips) + len(service.external_ips) + len(service.load_balancer_ips)
+    backends = sum(
+        (addresses + (len(node.addresses) if port.node_port else 0))
+        * max(1, len(endpoints.get((port.name, port.protocol), ())))
+        for port in service.ports
+    )
+    if backends > MOST_BACKENDS:
+        raise TooManyRulesError(
+            f"it has {backends} combinations of address, port and endpoint; {MOST_BACKENDS} is the most"
+        )
     return tuple(
         _port_rules(service, port, endpoints.get((port.name, port.protocol), ()), node) for port in service.ports
     )

@@ -163,7 +163,7 @@ def _add_frontend(fragment: Fragment, port: PortRules, frontend: Frontend) -> No
     if frontend.masquerade:
         fragment[MASQUERADED.name, key] = None
     if frontend.source_ranges:
-        chain = _firewall_chain(frontend)
+        chain = _firewall_chain(frontend.source_ranges)
         fragment[chain] = None
         fragment[FIREWALL.name, key] = f"jump {chain.name}"
     outside = frontend.outside if frontend.outside != frontend.inside else None
@@ -193,10 +193,12 @@ def _add_target(fragment: Fragment, port: PortRules, key: SetKey, target: Target
         fragment[slots.name, (*key, slot)] = backend
 
 
-def _firewall_chain(frontend: Frontend) -> Chain:
-    """Named by its contents, so that Services with equal ranges share one and a change makes another."""
-    rules: list[Rule] = [(nft.saddr_within(network), nft.verdict("return")) for network in frontend.source_ranges]
-    return Chain(f"firewall-{_hash(*frontend.source_ranges)}", (*rules, (nft.verdict("drop"),)))
+@lru_cache(16)
+def _firewall_chain(source_ranges: tuple[str, ...]) -> Chain:
+    """Named by its contents, so that Services with equal ranges share one and a change makes another; all ports of a
+    Service do."""
+    rules: list[Rule] = [(nft.saddr_within(network), nft.verdict("return")) for network in source_ranges]
+    return Chain(f"firewall-{_hash(*source_ranges)}", (*rules, (nft.verdict("drop"),)))
 
 
 def _affinity_chains(fragment: Fragment, port: PortRules, target: Target) -> str:

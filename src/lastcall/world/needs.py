@@ -164,7 +164,10 @@ def _nftables(machine: Machine) -> Need:
     probe = machine.probes.get("nftables", NOT_TRIED)
     if probe.ok:
         return Need(name, "ok", "tables can be made")
-    lose = "Services have no working cluster IP; Pods are reached by their own addresses only"
+    lose = (
+        "Services have no working cluster IP; Pods are reached by their own addresses only, NetworkPolicies are not "
+        "enforced, and a Pod with NET_RAW can send from the address of another"
+    )
     return Need(name, "degraded", probe.detail, lose, "sudo modprobe nf_tables")
 
 

@@ -27,9 +27,10 @@ _NLMSG_ERROR, _NLMSG_DONE = 2, 3
 _SO_SNDBUFFORCE = 32
 _RTM_NEWLINK, _RTM_DELLINK, _RTM_GETLINK, _RTM_NEWADDR = 16, 17, 18, 20
 _RTM_NEWROUTE, _RTM_DELROUTE, _RTM_NEWNEIGH = 24, 25, 28
-_IFF_UP = 0x1
+_IFF_UP, _IFF_NOARP = 0x1, 0x80
 _IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_LINKINFO, _IFLA_NET_NS_FD = 1, 3, 18, 28
 _IFLA_OPERSTATE, _IF_OPER_UP = 16, 6
+_IFLA_GROUP = 27
 _IFLA_INFO_KIND, _IFLA_INFO_DATA, _VETH_INFO_PEER = 1, 2, 1
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PREFSRC = 1, 4, 5, 7
@@ -58,9 +59,18 @@ class Message:
     tolerate: tuple[int, ...] = ()
 
 
+MOST_BYTES = 0xFFFF
+"""Of an attribute with its header: its length has 16 bits."""
+
+
 def attribute(kind: int, payload: bytes) -> bytes:
-    """A struct nlattr: length, type, payload, padded to four bytes."""
+    """Return a struct nlattr: length, type, payload, padded to four bytes.
+
+    Raise NetlinkError (EMSGSIZE) for more than `MOST_BYTES`, as the kernel does for a message that is too long.
+    """
     length = 4 + len(payload)
+    if length > MOST_BYTES:
+        raise NetlinkError(errno.EMSGSIZE, f"{length} bytes in one netlink attribute; {MOST_BYTES} is the most")
     return struct.pack("=HH", length, kind) + payload + b"\0" * (-length % 4)
 
 
@@ -86,12 +96,17 @@ def new_veth(
     peer_index: int,
     peer_hardware_address: bytes,
     peer_netns: int,
+    *,
+    group: int = 0,
+    arp: bool = True,
 ) -> Message:
     """A veth pair, the peer (still down) created directly in the network namespace of fd `peer_netns`.
 
     The caller chooses both link indices, so that nobody has to look them up; they must differ (the kernel takes equal
     ones for a link without a lower one). `EEXIST` or `EBUSY` is the answer when a name or an index is taken.
+    The near end is in a `group` of links; without `arp` it neither sends nor answers ARP, nor learns from it.
     """
+    flags = _IFF_UP if arp else _IFF_UP | _IFF_NOARP
     peer = (
         _INFO.pack(0, 0, peer_index, 0, 0)
         + attribute(_IFLA_IFNAME, peer_name.encode() + b"\0")
@@ -100,8 +115,9 @@ def new_veth(
     )
     kind = attribute(_IFLA_INFO_KIND, b"veth")
     body = (
-        _INFO.pack(0, 0, index, _IFF_UP, _IFF_UP)
+        _INFO.pack(0, 0, index, flags, flags)
         + attribute(_IFLA_IFNAME, name.encode() + b"\0")
+        + attribute(_IFLA_GROUP, struct.pack("=I", group))
         + attribute(_IFLA_ADDRESS, hardware_address)
         + attribute(_IFLA_LINKINFO, kind + attribute(_IFLA_INFO_DATA, attribute(_VETH_INFO_PEER, peer)))
     )

@@ -24,6 +24,7 @@ Standard library only, and little of it: the shim uses this too.
 
 from __future__ import annotations
 
+import struct
 import time
 
 TYPE_CHECKING = False
@@ -91,6 +92,7 @@ UNFORESEEN = (
     RecursionError,
     TypeError,
     ValueError,
+    struct.error,
 )
 """What programs raise that meet something their authors did not think of. Where a component catches every failure of a
 turn by itself, for most are the world's, these are counted as well (`noticed`)."""

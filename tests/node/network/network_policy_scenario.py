@@ -16,11 +16,13 @@ from network_scenario import NODE_IP, SERVICE_IP, enter_namespaces, in_netns, ne
 
 from lastcall.cri.sandbox.network import PodNetwork
 from lastcall.nftables.names import POLICIES
-from lastcall.nftables.state import TableState
 from lastcall.proxy.netlink_sink import NetlinkSink
-from lastcall.proxy.policies.decide import rules_of
+from lastcall.proxy.policies.decide import PodRules
+from lastcall.proxy.policies.pod_table import Surroundings, pod_table
 from lastcall.proxy.policies.policy import PolicyPod, parse_policy
-from lastcall.proxy.policies.table import Alias, fragment_of, sets_of, skeleton
+from lastcall.proxy.policies.table import Alias
+from lastcall.proxy.policies.writer import PolicyWriter
+from lastcall.world.clock import RealClock
 
 API = Alias((SERVICE_IP, 443), ("172.18.0.1", 6443))
 NAMESPACES = {"default": {}, "other": {"team": "b"}}
@@ -34,19 +36,15 @@ class Enforced:
     def __init__(self, pods: list[PolicyPod]) -> None:
         self.pods = pods
         self.sink = NetlinkSink(table=POLICIES)
-        self.state = TableState(skeleton(["10.96.0.10", SERVICE_IP]))
-        self.first = True
+        self.writer = PolicyWriter(self.sink, RealClock(), ["10.96.0.10", SERVICE_IP])
 
     async def go_by(self, *policies: dict[str, Any]) -> None:
         parsed = [parse_policy(each) for each in policies]
-        rules = {each.key: (each, rules_of(each, parsed)) for each in self.pods}
-        wanted: dict[Any, Any] = {owner: {} for owner in self.state.owners()}
-        wanted |= {key: fragment_of(pod, its, API) for key, (pod, its) in rules.items()}
-        sets = sets_of([its for _, its in rules.values()], self.pods, NAMESPACES)
-        wanted |= {("set", name): its for name, its in sets.items()}
-        change = self.state.change(wanted)
-        await self.sink.apply(self.state.everything() if self.first else change)
-        self.first = False
+        around = Surroundings(parsed, self.pods, NAMESPACES, API)
+        tables = {each.key: pod_table(each, around) for each in self.pods}
+        errors = [table.error for table in tables.values() if table.error is not None]
+        await self.writer.write({key: table for key, table in tables.items() if table.rules != PodRules()})
+        assert not errors and not self.writer.refused, (errors, self.writer.refused)
 
 
 async def main() -> dict[str, Any]:
@@ -103,6 +101,13 @@ async def main() -> dict[str, Any]:
     ports = [{"ports": [{"port": 80, "endPort": 81}]}]
     await enforced.go_by(policy(podSelector={}, policyTypes=["Ingress", "Egress"], egress=ports))
     seen["range"] = {"outside": from_server(OTHER_NODE), "api": from_server(SERVICE_IP, 443), "pod": from_server(bad)}
+    many = [f"10.{number // 256}.{number % 256}.0/25" for number in range(5000)]
+    for excepted in ([], [f"{bad}/32"]):
+        block = {"cidr": "0.0.0.0/0", "except": [*many, *excepted, "255.255.255.255/32"]}
+        await enforced.go_by(policy(**selected, ingress=[{"from": [{"ipBlock": block}]}]))
+        seen[f"{len(excepted)} excepted"] = [to_server("bad"), to_server("good")]
+    await enforced.go_by(policy(**selected, ingress=[{"from": [{"ipBlock": {**block, "except": many[2440:]}}]}]))
+    seen["fewer excepts"] = to_server("bad")
     await enforced.go_by()
     seen["none"] = to_server("bad")
     await enforced.sink.remove()

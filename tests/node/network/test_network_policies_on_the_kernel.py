@@ -56,6 +56,13 @@ def test_a_range_of_ports_and_both_ends_of_a_connection_decide(seen: dict[str, A
     assert seen["range"] == {"outside": "outside", "api": "TimeoutError", "pod": "TimeoutError"}
 
 
+def test_five_thousand_excepts_are_enforced_and_changed(seen: dict[str, Any]) -> None:
+    """10.0.0.0/25, 10.0.1.0/25 … 10.19.135.0/25; Pods are in 10.244.0.0/24."""
+    assert seen["0 excepted"] == ["server", "server"]
+    assert seen["1 excepted"] == ["TimeoutError", "server"]
+    assert seen["fewer excepts"] == "server"
+
+
 def test_with_the_last_policy_everybody_is_reached_again_and_no_table_is_left(seen: dict[str, Any]) -> None:
     assert seen["none"] == "server"
     assert not seen["stands"]

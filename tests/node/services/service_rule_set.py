@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "support"))
 from network_scenario import enter_namespaces
 from services import endpoint, endpoint_slice, service
 
+from lastcall.nftables.objects import NftSet, Transaction
 from lastcall.nftables.state import Fragment, TableState
 from lastcall.nftables.text import text_of_transaction
 from lastcall.proxy.endpoints import endpoints_of
@@ -83,6 +84,17 @@ def changed() -> dict[str, Fragment]:
     }
 
 
+def ranges() -> list[Transaction]:
+    """A set of ranges, and a change of it: with the first address, with the last one, and one of a single address."""
+    name, elements = (
+        "ranges",
+        ["0.0.0.0-0.0.0.0", "10.0.0.0-10.0.0.255", "10.0.1.7-10.0.2.1", "224.0.0.0-255.255.255.255"],
+    )
+    state = TableState({NftSet(name, "address ranges"): None})
+    state.change({"a": {(name, (each,)): None for each in elements}})
+    return [state.everything(), state.change({"a": {(name, (each,)): None for each in elements[1:3]}})]
+
+
 async def main() -> dict[str, Any]:
     listing = LibnftablesSink()
     seen: dict[str, Any] = {"missing": await NetlinkSink().exists()}
@@ -107,6 +119,10 @@ async def main() -> dict[str, Any]:
                 errors.append(f"{type(error).__name__}: {error}")
         seen[f"{name} errors"] = errors
         seen[f"{name} replaced"] = listing.run("list ruleset")
+        seen[f"{name} ranges"] = []
+        for change in ranges():
+            await sink.apply(change)
+            seen[f"{name} ranges"].append(listing.run(f"list table ip {TABLE}"))
     return seen
 
 

@@ -66,6 +66,14 @@ def test_step_by_step_and_at_once_lead_to_the_same_table(seen: dict[str, Any]) -
         assert _cut(seen[writer][1]) == _cut(seen[f"{writer} replaced"])
 
 
+def test_both_writers_make_the_same_ranges(seen: dict[str, Any]) -> None:
+    assert seen["netlink ranges"] == seen["libnftables ranges"]
+    whole, changed = (" ".join(listing.split()) for listing in seen["netlink ranges"])
+    elements = "0.0.0.0, 10.0.0.0/24, 10.0.1.7-10.0.2.1, 224.0.0.0/3"
+    assert f"elements = {{ {elements} }}" in whole
+    assert "elements = { 10.0.0.0/24, 10.0.1.7-10.0.2.1 }" in changed
+
+
 def _cut(listing: str) -> list[str]:
     return sorted(line.strip().rstrip("}").strip() for line in listing.replace(",", ",\n").splitlines())
 

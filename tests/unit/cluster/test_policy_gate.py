@@ -75,3 +75,22 @@ async def test_a_sandbox_whose_policies_do_not_come_fails_and_says_why(monkeypat
     gate.expect()
     with pytest.raises(RuntimeServiceError, match="its NetworkPolicies are not in force yet"):
         await gate.attach("s", 0, "u1", CONFIG)
+
+
+async def test_after_an_agent_that_failed_new_pods_wait_for_the_next_one() -> None:
+    gate = PolicyGate(Network())
+    assert not gate.expecting
+
+    async def admit() -> None:
+        pass
+
+    gate.enforce(admit)
+    gate.expect()
+    assert gate.expecting
+    waiting = asyncio.ensure_future(gate.attach("s", 0, "u1", CONFIG))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    gate.enforce(admit)
+    assert await waiting == "10.244.0.2"
+    assert not gate.expecting

@@ -1,9 +1,11 @@
 """Which rules a Pod's hostPorts are."""
 
+import struct
+
 import pytest
 
 from lastcall.cri.api import PortMapping
-from lastcall.cri.sandbox.host_ports import Kept, PodPorts, rules_of, udp_frontends, wanted
+from lastcall.cri.sandbox.host_ports import HostPorts, Kept, PodPorts, rules_of, udp_frontends, wanted
 from lastcall.nftables.objects import AddRule
 from lastcall.nftables.statements import text_of
 
@@ -63,3 +65,40 @@ def test_udp_flows_are_known_by_every_address_that_clients_may_send_to() -> None
         ("127.0.0.1", 53),
         ("127.0.0.1", 54),
     ]
+
+
+class Written(HostPorts):
+    """Keeps the mappings of each write, or fails."""
+
+    def __init__(self) -> None:
+        super().__init__(KEPT)
+        self.ports: list[list[int]] = []
+        self.failure: Exception | None = None
+
+    def write(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.ports.append([each.host_port for pod in self._pods.values() for each in pod.mappings])
+
+
+@pytest.mark.parametrize("mapping", [PortMapping(80, 1 << 16), PortMapping(1 << 16, 80), PortMapping(80, 80, "ICMP")])
+def test_a_pod_whose_ports_no_rule_can_express_keeps_no_other_from_its_own(mapping: PortMapping) -> None:
+    ports = Written()
+    ports.open("a", "10.244.0.2", [PortMapping(8080, 80)], [])
+    with pytest.raises((struct.error, KeyError)):
+        ports.open("bad", "10.244.0.3", [mapping], [])
+    with pytest.raises((struct.error, KeyError)):
+        ports.adopt("bad", "10.244.0.3", [mapping])
+    ports.open("c", "10.244.0.4", [PortMapping(8081, 80)], [])
+    assert ports.ports == [[8080], [8080, 8081]]
+
+
+@pytest.mark.parametrize("error", [OSError("no"), MemoryError()])
+def test_a_pod_whose_ports_cannot_be_written_is_in_no_later_write(error: Exception) -> None:
+    ports = Written()
+    ports.failure = error
+    with pytest.raises(type(error)):
+        ports.open("a", "10.244.0.3", [PortMapping(80, 80)], [])
+    ports.failure = None
+    ports.open("b", "10.244.0.4", [PortMapping(81, 80)], [])
+    assert ports.ports == [[81]]

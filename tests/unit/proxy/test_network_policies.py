@@ -4,6 +4,7 @@ A naive evaluator reads the objects as they are; a small interpreter of rules re
 looks for a connection about which they do not agree.
 """
 
+from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
@@ -12,10 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rule_kernel import Kernel
 
-from lastcall.nftables.state import TableState
-from lastcall.proxy.policies.decide import PodRules, rules_of
-from lastcall.proxy.policies.policy import PolicyPod, parse_pod, parse_policy
-from lastcall.proxy.policies.table import Alias, fragment_of, sets_of, skeleton
+from lastcall.nftables import encode
+from lastcall.nftables.objects import SetKey
+from lastcall.nftables.state import Fragment, Owner, TableState
+from lastcall.proxy.policies import decide
+from lastcall.proxy.policies.decide import ranges
+from lastcall.proxy.policies.pod_table import Surroundings, pod_table
+from lastcall.proxy.policies.policy import Block, PolicyPod, closed_policy, parse_pod, parse_policy
+from lastcall.proxy.policies.table import Alias, skeleton
 
 Object = dict[str, Any]
 
@@ -121,14 +126,17 @@ class Table:
     def __init__(self, policies: list[Object]) -> None:
         self.pods = [parsed for each in PODS if (parsed := parse_pod(each)) is not None]  # type: ignore[arg-type]
         self.policies = [parse_policy(each) for each in policies]
-        by_pod = [(each, rules_of(each, self.policies)) for each in self.pods]
+        around = Surroundings(self.policies, self.pods, NAMESPACES, API)
+        tables = {each.key: pod_table(each, around) for each in self.pods}
+        self.errors = {key: table.error for key, table in tables.items() if table.error is not None}
         state = TableState(skeleton(["10.96.0.10", "10.96.0.1", "172.18.0.1"]))
-        wanted = {each.key: fragment_of(each, its, API) for each, its in by_pod if its != PodRules()}
-        wanted |= {("set", name): its for name, its in sets_of([i for _, i in by_pod], self.pods, NAMESPACES).items()}
+        wanted: dict[Owner, Fragment] = {key: each.chains for key, each in tables.items()}
+        wanted |= {("set", name): its for each in tables.values() for name, its in each.sets.items()}
         self.kernel = Kernel()
         self.kernel.apply(state.everything())
         transaction = state.change(wanted)
         self.kernel.apply(transaction)
+        self.messages = encode.batch(state.everything(), "t")
         self.state = state
 
     def accepts(self, source: str, destination: str, protocol: str, port: int) -> bool:
@@ -159,9 +167,7 @@ class Table:
                     verdict = sets[name[1:]].get((source if field == "saddr" else destination,))
                     return verdict if isinstance(verdict, str) else ""
                 case ["ip", field, name, *words] if name.startswith("@"):
-                    matches = (source if field == "saddr" else destination,) in sets[name[1:]]
-                case ["ip", field, "!=", network, *words]:
-                    matches = IPv4Address(source if field == "saddr" else destination) not in IPv4Network(network)
+                    matches = is_in(source if field == "saddr" else destination, sets[name[1:]])
                 case ["ip", field, network, *words]:
                     matches = IPv4Address(source if field == "saddr" else destination) in IPv4Network(network)
                 case ["meta", "l4proto", wanted, *words]:
@@ -174,6 +180,12 @@ class Table:
             if not matches:
                 return ""
         raise AssertionError("a rule without a verdict")
+
+
+def is_in(address: str, elements: Iterable[SetKey]) -> bool:
+    """Elements are addresses, or ranges of them."""
+    ends = [[int(IPv4Address(end)) for end in str(key[0]).split("-")] for key in elements]
+    return any(found[0] <= int(IPv4Address(address)) <= found[-1] for found in ends)
 
 
 # What is tried
@@ -255,9 +267,9 @@ def test_the_rules_judge_every_connection_as_the_policies_say(
 @given(policies)
 def test_a_table_without_policies_is_the_one_that_was_there_before(found: list[Object]) -> None:
     table = Table(found)
-    owners = table.state.owners()
+    owners = table.state.owned()
     table.kernel.apply(table.state.change({owner: {} for owner in owners}))
-    assert table.state.owners() == []
+    assert table.state.owned() == {}
     assert not any(elements for name, elements in table.kernel.sets.items() if name != "judged-here")
 
 
@@ -332,3 +344,92 @@ def test_a_pod_is_known_by_the_names_of_its_sidecars_ports_too() -> None:
     found = parse_pod({**PODS[0], "spec": {**PODS[0]["spec"], "initContainers": [sidecar]}})  # type: ignore[arg-type]
     assert isinstance(found, PolicyPod)
     assert ("metrics", "TCP", 9090) in found.ports
+
+
+networks = st.tuples(st.integers(0, 2**32 - 1), st.integers(1, 32)).map(
+    lambda each: str(IPv4Network((each[0], each[1]), strict=False))
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(networks, st.lists(networks, min_size=1, max_size=8), st.lists(st.integers(0, 2**32 - 1), max_size=8))
+def test_the_ranges_of_a_block_hold_its_addresses_and_none_of_its_excepts(
+    network: str, excepts: list[str], tried: list[int]
+) -> None:
+    found = ranges(Block(network, tuple(excepts)))
+    known = [IPv4Network(each) for each in (network, *excepts)]
+    edges = [int(each[end]) + step for each in known for end in (0, -1) for step in (-1, 0, 1)]
+    for number in (*tried, *edges):
+        if 0 <= number < 2**32:
+            address = IPv4Address(number)
+            inside = address in IPv4Network(network) and not any(address in IPv4Network(each) for each in excepts)
+            assert is_in(str(address), [(each,) for each in found]) == inside
+    ends = [int(IPv4Address(end)) for each in found for end in each.split("-")]
+    assert all(last + 1 < first for last, first in zip(ends[1::2], ends[2::2], strict=False)), "the kernel refuses them"
+
+
+@pytest.mark.parametrize("direction", [("Ingress", "ingress", "from"), ("Egress", "egress", "to")])
+def test_thousands_of_excepts_of_one_block_fit_into_netlink_messages(direction: tuple[str, str, str]) -> None:
+    kind, rules_of_kind, peers_of = direction
+    block = {"cidr": "0.0.0.0/0", "except": [f"10.{n // 256}.{n % 256}.0/25" for n in range(3_000)]}
+    table = Table([policy(policyTypes=[kind], **{rules_of_kind: [{peers_of: [{"ipBlock": block}]}]})])
+    assert table.errors == {}
+    assert sum(len(message.body) for message in table.messages) > 3_000 * 2 * 20
+    assert not table.accepts(*(("10.1.1.1", A) if kind == "Ingress" else (A, "10.1.1.1")), "TCP", 80)
+    assert table.accepts(*(("10.1.1.200", A) if kind == "Ingress" else (A, "10.1.1.200")), "TCP", 80)
+
+
+def test_a_policy_that_multiplies_peers_and_ports_closes_its_own_pods_and_no_others() -> None:
+    """In one megabyte there is room for 20 000 peers and 20 000 ports."""
+    peers = [{"ipBlock": {"cidr": f"192.0.{n // 256}.{n % 256}/32"}} for n in range(200)]
+    many = [{"port": n} for n in range(1, decide.MOST_ALLOWED // 200 + 2)]
+    large = policy(ingress=[{"from": peers, "ports": many}])
+    other = {"metadata": {"namespace": "y", "name": "p"}, "spec": {"podSelector": {}, "ingress": [{}]}}
+    table = Table([large, other])
+    assert {key[0] for key in table.errors} == {"x"}
+    assert {type(error) for error in table.errors.values()} == {decide.TooManyRulesError}
+    assert not table.accepts("192.0.0.1", A, "TCP", 1)
+    assert table.accepts(A, "192.0.0.1", "TCP", 1), "it says nothing of egress"
+    assert table.accepts("192.0.0.1", OTHER, "TCP", 1)
+
+
+def test_pods_of_the_same_policies_share_what_is_made_of_them_and_so_does_the_next_look() -> None:
+    """A large policy is read once, not once for each Pod and each change of any Pod."""
+    block = {"cidr": "0.0.0.0/0", "except": ["192.0.2.0/24"]}
+    peers = [{"ipBlock": block}, {"podSelector": {}}]
+    policies = [parse_policy(policy(ingress=[{"from": peers, "ports": [{"port": 80}]}]))]
+    pods = [parsed for each in PODS[:2] if (parsed := parse_pod(each)) is not None]  # type: ignore[arg-type]
+    first = Surroundings(policies, pods, NAMESPACES, API)
+    one, two = (pod_table(each, first) for each in pods)
+    assert next(iter(one.chains)) is next(iter(two.chains))
+    assert all(one.sets[name] is two.sets[name] for name in one.sets)
+    again = pod_table(pods[0], Surroundings(policies, pods[:1], NAMESPACES, API, after=first))
+    assert next(iter(again.chains)) is next(iter(one.chains))
+    same, other = sorted(one.sets)
+    assert (same.partition("-")[0], other.partition("-")[0]) == ("block", "pods")
+    assert again.sets[same] is one.sets[same]
+    assert len(again.sets[other]) < len(one.sets[other]), "who the Pods are is looked at"
+    changed = [parse_policy(policy(ingress=[{}]))]
+    assert pod_table(pods[0], Surroundings(changed, pods, NAMESPACES, API, after=first)).sets == {}
+
+
+@pytest.mark.parametrize(
+    ("spec", "ingress", "egress"),
+    [
+        ({"ingress": [{"from": [{"ipBlock": {}}]}]}, (), None),
+        ({"policyTypes": ["Egress"], "egress": [{"to": [{"ipBlock": {"cidr": "no"}}]}]}, None, ()),
+        ({"podSelector": 1, "ingress": [{"from": 1}]}, (), None),
+        ({"policyTypes": 1}, (), ()),
+        (1, (), ()),
+    ],
+)
+def test_a_policy_that_cannot_be_read_allows_nothing_in_the_directions_it_is_about(
+    spec: Any, ingress: Any, egress: Any
+) -> None:
+    obj = {"metadata": {"namespace": "x", "name": "p"}, "spec": spec}
+    with pytest.raises((KeyError, ValueError, TypeError, AttributeError)):
+        parse_policy(obj)
+    closed = closed_policy(obj)
+    assert (closed.ingress, closed.egress) == (ingress, egress)
+    pods = [parsed for each in PODS if (parsed := parse_pod(each)) is not None]  # type: ignore[arg-type]
+    assert {each.namespace for each in pods if closed.selects(each)} == {"x"}

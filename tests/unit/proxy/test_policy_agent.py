@@ -1,9 +1,13 @@
 """The agent of a node in virtual time: what it follows, what it writes, whom it lets wait."""
 
+import re
+import struct
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
 from fake_api import FakeAPI, ListRecorder
+from node_world import ListEvents
 from rule_kernel import Kernel
 
 from lastcall.api.resources import NAMESPACES, NETWORKPOLICIES, PODS
@@ -38,11 +42,19 @@ class Sink:
         self.applied = 0
         self.removed = 0
         self.refusals = 0
+        self.tried = 0
+        self.pause: Callable[[], Awaitable[None]] | None = None
+        self.refuse: Callable[[Transaction], Exception | None] = lambda transaction: None
 
     async def apply(self, transaction: Transaction) -> None:
+        self.tried += 1
+        if self.pause is not None:
+            await self.pause()
         if self.refusals:
             self.refusals -= 1
             raise RuleError("no memory")
+        if error := self.refuse(transaction):
+            raise error
         self.kernel.apply(transaction)
         self.applied += 1
 
@@ -52,6 +64,11 @@ class Sink:
 
     def isolated(self, direction: str = "ingress") -> list[str]:
         return sorted(str(key[0]) for key in self.kernel.sets.get(f"isolated-{direction}", ()))
+
+    def rules_about(self, address: str) -> list[str]:
+        """The rules for what a Pod receives, without the hashes in the names of sets."""
+        chain = str(self.kernel.sets["isolated-ingress"][address,]).removeprefix("jump ")
+        return [re.sub("(@[a-z]+)-[0-9a-f]+", r"\1", rule) for rule in self.kernel.chains[chain]]
 
     def peers(self) -> list[str]:
         return sorted(str(k[0]) for name, s in self.kernel.sets.items() if name.startswith("pods-") for k in s)
@@ -65,8 +82,15 @@ class Place:
         self.attached: dict[str, AttachedPod] = {}
         self.recorder = ListRecorder(world)
         self.api.put(NAMESPACES, {"metadata": {"name": "default", "labels": {"team": "a"}}})
+        self.events = ListEvents(world)
         self.agent = PolicyAgent(
-            world=world, client=self.api, sink=self.sink, config=CONFIG, attached=self.attached, recorder=self.recorder
+            world=world,
+            client=self.api,
+            sink=self.sink,
+            config=CONFIG,
+            attached=self.attached,
+            recorder=self.recorder,
+            events=self.events,
         )
 
     async def wait(self, seconds: float = 0.01) -> None:
@@ -192,6 +216,22 @@ def test_with_the_last_policy_the_table_and_the_agent_go() -> None:
     run_virtual(main)
 
 
+def test_a_last_policy_that_goes_while_rules_are_written_leaves_no_table() -> None:
+    async def main(world: World) -> None:
+        place = Place(world)
+        place.api.put(NETWORKPOLICIES, CLOSED)
+        place.sink.pause = lambda: place.wait(1.0)
+        async with Tasks() as tasks:
+            running = tasks.spawn(place.agent.run(), name="agent")
+            await place.wait(0.5)
+            assert place.sink.tried == 1
+            place.api.remove(NETWORKPOLICIES, "closed", "default")
+            await place.wait(5.0)
+            assert running.done() and place.sink.removed == 1
+
+    run_virtual(main)
+
+
 def test_changes_that_mean_nothing_write_nothing() -> None:
     async def story(place: Place) -> None:
         place.api.put(PODS, pod("here", "10.244.0.2"))
@@ -230,3 +270,115 @@ def test_nothing_happens_before_the_first_policy() -> None:
             assert waiting.done()
 
     run_virtual(main)
+
+
+BIG = {"metadata": {"name": "big", "namespace": "evil"}, "spec": {"podSelector": {}, "ingress": [{}]}}
+
+
+def evil(name: str, ip: str) -> dict[str, Any]:
+    found = pod(name, ip)
+    found["metadata"]["namespace"] = "evil"
+    return found
+
+
+@pytest.mark.parametrize("error", [RuleError("no"), struct.error("ushort format"), OverflowError("int too large")])
+def test_a_pod_whose_rules_the_kernel_refuses_is_closed_and_others_get_theirs(error: Exception) -> None:
+    async def story(place: Place) -> None:
+        with walls.standing() as faults:
+            place.sink.refuse = lambda transaction: error if "@block-" in repr(transaction) else None
+            block = {"cidr": "192.0.2.0/24", "except": ["192.0.2.1/32"]}
+            spec = {"podSelector": {}, "ingress": [{"from": [{"ipBlock": block}]}]}
+            place.api.put(NETWORKPOLICIES, {**BIG, "spec": spec})
+            place.api.put(PODS, evil("e", "10.244.0.66"))
+            await place.wait()
+            assert place.sink.rules_about("10.244.0.66") == ["drop"]
+            place.api.put(PODS, pod("victim", "10.244.0.3"))
+            await place.wait()
+            assert place.sink.isolated() == ["10.244.0.3", "10.244.0.66"]
+            assert place.sink.rules_about("10.244.0.3") == ["drop"], "that of the policy `closed`"
+            assert [each.key for each in faults.all()] == ["evil/e"]
+            assert [(e["reason"], e["uid"]) for e in place.events.events] == [
+                ("NetworkPolicyNotApplied", place.api.objects["pods", "evil", "e"]["metadata"]["uid"])
+            ]
+            tried = place.sink.tried
+            await place.wait(20.0)
+            assert place.sink.tried == tried, "nothing is tried again and again"
+            place.sink.refuse = lambda transaction: None
+            await place.wait(20.0)
+            assert place.sink.rules_about("10.244.0.66") == ["ip saddr @block return", "drop"]
+            assert len(place.events.events) == 1
+
+    run(story)
+
+
+def test_a_pod_whose_policies_ask_for_too_much_is_closed_until_they_ask_for_less() -> None:
+    peers = [{"ipBlock": {"cidr": f"192.0.2.{number}/32"}} for number in range(250)]
+    spec = {"podSelector": {}, "ingress": [{"from": peers, "ports": [{"port": n} for n in range(1, 100)]}]}
+
+    async def story(place: Place) -> None:
+        with walls.standing() as faults:
+            place.api.put(NETWORKPOLICIES, {**BIG, "spec": spec})
+            place.api.put(PODS, evil("e", "10.244.0.66"))
+            place.api.put(PODS, pod("victim", "10.244.0.3"))
+            await place.wait()
+            assert place.sink.rules_about("10.244.0.66") == place.sink.rules_about("10.244.0.3") == ["drop"]
+            assert [each.key for each in faults.all()] == ["evil/e"]
+            (event,) = place.events.events
+            assert event["message"] == (
+                "NetworkPolicies big cannot be applied: TooManyRulesError: its policies have more than 10000 pairs of "
+                "a peer and a port for ingress. Until they can, the Pod is isolated by them and nothing is allowed"
+            )
+            place.api.put(NETWORKPOLICIES, BIG)
+            await place.wait()
+            assert place.sink.rules_about("10.244.0.66") == ["return", "drop"]
+
+    run(story)
+
+
+def test_a_policy_that_cannot_be_read_closes_the_pods_it_selects() -> None:
+    async def story(place: Place) -> None:
+        with walls.standing():
+            spec = {"podSelector": {"matchLabels": {"app": "a"}}, "ingress": [{"from": [{"ipBlock": {}}]}]}
+            place.api.put(PODS, {**evil("e", "10.244.0.66"), "spec": {"nodeName": "node-1"}})
+            place.api.put(PODS, {**evil("f", "10.244.0.67"), "spec": {"nodeName": "node-1"}})
+            selected = place.api.objects["pods", "evil", "e"]
+            place.api.put(PODS, {**selected, "metadata": {**selected["metadata"], "labels": {"app": "a"}}})
+            place.api.put(NETWORKPOLICIES, {**BIG, "spec": spec})
+            await place.wait()
+            assert place.sink.isolated() == ["10.244.0.66"]
+            (event,) = place.events.events
+            assert (event["reason"], event["uid"]) == (
+                "NetworkPolicyNotApplied",
+                place.api.objects["networkpolicies", "evil", "big"]["metadata"]["uid"],
+            )
+
+    run(story)
+
+
+def test_a_pod_that_cannot_be_read_is_isolated_by_the_labels_of_its_sandbox() -> None:
+    async def story(place: Place) -> None:
+        with walls.standing():
+            broken = pod("new", "10.244.0.7")
+            broken["spec"]["containers"] = [{"name": "c", "ports": [{"name": "web"}]}]
+            place.attached["s"] = AttachedPod(("default", "new"), "u-new", "10.244.0.7", {})
+            place.api.put(PODS, broken)
+            place.api.put(PODS, pod("here", "10.244.0.2"))
+            await place.wait()
+            assert place.sink.isolated() == ["10.244.0.2", "10.244.0.7"]
+
+    run(story)
+
+
+def test_an_agent_that_meets_what_nobody_expected_goes_on_after_a_while() -> None:
+    async def story(place: Place) -> None:
+        with walls.standing() as faults:
+            place.sink.refuse = lambda transaction: MemoryError()
+            place.api.put(PODS, pod("here", "10.244.0.2"))
+            await place.wait(5.0)
+            assert 3 <= place.sink.tried <= 30, "later and later"
+            place.sink.refuse = lambda transaction: None
+            await place.wait(10.0)
+            assert place.sink.isolated() == ["10.244.0.2"]
+            assert [each.key for each in faults.all()] == [""]
+
+    run(story)

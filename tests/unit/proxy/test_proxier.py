@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from fake_api import FakeAPI, ListRecorder
+from node_world import ListEvents
 from rule_kernel import KernelSink
 from services import endpoint, endpoint_slice, service
 
@@ -47,6 +48,7 @@ class Place:
         self.sink = KernelSink(world, seconds)
         self.recorder = ListRecorder(world)
         self.health = Health()
+        self.events = ListEvents(world)
         self.propagation = propagation or Propagation()
 
     def proxy(self) -> Proxier:
@@ -55,6 +57,7 @@ class Place:
             client=self.api,
             recorder=self.recorder,
             sink=self.sink,
+            events=self.events,
             config=ProxyConfig(Node("node-1", addresses=("172.18.0.2",)), "10.244.0.0/16", "10.96.0.0/16"),
             propagation=self.propagation,
             health=self.health,
@@ -439,6 +442,8 @@ def test_a_service_that_the_kernel_does_not_take_keeps_no_other_from_its_rules()
             place.api.put(SERVICES, service("bad", "10.96.0.66"))
             await place.wait(5.0)
             assert faults.of("service proxy", "default/bad") and not faults.of("service proxy", "default/web")
+            bad = place.api.objects["services", "default", "bad"]["metadata"]["uid"]
+            assert [(e["reason"], e["uid"]) for e in place.events.events] == [("InternalError", bad)]
             place.put(endpoint(B))
             await place.wait(60.0)
             assert place.backends() == [B]
@@ -466,6 +471,29 @@ def test_a_service_that_cannot_be_read_keeps_no_other_from_its_rules(monkeypatch
             place.put(endpoint(A))
             await place.wait()
             assert place.backends() == [A]
+            assert [event["reason"] for event in place.events.events] == ["InternalError"]
             assert [each.key for each in faults.all()] == ["default/bad"]
+
+    run(story)
+
+
+def test_a_service_that_multiplies_addresses_ports_and_endpoints_keeps_no_other_from_its_rules() -> None:
+    """In one megabyte there is room for 10 000 ports and 10 000 externalIPs."""
+    ports = [{"name": f"p{n}", "protocol": "TCP", "port": n, "targetPort": n} for n in range(1, 1002)]
+    addresses = [f"192.0.2.{n}" for n in range(100)]
+
+    async def story(place: Place) -> None:
+        with walls.standing() as faults:
+            place.api.put(SERVICES, service())
+            place.put(endpoint(A))
+            place.api.put(SERVICES, service("bad", "10.96.0.66", ports=ports, externalIPs=addresses))
+            await place.wait()
+            assert place.backends() == [A]
+            assert [each.key for each in faults.all()] == ["default/bad"]
+            (event,) = place.events.events
+            assert event["message"].endswith(
+                "it has 101101 combinations of address, port and endpoint; 100000 is the most"
+            )
+            assert not any("10.96.0.66" in repr(transaction) for _, transaction in place.sink.written)
 
     run(story)

@@ -39,8 +39,9 @@ COREDNS = (
 NETWORK_POLICIES = (
     _rule("list watch", "", "namespaces pods"),
     _rule("list watch", "networking.k8s.io", "networkpolicies"),
+    _rule("create patch", "", "events"),
 )
-"""As the manifest of kube-network-policies has it."""
+"""As the manifest of kube-network-policies has it, and Events on policies and Pods that cannot have their rules."""
 
 
 def _account(name: str) -> list[Object]:

@@ -30,6 +30,11 @@ class PolicyGate:
         """Somebody is about to say what is allowed: new Pods wait."""
         self._known.clear()
 
+    @property
+    def expecting(self) -> bool:
+        """Return whether new Pods wait until somebody says what is allowed."""
+        return not self._known.is_set()
+
     def enforce(self, admit: Callable[[], Awaitable[None]] | None) -> None:
         """From here on, `admit` is asked for every new Pod; None: there are no NetworkPolicies."""
         self._admit = admit

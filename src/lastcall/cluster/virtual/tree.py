@@ -236,15 +236,20 @@ class VirtualRolloutCluster:
             delay = self._propagation.of(hop, name)
             return lambda: delay.seconds(self._world.random, monotonic(self._world.clock))
 
+        client = self._client("kube-proxy")
+        events = EventRecorder(client, self._world, "kube-proxy", name)
         proxy = Proxier(
             world=self._world,
-            client=self._client("kube-proxy"),
+            client=client,
             recorder=self._recorder.for_actor("kube-proxy"),
             sink=self._sinks[index],
+            events=events,
             config=ProxyConfig(Node(name, addresses=(f"172.18.0.{index + 2}",)), "10.244.0.0/16", "10.96.0.0/16"),
             propagation=Propagation(drawn("watch"), drawn("kernel")),
         )
-        await proxy.run()
+        async with Tasks() as tasks:
+            tasks.spawn(events.run(), name=f"events of the service proxy of {name}")
+            await proxy.run()
 
     async def _node(self, index: int, name: str) -> None:
         world, runtime, client = self._world, self._runtimes[index], self._client(f"node:{name}")

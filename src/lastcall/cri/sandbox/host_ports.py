@@ -132,7 +132,7 @@ def udp_frontends(pod: PodPorts, node_addresses: Iterable[str]) -> Iterator[tupl
 
 class HostPorts:
     """The ports of one node's Pods. Every method belongs to one thread, in the node's network namespace, and raises
-    OSError."""
+    OSError. Mappings that no rule can express raise any Exception, and are not taken in."""
 
     def __init__(self, kept: Kept) -> None:
         self._kept = kept
@@ -149,7 +149,7 @@ class HostPorts:
             return
         try:
             self.write()
-        except OSError:
+        except Exception:
             del self._pods[sandbox_id]
             raise
         self._end_flows(self._pods[sandbox_id], frozenset([address]), node_addresses)
@@ -157,7 +157,9 @@ class HostPorts:
     def adopt(self, sandbox_id: str, address: str, mappings: Iterable[PortMapping]) -> None:
         """Know them again; `write` makes them true."""
         if ports := wanted(mappings):
-            self._pods[sandbox_id] = PodPorts(address, ports)
+            pod = PodPorts(address, ports)
+            encode.batch(rules_of([pod], self._kept), TABLE)  # raises for it alone, not for all that are written later
+            self._pods[sandbox_id] = pod
 
     def close(self, sandbox_id: str, node_addresses: list[str]) -> None:
         """Unknown is a success. To be repeated after an error."""
@@ -166,7 +168,7 @@ class HostPorts:
             return
         try:
             self.write()
-        except OSError:
+        except Exception:
             self._pods[sandbox_id] = pod
             raise
         self._end_flows(pod, frozenset(), node_addresses)

@@ -34,8 +34,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 from lastcall.cri.api import PodSandboxConfig, PortMapping, RuntimeServiceError
 from lastcall.cri.sandbox.address_pool import AddressPool, AddressPoolError
+from lastcall.cri.sandbox.spec import NETWORK
 from lastcall.nftables.names import HOST_PORTS
-from lastcall.world import linux, netlink
+from lastcall.world import linux, netlink, walls
 
 if TYPE_CHECKING:
     from lastcall.cri.sandbox.host_ports import HostPorts
@@ -58,9 +59,12 @@ _NOWHERE_INDEX, _NOWHERE_PEER_INDEX = 900, 901
 _FIRST_INDEX = 1000
 _LINK_TRIES, _LINK_PAUSE = 100, 0.0005  # seconds
 
+POD_LINKS = 1042
+"""The group of the node's ends of Pods' links, for rules about all of them."""
+
 _SYSCTLS = {
     "net/ipv4/ip_forward": "1",
-    # The answer to a Pod always leaves by the Pod's own link; strict filtering would only break redirected traffic.
+    # `sources.py` checks sources, before packets are translated and not after.
     "net/ipv4/conf/all/rp_filter": "0",
     "net/ipv4/conf/default/rp_filter": "0",
     "net/ipv4/conf/all/send_redirects": "0",
@@ -104,6 +108,8 @@ class PodNetwork:
         Idempotent. Raises RuntimeServiceError.
         """
         await self._run(self._prepare_node, addresses)
+        # Nobody waits for it but the first Pod: its turn in this thread comes after.
+        self._jobs.append(self._worker.submit(self._check_sources))
 
     async def attach(self, sandbox_id: str, netns_fd: int, pod_uid: str, config: PodSandboxConfig | None = None) -> str:
         """Configure the Pod's network namespace (the fd stays the caller's) and answer its address.
@@ -166,6 +172,18 @@ class PodNetwork:
         for name, value in _SYSCTLS.items():
             write_sysctl(name, value)
 
+    @staticmethod
+    def _check_sources() -> None:
+        """On a kernel without nftables Pods run unchecked, as on one with a plain bridge."""
+        # late: 10 ms of a node's start, beside the rest of it
+        from lastcall.cri.sandbox.sources import check_sources
+
+        with walls.Turn(NETWORK, "sources"):
+            try:
+                check_sources(POD_LINKS)
+            except OSError as error:
+                log.warning("Pods may send from addresses of others: nftables: %s", error.strerror or error)
+
     def _lead_nowhere(self, node: netlink.NetlinkSocket) -> None:
         """By a gateway with a neighbour entry, because a link route would ask for each address by ARP first."""
         ends = (NOWHERE, _NOWHERE_INDEX, NODE_HARDWARE_ADDRESS, f"{NOWHERE}-end", _NOWHERE_PEER_INDEX)
@@ -199,7 +217,7 @@ class PodNetwork:
         try:
             name = host_link_name(sandbox_id)
             ends = (name, index, NODE_HARDWARE_ADDRESS, "eth0", _POD_INDEX, pod_address)
-            node.transact([netlink.new_veth(*ends, netns_fd)])
+            node.transact([netlink.new_veth(*ends, netns_fd, group=POD_LINKS, arp=False)])
             created = True
             self._configure_pod(netns_fd, ip)
             node.transact(
@@ -284,13 +302,15 @@ class PodNetwork:
         self._pool.reserve(ip)
         self._attached[sandbox_id] = ip
         if ports:
-            self._ports_of_the_node().adopt(sandbox_id, ip, ports)
+            with walls.Turn(NETWORK, sandbox_id):  # others keep their ports
+                self._ports_of_the_node().adopt(sandbox_id, ip, ports)
 
     def _adopted(self) -> None:
         with suppress(OSError):  # a kernel that cannot be asked has no rules
             if self._host_ports is None and not netlink.has_nftables_table(HOST_PORTS):
                 return
-        self._ports_of_the_node().write()
+        with walls.Turn(NETWORK, "hostPort"):  # the rules of before go on
+            self._ports_of_the_node().write()
 
     def _close(self) -> None:
         if self._route is not None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from lastcall.cri.api import RuntimeServiceError
 from lastcall.cri.sandbox.objects import Sandbox
-from lastcall.cri.sandbox.spec import Network
+from lastcall.cri.sandbox.spec import NETWORK, Network
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Recorder
+from lastcall.world import walls
 from lastcall.world.clock import Clock, monotonic
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ class RecordedNetwork:
                     # The cluster was started again with another Pod network; nothing of the one before is left.
                     log.warning("sandbox %s is not in this Pod network: %s", sandbox.id, error)
                     sandbox.attached = False
+                except Exception as error:
+                    sandbox.attached = False
+                    walls.caught(NETWORK, sandbox.id, error)
 
     async def attach(self, sandbox: Sandbox, netns_fd: int) -> None:
         """Raises RuntimeServiceError."""
@@ -65,7 +69,7 @@ class RecordedNetwork:
     async def discard(self, sandbox: Sandbox) -> None:
         """Of a sandbox that never came to be; nothing is on record of it."""
         if sandbox.attached:
-            with suppress(RuntimeServiceError):
+            with walls.Turn(NETWORK, sandbox.id), suppress(RuntimeServiceError):
                 await self._network.detach(sandbox.id, sandbox.ip)
 
     async def status(self) -> str:

@@ -48,6 +48,10 @@ class RootFilesystems(Protocol):
         ...
 
 
+NETWORK = "Pod network"
+"""The component of faults that are caught at one sandbox's network."""
+
+
 class Network(Protocol):
     """The Pod network, as the runtime sees it. `recorded_network.py` writes the records of it."""
 

@@ -10,23 +10,24 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from lastcall.api.meta import Object, labels_of, name_of, namespace_of
+from lastcall.api.meta import Object, labels_of, name_of, namespace_of, uid_of
 from lastcall.api.resources import NAMESPACES, NETWORKPOLICIES, PODS, Resource
 from lastcall.client.api import Client
+from lastcall.client.events import Telling
 from lastcall.client.informer import Informer
-from lastcall.nftables.objects import Transaction
-from lastcall.nftables.state import Fragment, Owner, TableState
-from lastcall.proxy.policies.decide import PodRules, rules_of
+from lastcall.proxy.policies.decide import PodRules
 from lastcall.proxy.policies.first_policy import AttachedPod
-from lastcall.proxy.policies.policy import PodKey, Policy, PolicyPod, parse_pod, parse_policy
-from lastcall.proxy.policies.table import Alias, fragment_of, sets_of, skeleton
+from lastcall.proxy.policies.pod_table import PodTable, Surroundings, pod_table
+from lastcall.proxy.policies.policy import PodKey, Policy, PolicyPod, closed_policy, parse_pod, parse_policy
+from lastcall.proxy.policies.table import Alias
+from lastcall.proxy.policies.writer import AGAIN_SECONDS, PolicySink, PolicyWriter
 from lastcall.proxy.sink import RuleError
 from lastcall.timeline.kinds import NETWORK_POLICIES_APPLIED
 from lastcall.timeline.record import Recorder
 from lastcall.world import walls
-from lastcall.world.tasks import Tasks
+from lastcall.world.tasks import Tasks, unless
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
@@ -37,15 +38,10 @@ COMPONENT = "network policies"
 FIRST_BACKOFF, MAX_BACKOFF = 0.1, 30.0
 """Seconds between two tries to write rules that the kernel refused."""
 
+NOT_APPLIED = "NetworkPolicyNotApplied"
+"""The reason of Events on policies that cannot be read, and on Pods that cannot have their rules."""
+
 log = logging.getLogger(__name__)
-
-
-class PolicySink(Protocol):
-    """Makes transactions true; both raise RuleError."""
-
-    async def apply(self, transaction: Transaction) -> None: ...
-
-    async def remove(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +54,10 @@ class PolicyConfig:
 
 
 class PolicyAgent:
-    """`run` returns when no NetworkPolicy is left, with the table gone; cancelled, the rules stay."""
+    """`run` returns when no NetworkPolicy is left, with the table gone; cancelled, the rules stay.
+
+    What cannot be expressed, or is refused by the kernel, closes the Pods that it is about. An Event says so.
+    """
 
     def __init__(
         self,
@@ -69,15 +68,16 @@ class PolicyAgent:
         config: PolicyConfig,
         attached: Mapping[str, AttachedPod],
         recorder: Recorder,
+        events: Telling,
     ) -> None:
         """`attached` are the node's sandboxes, by their ids, as they are when it is looked at."""
         self._world = world
-        self._sink = sink
         self._config = config
         self._attached = attached
         self._recorder = recorder
+        self._events = events
         judged = (config.dns.address, config.api_server.service[0], config.api_server.endpoint[0])
-        self._state = TableState(skeleton(judged))
+        self._writer = PolicyWriter(sink, world.clock, judged)
         self._informers: dict[str, Informer[Any]] = {}
         self._policies: dict[PodKey, Policy] = {}
         self._namespaces: dict[str, Mapping[str, str]] = {}
@@ -85,8 +85,10 @@ class PolicyAgent:
         self._on_node: dict[PodKey, APIPod] = {}
         """Pods of this node as the API has them."""
         self._rules: dict[PodKey, PodRules] = {}
-        self._whole = True
-        """The next write replaces the table."""
+        self._around: Surroundings | None = None
+        """At the last look."""
+        self._failed: dict[PodKey, str] = {}
+        """Pods that are closed because of an error."""
         self._asked = self._written = 0
         self._ended = False
         self._wake = asyncio.Event()
@@ -133,10 +135,18 @@ class PolicyAgent:
 
     def _policy(self, key: PodKey, obj: Object | None) -> None:
         old = self._policies.pop(key, None)
+        unreadable: Exception | None = None
         if obj is not None:
-            self._policies[key] = parse_policy(obj)
+            try:
+                self._policies[key] = parse_policy(obj)
+            except Exception as error:
+                self._policies[key], unreadable = closed_policy(obj), error
         if self._policies.get(key) != old or old is None:
             self._look_again()
+        if obj is not None and unreadable is not None:
+            text = f"{walls.text_of(unreadable)}. Until it can be read, nothing is allowed by it"
+            self._events.event(obj, "Warning", NOT_APPLIED, text)
+            walls.caught(COMPONENT, "/".join(key), unreadable)
 
     def _namespace(self, key: PodKey, obj: Object | None) -> None:
         labels = dict(labels_of(obj)) if obj is not None else None
@@ -166,14 +176,18 @@ class PolicyAgent:
     async def _write(self) -> None:
         backoff = FIRST_BACKOFF
         while True:
-            await self._wake.wait()
+            if self._wake.is_set() or not self._writer.refused:
+                await self._wake.wait()
+            else:
+                await unless(self._world.clock.sleep(AGAIN_SECONDS), self._wake)
             self._wake.clear()
             asked = self._asked
             try:
-                await self._sync()
-            except RuleError as error:
+                enforces = await self._sync()
+            except Exception as error:
+                if not isinstance(error, RuleError):
+                    walls.caught(COMPONENT, "", error)
                 log.warning("%s: %s; next try in %.1f s", COMPONENT, error, backoff)
-                self._whole = True
                 self._wake.set()
                 await self._world.clock.sleep(backoff)
                 backoff = min(backoff * 2, MAX_BACKOFF)
@@ -182,29 +196,21 @@ class PolicyAgent:
             async with self._progress:
                 self._written = asked
                 self._progress.notify_all()
-            if not self._policies:
+            if not enforces:
                 return
 
-    async def _sync(self) -> None:
+    async def _sync(self) -> bool:
+        """Return whether there is something to enforce."""
         if not self._policies:
-            await self._sink.remove()
+            await self._writer.remove()
             self._tell({})
-            return
-        pods = self._all_pods()
-        rules = self._rules_now(pods)
-        wanted: dict[Owner, Fragment] = {
-            ("pod", *key): fragment_of(pods[key], each, self._config.api_server) for key, each in rules.items()
-        }
-        everybody = [*pods.values(), self._config.dns]
-        wanted |= {("set", name): each for name, each in sets_of(rules.values(), everybody, self._namespaces).items()}
-        gone: dict[Owner, Fragment] = {owner: {} for owner in self._state.owners() if owner not in wanted}
-        transaction = self._state.change(gone | wanted)
-        if self._whole:
-            transaction = self._state.everything()
-        if transaction:
-            await self._sink.apply(transaction)
-        self._whole = False
-        self._tell(rules)
+            return False
+        tables = await self._tables(self._all_pods())
+        await self._writer.write(tables)
+        self._tell({key: table.rules for key, table in tables.items()})
+        errors = {key: table.error for key, table in tables.items() if table.error is not None}
+        self._tell_errors(errors | self._writer.refused, tables)
+        return True
 
     def _all_pods(self) -> dict[PodKey, PolicyPod]:
         """With addresses that the node knows before the API does; those were other Pods' before."""
@@ -212,22 +218,45 @@ class PolicyAgent:
         taken = {each.address for each in here.values()}
         pods = {key: pod for key, pod in self._pods.items() if pod.address not in taken}
         for key, each in here.items():
-            pod = parse_pod(self._on_node[key], each.address) if key in self._on_node else None
-            pods[key] = pod or PolicyPod(*key, each.address, each.labels, node=self._config.node)
+            # One that cannot be read is isolated by what its sandbox says of it.
+            pods[key] = PolicyPod(*key, each.address, each.labels, node=self._config.node)
+            with walls.Turn(COMPONENT, "/".join(key)):
+                pod = parse_pod(self._on_node[key], each.address) if key in self._on_node else None
+                pods[key] = pod or pods[key]
         return pods
 
-    def _rules_now(self, pods: Mapping[PodKey, PolicyPod]) -> dict[PodKey, PodRules]:
-        """Of the isolated Pods of this node."""
+    async def _tables(self, pods: Mapping[PodKey, PolicyPod]) -> dict[PodKey, PodTable]:
+        """Return those of the isolated Pods of this node. Let others have their turn after each: the kubelet shares
+        this loop."""
         policies = [self._policies[key] for key in sorted(self._policies)]
+        everybody = [*pods.values(), self._config.dns]
+        around = Surroundings(policies, everybody, dict(self._namespaces), self._config.api_server, self._around)
         found = {}
         for key, pod in pods.items():
-            if pod.node != self._config.node:
-                continue
-            with walls.Turn(COMPONENT, "/".join(key)):
-                rules = rules_of(pod, policies)
-                if rules != PodRules():
-                    found[key] = rules
+            if pod.node == self._config.node:
+                table = pod_table(pod, around)
+                if table.rules != PodRules():
+                    found[key] = table
+                    await self._world.clock.sleep(0)
+        around.after = None
+        self._around = around
         return found
+
+    def _tell_errors(self, errors: Mapping[PodKey, Exception], tables: Mapping[PodKey, PodTable]) -> None:
+        """Say once of each Pod that it is closed, and why."""
+        before, self._failed = self._failed, {key: walls.text_of(error) for key, error in errors.items()}
+        uids = {key: uid_of(pod) for key, pod in self._on_node.items()}
+        uids |= {each.pod: each.uid for each in self._attached.values()}
+        for key, text in self._failed.items():
+            if before.get(key) == text:
+                continue
+            rules = tables[key].rules
+            names = ", ".join(dict.fromkeys((*rules.ingress_policies, *rules.egress_policies))) or "unknown"
+            meta = {"namespace": key[0], "name": key[1], "uid": uids.get(key, "")}
+            pod: Object = {"kind": "Pod", "apiVersion": "v1", "metadata": meta}
+            why = f"NetworkPolicies {names} cannot be applied: {text}. Until they can, the Pod is isolated by them"
+            self._events.event(pod, "Warning", NOT_APPLIED, f"{why} and nothing is allowed")
+            walls.caught(COMPONENT, "/".join(key), errors[key])
 
     def _tell(self, rules: dict[PodKey, PodRules]) -> None:
         before, self._rules = self._rules, rules

@@ -61,21 +61,47 @@ class PodRules:
     egress_policies: tuple[str, ...] = ()
 
 
+MOST_ALLOWED = 10_000
+"""What one Pod may be allowed in one direction: each peer of a rule with each of its ports is one. The kernel tries
+them one after the other, and a policy of a megabyte can ask for hundreds of millions."""
+
+
+class TooManyRulesError(Exception):
+    """The policies about a Pod ask for more than `MOST_ALLOWED`."""
+
+
 def rules_of(pod: PolicyPod, policies: Iterable[Policy]) -> PodRules:
-    """In the order of the policies, without repetitions."""
+    """In the order of the policies, without repetitions. Raise TooManyRulesError."""
     selecting = [policy for policy in policies if policy.selects(pod)]
     ingress = [policy for policy in selecting if policy.ingress is not None]
     egress = [policy for policy in selecting if policy.egress is not None]
-    received = dict.fromkeys(
-        allowed for policy in ingress for rule in policy.ingress or () for allowed in _received(rule, pod)
-    )
-    sent = dict.fromkeys(allowed for policy in egress for rule in policy.egress or () for allowed in _sent(rule))
+    received = (allowed for policy in ingress for rule in policy.ingress or () for allowed in _received(rule, pod))
+    sent = (allowed for policy in egress for rule in policy.egress or () for allowed in _sent(rule))
     return PodRules(
-        tuple(received) if ingress else None,
-        tuple(sent) if egress else None,
+        _distinct(received, "ingress") if ingress else None,
+        _distinct(sent, "egress") if egress else None,
         tuple(policy.name for policy in ingress),
         tuple(policy.name for policy in egress),
     )
+
+
+def closed_rules(pod: PolicyPod, policies: Iterable[Policy]) -> PodRules:
+    """Return what isolates a Pod in the same directions as `rules_of` and allows nothing."""
+    selecting = [policy for policy in policies if policy.selects(pod)]
+    ingress = tuple(policy.name for policy in selecting if policy.ingress is not None)
+    egress = tuple(policy.name for policy in selecting if policy.egress is not None)
+    return PodRules(() if ingress else None, () if egress else None, ingress, egress)
+
+
+def _distinct(found: Iterable[Allowed], direction: str) -> tuple[Allowed, ...]:
+    distinct: dict[Allowed, None] = {}
+    for number, allowed in enumerate(found):
+        if number == MOST_ALLOWED:
+            raise TooManyRulesError(
+                f"its policies have more than {MOST_ALLOWED} pairs of a peer and a port for {direction}"
+            )
+        distinct[allowed] = None
+    return tuple(distinct)
 
 
 def _received(rule: PolicyRule, pod: PolicyPod) -> Iterable[Allowed]:
@@ -126,6 +152,23 @@ def _is_by(ports: Ports | Named | None, protocol: str, port: int) -> bool:
     if not isinstance(ports, Ports):
         return ports is None
     return ports.protocol == protocol and (not ports.first or ports.first <= port <= ports.last)
+
+
+def ranges(block: Block) -> list[str]:
+    """Return the addresses of a block without its excepts, as `first-last` in their order; no two ranges touch."""
+    network = IPv4Network(block.network)
+    start, end = int(network.network_address), int(network.broadcast_address)
+    found = []
+    for each in sorted(map(IPv4Network, block.excepts)):
+        first, last = int(each.network_address), int(each.broadcast_address)
+        if first > end:
+            break
+        if first > start:
+            found.append((start, first - 1))
+        start = max(start, last + 1)
+    if start <= end:
+        found.append((start, end))
+    return [f"{IPv4Address(first)}-{IPv4Address(last)}" for first, last in found]
 
 
 def members(peer: PodPeer, pods: Iterable[PolicyPod], namespaces: Mapping[str, Labels]) -> list[PolicyPod]:

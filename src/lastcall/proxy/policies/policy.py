@@ -8,12 +8,14 @@ Source: staging/src/k8s.io/api/networking/v1/types.go; defaults of pkg/apis/netw
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
 from lastcall.api.meta import Object, labels_of, name_of, namespace_of
 from lastcall.api.selectors import LabelSelector, selector_of_expressions
+from lastcall.proxy.endpoints import is_ipv4
 
 if TYPE_CHECKING:
     from lastcall.api.types.pod import Pod as APIPod
@@ -25,10 +27,20 @@ _ENDED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Addresses of a network (CIDR), but for those of `excepts`."""
+    """Addresses of a network (CIDR), but for those of `excepts`.
+
+    A block is combined with each port of its rule, and each time looked up: its hash is made once.
+    """
 
     network: str
     excepts: tuple[str, ...] = ()
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.network, self.excepts)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,20 +108,40 @@ def parse_policy(obj: Object) -> Policy:
     """Raises ValueError, TypeError or KeyError for one that validation would have refused."""
     spec = obj.get("spec") or {}
     namespace = namespace_of(obj)
+    is_ingress, is_egress = _directions(spec)
     ingress = tuple(
         PolicyRule(_peers(rule.get("from"), namespace), _ports(rule.get("ports"))) for rule in spec.get("ingress") or ()
     )
     egress = tuple(
         PolicyRule(_peers(rule.get("to"), namespace), _ports(rule.get("ports"))) for rule in spec.get("egress") or ()
     )
-    types = spec.get("policyTypes") or (["Ingress", "Egress"] if egress else ["Ingress"])
     return Policy(
         namespace,
         name_of(obj),
         selector_of_expressions(spec.get("podSelector") or {}),
-        ingress if "Ingress" in types else None,
-        egress if "Egress" in types else None,
+        ingress if is_ingress else None,
+        egress if is_egress else None,
     )
+
+
+def closed_policy(obj: Object) -> Policy:
+    """Return a policy that allows nothing, in place of one that cannot be read.
+
+    It selects the same Pods in the same directions; all of the namespace, in both, if these cannot be read either.
+    """
+    pods, directions = LabelSelector(), (True, True)
+    with suppress(Exception):
+        spec = obj.get("spec") or {}
+        directions = _directions(spec)
+        pods = selector_of_expressions(spec.get("podSelector") or {})
+    is_ingress, is_egress = directions
+    return Policy(namespace_of(obj), name_of(obj), pods, () if is_ingress else None, () if is_egress else None)
+
+
+def _directions(spec: Object) -> tuple[bool, bool]:
+    """Return whether a policy is about ingress, and about egress."""
+    types = spec.get("policyTypes") or (["Ingress", "Egress"] if spec.get("egress") else ["Ingress"])
+    return "Ingress" in types, "Egress" in types
 
 
 def _peers(peers: list[Object] | None, namespace: str) -> tuple[Peer, ...] | None:
@@ -147,7 +179,7 @@ def parse_pod(obj: APIPod, address: str = "") -> PolicyPod | None:
     """
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     address = address or status.get("podIP") or ""
-    if spec.get("hostNetwork") or status.get("phase") in _ENDED or not address or ":" in address:
+    if spec.get("hostNetwork") or status.get("phase") in _ENDED or not is_ipv4(address):
         return None
     sidecars = [each for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"]
     ports = tuple(

@@ -6,20 +6,21 @@ so it reaches its Pods always, probes among it. Answers pass, and connections th
 
 An isolated Pod leads, by its address, to a chain for each direction that returns for what is allowed and drops the
 rest. Pods with equal rules share it; the Pods that a peer means are a set, so that one that comes changes an element.
+So are the addresses of a block with excepts, of which a policy may have thousands.
 """
 
 # check: pure
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from lastcall.nftables import statements as nft
-from lastcall.nftables.objects import Chain, Hook, NftSet
+from lastcall.nftables.objects import Chain, Hook, NftSet, SetKey
 from lastcall.nftables.state import Fragment
 from lastcall.nftables.statements import Rule
-from lastcall.proxy.policies.decide import Allowed, Labels, Named, PodRules, allows, endpoints, members
-from lastcall.proxy.policies.policy import Block, PodPeer, PolicyPod
+from lastcall.proxy.policies.decide import Allowed, Labels, Named, PodRules, allows, endpoints, members, ranges
+from lastcall.proxy.policies.policy import Block, Peer, PodPeer, PolicyPod
 
 JUDGED = NftSet("judged-here", "addresses")
 """Addresses that the node answers for others: the API server's, the cluster DNS server's."""
@@ -59,22 +60,58 @@ def skeleton(judged: Iterable[str]) -> Fragment:
     return fragment
 
 
-def fragment_of(pod: PolicyPod, rules: PodRules, api_server: Alias) -> Fragment:
-    """What the rules of a Pod of this node put into the table, but for the sets of its peers."""
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """What the elements of a set are: the addresses of `peer`, or its endpoints with a port of the name `named`."""
+
+    set: NftSet
+    peer: Peer
+    named: Named | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chains:
+    """The chains of Pods with equal rules, None for a direction in which they are not isolated; what they name."""
+
+    ingress: Chain | None
+    egress: Chain | None
+    sets: tuple[Meant, ...]
+
+
+def chains_of(rules: PodRules, api_server: Alias) -> Chains:
+    """The chains are named by their contents."""
+    meant: dict[tuple[int, Named | None], Meant] = {}
+
+    def set_of(peer: Peer, named: Named | None) -> str:
+        key = id(peer), named  # one that many ports are combined with is read once; `rules` keeps it
+        if key not in meant:
+            meant[key] = Meant(_set_of(peer, named), peer, named)
+        return meant[key].set.name
+
+    ingress = _chain(rules.ingress, api_server, set_of, is_ingress=True) if rules.ingress is not None else None
+    egress = _chain(rules.egress, api_server, set_of, is_ingress=False) if rules.egress is not None else None
+    return Chains(ingress, egress, tuple(meant.values()))
+
+
+def fragment_of(pod: PolicyPod, chains: Chains) -> Fragment:
+    """What the chains put into the table for a Pod of this node, but for the sets that they name."""
     fragment: Fragment = {}
-    for isolated, allowed, is_ingress in ((INGRESS, rules.ingress, True), (EGRESS, rules.egress, False)):
-        if allowed is not None:
-            chain = _chain(allowed, api_server, is_ingress=is_ingress)
+    for isolated, chain in ((INGRESS, chains.ingress), (EGRESS, chains.egress)):
+        if chain is not None:
             fragment[chain] = None
             fragment[isolated.name, (pod.address,)] = f"jump {chain.name}"
             fragment[ITSELF.name, (pod.address, pod.address)] = None
     return fragment
 
 
-def _chain(allowed: tuple[Allowed, ...], api_server: Alias, *, is_ingress: bool) -> Chain:
-    """Named by its contents."""
+SetNames = Callable[[Peer, Named | None], str]
+
+
+def _chain(allowed: tuple[Allowed, ...], api_server: Alias, set_of: SetNames, *, is_ingress: bool) -> Chain:
     rules: tuple[Rule, ...] = () if is_ingress else (_to_api_server(allowed, api_server),)
-    rules += tuple((*statements, nft.verdict("return")) for each in allowed for statements in _rules(each, is_ingress))
+    rules += tuple(
+        (*statements, nft.verdict("return")) for each in allowed for statements in _rules(each, set_of, is_ingress)
+    )
     text = "\n".join(map(nft.text_of, rules))
     return Chain(f"{'ingress' if is_ingress else 'egress'}-{_hash(text)}", (*rules, (nft.verdict("drop"),)))
 
@@ -87,20 +124,17 @@ def _to_api_server(allowed: tuple[Allowed, ...], api_server: Alias) -> Rule:
     return nft.daddr_within(f"{address}/32"), nft.to_port("TCP", port), verdict
 
 
-def _rules(allowed: Allowed, is_ingress: bool) -> Iterator[Rule]:
+def _rules(allowed: Allowed, set_of: SetNames, is_ingress: bool) -> Iterator[Rule]:
     peer, ports = allowed.peer, allowed.ports
     if isinstance(ports, Named):
         if isinstance(peer, PodPeer):
-            yield (nft.service_in(set_of(peer, ports).name),)
+            yield (nft.service_in(set_of(peer, ports)),)
         return
     rule: list[nft.Statement] = []
-    if isinstance(peer, Block):
-        within = nft.saddr_within if is_ingress else nft.daddr_within
-        rule.append(within(peer.network))
-        rule += [within(each, outside=True) for each in peer.excepts]
+    if isinstance(peer, Block) and not peer.excepts:
+        rule.append((nft.saddr_within if is_ingress else nft.daddr_within)(peer.network))
     elif peer is not None:
-        name = set_of(peer).name
-        rule.append(nft.saddr_in(name) if is_ingress else nft.daddr_in(name))
+        rule.append((nft.saddr_in if is_ingress else nft.daddr_in)(set_of(peer, None)))
     if ports is not None:
         if not ports.first:
             rule.append(nft.of_protocol(ports.protocol))
@@ -111,32 +145,30 @@ def _rules(allowed: Allowed, is_ingress: bool) -> Iterator[Rule]:
     yield tuple(rule)
 
 
-def set_of(peer: PodPeer, named: Named | None = None) -> NftSet:
-    """The set of a peer's addresses, or of its endpoints with a port of that name."""
+def _set_of(peer: Peer, named: Named | None) -> NftSet:
     text = repr(peer)
+    if isinstance(peer, Block):
+        return NftSet(f"block-{_hash(text)}", "address ranges")
     if named is None:
         return NftSet(f"pods-{_hash(text)}", "addresses")
     return NftSet(f"ports-{_hash(text, named.protocol, named.name)}", "services")
 
 
-def sets_of(rules: Iterable[PodRules], pods: list[PolicyPod], namespaces: Mapping[str, Labels]) -> dict[str, Fragment]:
-    """The sets that the chains of these rules name, with what is in them; by the set's name."""
-    found: dict[str, Fragment] = {}
-    for each in rules:
-        for allowed in (*(each.ingress or ()), *(each.egress or ())):
-            if not isinstance(allowed.peer, PodPeer):
-                continue
-            named = allowed.ports if isinstance(allowed.ports, Named) else None
-            its = set_of(allowed.peer, named)
-            if its.name in found:
-                continue
-            fragment: Fragment = {its: None}
-            if named is None:
-                fragment |= {(its.name, (pod.address,)): None for pod in members(allowed.peer, pods, namespaces)}
-            else:
-                fragment |= {(its.name, key): None for key in endpoints(allowed.peer, named, pods, namespaces)}
-            found[its.name] = fragment
-    return found
+def set_fragment(meant: Meant, pods: list[PolicyPod], namespaces: Mapping[str, Labels]) -> Fragment:
+    """A set with its elements."""
+    fragment: Fragment = {meant.set: None}
+    fragment |= {(meant.set.name, key): None for key in _elements(meant.peer, meant.named, pods, namespaces)}
+    return fragment
+
+
+def _elements(
+    peer: Peer, named: Named | None, pods: list[PolicyPod], namespaces: Mapping[str, Labels]
+) -> Iterable[SetKey]:
+    if isinstance(peer, Block):
+        return ((each,) for each in ranges(peer))
+    if named is None:
+        return ((pod.address,) for pod in members(peer, pods, namespaces))
+    return endpoints(peer, named, pods, namespaces)
 
 
 def _hash(*texts: str) -> str:

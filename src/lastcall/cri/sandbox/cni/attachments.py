@@ -32,7 +32,7 @@ class Attachments:
                 continue
             try:
                 self._known[identity] = _decode(value)
-            except (KeyError, TypeError, ValueError) as error:
+            except Exception as error:
                 self._records.set_aside(_KIND, identity, error)
 
     def all(self) -> list[Attachment]:
