@@ -48,9 +48,9 @@ from lastcall.apiserver.registry.generic import Answer, GenericStore, Track, Tra
 from lastcall.apiserver.registry.listing import SLICE, Page, list_page, wait_for_revision
 from lastcall.apiserver.registry.objectmeta import (
     OTHER_NAMESPACE,
+    check_name,
     check_names,
     check_version_of_missing,
-    undeterminable,
     wiped,
     with_owners_once,
 )
@@ -548,11 +548,7 @@ class Operations:
         def applied(old: Object | None) -> Object:
             shown = old if face is None or old is None else face.show(old)
             new = tracking.apply(config, shown, force=force)
-            given = new.get("metadata", {}).get("name")
-            if not given:
-                raise bad_request(undeterminable(name))
-            if given != name:
-                raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+            check_name(new.get("metadata", {}), name)
             if old is not None and not resource.namespaced:
                 new["metadata"].pop("namespace", None)
             elif old is not None and new["metadata"].get("namespace") != old["metadata"].get("namespace"):
@@ -584,7 +580,7 @@ class Operations:
             check_names(resource, obj, namespace, name)
             check_version_of_missing(version)
             try:
-                return await self._answer(resource, await kind.create(context, obj, namespace))
+                return await self._answer(resource, await kind.create(context, obj, namespace, named=name))
             except StatusError as error:
                 if error.reason != "AlreadyExists" or error.message.startswith("object is being deleted"):
                     raise

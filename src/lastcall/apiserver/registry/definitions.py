@@ -251,9 +251,9 @@ class DefinitionStore(GenericStore):
     definitions: Definitions
 
     async def create(
-        self, context: RequestContext, obj: Object, namespace: str, *, track: Track | None = None
+        self, context: RequestContext, obj: Object, namespace: str, *, track: Track | None = None, named: str = ""
     ) -> Answer:
-        answer = await super().create(context, obj, namespace, track=track)
+        answer = await super().create(context, obj, namespace, track=track, named=named)
         await self._follow(context, answer)
         return answer
 
@@ -292,12 +292,12 @@ class _CustomStore(GenericStore):
         return await with_conversion(lambda: super(_CustomStore, self).get(namespace, name))
 
     async def create(
-        self, context: RequestContext, obj: Object, namespace: str, *, track: Track | None = None
+        self, context: RequestContext, obj: Object, namespace: str, *, track: Track | None = None, named: str = ""
     ) -> Answer:
         if self._converter is None:
-            return await super().create(context, obj, namespace, track=track)
+            return await super().create(context, obj, namespace, track=track, named=named)
         return await with_conversion(
-            lambda: super(_CustomStore, self).create(context, copy_object(obj), namespace, track=track)
+            lambda: super(_CustomStore, self).create(context, copy_object(obj), namespace, track=track, named=named)
         )
 
     async def update(
@@ -312,9 +312,9 @@ class _CustomStore(GenericStore):
     async def delete(self, context: RequestContext, namespace: str, name: str, options: DeleteOptions) -> Answer:
         return await with_conversion(lambda: super(_CustomStore, self).delete(context, namespace, name, options))
 
-    async def _create(self, context: RequestContext, obj: Object, namespace: str) -> Answer:
+    async def _create(self, context: RequestContext, obj: Object, namespace: str, named: str) -> Answer:
         self._definitions.check_create(self.resource, obj["metadata"].get("name", ""))
-        return await super()._create(context, obj, namespace)
+        return await super()._create(context, obj, namespace, named)
 
     async def _remove(self, context: RequestContext, entry: Entry) -> Answer:
         answer = await super()._remove(context, entry)

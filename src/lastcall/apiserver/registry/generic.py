@@ -179,9 +179,12 @@ class GenericStore:
     # -- create ------------------------------------------------------------------------------------------------------
 
     async def create(
-        self, context: RequestContext, obj: Object, namespace: str, *, track: Track | None = None
+        self, context: RequestContext, obj: Object, namespace: str, *, track: Track | None = None, named: str = ""
     ) -> Answer:
-        """Create `obj`, which now belongs to the store; without `track` its managedFields stay. Raises StatusError."""
+        """Create `obj`, which now belongs to the store; without `track` its managedFields stay. Raises StatusError.
+
+        `named` is the name of the URL, "" where the URL has none.
+        """
         if track is not None:
             obj["metadata"]["managedFields"] = track(as_written(obj, context.empties), None)
         unnamed = not obj["metadata"].get("name")
@@ -195,13 +198,13 @@ class GenericStore:
                 obj = orjson.loads(original) if attempt else obj
                 obj["metadata"]["name"] = generate_name(generate, self.shared.world.random)
             try:
-                return await self._create(context, obj, namespace)
+                return await self._create(context, obj, namespace, named)
             except StatusError as error:
                 if not generate or error.reason != "AlreadyExists":
                     raise
         raise generate_name_conflict(self.resource, obj["metadata"]["name"])
 
-    async def _create(self, context: RequestContext, obj: Object, namespace: str) -> Answer:
+    async def _create(self, context: RequestContext, obj: Object, namespace: str, named: str) -> Answer:
         moment, version = rfc3339_now(self.shared.world.clock), obj["metadata"].get("resourceVersion")
         obj["metadata"] = objectmeta.for_create(
             obj["metadata"], uid=self.shared.world.new_uid(), namespace=namespace, now=moment
@@ -211,6 +214,7 @@ class GenericStore:
         if context.looks is not None:
             admission = admission.noting(context.looks)
         await admission.create(context, self.resource, obj, namespace)
+        filled = obj
         obj = await admission.hooks.mutate(
             admission.reader,
             context,
@@ -219,6 +223,11 @@ class GenericStore:
             None,
             again=lambda changed: admission.create(context, self.resource, changed, namespace),
         )
+        if obj is not filled:
+            version = "" if named else obj["metadata"].get("resourceVersion")
+            obj["metadata"] = objectmeta.admitted(self.resource, obj["metadata"], filled["metadata"], namespace, named)
+            if not obj["metadata"].get("name") and (prefix := obj["metadata"].get("generateName")):
+                obj["metadata"]["name"] = generate_name(prefix, self.shared.world.random)
         self._prepare_for_create(obj)
         self._raise_invalid(obj, self.strategy.refused(obj, None, context.dry_run))
         errors = [
@@ -328,7 +337,7 @@ class GenericStore:
                 if expected_uid:
                     raise self._uid_conflict(context, key, expected_uid, {"metadata": {}}, dry_run=context.dry_run)
                 objectmeta.check_version_of_missing(create["metadata"].pop("resourceVersion", None))
-                return await self.create(context, create, namespace, track=track)
+                return await self.create(context, create, namespace, track=track, named=name)
             old = self.decode(entry.value)
             if expected_uid and expected_uid != old["metadata"].get("uid"):
                 raise self._uid_conflict(context, key, expected_uid, old, dry_run=context.dry_run)
