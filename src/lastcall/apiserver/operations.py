@@ -4,7 +4,7 @@ Here a request's object is made fit for the registry (kind and version, unknown 
 told apart, and the answer of a DELETE gets its form.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
@@ -69,6 +69,7 @@ from lastcall.apiserver.wire.bodies import prepare
 from lastcall.apiserver.wire.context import RequestContext
 from lastcall.apiserver.wire.options import ListOptions, parse_resource_version
 from lastcall.client.api import APPLY_PATCH
+from lastcall.store.api import Unreadable
 from lastcall.store.value import Value
 from lastcall.world.clock import now, rfc3339_now
 
@@ -230,7 +231,7 @@ class Operations:
             return (await self.get(resource, namespace, name)).value.encoded()
         kind = self.kind(resource)
         if (entry := await self._store.get(kind.key(namespace, name))) is None:
-            raise kind.missing(resource, name)
+            raise kind.missing(resource, namespace, name)
         return self.present(resource, entry.value)
 
     async def check_get_version(self, resource: Resource, resource_version: str) -> None:
@@ -246,6 +247,10 @@ class Operations:
         if (conversions := conversions_of(resource)) is not None:
             return await converted_page(conversions, kind, resource, namespace, options, selection)
         return await list_page(kind, namespace, options, selection)
+
+    def unreadable(self, resource: Resource, namespace: str) -> Sequence[Unreadable]:
+        """Return the objects of a collection that are stored and cannot be read: no list has them."""
+        return self._store.unreadable(self.kind(resource).collection(namespace))
 
     @asynccontextmanager
     async def watch(

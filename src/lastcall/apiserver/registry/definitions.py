@@ -66,8 +66,19 @@ class Definitions:
         kind = self._kinds[CUSTOMRESOURCEDEFINITIONS]
         entries, _, _ = await self._shared.store.list(kind.prefix)
         for entry in entries:
-            with walls.Turn("API server definitions", entry.key):
-                await self.follow(name_of(kind.decode(entry.value)))
+            try:
+                definition = kind.decode(entry.value)
+                name = name_of(definition)
+                if not self._shared.store.shared:
+                    self._serve(name, definition)
+                    for made in self._declared.get(name, ())[:1]:
+                        await self._kinds[made].look_over()
+                await self.follow(name)
+            except Exception as error:
+                if self._shared.store.shared:
+                    walls.caught("API server definitions", entry.key, error)
+                else:
+                    kind.set_aside(entry, error)
 
     @property
     def group_versions(self) -> set[tuple[str, str]]:
@@ -193,6 +204,7 @@ class Definitions:
         if made:
             await self._write(name, self._begin_deletion, "status")
             kind = self._kinds[made[0]]
+            await kind.empty_of_unreadable(self.context, "")
             entries, _, _ = await self._shared.store.list(kind.prefix)
             for entry in entries:
                 obj = self._shared.cache.decode(entry.value)

@@ -185,6 +185,9 @@ class Front:
             self._role_died(record)
         elif record.kind == kinds.FAULT_CAUGHT:
             self._faults.add(record)
+            fault = record.told(kinds.FAULT_CAUGHT)
+            if fault["component"] == walls.STORED_OBJECTS:
+                self.warn(f"{fault['key']}: {str(fault['error']).partition(': ')[2]}")
         elif record.kind == kinds.PROCESS_RESTARTED:
             restarted = record.told(kinds.PROCESS_RESTARTED)
             role = str(restarted["role"])
