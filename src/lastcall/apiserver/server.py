@@ -359,13 +359,8 @@ class APIServer:
         """Give each stored object to `load`. One that it cannot read is set aside."""
         kind = self._kinds[resource]
         for entry in (await self._store.list(kind.prefix))[0]:
-            try:
+            with kind.guard(entry):
                 load(kind.decode(entry.value))
-            except Exception as error:
-                if self._store.shared:
-                    walls.caught(f"API server {resource.plural}", entry.key, error)
-                else:
-                    kind.set_aside(entry, error)
 
     async def serve(self, sockets: Sequence[socket.socket], ssl_context: ssl.SSLContext) -> None:
         """Answer HTTPS on listening sockets until cancelled. Open watches do not delay the end."""

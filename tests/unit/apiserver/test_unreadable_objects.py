@@ -10,7 +10,7 @@ import pytest
 from api_server import ADMIN, ListRecorder
 from extreme_values import BASES
 
-from lastcall.api.errors import StatusError
+from lastcall.api.errors import StatusError, insufficient_storage
 from lastcall.api.resources import (
     APISERVICES,
     BINDINGS,
@@ -25,6 +25,7 @@ from lastcall.api.resources import (
     Resource,
 )
 from lastcall.apiserver.faces.table import FACES
+from lastcall.apiserver.registry.definitions import Definitions
 from lastcall.apiserver.registry.stored import UnreadableError, read_stored
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import Client
@@ -242,6 +243,30 @@ async def test_objects_of_a_declared_kind_are_looked_over_as_well(tmp_path: Path
         assert await names(client, things) == []
         await client.delete(CUSTOMRESOURCEDEFINITIONS, "things.e.com")
         assert store.unreadable("") == []
+
+
+async def test_a_definition_is_not_set_aside_because_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "store.sqlite"
+    spec = {
+        "group": "e.com",
+        "scope": "Namespaced",
+        "names": {"plural": "things", "kind": "Thing"},
+        "versions": [
+            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+        ],
+    }
+    async with server_on(path) as (client, _, _):
+        await client.create(CUSTOMRESOURCEDEFINITIONS, {"metadata": {"name": "things.e.com"}, "spec": spec})
+
+    async def full(self: Definitions, name: str) -> None:
+        raise insufficient_storage("no space")
+
+    monkeypatch.setattr(Definitions, "follow", full)
+    async with server_on(path) as (client, store, _):
+        assert store.unreadable("") == []
+        assert await names(client, Resource("e.com", "v1", "things", "Thing", True)) == []
 
 
 # -- the rule ----------------------------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from lastcall.apiserver.strategies.custom import CustomResourceStrategy, set_con
 from lastcall.apiserver.wire.context import RequestContext
 from lastcall.store.api import Entry, StoreConflict
 from lastcall.store.value import Value
-from lastcall.world import walls
 from lastcall.world.clock import now, rfc3339
 
 SERVER = "kube-apiserver"
@@ -66,7 +65,7 @@ class Definitions:
         kind = self._kinds[CUSTOMRESOURCEDEFINITIONS]
         entries, _, _ = await self._shared.store.list(kind.prefix)
         for entry in entries:
-            try:
+            with kind.guard(entry):
                 definition = kind.decode(entry.value)
                 name = name_of(definition)
                 if not self._shared.store.shared:
@@ -74,11 +73,6 @@ class Definitions:
                     for made in self._declared.get(name, ())[:1]:
                         await self._kinds[made].look_over()
                 await self.follow(name)
-            except Exception as error:
-                if self._shared.store.shared:
-                    walls.caught("API server definitions", entry.key, error)
-                else:
-                    kind.set_aside(entry, error)
 
     @property
     def group_versions(self) -> set[tuple[str, str]]:

@@ -6,7 +6,8 @@ compare-and-swap that is tried again when somebody else was faster, so nothing i
 Source: apiserver pkg/registry/generic/registry/store.go.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -183,6 +184,17 @@ class GenericStore:
                 store.restate(entry.key, Value(shown))
             if number % LOOKED_OVER_AT_ONCE == 0:
                 await self.shared.world.clock.sleep(0)
+
+    @contextmanager
+    def guard(self, entry: Entry) -> Iterator[None]:
+        """Go on after the block where it fails. An error that shows that the object is odd sets the object aside."""
+        try:
+            yield
+        except Exception as error:
+            if self.shared.store.shared or not isinstance(error, walls.UNFORESEEN):
+                walls.caught(f"API server {self.resource.plural}", entry.key, error)
+            else:
+                self.set_aside(entry, error)
 
     def set_aside(self, entry: Entry, error: Exception) -> None:
         """Hide a stored object that makes `error`, and tell of it."""
