@@ -25,6 +25,9 @@ LOCK_SECONDS = 5.0
 """How long the lock of a process that is just being killed is waited for."""
 TRIM_AT_ONCE = 500
 """Rows that one DELETE statement names."""
+TRIM_AT_ONCE_WHEN_FULL = 32
+"""Rows that one transaction drops: it writes each page that it touches to the write-ahead log first, and some hundred
+rows touch more pages than the whole reserve has room for."""
 SPARE_PAGES = 1024
 """Free pages that the file keeps for reuse; more, if they are over half of the file, go back to the file system."""
 LOG_PAGES = 4000
@@ -85,7 +88,7 @@ class Log:
 
     def load(self) -> tuple[int, list[Entry], list[Row]]:
         """(compacted revision, the entries as they were then, every later write in order). Raises StoreError."""
-        base: list[Entry] = []
+        base: dict[str, Entry] = {}
         later: list[Row] = []
         try:
             if (found := self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
@@ -99,11 +102,13 @@ class Log:
                     raise _damaged(self.path, f"{row[1]!r} at revision {row[0]} is not what was written")
                 if row[0] > compacted:
                     later.append(row)
-                elif not row[2]:
-                    base.append(Entry(row[1], Value(row[3]), row[0]))
+                elif row[2]:
+                    base.pop(row[1], None)  # a trim that did not come to its end
+                else:
+                    base[row[1]] = Entry(row[1], Value(row[3]), row[0])
         except (sqlite3.Error, TypeError, ValueError) as error:
             raise _opening_failed(self.path, error) from error
-        return compacted, base, later
+        return compacted, list(base.values()), later
 
     def append(self, rows: Sequence[Row]) -> None:
         """Keep all of `rows` durably, or none of them and raise StoreError; StoreFull when `make_room` may help."""
@@ -117,23 +122,43 @@ class Log:
             self._roll_back()
             raise self._writing_failed(error) from error
 
-    def trim(self, revisions: Sequence[int], compacted: int) -> None:
-        """Drop rows that nobody can ask for, and remember up to where the history is forgotten. Raises StoreError."""
-        try:
-            execute = self._connection.execute
-            execute("BEGIN IMMEDIATE")
-            for start in range(0, len(revisions), TRIM_AT_ONCE):
-                some = revisions[start : start + TRIM_AT_ONCE]
-                execute(f"DELETE FROM changes WHERE revision IN ({','.join('?' * len(some))})", some)  # noqa: S608
-            execute("UPDATE meta SET value = max(value, ?) WHERE name = 'compacted'", (compacted,))
-            execute("COMMIT")
-        except sqlite3.Error as error:
-            self._roll_back()
-            raise self._writing_failed(error) from error
+    def trim(self, revisions: Sequence[int], compacted: int, *, full: bool = False) -> None:
+        """Drop rows that nobody can ask for, and remember up to where the history is forgotten. Raises StoreError.
+
+        `full`: in transactions that need little room. The process may die between any two of them.
+        """
+        execute = self._connection.execute
+        ordered = sorted(revisions)  # the row of a deletion goes last
+        at_once = TRIM_AT_ONCE_WHEN_FULL if full else max(len(ordered), 1)
+        for start in range(0, max(len(ordered), 1), at_once):
+            self._trim(ordered[start : start + at_once], compacted)
+            if full:
+                self._checkpoint("PASSIVE")
+        if full:
+            return
         with suppress(sqlite3.Error):
             free: int = execute("PRAGMA freelist_count").fetchone()[0]
             if free > SPARE_PAGES and free * 2 > execute("PRAGMA page_count").fetchone()[0]:
                 self._shrink(min(free - SPARE_PAGES, SHRUNK_PAGES))
+
+    def _trim(self, revisions: Sequence[int], compacted: int) -> None:
+        """Drop these rows in one transaction. Raises StoreError."""
+        execute = self._connection.execute
+        try:
+            execute("BEGIN IMMEDIATE")
+            execute("UPDATE meta SET value = max(value, ?) WHERE name = 'compacted'", (compacted,))
+            for start in range(0, len(revisions), TRIM_AT_ONCE):
+                some = revisions[start : start + TRIM_AT_ONCE]
+                execute(f"DELETE FROM changes WHERE revision IN ({','.join('?' * len(some))})", some)  # noqa: S608
+            execute("COMMIT")
+        except sqlite3.Error as error:
+            self._roll_back()
+            raise self._writing_failed(error) from error
+
+    def _checkpoint(self, mode: str) -> None:
+        """Move what stands in the write-ahead log into the file, as far as there is room for it."""
+        with suppress(sqlite3.Error):
+            self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
 
     def make_room(self, stage: int) -> None:
         """Let what is written from now on use what was kept for `stage`."""
@@ -141,7 +166,7 @@ class Log:
         self._ballast.give_back()
         with suppress(sqlite3.Error):
             self._limit(stage)
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._checkpoint("TRUNCATE")
         self._ballast.keep(stage)
 
     def look_again(self, stage: int, revisions: Sequence[int], compacted: int) -> int:
@@ -149,19 +174,22 @@ class Log:
 
         Raises StoreError when nothing could be trimmed.
         """
-        self.trim(revisions, compacted)
+        self.trim(revisions, compacted, full=True)
         execute = self._connection.execute
         with suppress(sqlite3.Error):
-            execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
             for _ in range(SHRUNK_STEPS_WHEN_FULL):
                 if not execute("PRAGMA freelist_count").fetchone()[0]:
                     break
                 self._shrink(SHRUNK_PAGES_WHEN_FULL)
-                execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                self._checkpoint("PASSIVE")
         return self.settle(stage)
 
     def settle(self, stage: int) -> int:
-        """The least stage up to `stage` that is enough, made true: 0 takes the whole reserve. Raises StoreError."""
+        """Take back as much of the reserve as there is room for, also that of the write-ahead log.
+
+        Return the least stage up to `stage` that is enough: 0 takes the whole reserve. Raises StoreError.
+        """
+        self._checkpoint("TRUNCATE")
         try:
             size: int = self._connection.execute("PRAGMA page_size").fetchone()[0]
             pages: int = self._connection.execute("PRAGMA page_count").fetchone()[0]
@@ -169,6 +197,8 @@ class Log:
             if self._ballast.keep(0):
                 pages += LEAST_BYTES // size
                 stage = next((i for i in range(stage) if pages <= most_pages(self._most_bytes // size, size, i)), stage)
+            else:
+                self._ballast.keep(stage, only_more=True)
             self._limit(stage)
         except sqlite3.Error as error:
             raise _opening_failed(self.path, error) from error
@@ -199,9 +229,10 @@ class Log:
                 self._connection.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Checkpoint and give the lock back."""
+        """Checkpoint and give the lock back. The reserve takes what the write-ahead log had, before others do."""
         with suppress(sqlite3.Error):  # what is acknowledged stands in the write-ahead log
             self._connection.close()
+        self._ballast.keep(0, only_more=True)
 
 
 def _checksum(row: Row) -> int:

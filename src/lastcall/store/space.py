@@ -46,8 +46,11 @@ class Ballast:
     def __init__(self, path: str) -> None:
         self._path = path
 
-    def keep(self, stage: int) -> bool:
-        """Have what is to be had at `stage`; False where the file system has no room for it, at 0 and a little more."""
+    def keep(self, stage: int, *, only_more: bool = False) -> bool:
+        """Have what is to be had at `stage`; False where the file system has no room for it, at 0 and a little more.
+
+        `only_more`: give nothing back, and take what there is where that is less.
+        """
         if not self._path:
             return True
         with suppress(OSError):
@@ -55,7 +58,9 @@ class Ballast:
             try:
                 size, own, free = self._sizes(fd)
                 kept = size * _KEPT[stage] // 4
-                if own + free < kept + (0 if stage else min(LEAST_BYTES, size)):
+                if only_more:
+                    kept = max(own, min(kept, own + free))
+                elif own + free < kept + (0 if stage else min(LEAST_BYTES, size)):
                     return False
                 os.ftruncate(fd, min(kept, os.fstat(fd).st_size))
                 if kept:
