@@ -1,20 +1,23 @@
 """The user ids of Pods that have a range of their own: which part of the machine's is this cluster's.
 
 As root Pods get ids from `REGION`, of which https://systemd.io/UIDS-GIDS says that nobody has them: above those of
-systemd-nspawn, below the foreign ones and everything that is negative somewhere. A cluster claims whole blocks of it by
-binding an abstract Unix socket for each, so that two clusters of one machine have different ones; the kernel gives them
-back whatever becomes of the cluster. Blocks that /etc/subuid or /etc/subgid gives to somebody are left alone. Where all
-are claimed one is shared: to be root there is as good as to be nobody on the machine, still.
+systemd-nspawn, below the foreign ones and everything that is negative somewhere. A cluster claims whole blocks of it,
+so that two clusters of one machine have different ones: it locks a byte for each in a file that only root can open. The
+kernel gives them back whatever becomes of the cluster. Blocks that /etc/subuid or /etc/subgid gives to somebody are
+left alone. Where all are claimed one is shared: to be root there is as good as to be nobody on the machine, still.
 
 An ordinary user's cluster has what /etc/subuid gave beyond the first 65536, mostly nothing.
 """
 
+import fcntl
 import os
-import socket
+import struct
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import ceil
 
+from lastcall.cluster.directory import own_directory
+from lastcall.cluster.errors import DirectoryError
 from lastcall.cri.sandbox.shim.procfs import id_map
 from lastcall.node.pods.user_ids import IDS_PER_POD, UserIDs
 
@@ -22,17 +25,21 @@ REGION = range(0x7000_0000, 0x7FFE_0000)
 PODS_PER_BLOCK = 128
 _BLOCK = PODS_PER_BLOCK * IDS_PER_POD
 BLOCKS = len(REGION) // _BLOCK
+LOCK_DIRECTORY = "/run/lastcall"
+"""Root's, mode 0700. Its file stays, empty, until the machine is rebooted."""
+_LOCK_FILE = "user-ids"
 _MORE_PODS = 18
 """For Pods that have not ended when the next ones begin."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserIDBlocks:
-    """`pods` ranges for each node from `first` on; none where `pods` is 0. `sockets` hold the claim."""
+    """`pods` ranges for each node from `first` on; none where `pods` is 0. `locks` hold the claim."""
 
     first: int = 0
     pods: int = 0
-    sockets: list[socket.socket] = field(default_factory=list)
+    locks: list[int] = field(default_factory=list)
+    """File descriptors."""
 
     def of_node(self, number: int, nodes: int) -> UserIDs:
         """Those of the node `number` (from 1), asked for by its process."""
@@ -41,10 +48,10 @@ class UserIDBlocks:
         return UserIDs(self.first + (number - 1) * self.pods * IDS_PER_POD, self.pods, by_default=True)
 
     def release(self) -> None:
-        """Idempotent."""
-        for sock in self.sockets:
-            sock.close()
-        self.sockets.clear()
+        """Give up this process's part of the claim. Idempotent."""
+        for fd in self.locks:
+            os.close(fd)
+        self.locks.clear()
 
 
 def claim_blocks(nodes: int, max_pods: int) -> UserIDBlocks:
@@ -55,8 +62,8 @@ def claim_blocks(nodes: int, max_pods: int) -> UserIDBlocks:
     taken = subordinate_blocks("/etc/subuid") | subordinate_blocks("/etc/subgid")
     free = [blocks for blocks in _runs_of(wanted) if taken.isdisjoint(blocks)]
     for blocks in free:
-        if (sockets := _claim(blocks)) is not None:
-            return _blocks(blocks, nodes, sockets)
+        if (lock := _claim(blocks)) is not None:
+            return _blocks(blocks, nodes, [lock])
     return _blocks(free[os.getpid() % len(free)], nodes, []) if free else UserIDBlocks()
 
 
@@ -64,26 +71,44 @@ def _runs_of(count: int) -> list[range]:
     return [range(first, first + count) for first in range(BLOCKS - count + 1)]
 
 
-def _blocks(blocks: range, nodes: int, sockets: list[socket.socket]) -> UserIDBlocks:
-    return UserIDBlocks(REGION.start + blocks.start * _BLOCK, len(blocks) * PODS_PER_BLOCK // nodes, sockets)
+def _blocks(blocks: range, nodes: int, locks: list[int]) -> UserIDBlocks:
+    return UserIDBlocks(REGION.start + blocks.start * _BLOCK, len(blocks) * PODS_PER_BLOCK // nodes, locks)
 
 
 def _has_region(path: str) -> bool:
     return any(first <= REGION.start and REGION.stop <= first + count for first, count in id_map(path))
 
 
-def _claim(blocks: range) -> list[socket.socket] | None:
-    sockets: list[socket.socket] = []
-    for block in blocks:
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-        sockets.append(sock)
-        try:
-            sock.bind(f"\0lastcall-user-ids-{block}")
-        except OSError:
-            for each in sockets:
-                each.close()
-            return None
-    return sockets
+def _claim(blocks: range) -> int | None:
+    """Return a descriptor that locks these blocks for this process and its forks, None where another one has any."""
+    fd = _open_locks()
+    if fd is None:
+        return None
+    wanted = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, blocks.start, len(blocks), 0)
+    try:
+        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, wanted)
+    except OSError:
+        os.close(fd)
+        return None
+    return fd
+
+
+def _open_locks() -> int | None:
+    """Return a new descriptor of the file of locks, None where no directory is root's alone."""
+    try:
+        with suppress(FileExistsError):
+            os.mkdir(LOCK_DIRECTORY, 0o700)
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        directory = own_directory(os.open(LOCK_DIRECTORY, flags), LOCK_DIRECTORY)
+    except (OSError, DirectoryError):
+        return None
+    try:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(_LOCK_FILE, flags, 0o600, dir_fd=directory)
+    except OSError:
+        return None
+    finally:
+        os.close(directory)
 
 
 def subordinate_blocks(path: str) -> set[int]:
