@@ -69,7 +69,6 @@ from lastcall.apiserver.wire.bodies import prepare
 from lastcall.apiserver.wire.context import RequestContext
 from lastcall.apiserver.wire.options import ListOptions, parse_resource_version
 from lastcall.client.api import APPLY_PATCH
-from lastcall.store.api import Unreadable
 from lastcall.store.value import Value
 from lastcall.world.clock import now, rfc3339_now
 
@@ -248,9 +247,9 @@ class Operations:
             return await converted_page(conversions, kind, resource, namespace, options, selection)
         return await list_page(kind, namespace, options, selection)
 
-    def unreadable(self, resource: Resource, namespace: str) -> Sequence[Unreadable]:
-        """Return the objects of a collection that are stored and cannot be read: no list has them."""
-        return self._store.unreadable(self.kind(resource).collection(namespace))
+    def unreadable(self, resource: Resource, namespace: str) -> Sequence[str]:
+        """Return the keys of a collection's objects that are stored and cannot be read: no list has them."""
+        return [each.entry.key for each in self._store.unreadable(self.kind(resource).collection(namespace))]
 
     @asynccontextmanager
     async def watch(

@@ -40,7 +40,7 @@ class Change(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """A stored value that is no object of its kind, or not the one that its key names. `why` is one sentence."""
+    """A stored value that is not an object of its kind, or not the one that its key names. `why` is one sentence."""
 
     entry: Entry
     why: str

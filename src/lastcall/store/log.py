@@ -156,7 +156,7 @@ class Log:
             raise self._writing_failed(error) from error
 
     def _checkpoint(self, mode: str) -> None:
-        """Move what stands in the write-ahead log into the file, as far as there is room for it."""
+        """Move what the write-ahead log has into the file, if there is room for it."""
         with suppress(sqlite3.Error):
             self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
 

@@ -5,9 +5,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import orjson
 import pytest
-from api_server import ADMIN, ListRecorder
+from api_server import ADMIN, ListRecorder, running_server
 from extreme_values import BASES
 
 from lastcall.api.errors import StatusError, insufficient_storage
@@ -26,7 +27,7 @@ from lastcall.api.resources import (
 )
 from lastcall.apiserver.faces.table import FACES
 from lastcall.apiserver.registry.definitions import Definitions
-from lastcall.apiserver.registry.stored import UnreadableError, read_stored
+from lastcall.apiserver.registry.stored import UnreadableError, read_stored, warning_of
 from lastcall.apiserver.server import APIServer, APIServerConfig
 from lastcall.client.api import Client
 from lastcall.store.open import open_store
@@ -267,6 +268,28 @@ async def test_a_definition_is_not_set_aside_because_the_disk_is_full(
     async with server_on(path) as (client, store, _):
         assert store.unreadable("") == []
         assert await names(client, Resource("e.com", "v1", "things", "Thing", True)) == []
+
+
+@pytest.mark.loopback
+async def test_lists_warn_of_what_they_leave_out(tmp_path: Path) -> None:
+    async with running_server() as running, aiohttp.ClientSession() as session:
+        for name in ("one", "two"):
+            await running.admin.create(CONFIGMAPS, {"metadata": {"name": name}}, "default")
+        running.server._store.set_aside("configmaps/default/two", "it is not JSON")
+        warned = {}
+        for path in ("configmaps", "namespaces/default/configmaps", "namespaces/kube-system/configmaps", "secrets"):
+            url, headers = f"{running.url}/api/v1/{path}", {"Authorization": f"Bearer {running.token}"}
+            async with session.get(url, headers=headers, ssl=running.trust) as answer:
+                assert answer.status == 200
+                warned[path] = answer.headers.get("Warning")
+        said = '299 - "1 stored object cannot be read and is missing here: configmaps/default/two"'
+        assert list(warned.values()) == [said, said, None, None]
+
+
+def test_a_warning_names_some_of_many_objects() -> None:
+    assert warning_of([f"k/{number}" for number in range(7)]) == (
+        "7 stored objects cannot be read and are missing here: k/0, k/1, k/2, k/3, k/4 and 2 more"
+    )
 
 
 # -- the rule ----------------------------------------------------------------------------------------------------------

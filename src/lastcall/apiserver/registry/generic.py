@@ -161,7 +161,7 @@ class GenericStore:
     def missing(self, asked: Resource | None, namespace: str, name: str) -> StatusError:
         """Return the 404, or the 500 of an object that is there and cannot be read."""
         if (found := self.unreadable(namespace, name)) is not None:
-            return read_error(self.resource, namespace, name, found)
+            return read_error(self.resource, namespace, name, found.entry.key, found.why)
         return not_found(self.known_as(asked), name)
 
     def unreadable(self, namespace: str, name: str) -> Unreadable | None:
@@ -197,7 +197,7 @@ class GenericStore:
                 self.set_aside(entry, error)
 
     def set_aside(self, entry: Entry, error: Exception) -> None:
-        """Hide a stored object that makes `error`, and tell of it."""
+        """Hide a stored object that makes `error`, and report it."""
         namespace, name = names_of_key(self.resource, entry.key.removeprefix(self.prefix))
         why = str(error) if isinstance(error, UnreadableError) else walls.text_of(error)
         self.shared.store.set_aside(entry.key, why)
@@ -212,7 +212,7 @@ class GenericStore:
         (corruptObjectDeleter.Delete)
         """
         if node_of(context.user) is not None and not self._is_made_anew(context):
-            raise read_error(self.resource, namespace, name, found)
+            raise read_error(self.resource, namespace, name, found.entry.key, found.why)
         meta: Object = {"name": name, **({"namespace": namespace} if namespace else {})}
         left = with_type({"metadata": meta}, self.resource)
         if not (context.dry_run or options.dry_run):

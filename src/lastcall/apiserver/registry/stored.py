@@ -23,14 +23,13 @@ from lastcall.api.schema.decoding import decode_fields
 from lastcall.api.schema.types import struct_for
 from lastcall.api.validation import validate_create
 from lastcall.apiserver.registry.objects import with_type
-from lastcall.store.api import Unreadable
 
 MOST_TOLD = 5
 """Objects that one warning names."""
 
 
 class UnreadableError(ValueError):
-    """A stored value is no object of its kind, or not the one that its key names. The text is one sentence."""
+    """A stored value is not an object of its kind, or not the one that its key names. The text is one sentence."""
 
 
 def read_stored(resource: Resource, namespace: str, name: str, encoded: bytes) -> bytes:
@@ -110,18 +109,18 @@ def how_to_delete(resource: Resource, namespace: str, name: str) -> str:
     return f"kubectl delete {resource.group_resource} {name}" + (f" -n {namespace}" if namespace else "")
 
 
-def read_error(resource: Resource, namespace: str, name: str, found: Unreadable) -> StatusError:
+def read_error(resource: Resource, namespace: str, name: str, key: str, why: str) -> StatusError:
     """Return the 500 StatusError of a request for an object that is set aside."""
-    key, way_out = found.entry.key, how_to_delete(resource, namespace, name)
-    message = f"the stored object {key} cannot be read: {found.why}. Delete it with: {way_out}"
-    cause = {"reason": "UnexpectedServerResponse", "message": found.why, "field": key}
+    way_out = how_to_delete(resource, namespace, name)
+    message = f"the stored object {key} cannot be read: {why}. Delete it with: {way_out}"
+    cause = {"reason": "UnexpectedServerResponse", "message": why, "field": key}
     details = {"name": name, "group": resource.group, "kind": resource.plural, "causes": [cause]}
     return status_failure(500, "StorageReadError", message, {key: value for key, value in details.items() if value})
 
 
-def warning_of(found: Sequence[Unreadable]) -> str:
-    """Return the warning of a list that these objects are not in."""
-    keys = ", ".join(each.entry.key for each in found[:MOST_TOLD])
-    more = f" and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else ""
-    count = "1 stored object" if len(found) == 1 else f"{len(found)} stored objects"
-    return f"{count} cannot be read and {'is' if len(found) == 1 else 'are'} missing here: {keys}{more}"
+def warning_of(keys: Sequence[str]) -> str:
+    """Return the warning of a list that the objects of these keys are not in."""
+    more = f" and {len(keys) - MOST_TOLD} more" if len(keys) > MOST_TOLD else ""
+    count = "1 stored object" if len(keys) == 1 else f"{len(keys)} stored objects"
+    verb = "is" if len(keys) == 1 else "are"
+    return f"{count} cannot be read and {verb} missing here: {', '.join(keys[:MOST_TOLD])}{more}"

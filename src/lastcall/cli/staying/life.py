@@ -242,7 +242,7 @@ class _Life:
             log.close()
 
     def _warn(self, text: str) -> None:
-        """Tell whoever started the cluster, who has gone once a detached one is up."""
+        """Print `text`. Nobody reads it once a detached cluster is up."""
         if self._report is None or not self._is_up:
             self._teller.note(text)
 
