@@ -12,7 +12,7 @@ from zlib import crc32
 
 from lastcall.store.api import Entry, StoreError, StoreFull
 from lastcall.store.schema import migrate, stored_version
-from lastcall.store.space import LEAST_BYTES, Ballast, most_pages
+from lastcall.store.space import LEAST_BYTES, RESERVE_BYTES, Ballast, most_pages
 from lastcall.store.value import Value
 
 Row = tuple[int, str, bool, bytes]
@@ -198,7 +198,7 @@ class Log:
                 pages += LEAST_BYTES // size
                 stage = next((i for i in range(stage) if pages <= most_pages(self._most_bytes // size, size, i)), stage)
             else:
-                self._ballast.keep(stage, only_more=True)
+                self._ballast.grow(stage, RESERVE_BYTES)
             self._limit(stage)
         except sqlite3.Error as error:
             raise _opening_failed(self.path, error) from error
@@ -230,9 +230,12 @@ class Log:
 
     def close(self) -> None:
         """Checkpoint and give the lock back. The reserve takes what the write-ahead log had, before others do."""
+        log_bytes = 0
+        with suppress(OSError):
+            log_bytes = os.stat(f"{self.path}-wal").st_blocks * 512
         with suppress(sqlite3.Error):  # what is acknowledged stands in the write-ahead log
             self._connection.close()
-        self._ballast.keep(0, only_more=True)
+        self._ballast.grow(0, log_bytes)
 
 
 def _checksum(row: Row) -> int:

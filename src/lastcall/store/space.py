@@ -46,11 +46,8 @@ class Ballast:
     def __init__(self, path: str) -> None:
         self._path = path
 
-    def keep(self, stage: int, *, only_more: bool = False) -> bool:
-        """Have what is to be had at `stage`; False where the file system has no room for it, at 0 and a little more.
-
-        `only_more`: give nothing back, and take what there is where that is less.
-        """
+    def keep(self, stage: int) -> bool:
+        """Have what is to be had at `stage`; False where the file system has no room for it, at 0 and a little more."""
         if not self._path:
             return True
         with suppress(OSError):
@@ -58,9 +55,7 @@ class Ballast:
             try:
                 size, own, free = self._sizes(fd)
                 kept = size * _KEPT[stage] // 4
-                if only_more:
-                    kept = max(own, min(kept, own + free))
-                elif own + free < kept + (0 if stage else min(LEAST_BYTES, size)):
+                if own + free < kept + (0 if stage else min(LEAST_BYTES, size)):
                     return False
                 os.ftruncate(fd, min(kept, os.fstat(fd).st_size))
                 if kept:
@@ -69,6 +64,20 @@ class Ballast:
             finally:
                 os.close(fd)
         return False
+
+    def grow(self, stage: int, most: int) -> None:
+        """Take up to `most` bytes more, until there is what is to be had at `stage`. Nothing is given back."""
+        if not self._path:
+            return
+        with suppress(OSError):
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            try:
+                size, own, free = self._sizes(fd)
+                wanted = min(size * _KEPT[stage] // 4, own + min(most, free))
+                if wanted > own:
+                    os.posix_fallocate(fd, 0, wanted)
+            finally:
+                os.close(fd)
 
     def give_back(self) -> None:
         """Leave all of it to the file system."""
