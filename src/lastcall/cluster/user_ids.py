@@ -26,8 +26,12 @@ PODS_PER_BLOCK = 128
 _BLOCK = PODS_PER_BLOCK * IDS_PER_POD
 BLOCKS = len(REGION) // _BLOCK
 LOCK_DIRECTORY = "/run/lastcall"
-"""Root's, mode 0700. Its file stays, empty, until the machine is rebooted."""
+"""Root's, mode 0700. It goes with the last cluster that gives its claim back."""
 _LOCK_FILE = "user-ids"
+_GATE = BLOCKS
+"""The byte after those of the blocks: every cluster shares its lock, and who removes the file has it alone."""
+_TRIES = 10
+"""A file or directory that is just being removed is made anew."""
 _MORE_PODS = 18
 """For Pods that have not ended when the next ones begin."""
 
@@ -48,9 +52,9 @@ class UserIDBlocks:
         return UserIDs(self.first + (number - 1) * self.pods * IDS_PER_POD, self.pods, by_default=True)
 
     def release(self) -> None:
-        """Give up this process's part of the claim. Idempotent."""
+        """Give the claim back, when all processes of the cluster have ended. Idempotent."""
         for fd in self.locks:
-            os.close(fd)
+            _give_back(fd)
         self.locks.clear()
 
 
@@ -61,9 +65,11 @@ def claim_blocks(nodes: int, max_pods: int) -> UserIDBlocks:
     wanted = min(ceil(nodes * (max_pods + _MORE_PODS) / PODS_PER_BLOCK), BLOCKS)
     taken = subordinate_blocks("/etc/subuid") | subordinate_blocks("/etc/subgid")
     free = [blocks for blocks in _runs_of(wanted) if taken.isdisjoint(blocks)]
-    for blocks in free:
-        if (lock := _claim(blocks)) is not None:
-            return _blocks(blocks, nodes, [lock])
+    if free and (fd := _open_locks()) is not None:
+        for blocks in free:
+            if _lock(fd, fcntl.F_WRLCK, blocks):
+                return _blocks(blocks, nodes, [fd])
+        _give_back(fd)
     return _blocks(free[os.getpid() % len(free)], nodes, []) if free else UserIDBlocks()
 
 
@@ -79,36 +85,46 @@ def _has_region(path: str) -> bool:
     return any(first <= REGION.start and REGION.stop <= first + count for first, count in id_map(path))
 
 
-def _claim(blocks: range) -> int | None:
-    """Return a descriptor that locks these blocks for this process and its forks, None where another one has any."""
-    fd = _open_locks()
-    if fd is None:
-        return None
-    wanted = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, blocks.start, len(blocks), 0)
-    try:
-        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, wanted)
-    except OSError:
-        os.close(fd)
-        return None
-    return fd
-
-
 def _open_locks() -> int | None:
     """Return a new descriptor of the file of locks, None where no directory is root's alone."""
+    for _ in range(_TRIES):
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(LOCK_DIRECTORY, 0o700)
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            directory = own_directory(os.open(LOCK_DIRECTORY, flags), LOCK_DIRECTORY)
+            try:
+                flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+                fd = os.open(_LOCK_FILE, flags, 0o600, dir_fd=directory)
+            finally:
+                os.close(directory)
+        except FileNotFoundError:
+            continue
+        except (OSError, DirectoryError):
+            return None
+        if _lock(fd, fcntl.F_RDLCK, range(_GATE, _GATE + 1), wait=True) and os.fstat(fd).st_nlink:
+            return fd
+        os.close(fd)
+    return None
+
+
+def _lock(fd: int, kind: int, places: range, *, wait: bool = False) -> bool:
+    """Lock bytes for whoever has this open file, forks included. Return False where another one has any of them."""
+    wanted = struct.pack("hhqqi", kind, os.SEEK_SET, places.start, len(places), 0)
     try:
-        with suppress(FileExistsError):
-            os.mkdir(LOCK_DIRECTORY, 0o700)
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-        directory = own_directory(os.open(LOCK_DIRECTORY, flags), LOCK_DIRECTORY)
-    except (OSError, DirectoryError):
-        return None
-    try:
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        return os.open(_LOCK_FILE, flags, 0o600, dir_fd=directory)
+        fcntl.fcntl(fd, fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK, wanted)
     except OSError:
-        return None
-    finally:
-        os.close(directory)
+        return False
+    return True
+
+
+def _give_back(fd: int) -> None:
+    """Close a descriptor of the file of locks. The last one removes the file."""
+    if os.fstat(fd).st_nlink and _lock(fd, fcntl.F_WRLCK, range(_GATE, _GATE + 1)):
+        with suppress(OSError):
+            os.unlink(f"{LOCK_DIRECTORY}/{_LOCK_FILE}")
+            os.rmdir(LOCK_DIRECTORY)
+    os.close(fd)
 
 
 def subordinate_blocks(path: str) -> set[int]:

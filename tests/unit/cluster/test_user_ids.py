@@ -103,12 +103,45 @@ def test_locks_in_a_directory_that_others_can_write_are_not_trusted(claimed, loc
 def test_a_claim_lasts_as_long_as_any_process_has_it(claimed):
     first = claim_blocks(1, 110)
     inherited = os.dup(first.locks[0])  # as a fork has it
-    first.release()
+    os.close(first.locks.pop())  # front is killed
     claimed.append(claim_blocks(1, 110))
     assert claimed[0].first != first.first
     os.close(inherited)
     claimed.append(claim_blocks(1, 110))
     assert claimed[1].first == first.first
+
+
+@as_root
+def test_the_last_claim_takes_the_file_and_its_directory_away(locks):
+    one, other = claim_blocks(1, 110), claim_blocks(1, 110)
+    one.release()
+    assert locks.exists()
+    third = claim_blocks(1, 110)
+    assert third.first == one.first
+    other.release()
+    assert locks.exists()
+    third.release()
+    assert not locks.exists()
+    third.release()  # again does nothing
+
+
+@as_root
+def test_a_lock_of_a_file_that_was_just_removed_does_not_count(claimed, locks, monkeypatch):
+    opened = os.open
+    removed = []
+
+    def open_then_lose(path, *arguments, **more):
+        fd = opened(path, *arguments, **more)
+        if path == "user-ids" and not removed:
+            removed.append(fd)
+            (locks / "user-ids").unlink()
+            locks.rmdir()
+        return fd
+
+    monkeypatch.setattr(os, "open", open_then_lose)
+    claimed += [claim_blocks(1, 110), claim_blocks(1, 110)]
+    assert removed
+    assert claimed[0].first != claimed[1].first
 
 
 def test_ids_that_subuid_gives_to_somebody_are_left_alone(tmp_path, monkeypatch):
