@@ -12,7 +12,7 @@ from zlib import crc32
 
 from lastcall.store.api import Entry, StoreError, StoreFull
 from lastcall.store.schema import migrate, stored_version
-from lastcall.store.space import LEAST_BYTES, RESERVE_BYTES, Ballast, most_pages
+from lastcall.store.space import LAST_STAGE, LEAST_BYTES, RESERVE_BYTES, Ballast, most_pages
 from lastcall.store.value import Value
 
 Row = tuple[int, str, bool, bytes]
@@ -33,6 +33,9 @@ SPARE_PAGES = 1024
 LOG_PAGES = 4000
 """16 MB of write-ahead log: few checkpoints, each of which costs a group tens of milliseconds, and a small file."""
 LOG_PAGES_WHEN_FULL = 64
+LOG_BYTES_WHEN_FULL = 1 << 20
+"""Of the log at the last stage: they stay its own, so that nobody else takes the room for deletions. SQLite reuses the
+file after a checkpoint and does not read what stands behind the last write."""
 LOG_SHARE = 32
 """On a small file system the log is a part of it that the reserve can take up when it goes into the file."""
 SHRUNK_PAGES = 512
@@ -168,6 +171,7 @@ class Log:
             self._limit(stage)
         self._checkpoint("TRUNCATE")
         self._ballast.keep(stage)
+        self._hold_log(stage)
 
     def look_again(self, stage: int, revisions: Sequence[int], compacted: int) -> int:
         """Trim, shrink, and take back what `make_room` gave; the stage after that, `stage` at most.
@@ -199,10 +203,24 @@ class Log:
                 stage = next((i for i in range(stage) if pages <= most_pages(self._most_bytes // size, size, i)), stage)
             else:
                 self._ballast.grow(stage, RESERVE_BYTES)
+                self._hold_log(stage)
             self._limit(stage)
         except sqlite3.Error as error:
             raise _opening_failed(self.path, error) from error
         return stage
+
+    def _hold_log(self, stage: int) -> None:
+        """Give the write-ahead log blocks of its own at the last stage, if there are any."""
+        if stage < LAST_STAGE:
+            return
+        with suppress(OSError):
+            fd = os.open(f"{self.path}-wal", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                room = os.fstatvfs(fd)
+                there = os.fstat(fd).st_blocks * 512 + room.f_bavail * room.f_frsize
+                os.posix_fallocate(fd, 0, min(LOG_BYTES_WHEN_FULL, there))
+            finally:
+                os.close(fd)
 
     def _shrink(self, pages: int) -> None:
         # A script, for `execute` takes one step of a statement without columns, and a step is one page.
