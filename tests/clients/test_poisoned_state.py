@@ -14,6 +14,7 @@ from waiting import eventually
 
 from lastcall.api.resources import EVENTS, NODES
 from lastcall.store.open import open_store
+from lastcall.store.value import Value
 from lastcall.world.world import World
 
 pytestmark = [pytest.mark.real_kernel, needs_kubectl]
@@ -68,3 +69,56 @@ def test_a_state_with_poisoned_objects_starts_serves_and_lets_them_be_deleted() 
             eventually(is_gone, f"{each.key} is gone", 120)
         lives_and_ends(place, config, "last")
         assert all(process["restarts"] == 0 for process in place.status()["processes"])
+
+
+def test_up_names_what_it_cannot_read_in_a_state_and_how_to_be_rid_of_it() -> None:
+    with Place(ordinary_user.USERS[0]) as place:
+        state = place.home / "state/kept"
+        place.kept = [str(state)]
+        config = place.up("--state", str(state))["kubeconfig"]
+        text = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "blanks"}})
+        place.kubectl(config, "create", "-f", "-", stdin=text)
+        kept = json.loads(place.kubectl(config, "get", "configmap", "blanks", "-o", "json"))
+        place.ok("down")
+        rows = {
+            "configmaps/default/blanks": json.dumps(kept, indent=3),
+            "configmaps/default/torn": json.dumps({**kept, "metadata": {**kept["metadata"], "namespace": "nosuch"}}),
+            "services/default/odd": json.dumps({**kept, "kind": "Service"}),
+            "nodes/odd": '{"kind":"Node","apiVersion":"v1"}',
+            "apiservices/v1.odd": "[]",
+            "pods/default/text": "{",
+        }
+        asyncio.run(write_rows(state / "durable/store.sqlite", rows))
+        started = place.run("up", "--detach", "-o", "json", "--state", str(state))
+        assert started.status == 0, started.err
+        place.watch(json.loads(started.out)["pid"])
+        del rows["configmaps/default/blanks"]
+        for key in rows:
+            assert f"{key}: the stored object is set aside: " in started.err, started.err
+        (said,) = [line for line in started.err.splitlines() if "configmaps/default/torn" in line]
+        assert said.endswith("Delete it with: kubectl delete configmaps torn -n default")
+        assert "configmaps/default/blanks" not in started.err
+        (place_of,) = [each for each in place.status()["processes"] if each["role"] == "control-plane"]
+        assert {each["key"] for each in place_of["faults"]} == rows.keys()
+        assert "blanks" in place.kubectl(config, "get", "configmaps")
+        lives_and_ends(place, config, "first")
+        for key in rows:
+            plural, *_, name = key.split("/")
+            namespace = ["-n", "default"] if key.count("/") == 2 else []
+            place.kubectl(config, "delete", plural, name, *namespace)
+        place.ok("down")
+        again = place.run("up", "--detach", "-o", "json", "--state", str(state))
+        place.watch(json.loads(again.out)["pid"])
+        assert "set aside" not in again.err
+
+
+async def write_rows(store_file: Path, rows: dict[str, str]) -> None:
+    store = await open_store(store_file, world=World())
+    for key, text in rows.items():
+        there = await store.get(key)
+
+        def encode(revision: int, text: str = text) -> Value:
+            return Value(text.encode())
+
+        await (store.create(key, encode) if there is None else store.update(key, there.revision, encode))
+    await store.close()

@@ -244,3 +244,92 @@ def test_a_limit_on_file_sizes_refuses_writes_and_no_more(tmp_path: Path) -> Non
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"{path}: the write was not kept: disk I/O error; see the kernel's log")
+
+
+KILLED = """
+import asyncio, ctypes, os, sys
+from lastcall.store.api import StoreFull
+from lastcall.store.open import open_store
+from lastcall.store.value import Value
+from lastcall.world.world import World
+
+directory, size = sys.argv[1], int(sys.argv[2])
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.mount(b"tmpfs", directory.encode(), b"tmpfs", 0, b"size=24m") == 0
+path, others = f"{directory}/store.sqlite", f"{directory}/others"
+
+def value(revision):
+    return Value(b"%016d" % revision + bytes(size - 16))
+
+def fill_disk(most=1 << 40):
+    with open(others, "ab", buffering=0) as file:
+        try:
+            while file.tell() < most:
+                file.write(bytes(4096))
+        except OSError:
+            pass
+
+async def writing():
+    '''Until nothing is taken any more; nothing is closed, as if the process were killed.'''
+    store, refused = await open_store(path, world=World()), 0
+    fill_disk(16 << 20)
+
+    async def write(writer):
+        nonlocal refused
+        number = 0
+        while refused < 40:
+            try:
+                entry = await store.create(f"k/{writer}/{number}", value)
+                number += 1
+                for _ in range(2):
+                    entry = await store.update(entry.key, entry.revision, value)
+            except StoreFull:
+                refused += 1
+
+    await asyncio.gather(*map(write, range(4)))
+    os._exit(0)
+
+async def emptied(part):
+    '''How many objects there are after `part` of them were deleted, each of which must be possible.'''
+    store = await open_store(path, world=World())
+    entries = (await store.list(""))[0]
+    gone = entries[: int(len(entries) * part)]
+    for entry in gone:
+        fill_disk()  # others take all that the store gives back
+        await store.delete(entry.key, entry.revision, value)
+    left = (await store.list(""))[0]
+    assert left == entries[len(gone) :]
+    await store.close()
+    return len(left)
+
+if not (pid := os.fork()):
+    asyncio.run(writing())
+os.waitpid(pid, 0)
+os.unlink(others)
+before = asyncio.run(emptied(0.5))
+assert before > 100, before
+while before:
+    left = asyncio.run(emptied(0.5 if before > 50 else 1))
+    assert left < before
+    before = left
+print("done")
+"""
+
+
+@pytest.mark.parametrize("size", [2000, 20_000])
+def test_a_store_that_was_killed_when_full_is_emptied_on_a_disk_that_others_fill(tmp_path: Path, size: int) -> None:
+    """Dropping the rows of a long history in one go needs more room than the reserve has."""
+    command = [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        sys.executable,
+        "-c",
+        KILLED,
+        str(tmp_path),
+        str(size),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout == "done\n"

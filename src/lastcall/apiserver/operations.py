@@ -4,7 +4,7 @@ Here a request's object is made fit for the registry (kind and version, unknown 
 told apart, and the answer of a DELETE gets its form.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
@@ -48,9 +48,9 @@ from lastcall.apiserver.registry.generic import Answer, GenericStore, Track, Tra
 from lastcall.apiserver.registry.listing import SLICE, Page, list_page, wait_for_revision
 from lastcall.apiserver.registry.objectmeta import (
     OTHER_NAMESPACE,
+    check_name,
     check_names,
     check_version_of_missing,
-    undeterminable,
     wiped,
     with_owners_once,
 )
@@ -230,7 +230,7 @@ class Operations:
             return (await self.get(resource, namespace, name)).value.encoded()
         kind = self.kind(resource)
         if (entry := await self._store.get(kind.key(namespace, name))) is None:
-            raise kind.missing(resource, name)
+            raise kind.missing(resource, namespace, name)
         return self.present(resource, entry.value)
 
     async def check_get_version(self, resource: Resource, resource_version: str) -> None:
@@ -246,6 +246,10 @@ class Operations:
         if (conversions := conversions_of(resource)) is not None:
             return await converted_page(conversions, kind, resource, namespace, options, selection)
         return await list_page(kind, namespace, options, selection)
+
+    def unreadable(self, resource: Resource, namespace: str) -> Sequence[str]:
+        """Return the keys of a collection's objects that are stored and cannot be read: no list has them."""
+        return [each.entry.key for each in self._store.unreadable(self.kind(resource).collection(namespace))]
 
     @asynccontextmanager
     async def watch(
@@ -548,11 +552,7 @@ class Operations:
         def applied(old: Object | None) -> Object:
             shown = old if face is None or old is None else face.show(old)
             new = tracking.apply(config, shown, force=force)
-            given = new.get("metadata", {}).get("name")
-            if not given:
-                raise bad_request(undeterminable(name))
-            if given != name:
-                raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+            check_name(new.get("metadata", {}), name)
             if old is not None and not resource.namespaced:
                 new["metadata"].pop("namespace", None)
             elif old is not None and new["metadata"].get("namespace") != old["metadata"].get("namespace"):
@@ -584,7 +584,7 @@ class Operations:
             check_names(resource, obj, namespace, name)
             check_version_of_missing(version)
             try:
-                return await self._answer(resource, await kind.create(context, obj, namespace))
+                return await self._answer(resource, await kind.create(context, obj, namespace, named=name))
             except StatusError as error:
                 if error.reason != "AlreadyExists" or error.message.startswith("object is being deleted"):
                     raise

@@ -331,9 +331,11 @@ class APIServer:
     async def bootstrap(self) -> None:
         """Create what a cluster has from the start and is not there yet: namespaces, priority classes, the
         `kubernetes` Service, the default roles and bindings."""
-        await self._load_allocations()
-        for service in await self._all(APISERVICES):
-            self._routes.put(service)
+        if not self._store.shared:
+            for kind in self._kinds.values():
+                await kind.look_over()
+        await self._load(SERVICES, self._services.load)
+        await self._load(APISERVICES, self._routes.put)
         await self._definitions.load()
         fresh = await self._find(NAMESPACES, "", "default") is None
         await self.every_cluster.make(fresh=fresh)
@@ -353,12 +355,12 @@ class APIServer:
         every = self._definitions.served if isinstance(resource, CustomResource) else (stored, *FACES)
         return [each for each in every if each != resource and stored_resource(each) == stored]
 
-    async def _load_allocations(self) -> None:
-        kind = self._kinds[SERVICES]
-        entries, _, _ = await self._store.list(kind.prefix)
-        for entry in entries:
-            with walls.Turn("API server allocations", entry.key):
-                self._services.load(kind.decode(entry.value))
+    async def _load(self, resource: Resource, load: Callable[[Object], object]) -> None:
+        """Give each stored object to `load`. One that it cannot read is set aside."""
+        kind = self._kinds[resource]
+        for entry in (await self._store.list(kind.prefix))[0]:
+            with kind.guard(entry):
+                load(kind.decode(entry.value))
 
     async def serve(self, sockets: Sequence[socket.socket], ssl_context: ssl.SSLContext) -> None:
         """Answer HTTPS on listening sockets until cancelled. Open watches do not delay the end."""

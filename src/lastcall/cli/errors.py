@@ -71,11 +71,22 @@ _HINTS = {
 }
 
 
+_HINTS_OF_PATHS = {
+    errno.ENOSPC: "free some space on its file system",
+    errno.EDQUOT: "your quota there is used up: free some space",
+    errno.EROFS: "its file system is read-only: make it writable, or use another directory",
+}
+"""Where the path is known and is not in the directory of temporary files, which a variable can move."""
+
+
 def describe_os_error(error: OSError) -> str:
-    """One line: what, where and, for the usual causes, the fix."""
+    """Return one line: what, where and, for the usual causes, the fix."""
     what = error.strerror or str(error) or type(error).__name__
     where = f"{error.filename}: " if error.filename else ""
     hint = _HINTS.get(error.errno or 0)
+    temporary = os.path.join(os.environ.get("TMPDIR") or "/tmp", "")  # noqa: S108 (only compared with)
+    if isinstance(error.filename, str) and os.path.isabs(error.filename) and not error.filename.startswith(temporary):
+        hint = _HINTS_OF_PATHS.get(error.errno or 0, hint)
     return f"{where}{what}" + (f" ({hint})" if hint else "")
 
 

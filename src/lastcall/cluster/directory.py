@@ -13,8 +13,8 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, Self, cast
 
 from lastcall.cluster.errors import ClusterUsageError, DirectoryError
@@ -224,9 +224,21 @@ def names() -> list[str]:
     return sorted(found)
 
 
+@contextmanager
+def naming(dir_fd: int, name: str) -> Iterator[None]:
+    """Give an OSError of the block the whole path of a file of a directory. The kernel knows where that is."""
+    try:
+        yield
+    except OSError as error:
+        with suppress(OSError):
+            error.filename = os.path.join(os.readlink(f"/proc/self/fd/{dir_fd}"), name)
+        raise
+
+
 def write_file(dir_fd: int, name: str, text: str) -> None:
-    """Write a file (0600) of a directory in one step. Raises OSError."""
-    replace_file(name, text.encode(), temporary=f".{name}.{os.getpid()}", durable=True, dir_fd=dir_fd)
+    """Write a file (0600) of a directory in one step. Raises OSError with its path."""
+    with naming(dir_fd, name):
+        replace_file(name, text.encode(), temporary=f".{name}.{os.getpid()}", durable=True, dir_fd=dir_fd)
 
 
 def read_file(dir_fd: int, name: str) -> str:

@@ -1,20 +1,23 @@
 """The user ids of Pods that have a range of their own: which part of the machine's is this cluster's.
 
 As root Pods get ids from `REGION`, of which https://systemd.io/UIDS-GIDS says that nobody has them: above those of
-systemd-nspawn, below the foreign ones and everything that is negative somewhere. A cluster claims whole blocks of it by
-binding an abstract Unix socket for each, so that two clusters of one machine have different ones; the kernel gives them
-back whatever becomes of the cluster. Blocks that /etc/subuid or /etc/subgid gives to somebody are left alone. Where all
-are claimed one is shared: to be root there is as good as to be nobody on the machine, still.
+systemd-nspawn, below the foreign ones and everything that is negative somewhere. A cluster claims whole blocks of it,
+so that two clusters of one machine have different ones: it locks a byte for each in a file that only root can open. The
+kernel gives them back whatever becomes of the cluster. Blocks that /etc/subuid or /etc/subgid gives to somebody are
+left alone. Where all are claimed one is shared: to be root there is as good as to be nobody on the machine, still.
 
 An ordinary user's cluster has what /etc/subuid gave beyond the first 65536, mostly nothing.
 """
 
+import fcntl
 import os
-import socket
+import struct
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import ceil
 
+from lastcall.cluster.directory import own_directory
+from lastcall.cluster.errors import DirectoryError
 from lastcall.cri.sandbox.shim.procfs import id_map
 from lastcall.node.pods.user_ids import IDS_PER_POD, UserIDs
 
@@ -22,17 +25,25 @@ REGION = range(0x7000_0000, 0x7FFE_0000)
 PODS_PER_BLOCK = 128
 _BLOCK = PODS_PER_BLOCK * IDS_PER_POD
 BLOCKS = len(REGION) // _BLOCK
+LOCK_DIRECTORY = "/run/lastcall"
+"""Root's, mode 0700. It goes with the last cluster that gives its claim back."""
+_LOCK_FILE = "user-ids"
+_GATE = BLOCKS
+"""The byte after those of the blocks: every cluster shares its lock, and who removes the file has it alone."""
+_TRIES = 10
+"""A file or directory that is just being removed is made anew."""
 _MORE_PODS = 18
 """For Pods that have not ended when the next ones begin."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserIDBlocks:
-    """`pods` ranges for each node from `first` on; none where `pods` is 0. `sockets` hold the claim."""
+    """`pods` ranges for each node from `first` on; none where `pods` is 0. `locks` hold the claim."""
 
     first: int = 0
     pods: int = 0
-    sockets: list[socket.socket] = field(default_factory=list)
+    locks: list[int] = field(default_factory=list)
+    """File descriptors."""
 
     def of_node(self, number: int, nodes: int) -> UserIDs:
         """Those of the node `number` (from 1), asked for by its process."""
@@ -41,10 +52,10 @@ class UserIDBlocks:
         return UserIDs(self.first + (number - 1) * self.pods * IDS_PER_POD, self.pods, by_default=True)
 
     def release(self) -> None:
-        """Idempotent."""
-        for sock in self.sockets:
-            sock.close()
-        self.sockets.clear()
+        """Give the claim back, when all processes of the cluster have ended. Idempotent."""
+        for fd in self.locks:
+            _give_back(fd)
+        self.locks.clear()
 
 
 def claim_blocks(nodes: int, max_pods: int) -> UserIDBlocks:
@@ -54,9 +65,11 @@ def claim_blocks(nodes: int, max_pods: int) -> UserIDBlocks:
     wanted = min(ceil(nodes * (max_pods + _MORE_PODS) / PODS_PER_BLOCK), BLOCKS)
     taken = subordinate_blocks("/etc/subuid") | subordinate_blocks("/etc/subgid")
     free = [blocks for blocks in _runs_of(wanted) if taken.isdisjoint(blocks)]
-    for blocks in free:
-        if (sockets := _claim(blocks)) is not None:
-            return _blocks(blocks, nodes, sockets)
+    if free and (fd := _open_locks()) is not None:
+        for blocks in free:
+            if _lock(fd, fcntl.F_WRLCK, blocks):
+                return _blocks(blocks, nodes, [fd])
+        _give_back(fd)
     return _blocks(free[os.getpid() % len(free)], nodes, []) if free else UserIDBlocks()
 
 
@@ -64,26 +77,54 @@ def _runs_of(count: int) -> list[range]:
     return [range(first, first + count) for first in range(BLOCKS - count + 1)]
 
 
-def _blocks(blocks: range, nodes: int, sockets: list[socket.socket]) -> UserIDBlocks:
-    return UserIDBlocks(REGION.start + blocks.start * _BLOCK, len(blocks) * PODS_PER_BLOCK // nodes, sockets)
+def _blocks(blocks: range, nodes: int, locks: list[int]) -> UserIDBlocks:
+    return UserIDBlocks(REGION.start + blocks.start * _BLOCK, len(blocks) * PODS_PER_BLOCK // nodes, locks)
 
 
 def _has_region(path: str) -> bool:
     return any(first <= REGION.start and REGION.stop <= first + count for first, count in id_map(path))
 
 
-def _claim(blocks: range) -> list[socket.socket] | None:
-    sockets: list[socket.socket] = []
-    for block in blocks:
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-        sockets.append(sock)
+def _open_locks() -> int | None:
+    """Return a new descriptor of the file of locks, None where no directory is root's alone."""
+    for _ in range(_TRIES):
         try:
-            sock.bind(f"\0lastcall-user-ids-{block}")
-        except OSError:
-            for each in sockets:
-                each.close()
+            with suppress(FileExistsError):
+                os.mkdir(LOCK_DIRECTORY, 0o700)
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            directory = own_directory(os.open(LOCK_DIRECTORY, flags), LOCK_DIRECTORY)
+            try:
+                flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+                fd = os.open(_LOCK_FILE, flags, 0o600, dir_fd=directory)
+            finally:
+                os.close(directory)
+        except FileNotFoundError:
+            continue
+        except (OSError, DirectoryError):
             return None
-    return sockets
+        if _lock(fd, fcntl.F_RDLCK, range(_GATE, _GATE + 1), wait=True) and os.fstat(fd).st_nlink:
+            return fd
+        os.close(fd)
+    return None
+
+
+def _lock(fd: int, kind: int, places: range, *, wait: bool = False) -> bool:
+    """Lock bytes for whoever has this open file, forks included. Return False where another one has any of them."""
+    wanted = struct.pack("hhqqi", kind, os.SEEK_SET, places.start, len(places), 0)
+    try:
+        fcntl.fcntl(fd, fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK, wanted)
+    except OSError:
+        return False
+    return True
+
+
+def _give_back(fd: int) -> None:
+    """Close a descriptor of the file of locks. The last one removes the file."""
+    if os.fstat(fd).st_nlink and _lock(fd, fcntl.F_WRLCK, range(_GATE, _GATE + 1)):
+        with suppress(OSError):
+            os.unlink(f"{LOCK_DIRECTORY}/{_LOCK_FILE}")
+            os.rmdir(LOCK_DIRECTORY)
+    os.close(fd)
 
 
 def subordinate_blocks(path: str) -> set[int]:

@@ -5,7 +5,7 @@ Keys look like `pods/default/web` (`<registry prefix>/<namespace>/<name>`, or `<
 to use, so that get, list and watch hand out what is stored unchanged.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, NamedTuple, Protocol
 
@@ -37,6 +37,13 @@ class Change(NamedTuple):
     value: Value
     revision: int
     previous: Value | None
+
+
+class Unreadable(NamedTuple):
+    """A stored value that is not an object of its kind, or not the one that its key names. `why` is one sentence."""
+
+    entry: Entry
+    why: str
 
 
 class StoreConflict(Exception):
@@ -173,6 +180,18 @@ class Store(Protocol):
 
     def set_ttl(self, prefix: str, seconds: int) -> bool:
         """Have what is written under `prefix`, a whole kind, vanish after so long. False: this store does not do it."""
+        ...
+
+    def set_aside(self, key: str, why: str) -> None:
+        """Hide an entry from all readers. It stays in the store, its key stays taken, and it can be deleted."""
+        ...
+
+    def restate(self, key: str, value: Value) -> None:
+        """Show an entry as `value`, which says the same in other words."""
+        ...
+
+    def unreadable(self, prefix: str) -> Sequence[Unreadable]:
+        """Return what is set aside of the keys that begin with `prefix`."""
         ...
 
     async def revision(self) -> int:

@@ -4,10 +4,10 @@ A store adds to it how a write is kept. Reading never suspends, so what a reader
 """
 
 import bisect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 
-from lastcall.store.api import Change, Changes, Entry, Reads, StoreConflict, Trigger
+from lastcall.store.api import Change, Changes, Entry, Reads, StoreConflict, Trigger, Unreadable
 from lastcall.store.history import FIRST_REVISION, History, Past
 from lastcall.store.keys import Keys
 from lastcall.store.value import Value
@@ -31,6 +31,8 @@ class Index:
         self._keys: dict[str, Keys] = {}
         """By kind, the first part of a key with its slash."""
         self._revision = FIRST_REVISION
+        self._aside: dict[str, Unreadable] = {}
+        self._on_forget = on_forget
         self._history = History(history, history_bytes, on_forget)
 
     shared = False
@@ -99,9 +101,26 @@ class Index:
     async def revision(self) -> int:
         return self._revision
 
+    def set_aside(self, key: str, why: str) -> None:
+        """See `lastcall.store.api.Store`. Whoever watches has to list again."""
+        self._aside[key] = Unreadable(self._entries.pop(key), why)
+        self._keys[kind_of(key)].remove(key)
+        self._history.begin_anew(self._revision)
+
+    def restate(self, key: str, value: Value) -> None:
+        """See `lastcall.store.api.Store`. Whoever watches has to list again."""
+        self._entries[key] = self._entries[key]._replace(value=value)
+        self._history.begin_anew(self._revision)
+
+    def unreadable(self, prefix: str) -> Sequence[Unreadable]:
+        """See `lastcall.store.api.Store`."""
+        return [each for key, each in self._aside.items() if key.startswith(prefix)]
+
     def expect(self, key: str, revision: int) -> Entry:
         """The entry at `revision`. Raises `StoreConflict`."""
         current = self._entries.get(key)
+        if current is None and key in self._aside:
+            current = self._aside[key].entry
         if current is None or current.revision != revision:
             raise StoreConflict(key, current)
         return current
@@ -109,14 +128,19 @@ class Index:
     def expect_none(self, key: str) -> None:
         """Raises `StoreConflict` when the key exists."""
         current = self._entries.get(key)
-        if current is not None:
+        if current is not None or key in self._aside:
             raise StoreConflict(key, current)
 
     def apply(self, key: str, value: Value, revision: int, *, deleted: bool) -> Entry:
         """A write that holds from now on, at a revision above all before: entries, history, watchers."""
-        before = self._entries.get(key)
         entry = Entry(key, value, revision)
         self._revision = revision
+        if deleted and key in self._aside:
+            hidden = self._aside.pop(key).entry
+            if self._on_forget is not None:  # nobody has seen it, so nobody asks for it any more
+                self._on_forget(Past(Change("DELETED", key, value, revision, hidden.value), hidden, 0))
+            return entry
+        before = self._entries.get(key)
         if deleted:
             del self._entries[key]
             self._keys[kind_of(key)].remove(key)

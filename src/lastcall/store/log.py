@@ -12,7 +12,7 @@ from zlib import crc32
 
 from lastcall.store.api import Entry, StoreError, StoreFull
 from lastcall.store.schema import migrate, stored_version
-from lastcall.store.space import LEAST_BYTES, Ballast, most_pages
+from lastcall.store.space import LAST_STAGE, LEAST_BYTES, RESERVE_BYTES, Ballast, most_pages
 from lastcall.store.value import Value
 
 Row = tuple[int, str, bool, bytes]
@@ -25,11 +25,17 @@ LOCK_SECONDS = 5.0
 """How long the lock of a process that is just being killed is waited for."""
 TRIM_AT_ONCE = 500
 """Rows that one DELETE statement names."""
+TRIM_AT_ONCE_WHEN_FULL = 32
+"""Rows that one transaction drops: it writes each page that it touches to the write-ahead log first, and some hundred
+rows touch more pages than the whole reserve has room for."""
 SPARE_PAGES = 1024
 """Free pages that the file keeps for reuse; more, if they are over half of the file, go back to the file system."""
 LOG_PAGES = 4000
 """16 MB of write-ahead log: few checkpoints, each of which costs a group tens of milliseconds, and a small file."""
 LOG_PAGES_WHEN_FULL = 64
+LOG_BYTES_WHEN_FULL = 1 << 20
+"""Of the log at the last stage: they stay its own, so that nobody else takes the room for deletions. SQLite reuses the
+file after a checkpoint and does not read what stands behind the last write."""
 LOG_SHARE = 32
 """On a small file system the log is a part of it that the reserve can take up when it goes into the file."""
 SHRUNK_PAGES = 512
@@ -85,7 +91,7 @@ class Log:
 
     def load(self) -> tuple[int, list[Entry], list[Row]]:
         """(compacted revision, the entries as they were then, every later write in order). Raises StoreError."""
-        base: list[Entry] = []
+        base: dict[str, Entry] = {}
         later: list[Row] = []
         try:
             if (found := self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
@@ -99,11 +105,13 @@ class Log:
                     raise _damaged(self.path, f"{row[1]!r} at revision {row[0]} is not what was written")
                 if row[0] > compacted:
                     later.append(row)
-                elif not row[2]:
-                    base.append(Entry(row[1], Value(row[3]), row[0]))
+                elif row[2]:
+                    base.pop(row[1], None)  # a trim that did not come to its end
+                else:
+                    base[row[1]] = Entry(row[1], Value(row[3]), row[0])
         except (sqlite3.Error, TypeError, ValueError) as error:
             raise _opening_failed(self.path, error) from error
-        return compacted, base, later
+        return compacted, list(base.values()), later
 
     def append(self, rows: Sequence[Row]) -> None:
         """Keep all of `rows` durably, or none of them and raise StoreError; StoreFull when `make_room` may help."""
@@ -117,23 +125,43 @@ class Log:
             self._roll_back()
             raise self._writing_failed(error) from error
 
-    def trim(self, revisions: Sequence[int], compacted: int) -> None:
-        """Drop rows that nobody can ask for, and remember up to where the history is forgotten. Raises StoreError."""
-        try:
-            execute = self._connection.execute
-            execute("BEGIN IMMEDIATE")
-            for start in range(0, len(revisions), TRIM_AT_ONCE):
-                some = revisions[start : start + TRIM_AT_ONCE]
-                execute(f"DELETE FROM changes WHERE revision IN ({','.join('?' * len(some))})", some)  # noqa: S608
-            execute("UPDATE meta SET value = max(value, ?) WHERE name = 'compacted'", (compacted,))
-            execute("COMMIT")
-        except sqlite3.Error as error:
-            self._roll_back()
-            raise self._writing_failed(error) from error
+    def trim(self, revisions: Sequence[int], compacted: int, *, full: bool = False) -> None:
+        """Drop rows that nobody can ask for, and remember up to where the history is forgotten. Raises StoreError.
+
+        `full`: in transactions that need little room. The process may die between any two of them.
+        """
+        execute = self._connection.execute
+        ordered = sorted(revisions)  # the row of a deletion goes last
+        at_once = TRIM_AT_ONCE_WHEN_FULL if full else max(len(ordered), 1)
+        for start in range(0, max(len(ordered), 1), at_once):
+            self._trim(ordered[start : start + at_once], compacted)
+            if full:
+                self._checkpoint("PASSIVE")
+        if full:
+            return
         with suppress(sqlite3.Error):
             free: int = execute("PRAGMA freelist_count").fetchone()[0]
             if free > SPARE_PAGES and free * 2 > execute("PRAGMA page_count").fetchone()[0]:
                 self._shrink(min(free - SPARE_PAGES, SHRUNK_PAGES))
+
+    def _trim(self, revisions: Sequence[int], compacted: int) -> None:
+        """Drop these rows in one transaction. Raises StoreError."""
+        execute = self._connection.execute
+        try:
+            execute("BEGIN IMMEDIATE")
+            execute("UPDATE meta SET value = max(value, ?) WHERE name = 'compacted'", (compacted,))
+            for start in range(0, len(revisions), TRIM_AT_ONCE):
+                some = revisions[start : start + TRIM_AT_ONCE]
+                execute(f"DELETE FROM changes WHERE revision IN ({','.join('?' * len(some))})", some)  # noqa: S608
+            execute("COMMIT")
+        except sqlite3.Error as error:
+            self._roll_back()
+            raise self._writing_failed(error) from error
+
+    def _checkpoint(self, mode: str) -> None:
+        """Move what the write-ahead log has into the file, if there is room for it."""
+        with suppress(sqlite3.Error):
+            self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
 
     def make_room(self, stage: int) -> None:
         """Let what is written from now on use what was kept for `stage`."""
@@ -141,27 +169,31 @@ class Log:
         self._ballast.give_back()
         with suppress(sqlite3.Error):
             self._limit(stage)
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._checkpoint("TRUNCATE")
         self._ballast.keep(stage)
+        self._hold_log(stage)
 
     def look_again(self, stage: int, revisions: Sequence[int], compacted: int) -> int:
         """Trim, shrink, and take back what `make_room` gave; the stage after that, `stage` at most.
 
         Raises StoreError when nothing could be trimmed.
         """
-        self.trim(revisions, compacted)
+        self.trim(revisions, compacted, full=True)
         execute = self._connection.execute
         with suppress(sqlite3.Error):
-            execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
             for _ in range(SHRUNK_STEPS_WHEN_FULL):
                 if not execute("PRAGMA freelist_count").fetchone()[0]:
                     break
                 self._shrink(SHRUNK_PAGES_WHEN_FULL)
-                execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                self._checkpoint("PASSIVE")
         return self.settle(stage)
 
     def settle(self, stage: int) -> int:
-        """The least stage up to `stage` that is enough, made true: 0 takes the whole reserve. Raises StoreError."""
+        """Take back as much of the reserve as there is room for, also that of the write-ahead log.
+
+        Return the least stage up to `stage` that is enough: 0 takes the whole reserve. Raises StoreError.
+        """
+        self._checkpoint("TRUNCATE")
         try:
             size: int = self._connection.execute("PRAGMA page_size").fetchone()[0]
             pages: int = self._connection.execute("PRAGMA page_count").fetchone()[0]
@@ -169,10 +201,26 @@ class Log:
             if self._ballast.keep(0):
                 pages += LEAST_BYTES // size
                 stage = next((i for i in range(stage) if pages <= most_pages(self._most_bytes // size, size, i)), stage)
+            else:
+                self._ballast.grow(stage, RESERVE_BYTES)
+                self._hold_log(stage)
             self._limit(stage)
         except sqlite3.Error as error:
             raise _opening_failed(self.path, error) from error
         return stage
+
+    def _hold_log(self, stage: int) -> None:
+        """Give the write-ahead log blocks of its own at the last stage, if there are any."""
+        if stage < LAST_STAGE:
+            return
+        with suppress(OSError):
+            fd = os.open(f"{self.path}-wal", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                room = os.fstatvfs(fd)
+                there = os.fstat(fd).st_blocks * 512 + room.f_bavail * room.f_frsize
+                os.posix_fallocate(fd, 0, min(LOG_BYTES_WHEN_FULL, there))
+            finally:
+                os.close(fd)
 
     def _shrink(self, pages: int) -> None:
         # A script, for `execute` takes one step of a statement without columns, and a step is one page.
@@ -199,9 +247,13 @@ class Log:
                 self._connection.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Checkpoint and give the lock back."""
+        """Checkpoint and give the lock back. The reserve takes what the write-ahead log had, before others do."""
+        log_bytes = 0
+        with suppress(OSError):
+            log_bytes = os.stat(f"{self.path}-wal").st_blocks * 512
         with suppress(sqlite3.Error):  # what is acknowledged stands in the write-ahead log
             self._connection.close()
+        self._ballast.grow(0, log_bytes)
 
 
 def _checksum(row: Row) -> int:

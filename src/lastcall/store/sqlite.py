@@ -230,7 +230,7 @@ class SQLiteStore(Index):
 
     def _trim(self) -> None:
         revisions, self._garbage = self._garbage, []
-        future = self._do(self._log.trim, revisions, self._history.oldest)
+        future = self._do(partial(self._log.trim, full=self._stage > 0), revisions, self._history.oldest)
         future.add_done_callback(partial(self._trimmed, revisions))
 
     def _trimmed(self, revisions: list[int], done: asyncio.Future[Any]) -> None:

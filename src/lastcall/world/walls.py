@@ -68,6 +68,9 @@ what was awaited last. Set it as `walls.on_turn = function`; callers read it fro
 REQUEST = "API request"
 """The component of `on_turn` whose key is the verb and the path of a request."""
 
+STORED_OBJECTS = "stored objects"
+"""The component of a fault whose key is that of a stored object which cannot be read and is set aside."""
+
 MOST_FAULTS = 100
 """Keys in the table; the one that failed longest ago goes first."""
 MOST_TEXT = 300

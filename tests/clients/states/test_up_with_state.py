@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -206,3 +207,40 @@ def test_containers_of_a_killed_front_s_cluster_are_gone_before_the_state_is_use
         assert not old.alive()
         old.close()
         check_filled(own, restarts)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a small file system")
+def test_a_cluster_starts_on_a_state_whose_disk_others_have_filled_and_objects_can_be_deleted() -> None:
+    with KeptPlace("root") as place:
+        place.state.mkdir()
+        small = place.home / "small"
+        small.mkdir()
+        place.kept = [str(place.state), str(small)]
+        mounting = f"mount -t tmpfs -o size=48m small {small} && echo mounted && exec sleep 600"
+        with subprocess.Popen(
+            ["unshare", "--mount", "sh", "-c", mounting], stdout=subprocess.PIPE, text=True
+        ) as holder:
+            try:
+                assert holder.stdout is not None
+                assert holder.stdout.readline() == "mounted\n"
+                place.prefix = ["nsenter", "--mount", "--target", str(holder.pid)]
+                config = place.up("--state", f"{small}/state")["kubeconfig"]
+                for name in ("one", "two"):
+                    place.kubectl(config, "create", "configmap", name)
+                place.ok("down")
+                for name in ("one", "two"):
+                    fill = f"cat /dev/zero >> {small}/others 2>/dev/null; df --output=avail {small} | tail -1"
+                    filled = subprocess.run(
+                        [*place.prefix, "sh", "-c", fill], capture_output=True, text=True, check=False
+                    )
+                    assert filled.stdout.strip() == "0"
+                    config = place.up("--state", f"{small}/state")["kubeconfig"]
+                    place.kubectl(config, "delete", "configmap", name)
+                    place.ok("down")
+                subprocess.run([*place.prefix, "mount", "-o", "remount,ro", str(small)], check=True)
+                refused = place.run("up", "--detach", "--state", f"{small}/state")
+                assert refused.status == 1
+                assert f"{small}/state/lock: Read-only file system" in refused.err, refused.err
+            finally:
+                place.prefix = []
+                holder.kill()

@@ -1,5 +1,6 @@
 """The command line itself: options, statuses, start-up."""
 
+import errno
 import os
 import pty
 import signal
@@ -346,3 +347,22 @@ def test_a_second_ctrl_c_does_not_end_it_before_anything_is_said() -> None:
         [sys.executable, "-c", SLOW_PARENT, "twice"], capture_output=True, text=True, timeout=50, check=False
     )
     assert (done.returncode, done.stderr) == (130, "lastcall: left at once; the kernel ends the cluster\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "path", "words"),
+    [
+        (errno.ENOSPC, "/state/credentials.json", "free some space on its file system"),
+        (errno.EDQUOT, "/state/credentials.json", "your quota there is used up: free some space"),
+        (errno.EROFS, "/state/lock", "its file system is read-only: make it writable, or use another directory"),
+        (errno.ENOSPC, "/elsewhere/x", "free some space, or set TMPDIR to a place that has some"),
+        (errno.ENOSPC, None, "free some space, or set TMPDIR to a place that has some"),
+        (errno.EMFILE, "/state/lock", "raise the limit of open files: ulimit -n 4096"),
+    ],
+)
+def test_a_full_or_read_only_disk_is_told_with_what_helps_there(
+    error: int, path: str | None, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", "/elsewhere")
+    where = f"{path}: " if path else ""
+    assert describe_os_error(OSError(error, os.strerror(error), path)) == f"{where}{os.strerror(error)} ({words})"

@@ -22,6 +22,7 @@ from lastcall.cluster.staying.front import Front
 from lastcall.cluster.staying.front_log import FrontLog
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
+from lastcall.world import walls
 
 pytestmark = pytest.mark.loopback
 
@@ -217,6 +218,19 @@ async def test_a_role_that_dies_of_one_object_again_and_again_is_told_with_it(st
             "control-plane runs again (pid 5 inside the cluster)",
         ]
         assert log[-2] == again.format(5)
+
+    await with_front(check)
+
+
+async def test_a_stored_object_that_is_set_aside_is_told_without_what_steers_a_terminal(state_home: Path) -> None:
+    async def check(front: Front, tree: FakeTree) -> None:
+        told: list[str] = []
+        front.warn = told.append
+        fault = {"role": "control-plane", "times": 1, "count": 1}
+        tree.say(kinds.FAULT_CAUGHT, **fault, component="informer pods", key="default/x", error="KeyError: 'spec'")
+        error = "UnreadableError: the stored object is set aside: it is a \x1b[2J of v1"
+        tree.say(kinds.FAULT_CAUGHT, **fault, component=walls.STORED_OBJECTS, key="pods/a\r\nb", error=error)
+        assert told == [r"pods/a\r\nb: the stored object is set aside: it is a \x1b[2J of v1"]
 
     await with_front(check)
 

@@ -1,5 +1,6 @@
 """`--state DIR`: versions, credentials, who may use it."""
 
+import errno
 import json
 import os
 import stat
@@ -13,6 +14,7 @@ from lastcall.cluster.layout import layouts
 from lastcall.cluster.staying import state as module
 from lastcall.cluster.staying.credentials import Identity, issue_credentials
 from lastcall.cluster.staying.state import StateDirectory
+from lastcall.world import files
 
 
 def version_of(path: Path) -> dict[str, Any]:
@@ -171,3 +173,33 @@ def test_damaged_credentials_are_said_and_not_replaced(used: Path, text: str) ->
         state.credentials()
     state.close()
     assert (used / "credentials.json").read_text() == text
+
+
+def test_credentials_that_are_there_are_not_written_again(used: Path) -> None:
+    state, identity = StateDirectory.open(str(used)), Identity.new()
+    try:
+        state.keep_credentials(identity, 6443)
+        before = (used / "credentials.json").stat()
+        state.keep_credentials(*state.credentials())
+        assert (used / "credentials.json").stat().st_ino == before.st_ino
+        state.keep_credentials(identity, 6444)
+        assert state.credentials()[1] == 6444
+    finally:
+        state.close()
+
+
+@pytest.mark.parametrize("name", ["version.json", "credentials.json"])
+def test_a_file_that_cannot_be_written_is_named_with_its_path(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(fd: int, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path = tmp_path / "state"
+    state = StateDirectory.open(str(path)) if name == "credentials.json" else None
+    monkeypatch.setattr(files, "write_all", full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        StateDirectory.open(str(path)) if state is None else state.keep_credentials(Identity.new(), 6443)
+    if state is not None:
+        state.close()
+    assert caught.value.filename == str(path / name)

@@ -1,6 +1,7 @@
 import itertools
 import os
 import pwd
+import stat
 
 import pytest
 
@@ -8,10 +9,15 @@ from lastcall.cluster import user_ids
 from lastcall.cluster.user_ids import BLOCKS, PODS_PER_BLOCK, REGION, UserIDBlocks, claim_blocks, subordinate_blocks
 from lastcall.node.pods.user_ids import IDS_PER_POD
 
-pytestmark = pytest.mark.loopback
-
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="an ordinary user has no region")
 BLOCK = PODS_PER_BLOCK * IDS_PER_POD
+
+
+@pytest.fixture(autouse=True)
+def locks(tmp_path, monkeypatch):
+    """The directory of this test's locks."""
+    monkeypatch.setattr(user_ids, "LOCK_DIRECTORY", str(tmp_path / "locks"))
+    return tmp_path / "locks"
 
 
 @pytest.fixture
@@ -67,8 +73,75 @@ def test_a_claim_that_was_given_back_can_be_had_again(claimed):
 def test_where_every_block_is_claimed_one_is_shared(claimed):
     claimed += [claim_blocks(1, 110) for _ in range(BLOCKS)]
     claimed.append(claim_blocks(1, 110))
-    assert claimed[-1].sockets == []
+    assert claimed[-1].locks == []
     assert claimed[-1].pods == PODS_PER_BLOCK
+
+
+@as_root
+def test_only_root_can_open_what_is_locked(claimed, locks):
+    claimed.append(claim_blocks(1, 110))
+    assert stat.S_IMODE(locks.stat().st_mode) == 0o700
+    assert [(each.name, stat.S_IMODE(each.stat().st_mode)) for each in locks.iterdir()] == [("user-ids", 0o600)]
+
+
+@as_root
+@pytest.mark.parametrize("kind", ["of somebody else", "a link", "a file"])
+def test_locks_in_a_directory_that_others_can_write_are_not_trusted(claimed, locks, kind):
+    if kind == "a link":
+        locks.symlink_to("/tmp")
+    elif kind == "a file":
+        locks.write_text("")
+    else:
+        locks.mkdir(mode=0o777)
+        os.chown(locks, 65534, 65534)
+    claimed.append(claim_blocks(1, 110))
+    assert claimed[0].locks == []
+    assert claimed[0].pods == PODS_PER_BLOCK, "a block is shared, as where all are claimed"
+
+
+@as_root
+def test_a_claim_lasts_as_long_as_any_process_has_it(claimed):
+    first = claim_blocks(1, 110)
+    inherited = os.dup(first.locks[0])  # as a fork has it
+    os.close(first.locks.pop())  # front is killed
+    claimed.append(claim_blocks(1, 110))
+    assert claimed[0].first != first.first
+    os.close(inherited)
+    claimed.append(claim_blocks(1, 110))
+    assert claimed[1].first == first.first
+
+
+@as_root
+def test_the_last_claim_takes_the_file_and_its_directory_away(locks):
+    one, other = claim_blocks(1, 110), claim_blocks(1, 110)
+    one.release()
+    assert locks.exists()
+    third = claim_blocks(1, 110)
+    assert third.first == one.first
+    other.release()
+    assert locks.exists()
+    third.release()
+    assert not locks.exists()
+    third.release()  # again does nothing
+
+
+@as_root
+def test_a_lock_of_a_file_that_was_just_removed_does_not_count(claimed, locks, monkeypatch):
+    opened = os.open
+    removed = []
+
+    def open_then_lose(path, *arguments, **more):
+        fd = opened(path, *arguments, **more)
+        if path == "user-ids" and not removed:
+            removed.append(fd)
+            (locks / "user-ids").unlink()
+            locks.rmdir()
+        return fd
+
+    monkeypatch.setattr(os, "open", open_then_lose)
+    claimed += [claim_blocks(1, 110), claim_blocks(1, 110)]
+    assert removed
+    assert claimed[0].first != claimed[1].first
 
 
 def test_ids_that_subuid_gives_to_somebody_are_left_alone(tmp_path, monkeypatch):

@@ -282,3 +282,19 @@ async def test_nobody_sees_a_write_before_it_is_durable(path: Path, monkeypatch:
             assert (await seen).revision == entry.revision
             with pytest.raises(Exception, match="has changed"):
                 await again
+
+
+async def test_a_trim_that_was_killed_halfway_brings_no_deleted_object_back(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    store = await open_store(path, world=World())
+    entry = await store.create("k/gone", lambda revision: Value(b"1"))
+    await store.delete("k/gone", entry.revision, lambda revision: Value(b"2"))
+    await store.create("k/there", lambda revision: Value(b"3"))
+    await store.close()
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE meta SET value = 1000 WHERE name = 'compacted'")
+    connection.commit()
+    connection.close()
+    store = await open_store(path, world=World())
+    assert [each.key for each in (await store.list(""))[0]] == ["k/there"]
+    await store.close()

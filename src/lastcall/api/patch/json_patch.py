@@ -17,6 +17,7 @@ MAX_OPERATIONS = 10_000
 MAX_COPIED_BYTES = 3 << 20
 """What all `copy` operations may add. (`JSONPatchMaxCopyBytes`)"""
 
+_AS_GO_PRINTS_NO_ERROR = "%!w(<nil>)"
 _INDEX = re.compile(r"[-+]?[0-9]{1,18}")
 
 
@@ -141,6 +142,8 @@ class _Applying:
 
     def _replace(self, path: str, value: Any) -> None:
         if path == "":
+            if not isinstance(value, dict | list):
+                raise PatchError(f"replace operation value must be object or array: {_AS_GO_PRINTS_NO_ERROR}")
             self.root = value
             return
         parent, name = self._parent(path, change=True)

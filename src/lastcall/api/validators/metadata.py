@@ -155,7 +155,8 @@ def validate_object_meta_update(new: Object, old: Object) -> list[FieldError]:
     for key in IMMUTABLE:
         value = _effective(new, old, key)
         if value != old.get(key):
-            errors.append(invalid(f"metadata.{key}", value, "field is immutable"))
+            shown = value or "" if key == "name" else value
+            errors.append(invalid(f"metadata.{key}", shown, "field is immutable"))
     # What is stored was valid.
     if new.get("labels") != old.get("labels"):
         errors += validate_labels(new.get("labels"), "metadata.labels")

@@ -22,7 +22,7 @@ from lastcall.api.resources import (
 )
 from lastcall.apiserver.admission.reader import Kinds, Reader
 from lastcall.apiserver.deletion import DeleteOptions
-from lastcall.apiserver.faces.scale import SCALES, scale_of, with_replicas
+from lastcall.apiserver.faces.scale import SCALES, scale_of, with_admitted_replicas
 from lastcall.apiserver.faces.table import face_of, stored_resource
 from lastcall.apiserver.wire.context import RequestContext
 
@@ -142,7 +142,7 @@ class Hooks:
         if after is None or after is before:
             return new
         if subresource == "scale":
-            return with_replicas(resource, new, after)
+            return with_admitted_replicas(resource, new, _prepared(SCALES, after))
         return after if face is None else face.store(after)
 
     async def validate(
@@ -239,11 +239,22 @@ class Hooks:
         there = await self._changes(reader, context, resource)
         if any(there):
             write = make()
+            before = write.new
             await self._mutate(reader, context, write, there)
-            obj = write.new or obj
+            if write.new is not None and write.new is not before and operation == "CREATE":
+                group, version, kind_name = kind
+                obj = _prepared(Resource(group, version, "", kind_name, bool(namespace)), write.new)
         await self._validate(reader, context, resource, make)
         context.asked = True
         return obj
+
+
+def _prepared(resource: Resource, changed: Object) -> Object:
+    """Return what a webhook or policy has made of an object that is not stored, or raise the 500 StatusError."""
+    # late: with the first configuration
+    from lastcall.apiserver.proxying.webhooks.objects import prepared
+
+    return prepared(resource, changed)
 
 
 def _shown(resource: Resource, obj: Object) -> Object:

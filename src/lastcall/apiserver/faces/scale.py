@@ -10,6 +10,7 @@ from lastcall.api.custom.json_path import fields_of, find
 from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.errors import OPTIMISTIC_LOCK, bad_request, conflict, invalid
 from lastcall.api.field import invalid as invalid_field
+from lastcall.api.field import required
 from lastcall.api.meta import Object, copy_object
 from lastcall.api.resources import Resource
 from lastcall.api.selectors import selector_of_expressions, selector_of_labels
@@ -77,3 +78,17 @@ def with_replicas(resource: Resource, old: Object, scale: Object) -> Object:
         parent = parent.setdefault(step, {})
     parent[path[-1]] = replicas
     return new
+
+
+def with_admitted_replicas(resource: Resource, old: Object, scale: Object) -> Object:
+    """Return the object after admission has changed the Scale that is written to it, whatever name that has then.
+
+    Raises StatusError (409, 422). (pkg/apis/autoscaling/validation:ValidateScale)
+    """
+    meta, name = scale["metadata"], old["metadata"]["name"]
+    errors = [] if meta.get("name") else [required("metadata.name", "name or generateName is required")]
+    if not meta.get("namespace"):
+        errors.append(required("metadata.namespace"))
+    if errors:
+        raise invalid(SCALES, name, errors)
+    return with_replicas(resource, old, {**scale, "metadata": {**meta, "name": name}})

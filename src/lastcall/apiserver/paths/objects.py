@@ -32,6 +32,7 @@ from lastcall.apiserver.discovery import verbs_of
 from lastcall.apiserver.faces.scale import SCALES
 from lastcall.apiserver.operations import Operations
 from lastcall.apiserver.registry.patching import patch_type
+from lastcall.apiserver.registry.stored import warning_of
 from lastcall.apiserver.requestinfo import RequestInfo, is_true
 from lastcall.apiserver.streaming import frames
 from lastcall.apiserver.streaming.frames import wants_websocket
@@ -51,6 +52,7 @@ from lastcall.apiserver.wire.requests import (
     namespace_of,
     needs_name,
     warn,
+    warnings_of,
 )
 from lastcall.client.api import APPLY_PATCH
 from lastcall.world.aiohttp_inside import server as web
@@ -163,6 +165,8 @@ class Objects:
         media_type = media_type_of(request, list_=True)
         options = parse_list_options(request.query, watch=False)
         page = await self._operations.list(resource, namespace_of(info, resource), options)
+        if missing := self._operations.unreadable(resource, namespace_of(info, resource)):
+            warnings_of(request).append(warning_of(missing))
         return await self._responses.list(request, resource, page, media_type)
 
     async def _watch(

@@ -21,7 +21,6 @@ from lastcall.apiserver.strategies.custom import CustomResourceStrategy, set_con
 from lastcall.apiserver.wire.context import RequestContext
 from lastcall.store.api import Entry, StoreConflict
 from lastcall.store.value import Value
-from lastcall.world import walls
 from lastcall.world.clock import now, rfc3339
 
 SERVER = "kube-apiserver"
@@ -66,8 +65,14 @@ class Definitions:
         kind = self._kinds[CUSTOMRESOURCEDEFINITIONS]
         entries, _, _ = await self._shared.store.list(kind.prefix)
         for entry in entries:
-            with walls.Turn("API server definitions", entry.key):
-                await self.follow(name_of(kind.decode(entry.value)))
+            with kind.guard(entry):
+                definition = kind.decode(entry.value)
+                name = name_of(definition)
+                if not self._shared.store.shared:
+                    self._serve(name, definition)
+                    for made in self._declared.get(name, ())[:1]:
+                        await self._kinds[made].look_over()
+                await self.follow(name)
 
     @property
     def group_versions(self) -> set[tuple[str, str]]:
@@ -193,6 +198,7 @@ class Definitions:
         if made:
             await self._write(name, self._begin_deletion, "status")
             kind = self._kinds[made[0]]
+            await kind.empty_of_unreadable(self.context, "")
             entries, _, _ = await self._shared.store.list(kind.prefix)
             for entry in entries:
                 obj = self._shared.cache.decode(entry.value)
@@ -251,9 +257,9 @@ class DefinitionStore(GenericStore):
     definitions: Definitions
 
     async def create(
-        self, context: RequestContext, obj: Object, namespace: str, *, track: Track | None = None
+        self, context: RequestContext, obj: Object, namespace: str, *, track: Track | None = None, named: str = ""
     ) -> Answer:
-        answer = await super().create(context, obj, namespace, track=track)
+        answer = await super().create(context, obj, namespace, track=track, named=named)
         await self._follow(context, answer)
         return answer
 
@@ -292,12 +298,12 @@ class _CustomStore(GenericStore):
         return await with_conversion(lambda: super(_CustomStore, self).get(namespace, name))
 
     async def create(
-        self, context: RequestContext, obj: Object, namespace: str, *, track: Track | None = None
+        self, context: RequestContext, obj: Object, namespace: str, *, track: Track | None = None, named: str = ""
     ) -> Answer:
         if self._converter is None:
-            return await super().create(context, obj, namespace, track=track)
+            return await super().create(context, obj, namespace, track=track, named=named)
         return await with_conversion(
-            lambda: super(_CustomStore, self).create(context, copy_object(obj), namespace, track=track)
+            lambda: super(_CustomStore, self).create(context, copy_object(obj), namespace, track=track, named=named)
         )
 
     async def update(
@@ -312,9 +318,9 @@ class _CustomStore(GenericStore):
     async def delete(self, context: RequestContext, namespace: str, name: str, options: DeleteOptions) -> Answer:
         return await with_conversion(lambda: super(_CustomStore, self).delete(context, namespace, name, options))
 
-    async def _create(self, context: RequestContext, obj: Object, namespace: str) -> Answer:
+    async def _create(self, context: RequestContext, obj: Object, namespace: str, named: str) -> Answer:
         self._definitions.check_create(self.resource, obj["metadata"].get("name", ""))
-        return await super()._create(context, obj, namespace)
+        return await super()._create(context, obj, namespace, named)
 
     async def _remove(self, context: RequestContext, entry: Entry) -> Answer:
         answer = await super()._remove(context, entry)

@@ -6,7 +6,8 @@ compare-and-swap that is tried again when somebody else was faster, so nothing i
 Source: apiserver pkg/registry/generic/registry/store.go.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -44,6 +45,7 @@ from lastcall.apiserver.records import WriteRecords
 from lastcall.apiserver.registry import objectmeta
 from lastcall.apiserver.registry.objects import Codec, ObjectCache, with_type
 from lastcall.apiserver.registry.selection import Selection
+from lastcall.apiserver.registry.stored import UnreadableError, how_to_delete, names_of_key, read_error, read_stored
 from lastcall.apiserver.strategies.base import Strategy
 from lastcall.apiserver.wire.as_sent import (
     as_sent,
@@ -53,11 +55,15 @@ from lastcall.apiserver.wire.as_sent import (
     with_empty_in_templates,
 )
 from lastcall.apiserver.wire.context import RequestContext
-from lastcall.store.api import Change, Encode, Entry, Store, StoreConflict, StoreError, StoreFull
+from lastcall.store.api import Change, Encode, Entry, Store, StoreConflict, StoreError, StoreFull, Unreadable
 from lastcall.store.value import Value
+from lastcall.world import walls
 from lastcall.world.clock import now, rfc3339_now
 from lastcall.world.world import World
 
+LOOKED_OVER_AT_ONCE = 500
+"""Objects that are read before others get their turn: some 20 ms."""
+API_SERVER = "system:apiserver"
 MAX_NAME_ATTEMPTS = 8
 """How many generated names are tried (maxNameGenerationCreateAttempts)."""
 
@@ -149,12 +155,70 @@ class GenericStore:
         """Raises the 404 StatusError."""
         entry = await self.shared.store.get(self.key(namespace, name))
         if entry is None:
-            raise self.missing(asked, name)
+            raise self.missing(asked, namespace, name)
         return entry
 
-    def missing(self, asked: Resource | None, name: str) -> StatusError:
-        """The 404."""
+    def missing(self, asked: Resource | None, namespace: str, name: str) -> StatusError:
+        """Return the 404, or the 500 of an object that is there and cannot be read."""
+        if (found := self.unreadable(namespace, name)) is not None:
+            return read_error(self.resource, namespace, name, found.entry.key, found.why)
         return not_found(self.known_as(asked), name)
+
+    def unreadable(self, namespace: str, name: str) -> Unreadable | None:
+        """Return an object that was set aside when the server started."""
+        key = self.key(namespace, name)
+        return next((each for each in self.shared.store.unreadable(key) if each.entry.key == key), None)
+
+    async def look_over(self) -> None:
+        """Set aside what cannot be read, and show the rest in the form in which objects are stored. At the start."""
+        store = self.shared.store
+        for number, entry in enumerate((await store.list(self.prefix))[0], 1):
+            namespace, name = names_of_key(self.resource, entry.key.removeprefix(self.prefix))
+            stored = entry.value.encoded()
+            try:
+                shown = read_stored(self.resource, namespace, name, stored)
+            except UnreadableError as error:
+                self.set_aside(entry, error)
+                continue
+            if shown != stored:
+                store.restate(entry.key, Value(shown))
+            if number % LOOKED_OVER_AT_ONCE == 0:
+                await self.shared.world.clock.sleep(0)
+
+    @contextmanager
+    def guard(self, entry: Entry) -> Iterator[None]:
+        """Go on after the block where it fails. An error that shows that the object is odd sets the object aside."""
+        try:
+            yield
+        except Exception as error:
+            if self.shared.store.shared or not isinstance(error, walls.UNFORESEEN):
+                walls.caught(f"API server {self.resource.plural}", entry.key, error)
+            else:
+                self.set_aside(entry, error)
+
+    def set_aside(self, entry: Entry, error: Exception) -> None:
+        """Hide a stored object that makes `error`, and report it."""
+        namespace, name = names_of_key(self.resource, entry.key.removeprefix(self.prefix))
+        why = str(error) if isinstance(error, UnreadableError) else walls.text_of(error)
+        self.shared.store.set_aside(entry.key, why)
+        told = f"the stored object is set aside: {why}. Delete it with: {how_to_delete(self.resource, namespace, name)}"
+        walls.noticed(walls.STORED_OBJECTS, entry.key, UnreadableError(told))
+
+    async def _delete_unreadable(
+        self, context: RequestContext, namespace: str, name: str, found: Unreadable, options: DeleteOptions
+    ) -> Answer:
+        """Remove an object that cannot be read: nobody is asked, and no finalizer is waited for.
+
+        (corruptObjectDeleter.Delete)
+        """
+        if node_of(context.user) is not None and not self._is_made_anew(context):
+            raise read_error(self.resource, namespace, name, found.entry.key, found.why)
+        meta: Object = {"name": name, **({"namespace": namespace} if namespace else {})}
+        left = with_type({"metadata": meta}, self.resource)
+        if not (context.dry_run or options.dry_run):
+            encode = self._encoder(context, left, None)
+            await self._kept(self.shared.store.delete(found.entry.key, found.entry.revision, encode))
+        return Answer(left, Value(None, left), removed=True)
 
     async def get(self, namespace: str, name: str, asked: Resource | None = None) -> Answer:
         """Raises the 404 StatusError."""
@@ -179,9 +243,12 @@ class GenericStore:
     # -- create ------------------------------------------------------------------------------------------------------
 
     async def create(
-        self, context: RequestContext, obj: Object, namespace: str, *, track: Track | None = None
+        self, context: RequestContext, obj: Object, namespace: str, *, track: Track | None = None, named: str = ""
     ) -> Answer:
-        """Create `obj`, which now belongs to the store; without `track` its managedFields stay. Raises StatusError."""
+        """Create `obj`, which now belongs to the store; without `track` its managedFields stay. Raises StatusError.
+
+        `named` is the name of the URL, "" where the URL has none.
+        """
         if track is not None:
             obj["metadata"]["managedFields"] = track(as_written(obj, context.empties), None)
         unnamed = not obj["metadata"].get("name")
@@ -195,13 +262,13 @@ class GenericStore:
                 obj = orjson.loads(original) if attempt else obj
                 obj["metadata"]["name"] = generate_name(generate, self.shared.world.random)
             try:
-                return await self._create(context, obj, namespace)
+                return await self._create(context, obj, namespace, named)
             except StatusError as error:
                 if not generate or error.reason != "AlreadyExists":
                     raise
         raise generate_name_conflict(self.resource, obj["metadata"]["name"])
 
-    async def _create(self, context: RequestContext, obj: Object, namespace: str) -> Answer:
+    async def _create(self, context: RequestContext, obj: Object, namespace: str, named: str) -> Answer:
         moment, version = rfc3339_now(self.shared.world.clock), obj["metadata"].get("resourceVersion")
         obj["metadata"] = objectmeta.for_create(
             obj["metadata"], uid=self.shared.world.new_uid(), namespace=namespace, now=moment
@@ -211,6 +278,7 @@ class GenericStore:
         if context.looks is not None:
             admission = admission.noting(context.looks)
         await admission.create(context, self.resource, obj, namespace)
+        filled = obj
         obj = await admission.hooks.mutate(
             admission.reader,
             context,
@@ -219,6 +287,11 @@ class GenericStore:
             None,
             again=lambda changed: admission.create(context, self.resource, changed, namespace),
         )
+        if obj is not filled:
+            version = "" if named else obj["metadata"].get("resourceVersion")
+            obj["metadata"] = objectmeta.admitted(self.resource, obj["metadata"], filled["metadata"], namespace, named)
+            if not obj["metadata"].get("name") and (prefix := obj["metadata"].get("generateName")):
+                obj["metadata"]["name"] = generate_name(prefix, self.shared.world.random)
         self._prepare_for_create(obj)
         self._raise_invalid(obj, self.strategy.refused(obj, None, context.dry_run))
         errors = [
@@ -246,8 +319,11 @@ class GenericStore:
         self, context: RequestContext, obj: Object, namespace: str, like: Value | None = None
     ) -> Answer:
         """Store a new object that is known to be in order; `like` is a value of its size. Raises StatusError."""
+        name = obj["metadata"]["name"]
+        key = self.key(namespace, name)
+        if self._is_made_anew(context) and (found := self.unreadable(namespace, name)) is not None:
+            await self._delete_unreadable(context, namespace, name, found, DeleteOptions())
         undo = self.strategy.begin_create(obj, context)
-        key = self.key(namespace, obj["metadata"]["name"])
         release: Release | None = None
         try:
             release = await self.shared.admission.charge(context, self.resource, obj, None)
@@ -270,6 +346,10 @@ class GenericStore:
         stored = self.decode(entry.value)
         self.shared.records.created(context, self.resource, stored)
         return Answer(stored, entry.value, created=True)
+
+    def _is_made_anew(self, context: RequestContext) -> bool:
+        """Return True for what the cluster itself creates at each start: there an unreadable object makes way."""
+        return self.strategy.is_made_anew or context.user.name == API_SERVER
 
     def _prepare_for_create(self, obj: Object) -> None:
         if self.strategy.tracks_generation:
@@ -323,12 +403,14 @@ class GenericStore:
         entry = await self.shared.store.get(key)
         while True:
             if entry is None:
-                if create is None or not self.strategy.allow_create_on_update or subresource:
-                    raise not_found(self.known_as(context.requested), name)
+                if self.unreadable(namespace, name) or (
+                    create is None or not self.strategy.allow_create_on_update or subresource
+                ):
+                    raise self.missing(context.requested, namespace, name)
                 if expected_uid:
                     raise self._uid_conflict(context, key, expected_uid, {"metadata": {}}, dry_run=context.dry_run)
                 objectmeta.check_version_of_missing(create["metadata"].pop("resourceVersion", None))
-                return await self.create(context, create, namespace, track=track)
+                return await self.create(context, create, namespace, track=track, named=name)
             old = self.decode(entry.value)
             if expected_uid and expected_uid != old["metadata"].get("uid"):
                 raise self._uid_conflict(context, key, expected_uid, old, dry_run=context.dry_run)
@@ -467,6 +549,8 @@ class GenericStore:
 
         Source: store.go:Delete, updateForGracefulDeletionAndFinalizers.
         """
+        if (unreadable := self.unreadable(namespace, name)) is not None:
+            return await self._delete_unreadable(context, namespace, name, unreadable, options)
         if (refused := self.strategy.check_delete(name)) is not None:
             raise refused
         entry = await self.entry(namespace, name, context.requested)
@@ -522,9 +606,19 @@ class GenericStore:
             self.shared.store.delete(entry.key, entry.revision, self._encoder(context, last, entry.value))
         )
         obj = self.decode(gone.value)
+        if self.strategy.is_namespace:
+            for kind in self.shared.admission.kinds.values():
+                if kind.resource.namespaced:
+                    await kind.empty_of_unreadable(context, obj["metadata"]["name"])
         self.strategy.after_delete(obj)
         self.shared.records.removed(context, self.resource, obj)
         return Answer(obj, gone.value, removed=True)
+
+    async def empty_of_unreadable(self, context: RequestContext, namespace: str) -> None:
+        """Remove what is set aside of this kind in a namespace ("": in all of them), which no list shows."""
+        for found in self.shared.store.unreadable(self.collection(namespace)):
+            own, name = names_of_key(self.resource, found.entry.key.removeprefix(self.prefix))
+            await self._delete_unreadable(context, own, name, found, DeleteOptions())
 
 
 def _only_lets_go(new: Object, old: Object) -> bool:

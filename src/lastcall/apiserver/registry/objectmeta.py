@@ -51,6 +51,22 @@ def for_create(meta: Object, *, uid: str, namespace: str, now: str) -> Object:
     return new
 
 
+def admitted(resource: Resource, meta: Object, filled: Object, namespace: str, name: str) -> Object:
+    """Return metadata of a new object that admission has changed, with the system's fields as they were before.
+
+    `filled` is metadata as admission got it. `name` is that of the URL, "" for a POST, which admission may give another
+    name. Raises the 400 StatusError for another namespace or name. Kubernetes keeps an object that a PUT or an apply
+    creates under the name of the URL, whatever name admission gives it; no request reads such an object.
+
+    (`FillObjectMetaSystemFields`, `BeforeCreate`)
+    """
+    new = for_create(meta, uid=filled["uid"], namespace="", now=filled["creationTimestamp"])
+    ensure_namespace(new, namespace if resource.namespaced else None)
+    if name and new.get("name"):
+        check_name(new, name)
+    return new
+
+
 def wiped(obj: Object) -> Object:
     """A new object as a POST takes it."""
     meta = obj["metadata"]
@@ -86,10 +102,12 @@ def check_new_version(version: str | None) -> None:
 
 
 def for_update(new: Object, old: Object) -> Object:
-    """metadata of an update: what may not be left out or changed comes from the stored object (BeforeUpdate)."""
+    """Return metadata of an update: what may not be left out or changed comes from the stored object.
+
+    Raises the 400 StatusError for another namespace. (`BeforeUpdate`)
+    """
     meta = normalize(new)
-    if old.get("namespace"):
-        meta.setdefault("namespace", old["namespace"])
+    ensure_namespace(meta, old.get("namespace"))
     for key in ("uid", "resourceVersion"):
         meta.setdefault(key, old[key])
     for key in ("creationTimestamp", "generation"):
@@ -149,20 +167,30 @@ def undeterminable(name: str) -> str:
     return f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
 
 
-def check_names(resource: Resource, obj: Object, namespace: str, name: str | None) -> None:
-    """Body against URL. `name` is the URL's for a PUT, None for a POST. Raises the 400 StatusError."""
-    meta = obj["metadata"]
+def ensure_namespace(meta: Object, namespace: str | None) -> None:
+    """Set the namespace, remove that of an object of the cluster (None), or raise the 400 StatusError for another one.
+
+    (rest/meta.go:EnsureObjectNamespaceMatchesRequestNamespace)
+    """
     given = meta.get("namespace") or ""
-    if resource.namespaced:
-        if given and given != namespace:
-            raise bad_request(OTHER_NAMESPACE)
-        if not given:
-            meta["namespace"] = namespace
-    else:
+    if namespace is None:
         meta.pop("namespace", None)
-    if name is None:
-        return
+    elif given and given != namespace:
+        raise bad_request(OTHER_NAMESPACE)
+    elif not given:
+        meta["namespace"] = namespace
+
+
+def check_name(meta: Object, name: str) -> None:
+    """Raise the 400 StatusError unless the name is that of the URL."""
     if not meta.get("name"):
         raise bad_request(undeterminable(name))
     if meta["name"] != name:
         raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({name})")
+
+
+def check_names(resource: Resource, obj: Object, namespace: str, name: str | None) -> None:
+    """Check the body against the URL. `name` is the URL's for a PUT, None for a POST. Raises the 400 StatusError."""
+    ensure_namespace(obj["metadata"], namespace if resource.namespaced else None)
+    if name is not None:
+        check_name(obj["metadata"], name)

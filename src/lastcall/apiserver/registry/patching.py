@@ -14,7 +14,7 @@ from lastcall.api.patch import apply as patches
 from lastcall.api.resources import Resource
 from lastcall.api.schema.checks import json_type, known_kind, unconverted
 from lastcall.apiserver.registry.generic import Transform
-from lastcall.apiserver.registry.objectmeta import OTHER_NAMESPACE, undeterminable
+from lastcall.apiserver.registry.objectmeta import OTHER_NAMESPACE, check_name, undeterminable
 from lastcall.apiserver.wire.bodies import misfit, scheme_of
 from lastcall.client.api import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 
@@ -124,10 +124,7 @@ def check_patched(resource: Resource, name: str, new: Object, old: Object) -> No
         meta.pop("namespace", None)
     elif (meta.get("namespace") or "") not in ("", old["metadata"].get("namespace") or ""):
         raise bad_request(OTHER_NAMESPACE)
-    if not meta.get("name"):
-        raise bad_request(undeterminable(name))
-    if meta["name"] != name:
-        raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({name})")
+    check_name(meta, name)
 
 
 def _another_kind(resource: Resource, name: str, new: Object) -> StatusError:

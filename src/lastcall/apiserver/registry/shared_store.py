@@ -1,9 +1,11 @@
 """A store that others use too, and that can be out of reach: its trouble is a StatusError, whoever asked for what."""
 
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 
 from lastcall.api.errors import StatusError, insufficient_storage, internal
-from lastcall.store.api import Changes, Encode, Entry, Reads, Store, StoreError, StoreFull, Trigger
+from lastcall.store.api import Changes, Encode, Entry, Reads, Store, StoreError, StoreFull, Trigger, Unreadable
+from lastcall.store.value import Value
 
 
 def status_of(error: StoreError) -> StatusError:
@@ -30,6 +32,15 @@ class Answering:
 
     def set_ttl(self, prefix: str, seconds: int) -> bool:
         return self._store.set_ttl(prefix, seconds)
+
+    def set_aside(self, key: str, why: str) -> None:
+        self._store.set_aside(key, why)
+
+    def restate(self, key: str, value: Value) -> None:
+        self._store.restate(key, value)
+
+    def unreadable(self, prefix: str) -> Sequence[Unreadable]:
+        return self._store.unreadable(prefix)
 
     async def get(self, key: str) -> Entry | None:
         try:

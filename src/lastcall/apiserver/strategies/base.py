@@ -44,6 +44,10 @@ class Strategy:
     """Whether an empty list in place of no list counts as a change of the spec (reflect.DeepEqual)."""
     garbage_collection: ClassVar[GarbageCollectionPolicy] = GarbageCollectionPolicy.DELETE_DEPENDENTS
     allow_delete_collection: ClassVar[bool] = True
+    is_namespace: ClassVar[bool] = False
+    """Whether an object holds others, which end with it."""
+    is_made_anew: ClassVar[bool] = False
+    """Whether components create their objects at each start: a stored one that cannot be read makes way."""
     evaluates: bool = False
     """Whether the kind has rules that are expressions."""
     defaults_in_spec: ClassVar[bool] = False

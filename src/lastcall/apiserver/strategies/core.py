@@ -27,6 +27,7 @@ _HOSTNAME = "kubernetes.io/hostname"
 class NamespaceStrategy(Strategy):
     """pkg/registry/core/namespace: spec.finalizers hold a Namespace until its content is gone."""
 
+    is_namespace = True
     returns_deleted_object = True
     allow_delete_collection = False
     IMMORTAL = ("default", "kube-system", "kube-public")
@@ -73,6 +74,8 @@ class NamespaceStrategy(Strategy):
 
 class NodeStrategy(Strategy):
     """pkg/registry/core/node: `configSource` and `status.config` are dropped where they are not in use."""
+
+    is_made_anew = True
 
     def prepare_for_create(self, obj: Object) -> None:
         super().prepare_for_create(obj)
@@ -137,6 +140,8 @@ class LeaseStrategy(Strategy):
     Fields of the gate CoordinatedLeaderElection, which is off, are dropped where they are not in use.
     (asked of 1.36.2)
     """
+
+    is_made_anew = True
 
     allow_create_on_update = True
     allow_unconditional_update = False

@@ -210,14 +210,23 @@ async def request_token(
     spec = dict(request.get("spec") or {})
     seconds = spec.get("expirationSeconds")
     seconds = DEFAULT_EXPIRATION if seconds is None else seconds
-    errors: list[FieldError] = []
+    meta = request.get("metadata") or {}
+    errors = [
+        invalid(f"metadata.{key}", meta[key], f"must match the service account {key} if specified")
+        for key, own in (("name", name), ("namespace", namespace))
+        if (meta.get(key) or own) != own
+    ]
+    if errors:
+        raise invalid_object("TokenRequest", name, errors, group="authentication.k8s.io")
+    if (uid := meta.get("uid")) and uid != uid_of(account):
+        why = f"the UID in the token request ({uid}) does not match the UID of the service account ({uid_of(account)})"
+        raise conflict("TokenRequest.authentication.k8s.io", name, why)
     if seconds < MIN_EXPIRATION:
         errors.append(invalid("spec.expirationSeconds", seconds, "may not specify a duration less than 10 minutes"))
     if seconds > 1 << 32:
         errors.append(invalid("spec.expirationSeconds", seconds, "may not specify a duration larger than 2^32 seconds"))
     if errors:
-        given = (request.get("metadata") or {}).get("name", "")
-        raise invalid_object("TokenRequest", given, errors, group="authentication.k8s.io")
+        raise invalid_object("TokenRequest", meta.get("name", ""), errors, group="authentication.k8s.io")
     audiences = spec.get("audiences") or [issuer.issuer]
     bound, node = await _bound_object(kinds, spec.get("boundObjectRef"), namespace, name)
     moment = now(issuer.world.clock)

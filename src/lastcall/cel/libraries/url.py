@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 from urllib.parse import quote, unquote_to_bytes
 
-from lastcall.api.field import go_quote
+from lastcall.api.text.go_url import WRONG_ESCAPE, Parts, URLError, parse, unescape
 from lastcall.cel.libraries.library import Library, declared
 from lastcall.cel.libraries.measures import always, first_traversed, for_all, one, read_once
 from lastcall.cel.values import EvaluationError
@@ -22,27 +22,9 @@ getQuery        url_get_query         URL.() -> map(string, list(string))
 isURL           is_url_string         (string) -> bool
 """
 
-SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-WRONG_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
-ASCII_ESCAPE = re.compile(r"%(?!25)[0-7][0-9A-Fa-f]")
-NOT_IN_A_HOST = re.compile(r"[^A-Za-z0-9\-_.~!$&'()*+,;=:\[\]<>\"%\x80-\U0010ffff]")
-NOT_A_USER = re.compile(r"[^A-Za-z0-9\-._:~!$&'()*+,;=%@]")
-PORT = re.compile(r"(?::[0-9]*)?\Z", re.ASCII)
-CONTROL = re.compile(r"[\0-\x1f\x7f]")
 ENCODED = re.compile(r"[A-Za-z0-9\-_.~!$&'()*+,;=:@\[\]%/]*\Z")
 SAFE = "$&+,/:;=@-_.~"
 FAILED = "URL parse error during conversion from string: "
-
-
-class Parts(NamedTuple):
-    scheme: str = ""
-    opaque: str = ""
-    user: str = ""
-    host: str = ""
-    path: str = ""
-    """As it was written."""
-    query: str = ""
-    fragment: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,86 +34,12 @@ class URL:
     cel_unit: ClassVar[bool] = True
 
 
-class URLError(ValueError):
-    """Go's words for what is wrong (net/url)."""
-
-
-def parse(text: str, *, request: bool) -> Parts:
-    """Go's url.ParseRequestURI (`request`), url.Parse otherwise. Raises URLError."""
-    rest, fragment = text, ""
-    if not request:
-        rest, _, fragment = text.partition("#")
-    if CONTROL.search(text):
-        raise URLError("net/url: invalid control character in URL")
-    if not text and request:
-        raise URLError("empty url")
-    if rest == "*":
-        return Parts(path="*", fragment=fragment)
-    if rest.startswith(":"):
-        raise URLError("missing protocol scheme")
-    found = SCHEME.match(rest)
-    scheme = found[0][:-1].lower() if found else ""
-    rest = rest[found.end() :] if found else rest
-    rest, _, query = rest.partition("?")
-    if not rest.startswith("/"):
-        if scheme:
-            return Parts(scheme, opaque=rest, query=query, fragment=fragment)
-        if request:
-            raise URLError("invalid URI for request")
-        if ":" in rest.partition("/")[0]:
-            raise URLError("first path segment in URL cannot contain colon")
-    user = host = ""
-    if rest.startswith("//") and (scheme or (not request and not rest.startswith("///"))):
-        authority, slash, path = rest[2:].partition("/")
-        rest = slash + path
-        user, host = parse_authority(authority)
-    unescape(rest)
-    return Parts(scheme, "", user, host, rest, query, fragment)
-
-
-def parse_authority(authority: str) -> tuple[str, str]:
-    user, _, host = authority.rpartition("@")
-    host = parse_host(host)
-    if NOT_A_USER.search(user):
-        raise URLError("net/url: invalid userinfo")
-    unescape(user)
-    return user, host
-
-
-def parse_host(host: str) -> str:
-    if host.startswith("["):
-        end = host.rfind("]")
-        if end < 0:
-            raise URLError("missing ']' in host")
-        port = host[end + 1 :]
-    else:
-        at = host.rfind(":")
-        port = host[at:] if at >= 0 else ""
-    if not PORT.match(port):
-        raise URLError(f"invalid port {go_quote(port)} after host")
-    wrong = ASCII_ESCAPE.search(host)
-    if wrong and not host.startswith("["):
-        raise URLError(f"invalid URL escape {go_quote(wrong[0])}")
-    unescaped = unescape(host)
-    sign = NOT_IN_A_HOST.search(host)
-    if sign:
-        raise URLError(f"invalid character {go_quote(sign[0])} in host name")
-    return unescaped
-
-
-def unescape(text: str) -> str:
-    wrong = WRONG_ESCAPE.search(text)
-    if wrong:
-        raise URLError(f"invalid URL escape {go_quote(wrong[0])}")
-    return unquote_to_bytes(text).decode("utf-8", "replace") if "%" in text else text
-
-
 def request_error(text: str) -> str:
     """Why a text is not the URI of a request; "" if it is."""
     try:
         parse(text, request=True)
     except URLError as error:
-        return f"parse {go_quote(text)}: {error}"
+        return str(error)
     return ""
 
 
@@ -140,9 +48,9 @@ def read(text: str) -> URL:
     if error:
         raise EvaluationError(FAILED + error)
     try:
-        return URL(parse(text, request=False))
+        return URL(parse(text))
     except URLError as wrong:
-        raise EvaluationError(f"{FAILED}parse {go_quote(text)}: {wrong}") from None
+        raise EvaluationError(f"{FAILED}{wrong}") from None
 
 
 def hostname(url: URL) -> str:

@@ -231,8 +231,7 @@ class _Life:
                 path = ", ".join(filter(None, (*options.etcd.servers, path)))
             detached = self._report is not None
             front = Front(cluster, options, self._directory, log, path, detached, published)
-            if not detached:
-                front.warn = self._teller.note
+            front.warn = self._warn
             return self._run(front)
         finally:
             published.close()
@@ -241,6 +240,11 @@ class _Life:
                 self._page.close()
             cluster.stop()
             log.close()
+
+    def _warn(self, text: str) -> None:
+        """Print `text`. Nobody reads it once a detached cluster is up."""
+        if self._report is None or not self._is_up:
+            self._teller.note(text)
 
     def _run(self, front: "Front") -> int:
         try:

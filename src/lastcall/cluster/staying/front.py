@@ -46,6 +46,7 @@ from lastcall.timeline import kinds
 from lastcall.timeline.keep import RecordKeeper
 from lastcall.timeline.record import Record
 from lastcall.timeline.signal_names import signal_name
+from lastcall.timeline.text import one_line
 from lastcall.world import walls
 from lastcall.world.clock import RealClock, now, rfc3339
 from lastcall.world.messages import Message
@@ -185,6 +186,9 @@ class Front:
             self._role_died(record)
         elif record.kind == kinds.FAULT_CAUGHT:
             self._faults.add(record)
+            fault = record.told(kinds.FAULT_CAUGHT)
+            if fault["component"] == walls.STORED_OBJECTS:
+                self.warn(one_line(f"{fault['key']}: {str(fault['error']).partition(': ')[2]}"))
         elif record.kind == kinds.PROCESS_RESTARTED:
             restarted = record.told(kinds.PROCESS_RESTARTED)
             role = str(restarted["role"])

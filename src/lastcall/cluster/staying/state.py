@@ -14,7 +14,7 @@ from typing import Any, Self
 from zlib import crc32
 
 from lastcall import __version__
-from lastcall.cluster.directory import own_directory, read_file, write_file
+from lastcall.cluster.directory import naming, own_directory, read_file, write_file
 from lastcall.cluster.errors import ClusterUsageError, DirectoryError, NewerVersion
 from lastcall.cluster.staying.credentials import Identity
 from lastcall.world.blocking import monotonic, sleep, wall
@@ -67,7 +67,7 @@ class StateDirectory:
             raise
         try:
             state._bring_up_to_date()
-            with suppress(FileExistsError):
+            with naming(fd, DURABLE), suppress(FileExistsError):
                 os.mkdir(DURABLE, 0o700, dir_fd=fd)
         except BaseException:
             state.close()
@@ -151,7 +151,7 @@ class StateDirectory:
         return identity, port
 
     def keep_credentials(self, identity: "Identity", api_port: int) -> None:
-        """Write them for the next time. Raises OSError."""
+        """Write them for the next time, unless they are there: a full disk needs no more room. Raises OSError."""
         content = {
             "caCertificate": identity.ca_certificate.decode(),
             "caKey": identity.ca_key.decode(),
@@ -159,7 +159,11 @@ class StateDirectory:
             "adminToken": identity.admin_token,
             "apiPort": api_port,
         }
-        write_file(self._fd, CREDENTIALS_FILE, json.dumps({**content, "checksum": _checksum(content)}) + "\n")
+        text = json.dumps({**content, "checksum": _checksum(content)}) + "\n"
+        with suppress(FileNotFoundError):
+            if read_file(self._fd, CREDENTIALS_FILE) == text:
+                return
+        write_file(self._fd, CREDENTIALS_FILE, text)
 
 
 def _checksum(content: dict[str, Any]) -> int:
@@ -178,7 +182,8 @@ def _refuse_what_is_somebody_elses(fd: int, path: str) -> None:
 
 
 def _lock(directory: int, path: str) -> int:
-    fd = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
+    with naming(directory, LOCK):
+        fd = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
     deadline = monotonic() + _LOCK_SECONDS
     while True:
         try:

@@ -5,11 +5,11 @@ are those of a real 1.36.2 (tests/unit/apiserver/proxying/webhooks/configuration
 """
 
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
-from lastcall.api.field import FieldError, duplicate, each, go_quote, invalid, not_supported, required, too_many
+from lastcall.api.field import FieldError, duplicate, each, invalid, not_supported, required, too_many
 from lastcall.api.meta import Object
 from lastcall.api.names import is_dns1035_label, is_dns1123_subdomain, is_qualified_name
+from lastcall.api.text.go_url import URLError, parse
 from lastcall.api.validators.common import label_selector
 from lastcall.api.validators.expressions import Expressions, Scope, expression_error
 
@@ -151,23 +151,16 @@ def _client(client: Object, at: str) -> list[FieldError]:
 def url_errors(url: str, at: str) -> list[FieldError]:
     """(`ValidateWebhookURL`)"""
     try:
-        parts = urlsplit(url)
-        user = parts.netloc.rpartition("@")[0]
-        if any(ord(each_) < 0x20 or ord(each_) == 0x7F for each_ in url):
-            raise ValueError("net/url: invalid control character in URL")
-        if url.startswith(":"):
-            raise ValueError("missing protocol scheme")
-        if not parts.scheme and ":" in url.partition("/")[0]:
-            raise ValueError("first path segment in URL cannot contain colon")
-    except ValueError as error:
-        return [required(at, f"url must be a valid URL: parse {go_quote(url)}: {error}; {_URL_FORM}")]
+        parts = parse(url)
+    except URLError as error:
+        return [required(at, f"url must be a valid URL: {error}; {_URL_FORM}")]
     errors: list[FieldError] = []
     if parts.scheme != "https":
         errors.append(invalid(at, parts.scheme, f"'https' is the only allowed URL scheme; {_URL_FORM}"))
-    if not parts.netloc:
+    if not parts.host:
         errors.append(invalid(at, "", f"host must be specified; {_URL_FORM}"))
-    if user:
-        errors.append(invalid(at, user, "user information is not permitted in the URL"))
+    if parts.user is not None:
+        errors.append(invalid(at, parts.user, "user information is not permitted in the URL"))
     if parts.fragment:
         errors.append(invalid(at, parts.fragment, "fragments are not permitted in the URL"))
     if parts.query:

@@ -5,12 +5,12 @@ Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go,
 
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import urlsplit
 
 from lastcall.api.custom.kinds import is_established
 from lastcall.api.field import FieldError, forbidden, invalid, not_supported, required
 from lastcall.api.meta import Object
 from lastcall.api.names import is_dns1035_label, is_dns1123_subdomain
+from lastcall.api.text.go_url import URLError, parse
 from lastcall.api.validators.cluster.webhooks import service_errors, url_errors
 from lastcall.api.validators.definitions.versions import common_errors, version_errors
 
@@ -170,10 +170,10 @@ def _approval_state(definition: Object) -> tuple[str, str]:
     if text.startswith("unapproved"):
         return "bypassed", text
     try:
-        parts = urlsplit(text)
-    except ValueError:
+        parts = parse(text, request=True)
+    except URLError:
         return "invalid", text
-    return ("approved" if parts.scheme and parts.netloc else "invalid"), text
+    return ("approved" if parts.scheme and parts.host else "invalid"), text
 
 
 def _approval(new: Object, old: Object | None) -> Iterable[FieldError]:

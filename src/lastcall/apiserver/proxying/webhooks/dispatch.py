@@ -17,6 +17,7 @@ from lastcall.api.resources import (
     NAMESPACES,
     Resource,
 )
+from lastcall.api.schema.checks import json_type
 from lastcall.apiserver.admission.reader import Reader
 from lastcall.apiserver.proxying.webhooks.caller import Caller
 from lastcall.apiserver.proxying.webhooks.matching import (
@@ -31,6 +32,7 @@ from lastcall.apiserver.proxying.webhooks.matching import (
 )
 from lastcall.apiserver.proxying.webhooks.review import CallFailed, Verdict, read, request_for, version_of
 from lastcall.apiserver.wire.context import RequestContext
+from lastcall.apiserver.wire.options import TYPE_META
 from lastcall.world.tasks import gather
 from lastcall.world.world import World
 
@@ -124,7 +126,8 @@ class Webhooks:
         except json_patch.PatchError as error:
             raise internal(str(error)) from None
         if not isinstance(patched, dict):
-            raise internal("the patch of a webhook does not leave an object")
+            text = f"json: cannot unmarshal {json_type(patched)} into Go value of type {TYPE_META}"
+            raise internal(f"couldn't get version/kind; json parse error: {text}")
         if write.kind is not None:
             return patched
         return self._convert(resource, self._prepare(resource, patched), write.resource)

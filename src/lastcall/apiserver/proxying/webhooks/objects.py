@@ -4,6 +4,7 @@ from lastcall.api.defaults.kinds import set_defaults
 from lastcall.api.errors import StatusError, internal
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
+from lastcall.api.schema.checks import json_type
 from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.faces.table import face_of
 from lastcall.apiserver.wire.bodies import prepare
@@ -27,6 +28,10 @@ def prepared(resource: Resource, obj: Object, *, strict: bool = False) -> Object
 
     Raises the 500 StatusError for what is not an object of the resource.
     """
+    for key in ("kind", "apiVersion"):
+        if not isinstance(value := obj.get(key), str | None):
+            text = f"json: cannot unmarshal {json_type(value)} into Go struct field .{key} of type string"
+            raise internal(f"couldn't get version/kind; json parse error: {text}")
     context = RequestContext(_NOBODY, field_validation="Strict" if strict else "Ignore")
     try:
         obj = prepare(context, resource, obj, shared=True)

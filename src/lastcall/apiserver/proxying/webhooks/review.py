@@ -8,8 +8,7 @@ client-go rest/request.go:transformResponse. The texts are those of a real 1.36.
 # check: pure
 
 import base64
-import binascii
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +16,7 @@ from lastcall.api.errors import StatusError, status_failure
 from lastcall.api.field import go_quote
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
+from lastcall.api.schema.checks import DecodeError, check_scalar, json_type
 from lastcall.api.text import go_json
 from lastcall.api.text.json_bounds import OutOfBoundsError
 from lastcall.api.validators.cluster.webhooks import REVIEW_VERSIONS
@@ -159,7 +159,7 @@ def read(webhook: Webhook, uid: str, asked_version: str, body: bytes, *, mutatin
     elif type_ and not patch:
         why = "webhook returned response.patchType but not response.patch"
         raise CallFailed(f"received invalid webhook response: {why}")
-    verdict = Verdict(warnings=list(response.get("warnings") or ()))
+    verdict = Verdict(warnings=[each or "" for each in response.get("warnings") or ()])
     if response.get("allowed") is not True:
         verdict.refusal = denied(webhook.name, response.get("status"))
     elif patch:
@@ -207,48 +207,94 @@ def _response(review: Object) -> Object:
     response = review.get("response")
     if not isinstance(response, dict):
         raise CallFailed("received invalid webhook response: webhook response was absent")
-    for key, type_, name in _FIELDS:
-        value = response.get(key)
-        if value is not None and not isinstance(value, type_):
-            where = f"Go struct field {_STRUCT}.{key} of type {name}"
-            raise CallFailed(f"json: cannot unmarshal {_word(value)} into {where}")
-        if isinstance(value, list) and not all(isinstance(each, str) for each in value):
-            raise CallFailed(f"json: cannot unmarshal a value into Go struct field {_STRUCT}.{key} of type string")
+    _check(_RESPONSE, response, "AdmissionReview", "response")
+    try:
+        check_scalar("byte", response.get("patch") or "")
+    except DecodeError as error:
+        raise CallFailed(str(error)) from None
     return response
 
 
-_STRUCT = "AdmissionResponse.response"
-_FIELDS: tuple[tuple[str, type, str], ...] = (
-    ("uid", str, "types.UID"),
-    ("allowed", bool, "bool"),
-    ("status", dict, "v1.Status"),
-    ("patch", str, "[]uint8"),
-    ("patchType", str, "v1.PatchType"),
-    ("warnings", list, "[]string"),
+@dataclass(frozen=True, slots=True)
+class _Type:
+    """A type of Go and what JSON it is read from; `item` is that of a list or of the values of a map."""
+
+    name: str
+    json: type
+    fields: Mapping[str, "_Type"] = field(default_factory=dict)
+    item: "_Type | None" = None
+
+
+_STRING, _INT32, _BOOL = _Type("string", str), _Type("int32", int), _Type("bool", bool)
+_CAUSE = _Type("v1.StatusCause", dict, {"reason": _Type("v1.CauseType", str), "message": _STRING, "field": _STRING})
+_DETAILS = _Type(
+    "v1.StatusDetails",
+    dict,
+    {
+        **dict.fromkeys(("name", "group", "kind"), _STRING),
+        "uid": _Type("types.UID", str),
+        "causes": _Type("[]v1.StatusCause", list, item=_CAUSE),
+        "retryAfterSeconds": _INT32,
+    },
+)
+_STATUS = _Type(
+    "v1.Status",
+    dict,
+    {
+        **dict.fromkeys(("kind", "apiVersion", "status", "message"), _STRING),
+        "metadata": _Type("v1.ListMeta", dict),
+        "reason": _Type("v1.StatusReason", str),
+        "details": _DETAILS,
+        "code": _INT32,
+    },
+)
+_RESPONSE = _Type(
+    "v1.AdmissionResponse",
+    dict,
+    {
+        "uid": _Type("types.UID", str),
+        "allowed": _BOOL,
+        "status": _STATUS,
+        "patch": _Type("[]uint8", str),
+        "patchType": _Type("v1.PatchType", str),
+        "auditAnnotations": _Type("map[string]string", dict, item=_STRING),
+        "warnings": _Type("[]string", list, item=_STRING),
+    },
 )
 
 
-def _word(value: Any) -> str:
-    """What Go calls a value of JSON."""
-    if isinstance(value, bool):
-        return "bool"
-    return {"str": "string", "dict": "object", "list": "array"}.get(type(value).__name__, "number")
+def _check(wanted: _Type, value: Any, struct: str, path: str) -> None:
+    """Raise CallFailed for a value that Go does not read as this type. `struct` is the one whose field it is."""
+    if value is None:
+        return
+    number = type(value) in (int, float) and wanted is _INT32
+    if not (-(2**31) <= value < 2**31 and type(value) is int if number else type(value) is wanted.json):
+        word = f"number {value}" if number else json_type(value)
+        raise CallFailed(f"json: cannot unmarshal {word} into Go struct field {struct}.{path} of type {wanted.name}")
+    for key, inner in wanted.fields.items():
+        _check(inner, value.get(key), wanted.name.rpartition(".")[2], f"{path}.{key}")
+    if wanted.item is not None:
+        for each in value.values() if isinstance(value, dict) else value:
+            _check(wanted.item, each, struct, path)
 
 
-def _operations(patch: Any) -> list[Any]:
-    try:
-        decoded = base64.b64decode(patch, validate=True)
-    except (TypeError, binascii.Error, ValueError) as error:
-        raise CallFailed(f"received undecodable patch in webhook response: {error}") from None
+def _operations(patch: str) -> list[Any]:
+    decoded = base64.b64decode(patch)
     try:
         operations = go_json.loads(decoded)
     except OutOfBoundsError as error:
         raise CallFailed(f"received undecodable patch in webhook response: {error}") from None
     except ValueError:
         raise CallFailed(f"received undecodable patch in webhook response: {_complaint(decoded)}") from None
-    if not isinstance(operations, list) or not all(isinstance(each, dict) for each in operations):
-        raise CallFailed("received undecodable patch in webhook response: it is not a list of operations")
-    return operations
+    into = (
+        "" if isinstance(operations, list | None) else f"{json_type(operations)} into Go value of type jsonpatch.Patch"
+    )
+    for each in operations if isinstance(operations, list) else ():
+        if not isinstance(each, dict | None):
+            into = into or f"{json_type(each)} into Go value of type jsonpatch.Operation"
+    if into:
+        raise CallFailed(f"received undecodable patch in webhook response: json: cannot unmarshal {into}")
+    return [each or {} for each in operations or ()]
 
 
 def _complaint(text: bytes) -> str:

@@ -11,7 +11,10 @@ from lastcall.api.defaults.kinds import set_defaults
 from lastcall.api.errors import invalid
 from lastcall.api.resources import MUTATINGWEBHOOKCONFIGURATIONS, VALIDATINGWEBHOOKCONFIGURATIONS
 from lastcall.api.validation import validate_create
+from lastcall.api.validators.cluster.webhooks import url_errors
 
+URLS = json.loads((Path(__file__).parent / "urls.json").read_text())
+"""(url, what the real server said of it without the form that it desires)."""
 RECORDED = json.loads((Path(__file__).parent / "configurations.json").read_text())
 
 
@@ -28,3 +31,9 @@ def test_configurations_of_webhooks_get_the_defaults_and_the_errors_of_a_real_se
         assert (webhooks or None) == recorded["webhooks"], "an empty list is not written"
     else:
         assert invalid(resource, obj["metadata"]["name"], errors).message == recorded["message"]
+
+
+@pytest.mark.parametrize(("url", "message"), URLS, ids=ascii)
+def test_a_url_that_go_does_not_read_is_refused_with_its_words(url: str, message: str) -> None:
+    found = [str(each).replace("; desired format: https://host[/path]", "") for each in url_errors(url, "url")]
+    assert (f"[{', '.join(found)}]" if len(found) > 1 else "".join(found)) == message
