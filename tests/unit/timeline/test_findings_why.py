@@ -81,6 +81,12 @@ def shell_with_script(tape: Any) -> None:
     exited(tape)
 
 
+def shell_that_waits_for_its_sleep(tape: Any) -> None:
+    begin(tape, ("sh", "-c", "trap 'exit 0' TERM; sleep 28800 & wait"), "handled", "/bin/busybox")
+    left(tape, SLEEP, when="exit", at=0.501)
+    exited(tape)
+
+
 def shell_with_pipeline(tape: Any) -> None:
     begin(tape, ("sh", "-c", "node server.js 2>&1 | tee /logs/it"), "default", "/bin/dash")
     left(tape, {**NODE, "child": True}, {**SLEEP, "name": "tee", "child": True})
@@ -401,6 +407,7 @@ NOT = [
     (with_zombies, "childrenNotSignalled"),
     (shell_with_child, "childrenNotSignalled"),
     (shell_that_begins_something_on_the_signal, "shellKeepsSignal"),
+    (shell_that_waits_for_its_sleep, "shellKeepsSignal"),
     (no_handler, "connectionsOpenAtKill"),
     (hangs_in_its_handler, "connectionsOpenAtKill"),
     (takes_too_long, "stopSignalNotHandled"),

@@ -39,6 +39,8 @@ def not_signalled(c: ContainerEnding, ending: Ending, version: str) -> Iterator[
     facts["untold"] = told
     if is_shell(c):
         if c.disposition == "handled" and not killed and shape_of(script_of(c.argv)) != "loop":
+            if all(each.name == "sleep" for each in left.processes) and not left.more:
+                return  # `sleep 3600 & wait` keeps a shell: it has begun nothing
             text = said("shellKeepsSignal", "left", **facts)
             yield Finding("shellKeepsSignal", "warning", text, c.name, fix("shellKeepsSignal", "left"))
             return
