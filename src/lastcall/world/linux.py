@@ -146,6 +146,45 @@ def madvise_collapse(address: int, length: int) -> None:
         raise failure("madvise")
 
 
+libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+
+
+def resident_part(address: int, length: int) -> float:
+    """Return which part of a range of whole pages is in memory, from 0 to 1. Raises OSError."""
+    pages = length // os.sysconf("SC_PAGE_SIZE")
+    states = ctypes.create_string_buffer(pages)
+    if libc.mincore(address, length, states) != 0:
+        raise failure("mincore")
+    return sum(state & 1 for state in states.raw[:pages]) / pages
+
+
+class _Mallinfo2(ctypes.Structure):
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"
+        )
+    )  # fmt: skip
+
+
+def free_heap_bytes() -> int | None:
+    """Return the bytes that malloc keeps for later; None where libc does not say (musl, glibc before 2.33)."""
+    try:
+        mallinfo2 = libc.mallinfo2
+    except AttributeError:
+        return None
+    mallinfo2.restype = _Mallinfo2
+    return int(mallinfo2().fordblks)
+
+
+def malloc_trim() -> None:
+    """Give what malloc keeps for later back to the kernel; does nothing where libc has no such call (musl)."""
+    try:
+        libc.malloc_trim(0)
+    except AttributeError:
+        pass
+
+
 def madvise_dontneed(address: int, length: int) -> None:
     """Drop pages; those of a file are read again when they are needed, private ones are lost. Raises OSError."""
     if libc.madvise(address, length, _MADV_DONTNEED) != 0:
