@@ -8,8 +8,13 @@ WORTH_BYTES = 16 << 20
 """Free memory that is worth a walk through the heap."""
 
 
+LARGE_BLOCK_BYTES = 128 << 10
+"""glibc's own first limit; the 256 KiB that uvloop reserves for each TLS connection are above it."""
+
+
 async def give_back_free_heap(world: World) -> None:
     """Give large amounts of freed memory back to the kernel, until cancelled; return if libc cannot."""
+    linux.keep_large_blocks_apart(LARGE_BLOCK_BYTES)
     kept = 0
     while (free := linux.free_heap_bytes()) is not None:
         kept = min(kept, free)

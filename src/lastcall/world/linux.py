@@ -177,12 +177,23 @@ def free_heap_bytes() -> int | None:
     return int(mallinfo2().fordblks)
 
 
+_M_MMAP_THRESHOLD = -3
+
+
+def keep_large_blocks_apart(size: int) -> None:
+    """Have malloc map blocks of `size` bytes or more by themselves: they go back when they are freed, and what nobody
+    writes to of a new one costs nothing (mallopt(3)). Does nothing where libc has no such call (musl).
+
+    By itself glibc raises that limit to the largest block that was freed, up to 32 MiB.
+    """
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(_M_MMAP_THRESHOLD, size)
+
+
 def malloc_trim() -> None:
     """Give what malloc keeps for later back to the kernel; does nothing where libc has no such call (musl)."""
-    try:
+    if hasattr(libc, "malloc_trim"):
         libc.malloc_trim(0)
-    except AttributeError:
-        pass
 
 
 def madvise_dontneed(address: int, length: int) -> None:

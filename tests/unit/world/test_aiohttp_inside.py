@@ -10,9 +10,11 @@ import aiohttp
 import pytest
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
+from aiohttp.http_writer import StreamWriter
 
 from lastcall.apiserver.auth.pki import ClusterCA
 from lastcall.world.aiohttp_inside import server
+from lastcall.world.aiohttp_inside.bounded import BoundedServer
 from lastcall.world.aiohttp_inside.connector import DialledConnector, KeptConnections
 from lastcall.world.aiohttp_inside.session import send_once
 
@@ -64,3 +66,61 @@ def test_whichever_module_comes_first_aiohttp_reads_no_authorities_of_the_machin
     environment = {**os.environ, "SSL_CERT_FILE": str(tmp_path / "ca.pem"), "SSL_CERT_DIR": os.devnull}
     run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["True", "0", "1"]
+
+
+class Transport:
+    def __init__(self) -> None:
+        self.aborted = False
+        self.limits: list[int] = []
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        self.limits.append(high)
+
+    def get_extra_info(self, name: str) -> None:
+        return None
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+class Handler:
+    """A connection: `_waiter` is there while no request is worked on."""
+
+    _task_handler = _keepalive_handle = None
+
+    def __init__(self, *, busy: bool = False, kept: bool = False) -> None:
+        self._waiter = None if busy else object()
+        self._keepalive_handle = object() if kept else None
+
+
+async def test_one_connection_too_many_takes_the_place_of_the_one_that_is_idle_longest() -> None:
+    lost: list[object] = []
+    bounded = BoundedServer(None, most=3, buffer=100, on_lost=lost.append)
+    handlers = [Handler(busy=True), Handler(), Handler(), Handler()]
+    transports = [Transport() for _ in handlers]
+    for handler, transport in zip(handlers, transports, strict=True):
+        bounded.connection_made(handler, transport)
+        assert transport.limits == [100]
+    assert [each.aborted for each in transports] == [False, True, False, False]
+    bounded.connection_lost(handlers[1])
+    assert lost == [handlers[1]] and len(bounded.connections) == 3
+
+
+@pytest.mark.parametrize(
+    ("handler", "closed"), [(Handler(), True), (Handler(busy=True), False), (Handler(kept=True), False)]
+)
+async def test_a_connection_on_which_no_request_came_is_closed(handler: Handler, closed: bool) -> None:
+    bounded, transport = BoundedServer(None, most=3, buffer=100, on_lost=lambda handler: None), Transport()
+    bounded.connection_made(handler, transport)
+    bounded._close_silent(handler)
+    assert transport.aborted is closed
+
+
+async def test_a_connection_still_says_whether_a_request_is_worked_on() -> None:
+    handler = BoundedServer(None, most=1, buffer=100, on_lost=lambda handler: None)()
+    assert handler._waiter is None and handler._keepalive_handle is None
+
+
+def test_a_response_still_has_what_its_writers_wait_on() -> None:
+    assert "_payload_writer" in inspect.getsource(server.StreamResponse)
+    assert inspect.iscoroutinefunction(StreamWriter.drain)

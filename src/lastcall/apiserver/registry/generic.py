@@ -43,8 +43,8 @@ from lastcall.apiserver.fieldmanager.managers import same_but_times
 from lastcall.apiserver.records import WriteRecords
 from lastcall.apiserver.registry import objectmeta
 from lastcall.apiserver.registry.objects import Codec, ObjectCache, with_type
-from lastcall.apiserver.registry.sizes import check_size
 from lastcall.apiserver.registry.selection import Selection
+from lastcall.apiserver.registry.sizes import check_size
 from lastcall.apiserver.strategies.base import Strategy
 from lastcall.apiserver.wire.as_sent import (
     as_sent,

@@ -19,7 +19,7 @@ class ObjectCache:
     """Decoded objects of stored values. What it hands out is shared: never change it.
 
     An object that somebody of this process still has (a cache of an informer) is never decoded a second time, so there
-    is one of it however many read it; of the others the last `size` are kept, fewer when their JSON exceeds `size_bytes`.
+    is one of it however many read it; of the others the last `size` are kept, fewer if their JSON exceeds `size_bytes`.
     """
 
     def __init__(self, size: int = 1024, size_bytes: int = 8 << 20) -> None:
