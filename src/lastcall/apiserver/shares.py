@@ -1,8 +1,8 @@
 """What one user may hold open or send at once, so that nobody makes the server grow without bound.
 
-Watches and other streams above the limit get a 429, requests wait for the user's earlier ones. System components are
-exempt: they get what they ask for. ServiceAccounts of one namespace share, because whoever may edit it can be each of
-them.
+Watches and other streams above the limit get a 429, requests wait a while for the user's earlier ones. System
+components are exempt: they get what they ask for. ServiceAccounts of one namespace share, because whoever may edit it
+can be each of them.
 
 Source: apiserver pkg/server/filters/priority-and-fairness.go (tooManyRequests), pkg/apis/flowcontrol/bootstrap (exempt,
 system).
@@ -26,6 +26,8 @@ MOST_BYTES = 32 << 20
 SMALL_BYTES = 64 << 10
 """Bodies and lists up to this size are bounded by the number of requests."""
 
+WAIT_SECONDS = 15.0
+"""How long a request waits for the user's earlier ones (queueset.go: a quarter of the request's time)."""
 RETRY_AFTER_SECONDS = 1
 _SERVICE_ACCOUNT = "system:serviceaccount:"
 
@@ -33,16 +35,25 @@ _SERVICE_ACCOUNT = "system:serviceaccount:"
 class Room:
     """A total that holders share; who finds too little left waits, in order."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, words: str = "") -> None:
+        """`words` say to whom waited in vain what there is too much of."""
         self.total = self.left = total
+        self._words = words
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     @asynccontextmanager
-    async def hold(self, size: int) -> AsyncIterator[None]:
-        """Hold `size`, or everything if it is more than there is, as long as the block runs."""
+    async def hold(self, size: int, patience: float | None = WAIT_SECONDS) -> AsyncIterator[None]:
+        """Hold `size`, or everything if it is more than there is, as long as the block runs.
+
+        Raises the 429 StatusError after `patience` seconds without success; None: never.
+        """
         size = min(size, self.total)
         if self._waiting or size > self.left:
-            await self._wait(size)
+            try:
+                async with asyncio.timeout(patience):
+                    await self._wait(size)
+            except TimeoutError:
+                raise too_many_requests(self._words, RETRY_AFTER_SECONDS) from None
         else:
             self.left -= size
         try:
@@ -78,8 +89,8 @@ class Share:
     def __init__(self, flow: str) -> None:
         self.flow = flow
         self.connections = self.streams = 0
-        self.requests = Room(MOST_REQUESTS)
-        self.bytes = Room(MOST_BYTES)
+        self.requests = Room(MOST_REQUESTS, _words(flow, f"{MOST_REQUESTS} requests under way"))
+        self.bytes = Room(MOST_BYTES, _words(flow, f"{MOST_BYTES >> 20} MiB of bodies and answers under way"))
 
     @property
     def unused(self) -> bool:

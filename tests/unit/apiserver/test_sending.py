@@ -62,7 +62,7 @@ async def test_a_writer_waits_while_more_than_a_little_waits_for_the_client(monk
     assert waits == [response] * 3
 
 
-def test_a_client_is_stalled_when_it_takes_nothing_for_a_minute() -> None:
+def test_a_client_is_stalled_when_it_takes_nothing_for_half_a_minute() -> None:
     sending = Sending(Transport())
     assert not sending.is_stalled(100, 0.0)
     assert not sending.is_stalled(100, STALL_SECONDS - 1)

@@ -9,7 +9,9 @@ from lastcall.apiserver import shares
 from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.http import is_stream
 from lastcall.apiserver.requestinfo import request_info
-from lastcall.apiserver.shares import MOST_STREAMS, Room, Share, Shares, flow_of
+from lastcall.apiserver.shares import MOST_STREAMS, WAIT_SECONDS, Room, Share, Shares, flow_of
+from lastcall.world.virtual import run_virtual
+from lastcall.world.world import World
 
 ANN = UserInfo("ann", ("system:authenticated",))
 
@@ -106,6 +108,21 @@ async def test_who_is_cancelled_just_when_it_is_its_turn_gives_the_room_back() -
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     assert room.left == 10
+
+
+def test_who_waits_too_long_gets_a_429_and_leaves_its_place() -> None:
+    async def main(world: World) -> None:
+        room = Share("ann").bytes
+        async with room.hold(room.total):
+            with pytest.raises(StatusError) as refused:
+                async with room.hold(1):
+                    pass
+            assert refused.value.code == 429 and "ann has 32 MiB of bodies" in refused.value.message
+            assert world.clock.monotonic_ns() >= WAIT_SECONDS * 1e9
+        async with room.hold(room.total):
+            pass
+
+    run_virtual(main)
 
 
 @pytest.mark.parametrize(

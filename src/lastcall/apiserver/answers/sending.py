@@ -14,9 +14,9 @@ from lastcall.world.clock import Clock, monotonic
 
 PIECE_BYTES = 32 << 10
 """Bytes that are written at once."""
-STALL_SECONDS = 60.0
-"""A client that takes nothing for so long is disconnected: kube-apiserver's --request-timeout."""
-LOOK_SECONDS = 15.0
+STALL_SECONDS = 30.0
+"""A client that takes nothing for so long is disconnected: half of kube-apiserver's --request-timeout."""
+LOOK_SECONDS = 5.0
 BUFFER_BYTES = 16 << 10
 """Bytes that wait in this process for the reader of a connection, beside the piece that is written."""
 SEND_BUFFER_BYTES = 128 << 10

@@ -33,7 +33,7 @@ from lastcall.apiserver.faces.scale import SCALES
 from lastcall.apiserver.operations import Operations
 from lastcall.apiserver.registry.patching import patch_type
 from lastcall.apiserver.requestinfo import RequestInfo, is_true
-from lastcall.apiserver.shares import SMALL_BYTES, Shares
+from lastcall.apiserver.shares import SMALL_BYTES, WAIT_SECONDS, Shares
 from lastcall.apiserver.streaming import frames
 from lastcall.apiserver.streaming.frames import wants_websocket
 from lastcall.apiserver.streaming.location import SUBRESOURCES as STREAMS
@@ -170,10 +170,12 @@ class Objects:
             answer = await self._responses.list(request, resource, page, media_type)
             return await self._responses.sendings.in_pieces(request, answer)
 
-    def _room(self, user: UserInfo, size: int) -> AbstractAsyncContextManager[None]:
-        """Room for something large that is sent to a user; who is exempt has it."""
+    def _room(
+        self, user: UserInfo, size: int, patience: float | None = WAIT_SECONDS
+    ) -> AbstractAsyncContextManager[None]:
+        """Room for something large that is sent to a user; who is exempt has it. Raises the 429 StatusError."""
         share = self._shares.of(user) if size > SMALL_BYTES else None
-        return nullcontext() if share is None else share.bytes.hold(size)
+        return nullcontext() if share is None else share.bytes.hold(size, patience)
 
     async def _watch(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
@@ -200,7 +202,7 @@ class Objects:
                 event = await anext(events, None)
                 while event is not None:
                     if event.value.size > SMALL_BYTES:
-                        async with self._room(user, event.value.size):
+                        async with self._room(user, event.value.size, None):
                             line = encode(event)
                             sizes.observe(len(line))
                             await sending.write(response, line)

@@ -5,10 +5,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from lastcall.world.aiohttp_inside.server import Server
+from lastcall.world.aiohttp_inside.server import BaseRequest, Server
 
 FIRST_REQUEST_SECONDS = 32.0
 """A connection that has sent no request until then is closed (apiserver secure_serving.go: ReadHeaderTimeout)."""
+IDLE_SECONDS = 90.0
+"""A connection that has been idle for so long is closed (secure_serving.go: IdleTimeout)."""
 
 
 class BoundedServer(Server):
@@ -22,7 +24,9 @@ class BoundedServer(Server):
     def __init__(
         self, handler: Any, *, most: int, buffer: int, on_lost: Callable[[object], None], **options: Any
     ) -> None:
-        super().__init__(handler, read_bufsize=buffer, **options)
+        super().__init__(handler, read_bufsize=buffer, keepalive_timeout=IDLE_SECONDS, **options)
+        self._silent: set[Any] = set()
+        """Connections on which no request has come."""
         self._most, self._buffer, self._on_lost = most, buffer, on_lost
 
     def connection_made(self, handler: Any, transport: Any) -> None:
@@ -35,9 +39,15 @@ class BoundedServer(Server):
         if len(self._connections) >= self._most:
             self._close_one()
         super().connection_made(handler, transport)
+        self._silent.add(handler)
         self._loop.call_later(FIRST_REQUEST_SECONDS, self._close_silent, handler)
 
+    def _make_request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> BaseRequest:
+        self._silent.discard(protocol)
+        return super()._make_request(message, payload, protocol, writer, task)
+
     def connection_lost(self, handler: Any, exc: BaseException | None = None) -> None:
+        self._silent.discard(handler)
         self._on_lost(handler)
         super().connection_lost(handler, exc)
 
@@ -48,8 +58,7 @@ class BoundedServer(Server):
                 return
 
     def _close_silent(self, handler: Any) -> None:
-        """Close a connection on which no request was answered and none is worked on."""
-        if handler._waiter is not None and handler._keepalive_handle is None:
-            transport = self._connections.get(handler)
-            if transport is not None:
-                transport.abort()
+        """Close a connection on which no request has come."""
+        transport = self._connections.get(handler)
+        if handler in self._silent and transport is not None:
+            transport.abort()
