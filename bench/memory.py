@@ -1,6 +1,6 @@
 """What a client can make the control plane hold: resident memory during attacks, and a minute after them.
 
-    python -m bench.memory [--only NAME …] [--rest 60]
+    python -m bench memory [--only NAME …] [--rest 60]
 
 Starts a cluster of its own (`lastcall up`, in a temporary home) for each attack. The attacker may edit the
 namespace default. Prints resident memory of the control plane in MB: before, the peak, and after the rest.

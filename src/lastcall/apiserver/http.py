@@ -112,7 +112,10 @@ class HTTPFace:
         try:
             return await self._handle(request)
         except StatusError as error:
-            return self._responses.error(request, error)
+            response = self._responses.error(request, error)
+            if error.headers.get("Connection") == "close":
+                response.force_close()
+            return response
         except (ConnectionResetError, web.HTTPException):
             raise
         except Exception as error:

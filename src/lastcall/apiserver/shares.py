@@ -33,10 +33,10 @@ _SERVICE_ACCOUNT = "system:serviceaccount:"
 
 
 class Room:
-    """A total that holders share; who finds too little left waits, in order."""
+    """A total that holders share. A request that finds too little left waits its turn."""
 
     def __init__(self, total: int, words: str = "") -> None:
-        """`words` say to whom waited in vain what there is too much of."""
+        """`words` are the answer to a request that timed out waiting."""
         self.total = self.left = total
         self._words = words
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
@@ -134,7 +134,9 @@ class Shares:
         if before is share:
             return
         if share.connections >= MOST_CONNECTIONS:
-            raise too_many_requests(_words(share.flow, f"{MOST_CONNECTIONS} connections"), RETRY_AFTER_SECONDS)
+            error = too_many_requests(_words(share.flow, f"{MOST_CONNECTIONS} connections"), RETRY_AFTER_SECONDS)
+            error.headers["Connection"] = "close"
+            raise error
         self.lost(connection)
         share.connections += 1
         self._owners[connection] = share

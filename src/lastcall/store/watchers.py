@@ -138,7 +138,7 @@ class Watchers:
     """All watchers of a store.
 
     What they have not read is bounded in bytes, however many they are: they share the values, so the bound is on the
-    writes since the oldest unread one. Who has not read what is older is too slow.
+    writes since the oldest unread one. A watcher that has not read an older one is too slow.
     """
 
     def __init__(self, limit_bytes: int) -> None:
@@ -213,7 +213,7 @@ class Watchers:
             self._wake_some()
 
     def _end_slow_ones(self, revision: int) -> None:
-        """Keep the newer half of what may be unread, and end whoever has not read the older one."""
+        """Keep the newer half of what may be unread, and end each watcher that has not read the older one."""
         cut = 0
         while self._fed_bytes > self._limit_bytes // 2 and len(self._fed) > LEAST_WRITES:
             cut, size = self._fed.popleft()

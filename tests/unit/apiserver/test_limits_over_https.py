@@ -56,6 +56,21 @@ async def test_one_watch_too_many_is_refused_and_other_requests_are_not(
         await nobody_s_limit.close()
 
 
+async def test_one_connection_too_many_is_refused_and_closed(
+    server: RunningServer, editor: tuple[HTTPClient, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shares, "MOST_CONNECTIONS", 1)
+    client, token = editor
+    await client.list(CONFIGMAPS, "default")
+    parts = urlsplit(server.url)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port, ssl=server.trust)
+    writer.write(f"GET {MAPS} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+    answer = await reader.read()  # to its end
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 429 ") and b"has 1 connections" in answer
+    await client.list(CONFIGMAPS, "default")
+
+
 async def test_objects_and_lists_that_go_out_in_pieces_are_whole(editor: tuple[HTTPClient, str]) -> None:
     client, _ = editor
     data = {"x": "".join(map(chr, range(40, 120))) * 10_000}

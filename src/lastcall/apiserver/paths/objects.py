@@ -173,7 +173,10 @@ class Objects:
     def _room(
         self, user: UserInfo, size: int, patience: float | None = WAIT_SECONDS
     ) -> AbstractAsyncContextManager[None]:
-        """Room for something large that is sent to a user; who is exempt has it. Raises the 429 StatusError."""
+        """Return room for something large that is sent to a user; an exempt user always has it.
+
+        Raises the 429 StatusError.
+        """
         share = self._shares.of(user) if size > SMALL_BYTES else None
         return nullcontext() if share is None else share.bytes.hold(size, patience)
 
