@@ -87,10 +87,14 @@ class Server:
         return secure
 
 
+def store(server: Server, count: int, size: int) -> None:
+    """Store `count` ConfigMaps of `size` bytes."""
+    for number in range(count):
+        server.ask("POST", MAPS, {"metadata": {"name": f"a-{number}"}, "data": {"x": "y" * size}})
+
+
 def watches(server: Server) -> list[ssl.SSLSocket]:
     """1500 watches of 6000 ConfigMaps that are not read."""
-    for number in range(6000):
-        server.ask("POST", MAPS, {"metadata": {"name": f"a-{number}"}, "data": {"x": "y" * 100}})
     return _opened(server, 1500, f"GET {MAPS}?watch=1 HTTP/1.1")
 
 
@@ -136,8 +140,6 @@ def bodies(server: Server) -> list[ssl.SSLSocket]:
 
 def lists(server: Server) -> list[ssl.SSLSocket]:
     """60 lists of 30 MB, some of them indented, that are not read."""
-    for number in range(30):
-        server.ask("POST", MAPS, {"metadata": {"name": f"l-{number}"}, "data": {"x": "y" * 1_000_000}})
     return [
         *_opened(server, 30, f"GET {MAPS} HTTP/1.1"),
         *_opened(server, 30, f"GET {MAPS}?pretty=true HTTP/1.1"),
@@ -150,6 +152,10 @@ def connections(server: Server) -> list[ssl.SSLSocket]:
 
 
 ATTACKS: tuple[Callable[[Server], list[ssl.SSLSocket]], ...] = (watches, history, updates, bodies, lists, connections)
+
+
+STORED = {watches: (6000, 100), lists: (30, 1_000_000)}
+"""What is stored before an attack is measured: how many ConfigMaps, and their bytes."""
 
 
 def _opened(server: Server, count: int, text: str) -> list[ssl.SSLSocket]:
@@ -205,7 +211,8 @@ def measure(attack: Callable[[Server], list[ssl.SSLSocket]], rest: float) -> tup
     """(MB before, peak MB, MB after `rest` seconds with the connections kept, seconds that the attack took)."""
     with _cluster() as (server, pid):
         server.become(_edit(server))
-        time.sleep(2)
+        store(server, *STORED.get(attack, (0, 0)))
+        time.sleep(15)  # what making them took has been given back
         before, ended, peak = resident(pid), threading.Event(), [0.0]
 
         def look() -> None:

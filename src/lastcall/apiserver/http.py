@@ -154,7 +154,8 @@ class HTTPFace:
             await self._authorize(request, user, info)
         if (share := self.shares.of(user)) is None:
             return await self._responses.sendings.in_pieces(request, await self._answer(request, user, info))
-        self.shares.own(request.protocol, share)
+        if request.transport is not None:
+            self.shares.own(request.protocol, share)
         if is_stream(info):
             with share.stream():
                 return await self._answer(request, user, info)

@@ -16,8 +16,8 @@ from contextlib import asynccontextmanager, contextmanager
 from lastcall.api.errors import too_many_requests
 from lastcall.apiserver.auth.authentication import NODES_GROUP, UserInfo, may_everything
 
-MOST_CONNECTIONS = 600
-MOST_STREAMS = 500
+MOST_CONNECTIONS = 400
+MOST_STREAMS = 300
 """Open watches, logs, execs, port-forwards and proxied requests."""
 MOST_REQUESTS = 100
 """Other requests that are worked on at once."""

@@ -20,6 +20,7 @@ from lastcall.api.errors import StatusError, status_failure
 from lastcall.api.meta import AnyObject, Object, name_of
 from lastcall.api.resources import PODS, PartialResource, Resource
 from lastcall.client.answers import (
+    MOST_EVENT_BYTES,
     Reading,
     chunks,
     decoded,
@@ -282,7 +283,7 @@ class HTTPClient:
             socket = await self._open_session().ws_connect(
                 _url(self.server, path, query),
                 protocols=protocols,
-                max_msg_size=0,
+                max_msg_size=MOST_EVENT_BYTES,
                 autoping=True,
                 server_hostname=self._tls_server_name,
                 headers=None if proof is None else _authorization(proof),

@@ -41,7 +41,7 @@ def test_one_watch_too_many_is_refused_with_words_until_another_one_ends() -> No
         pass
     assert refused.value.code == 429 and refused.value.reason == "TooManyRequests"
     assert refused.value.headers["Retry-After"] == "1"
-    assert "ann has 500 open watches" in refused.value.message
+    assert "ann has 300 open watches" in refused.value.message
     open_[0].__exit__(None, None, None)
     with share.stream():
         pass

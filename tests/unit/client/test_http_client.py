@@ -464,3 +464,23 @@ async def test_an_answer_that_is_not_an_object_is_named_without_what_a_terminal_
         with pytest.raises(UnusableAnswer, match="the answer is not a JSON object") as lost:
             await client.get(PODS, "a", "b")
         assert "\x1b" not in str(lost.value) and len(str(lost.value)) < 400
+
+
+async def test_a_message_of_a_websocket_that_is_too_large_is_not_kept(certificate, monkeypatch):
+    monkeypatch.setattr("lastcall.client.http.MOST_EVENT_BYTES", 1000)
+
+    async def handler(request):
+        socket = web.WebSocketResponse(protocols=["v5.channel.k8s.io"])
+        await socket.prepare(request)
+        for size in (999, 2000, 10):
+            with contextlib.suppress(ConnectionError):
+                await socket.send_bytes(bytes(size))
+        await socket.receive()
+        return socket
+
+    async with (
+        serving(certificate, handler) as client,
+        client.websocket("/exec", (), ("v5.channel.k8s.io",)) as messages,
+    ):
+        assert [len(each.data) async for each in messages if isinstance(each.data, bytes)] == [999]
+        assert messages.closed
