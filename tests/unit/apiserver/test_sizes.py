@@ -54,7 +54,7 @@ def test_an_object_that_grows_too_large_stays_as_it_was_and_can_be_deleted(virtu
 
 
 def test_the_size_is_that_of_protobuf_which_is_smaller_than_json() -> None:
-    data = {f"k{number}": "\n" * 10 for number in range(70_000)}
+    data = {"lines": "\n" * 1_000_000}
     value = Value(None, {"kind": CONFIGMAPS.kind, "apiVersion": "v1", "metadata": {"name": "a"}, "data": data})
     value.encoded()
     assert MOST_STORED < value.size < MOST_SENT * 2

@@ -50,7 +50,7 @@ def server_problem(text: str) -> str:
 
 def without_user(url: str) -> str:
     """Return a URL that can be shown: a password in it is not."""
-    return _USER.sub("//…@", url)
+    return _USER.sub("//***@", url)
 
 
 def header_problem(text: str) -> str:

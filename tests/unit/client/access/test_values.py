@@ -172,8 +172,8 @@ def test_the_variables_of_a_pod_that_make_no_url_are_named(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("url", "shown"),
     [
-        ("https://ann:secret@host/x", "https://…@host/x"),
-        ("https://a:b@c@host", "https://…@host"),
+        ("https://ann:secret@host/x", "https://***@host/x"),
+        ("https://a:b@c@host", "https://***@host"),
         ("https://host/a@b", "https://host/a@b"),
     ],
 )
