@@ -102,7 +102,7 @@ COMPACTION_SECONDS = 300.0
 COMPACTED_AT_ONCE = 1000
 """Writes that are forgotten before others get their turn: of some the JSON is made only now."""
 MOST_CONNECTIONS = 4000
-"""Of all clients; above that a new one takes the place of the one that has been idle longest."""
+"""Of all clients; above that a new one takes the place of a silent or an idle one."""
 SHUTDOWN_SECONDS = 0.05
 """How long running requests get when the server ends; open watches have no more to say."""
 

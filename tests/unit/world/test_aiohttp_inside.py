@@ -93,17 +93,29 @@ class Handler:
         self._waiter = None if busy else object()
 
 
-async def test_one_connection_too_many_takes_the_place_of_the_one_that_is_idle_longest() -> None:
+async def test_one_connection_too_many_takes_the_place_of_one_without_a_request_or_else_of_an_idle_one() -> None:
     lost: list[object] = []
     bounded = BoundedServer(None, most=3, buffer=100, on_lost=lost.append)
-    handlers = [Handler(busy=True), Handler(), Handler(), Handler()]
+    handlers = [Handler(busy=True), Handler(), Handler(), Handler(), Handler()]
     transports = [Transport() for _ in handlers]
-    for handler, transport in zip(handlers, transports, strict=True):
-        bounded.connection_made(handler, transport)
-        assert transport.limits == [100]
-    assert [each.aborted for each in transports] == [False, True, False, False]
-    bounded.connection_lost(handlers[1])
-    assert lost == [handlers[1]] and len(bounded.connections) == 3
+
+    def connect(number: int) -> list[int]:
+        bounded.connection_made(handlers[number], transports[number])
+        closed = [each for each, transport in enumerate(transports) if transport.aborted and each not in gone]
+        for each in closed:
+            bounded.connection_lost(handlers[each])
+            gone.append(each)
+        return closed
+
+    gone: list[int] = []
+    assert [connect(number) for number in range(3)] == [[], [], []]
+    with contextlib.suppress(AttributeError):  # there is no message here to make a request of
+        bounded.request_factory(None, None, handlers[1], None, None)
+    assert connect(3) == [2], "the first one is busy, the second one is idle after a request"
+    bounded._silent.clear()
+    assert connect(4) == [1]
+    assert lost == [handlers[2], handlers[1]] and len(bounded.connections) == 3
+    assert transports[0].limits == [100]
 
 
 @pytest.mark.parametrize("asked", [True, False])

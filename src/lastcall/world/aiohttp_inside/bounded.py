@@ -16,7 +16,8 @@ IDLE_SECONDS = 90.0
 class BoundedServer(Server):
     """`aiohttp.web.Server` with at most `most` connections that wait for a request or are busy with one.
 
-    When there are more, the one that has been waiting longest for a request is closed. `buffer` is how many bytes a
+    When there are more, the oldest one is closed that has sent no request, or else the oldest one that waits for its
+    next request. `buffer` is how many bytes a
     connection takes before its writers wait, and how many of a body wait for their reader; the kernel keeps four times
     as many of a body. `on_lost` hears of each connection that ends.
     """
@@ -25,8 +26,8 @@ class BoundedServer(Server):
         self, handler: Any, *, most: int, buffer: int, on_lost: Callable[[object], None], **options: Any
     ) -> None:
         super().__init__(handler, read_bufsize=buffer, keepalive_timeout=IDLE_SECONDS, **options)
-        self._silent: set[Any] = set()
-        """Connections on which no request has come."""
+        self._silent: dict[Any, None] = {}
+        """Connections on which no request has come, in the order in which they were made."""
         self._most, self._buffer, self._on_lost = most, buffer, on_lost
 
     def connection_made(self, handler: Any, transport: Any) -> None:
@@ -39,21 +40,22 @@ class BoundedServer(Server):
         if len(self._connections) >= self._most:
             self._close_one()
         super().connection_made(handler, transport)
-        self._silent.add(handler)
+        self._silent[handler] = None
         self._loop.call_later(FIRST_REQUEST_SECONDS, self._close_silent, handler)
 
     def _make_request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> BaseRequest:
-        self._silent.discard(protocol)
+        self._silent.pop(protocol, None)
         return super()._make_request(message, payload, protocol, writer, task)
 
     def connection_lost(self, handler: Any, exc: BaseException | None = None) -> None:
-        self._silent.discard(handler)
+        self._silent.pop(handler, None)
         self._on_lost(handler)
         super().connection_lost(handler, exc)
 
     def _close_one(self) -> None:
-        for handler, transport in self._connections.items():
-            if handler._waiter is not None:
+        for handler in (*self._silent, *self._connections):
+            if handler._waiter is not None and (transport := self._connections.get(handler)) is not None:
+                self._silent.pop(handler, None)
                 transport.abort()
                 return
 
