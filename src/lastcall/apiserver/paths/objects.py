@@ -166,7 +166,8 @@ class Objects:
         media_type = media_type_of(request, list_=True)
         options = parse_list_options(request.query, watch=False)
         page = await self._operations.list(resource, namespace_of(info, resource), options)
-        async with self._room(user, sum(entry.value.size for entry in page.entries)):
+        size = 0 if self._shares.of(user) is None else sum(entry.value.size for entry in page.entries)
+        async with self._room(user, size):
             answer = await self._responses.list(request, resource, page, media_type)
             return await self._responses.sendings.in_pieces(request, answer)
 
