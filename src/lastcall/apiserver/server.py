@@ -101,7 +101,7 @@ COMPACTION_SECONDS = 300.0
 """History is kept for one to two of these, as kube-apiserver's --etcd-compaction-interval has it."""
 COMPACTED_AT_ONCE = 1000
 """Writes that are forgotten before others get their turn: of some the JSON is made only now."""
-MOST_CONNECTIONS = 4000
+MOST_CONNECTIONS = 2000
 """Of all clients; above that a new one takes the place of a silent or an idle one."""
 SHUTDOWN_SECONDS = 0.05
 """How long running requests get when the server ends; open watches have no more to say."""
