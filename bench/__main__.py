@@ -61,6 +61,7 @@ OTHERS = {
     "services": "an endpoint change at 10, 1 000 and 5 000 Services; new connections by ClusterIP and direct (20 s)",
     "soak": "what a cluster keeps of 20 000 Pods that are gone: memory, descriptors, files (1 h or more)",
     "trace": "what `lastcall trace` costs while Pods end: CPU, memory, requests (5 min; --pods 5000)",
+    "memory": "what clients make the control plane hold: MB during attacks and a minute later (10 min; --only NAME)",
     "turns": "all of the first line, 20 Pods at once and the API, in turns with another checkout (30 min; PATH)",
     "service-nodes": "EndpointSlice written → the rules of the last of 3 nodes (1 min; N: how many times, 20)",
     "rollouts": "`lastcall rollout` on the examples, again and again (hours; --runs 1 --seconds 5 --only polite: 30 s)",

@@ -18,8 +18,8 @@ def shared_objects_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> Iterator
     handed_out: deque[tuple[bytes, ref[Any]]] = deque(maxlen=5000)
     remember = ObjectCache.remember
 
-    def remembered(self: ObjectCache, obj: Decoded) -> Decoded:
-        shared = remember(self, obj)
+    def remembered(self: ObjectCache, obj: Decoded, size: int) -> Decoded:
+        shared = remember(self, obj, size)
         handed_out.append((orjson.dumps(shared), ref(shared)))
         return shared
 

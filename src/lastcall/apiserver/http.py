@@ -39,11 +39,10 @@ from lastcall.apiserver.paths.health import is_health
 from lastcall.apiserver.paths.metrics.requests import RequestCounts
 from lastcall.apiserver.paths.objects import Objects
 from lastcall.apiserver.requestinfo import RequestInfo, request_info
+from lastcall.apiserver.shares import SMALL_BYTES, Shares
 from lastcall.apiserver.streaming.location import SUBRESOURCES as STREAMS
 from lastcall.apiserver.wire.negotiation import PROTOBUF, negotiate, not_acceptable
-from lastcall.apiserver.wire.requests import (
-    warnings_of,
-)
+from lastcall.apiserver.wire.requests import MAX_BODY_BYTES, warnings_of
 from lastcall.streaming.hosts import Hosts
 from lastcall.world import walls
 from lastcall.world.aiohttp_inside import server as web
@@ -58,6 +57,8 @@ DEPRECATED: Mapping[Resource, tuple[int, str]] = {
     ENDPOINTS: (33, "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
 }
 """Kinds that requests are warned of: from which Kubernetes 1.x on, and the warning."""
+LONG = frozenset((*STREAMS, "log", "proxy"))
+"""Subresources whose answers last."""
 _DEPRECATED_NAMES = frozenset(each.plural for each in DEPRECATED)
 
 _log = logging.getLogger("lastcall.apiserver")
@@ -92,7 +93,12 @@ class HTTPFace:
         self._routes, self._backends = routes or Routes(), backends
         self._impersonator = Impersonator(operations.authorizer.check)
         self._counts = RequestCounts(world.clock)
-        self._objects = Objects(world, operations, self._responses, self._counts.event_sizes, dial)
+        self.shares = Shares()
+        self._objects = Objects(world, operations, self._responses, self._counts.event_sizes, dial, self.shares)
+
+    async def disconnect_stalled(self) -> None:
+        """Disconnect clients that take nothing of an answer, until cancelled."""
+        await self._responses.sendings.disconnect_stalled()
 
     async def close(self) -> None:
         """Requests have ended."""
@@ -106,7 +112,10 @@ class HTTPFace:
         try:
             return await self._handle(request)
         except StatusError as error:
-            return self._responses.error(request, error)
+            response = self._responses.error(request, error)
+            if error.headers.get("Connection") == "close":
+                response.force_close()
+            return response
         except (ConnectionResetError, web.HTTPException):
             raise
         except Exception as error:
@@ -143,6 +152,22 @@ class HTTPFace:
             self._counts.authorized["allowed"] = self._counts.authorized.get("allowed", 0) + 1
         else:
             await self._authorize(request, user, info)
+        if (share := self.shares.of(user)) is None:
+            return await self._responses.sendings.in_pieces(request, await self._answer(request, user, info))
+        if request.transport is not None:
+            self.shares.own(request.protocol, share)
+        if is_stream(info):
+            with share.stream():
+                return await self._answer(request, user, info)
+        async with share.requests.hold(1):
+            if (size := _body_size(request)) <= SMALL_BYTES:
+                return await self._responses.sendings.in_pieces(request, await self._answer(request, user, info))
+            # What is made of a body is larger than the body: the object, the stored one, the answer.
+            async with share.bytes.hold(3 * size):
+                return await self._responses.sendings.in_pieces(request, await self._answer(request, user, info))
+
+    async def _answer(self, request: web.BaseRequest, user: UserInfo, info: RequestInfo) -> web.StreamResponse:
+        """The answer to a request that is allowed."""
         if self._routes.remote and (remote := self._routes.of_path(info.path)) is not None:
             return await self._backends().handle(request, user, remote)
         if not info.is_resource_request:
@@ -246,6 +271,18 @@ def _about(request: web.BaseRequest, info: RequestInfo) -> RequestInfo:
     if info.verb in ("list", "watch", "deletecollection"):
         return info.with_selector(request.query.get("fieldSelector", ""))
     return info
+
+
+def is_stream(info: RequestInfo) -> bool:
+    """Whether an answer lasts as long as the client wants (longRunningRequestCheck)."""
+    return info.verb == "watch" or info.subresource in LONG
+
+
+def _body_size(request: web.BaseRequest) -> int:
+    """Bytes of the body at most."""
+    if request.content_length is not None:
+        return min(request.content_length, MAX_BODY_BYTES)
+    return MAX_BODY_BYTES if request.can_read_body else 0
 
 
 def _size(answer: web.StreamResponse) -> int:

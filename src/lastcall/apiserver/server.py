@@ -101,6 +101,8 @@ COMPACTION_SECONDS = 300.0
 """History is kept for one to two of these, as kube-apiserver's --etcd-compaction-interval has it."""
 COMPACTED_AT_ONCE = 1000
 """Writes that are forgotten before others get their turn: of some the JSON is made only now."""
+MOST_CONNECTIONS = 2000
+"""Of all clients; above that a new one takes the place of a silent or an idle one."""
 SHUTDOWN_SECONDS = 0.05
 """How long running requests get when the server ends; open watches have no more to say."""
 
@@ -365,10 +367,12 @@ class APIServer:
     async def serve(self, sockets: Sequence[socket.socket], ssl_context: ssl.SSLContext) -> None:
         """Answer HTTPS on listening sockets until cancelled. Open watches do not delay the end."""
         # late: 26 ms of the start of `up`
+        from lastcall.apiserver.answers.sending import BUFFER_BYTES
         from lastcall.apiserver.http import HTTPFace
         from lastcall.streaming.hosts import Hosts
         from lastcall.streaming.upgrade import LONGEST_HEADER
         from lastcall.world.aiohttp_inside import server as web
+        from lastcall.world.aiohttp_inside.bounded import BoundedServer
 
         own = (self._config.kubernetes_service_ip, self._config.endpoint[0], *IN_CLUSTER_NAMES, *self._config.hosts)
         hosts = Hosts(own)
@@ -383,8 +387,15 @@ class APIServer:
             self._routes,
             self._aggregation.backends,
         )
-        http = web.Server(
-            face.handle, logger=web.log, access_log=None, handler_cancellation=True, max_line_size=LONGEST_HEADER
+        http = BoundedServer(
+            face.handle,
+            most=MOST_CONNECTIONS,
+            buffer=BUFFER_BYTES,
+            on_lost=face.shares.lost,
+            logger=web.log,
+            access_log=None,
+            handler_cancellation=True,
+            max_line_size=LONGEST_HEADER,
         )
         loop = asyncio.get_running_loop()
         listening: list[asyncio.AbstractServer] = []
@@ -399,6 +410,7 @@ class APIServer:
                     ("flow control", self._flow_control().run),
                     ("service addresses", self._service_addresses().run),
                     ("aggregation", self._aggregation.run),
+                    ("stalled clients", face.disconnect_stalled),
                 ):
                     tasks.spawn(walls.keep_running(f"API server {name}", run, self._world.clock), name=name)
         finally:

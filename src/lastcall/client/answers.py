@@ -8,9 +8,14 @@ import orjson
 from lastcall.api.errors import StatusError, status_failure
 from lastcall.api.meta import Object
 from lastcall.api.resources import PartialResource, Resource
-from lastcall.client.api import ConnectionLost, WatchEvent
+from lastcall.client.api import ConnectionLost, UnusableAnswer, WatchEvent
 from lastcall.client.lost import why_lost
 from lastcall.world.aiohttp_inside.client import aiohttp
+
+MOST_ANSWER_BYTES = 512 << 20
+"""Of the answers that are read at a time: a list of 50 000 Pods of 10 kB."""
+MOST_EVENT_BYTES = 16 << 20
+"""Of one event of a watch (apimachinery pkg/runtime/serializer/streaming/streaming.go: maxBytes)."""
 
 
 def with_its_kind(obj: Object, resource: Resource) -> Object:
@@ -29,28 +34,68 @@ async def chunks(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         raise lost_connection(response.method, str(response.url), error) from error
 
 
-async def read(response: aiohttp.ClientResponse) -> bytes:
-    """The whole body. Raises ConnectionLost."""
+class Reading:
+    """The answers that one client reads at a time, which together have at most `most` bytes."""
+
+    def __init__(self, most: int = MOST_ANSWER_BYTES) -> None:
+        self._most, self._size = most, 0
+
+    async def whole(self, response: aiohttp.ClientResponse) -> bytes:
+        """Return the whole body, unpacked. Raises ConnectionLost, UnusableAnswer if it is too large."""
+        found: list[bytes] = []
+        size = 0
+        try:
+            async for chunk in chunks(response):
+                found.append(chunk)
+                size += len(chunk)
+                self._size += len(chunk)
+                if self._size > self._most:
+                    response.close()
+                    why = f"the answers have more than {self._most >> 20} MiB: ask for less (--namespace, --selector)"
+                    why += ", or look whether this is an API server"
+                    raise unusable(response.method, str(response.url), why)
+            return b"".join(found)
+        finally:
+            self._size -= size
+
+
+def decoded(data: bytes, method: str, url: str) -> Object:
+    """Return the object that an answer is. Raises UnusableAnswer."""
     try:
-        return await response.read()
-    except (aiohttp.ClientError, OSError, TimeoutError) as error:
-        raise lost_connection(response.method, str(response.url), error) from error
+        answer = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        answer = None
+    if not isinstance(answer, dict):
+        shown = data[:100].decode("utf-8", "replace")
+        raise unusable(
+            method, url, f"the answer is not a JSON object, but {shown!a}: look whether this is an API server"
+        )
+    return answer
+
+
+def unusable(method: str, url: str, why: str) -> UnusableAnswer:
+    """Return the error of an answer, with the request and what is wrong."""
+    found = UnusableAnswer(f"{method} {url}: {why}")
+    found.reason = why
+    return found
 
 
 async def watch_events(
     response: aiohttp.ClientResponse, bookmarks: bool, resource: Resource
 ) -> AsyncIterator[WatchEvent]:
-    """One event per line. Lines have no greatest length: an object may be larger than any read buffer.
+    """One event per line, which may be longer than any read buffer.
 
-    Raises ConnectionLost.
+    Raises ConnectionLost, UnusableAnswer for an event of more than MOST_EVENT_BYTES.
     """
     rest: list[bytes] = []
+    size = 0
     async for chunk in chunks(response):
         *lines, last = chunk.split(b"\n")
         for line in lines:
             if rest:
                 line = b"".join((*rest, line))
                 rest.clear()
+                size = 0
             if line.strip():
                 event = _watch_event(line)
                 if isinstance(resource, PartialResource):
@@ -59,6 +104,10 @@ async def watch_events(
                     yield event
         if last:
             rest.append(last)
+            size += len(last)
+            if size > MOST_EVENT_BYTES:
+                why = f"an event of the watch has more than {MOST_EVENT_BYTES >> 20} MiB"
+                raise unusable("GET", str(response.url), f"{why}: look whether this is an API server")
     if rest:
         broken = ConnectionLost(f"GET {response.url}: the watch ended in the middle of an event")
         broken.reason = "the watch ended in the middle of an event"

@@ -29,6 +29,10 @@ class ConnectionLost(Exception):
     reason = ""
 
 
+class UnusableAnswer(ConnectionLost):
+    """The server answered with something too large, or with something that is not JSON. Asking again does not help."""
+
+
 @dataclass(frozen=True, slots=True)
 class ListResult:
     """`items` carry kind and apiVersion; `resource_version` is where a watch goes on."""

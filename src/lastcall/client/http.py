@@ -19,7 +19,16 @@ from lastcall import __version__
 from lastcall.api.errors import StatusError, status_failure
 from lastcall.api.meta import AnyObject, Object, name_of
 from lastcall.api.resources import PODS, PartialResource, Resource
-from lastcall.client.answers import chunks, lost_connection, read, status_error, watch_events, with_its_kind
+from lastcall.client.answers import (
+    MOST_EVENT_BYTES,
+    Reading,
+    chunks,
+    decoded,
+    lost_connection,
+    status_error,
+    watch_events,
+    with_its_kind,
+)
 from lastcall.client.api import MERGE_PATCH, ConnectionLost, ListResult, WatchEvent
 from lastcall.world.aiohttp_inside.client import aiohttp
 from lastcall.world.aiohttp_inside.session import send_once
@@ -101,6 +110,7 @@ class HTTPClient:
         self._tls_server_name = tls_server_name or None
         self._timeout = aiohttp.ClientTimeout(total=request_timeout or None, connect=CONNECT_TIMEOUT)
         self._stream_timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT)
+        self._reading = Reading()
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
 
@@ -253,7 +263,7 @@ class HTTPClient:
                 method, path, query=query, body=body, content_type=content_type, accept=accept, timeout=self._timeout
             )
             async with response:
-                return await read(response)
+                return await self._reading.whole(response)
 
         return await (once() if self._patience is None else self._patience.send(method, once))
 
@@ -261,7 +271,7 @@ class HTTPClient:
         """A GET: the body, and the header `Date` (the server's clock), "" without one."""
         response = await self._open("GET", path, timeout=self._timeout)
         async with response:
-            return await read(response), response.headers.get("Date", "")
+            return await self._reading.whole(response), response.headers.get("Date", "")
 
     @asynccontextmanager
     async def websocket(
@@ -273,7 +283,7 @@ class HTTPClient:
             socket = await self._open_session().ws_connect(
                 _url(self.server, path, query),
                 protocols=protocols,
-                max_msg_size=0,
+                max_msg_size=MOST_EVENT_BYTES,
                 autoping=True,
                 server_hostname=self._tls_server_name,
                 headers=None if proof is None else _authorization(proof),
@@ -314,13 +324,7 @@ class HTTPClient:
         accept: str = "application/json",
     ) -> Object:
         data = await self.request(method, path, query=query, body=body, content_type=content_type, accept=accept)
-        try:
-            answer = orjson.loads(data)
-        except orjson.JSONDecodeError as error:
-            raise ConnectionLost(f"{method} {self.server}{path}: the answer is not JSON: {data[:200]!r}") from error
-        if not isinstance(answer, dict):
-            raise ConnectionLost(f"{method} {self.server}{path}: the answer is not a JSON object: {data[:200]!r}")
-        return answer
+        return decoded(data, method, self.server + path)
 
     def _open_session(self) -> aiohttp.ClientSession:
         if self._closed:
@@ -377,7 +381,8 @@ class HTTPClient:
             if response.status < 300:
                 return response
             async with response:
-                refusal = status_error(method, path, response.status, dict(response.headers), await read(response))
+                body_of_refusal = await self._reading.whole(response)
+                refusal = status_error(method, path, response.status, dict(response.headers), body_of_refusal)
             # A 401 is answered before anything is done: with other credentials the request may be sent again.
             if response.status != 401 or proof is None or not (again and await self._renewed(proof)):
                 break

@@ -15,6 +15,7 @@ import yaml
 from lastcall.client.access.errors import KubeconfigError
 from lastcall.client.access.tls import make_ssl_context
 from lastcall.client.http import HTTPClient, Proving
+from lastcall.world.files import read_regular
 
 if TYPE_CHECKING:
     from lastcall.client.access.config import ClientConfig, Overrides
@@ -29,7 +30,7 @@ __all__ = [
     "render_kubeconfig",
 ]
 
-MOST_BYTES = 64 << 20
+MOST_CONFIG_BYTES = 64 << 20
 """Of a kubeconfig; one with a thousand clusters has 3 MB."""
 
 
@@ -59,7 +60,7 @@ def load_kubeconfig(
     from lastcall.client.access.config import Overrides
     from lastcall.client.access.merging import merged
     from lastcall.client.access.pod import pod_config
-    from lastcall.client.access.selecting import select
+    from lastcall.client.access.selecting import MOST_BYTES, select
 
     asked = overrides or Overrides(context)
     paths = kubeconfig_paths(path, environ)
@@ -71,7 +72,7 @@ def load_kubeconfig(
     if not files:
         where = ", ".join(map(str, paths))
         raise KubeconfigError(f"no kubeconfig found at {where}: set KUBECONFIG or name a file (--kubeconfig)")
-    return select(merged(files), asked, lambda name: Path(name).read_bytes())
+    return select(merged(files), asked, lambda name: read_regular(name, MOST_BYTES))
 
 
 def client_for(
@@ -138,9 +139,9 @@ def render_kubeconfig(
 def _read_file(path: Path) -> Any:
     try:
         with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise KubeconfigError(f"kubeconfig {path} has more than {MOST_BYTES >> 20} MiB")
+            content = file.read(MOST_CONFIG_BYTES + 1)
+        if len(content) > MOST_CONFIG_BYTES:
+            raise KubeconfigError(f"kubeconfig {path} has more than {MOST_CONFIG_BYTES >> 20} MiB")
         return yaml.safe_load(content.decode("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise KubeconfigError(f"cannot read kubeconfig {path}: {error}") from error

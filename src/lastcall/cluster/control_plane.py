@@ -31,6 +31,7 @@ from lastcall.timeline.record_json import encode_record
 from lastcall.timeline.ring import RingRecorder
 from lastcall.world import walls
 from lastcall.world.clock import monotonic
+from lastcall.world.heap import give_back_free_heap
 from lastcall.world.huge_pages import keep_in_huge_pages
 from lastcall.world.start_code import AFTER_SECONDS, give_back_start_code
 from lastcall.world.tasks import Background, Tasks
@@ -110,6 +111,7 @@ async def _serve(
         tasks.spawn(server.serve(sockets, context), name="apiserver")
         tasks.spawn(walls.guarded("control-plane", "settle", _settle(world, server)), name="apiserver tokens")
         tasks.spawn(walls.guarded("control-plane", "huge pages", keep_in_huge_pages(world)), name="huge pages")
+        tasks.spawn(walls.guarded("control-plane", "free heap", give_back_free_heap(world)), name="free heap")
         # The provisioner stays here, beside their directories, also when all controllers are elsewhere.
         controllers = partial(
             run_controllers,

@@ -63,6 +63,10 @@ class Compacted(Exception):
         self.oldest = oldest
 
 
+class TooSlow(Compacted):
+    """The reader of a watch left more unread than is kept for it. It may go on from the last change that it read."""
+
+
 class StoreError(Exception):
     """The world's fault: the store cannot be opened, or could not keep a write. The text names the file and the fix.
 
@@ -82,8 +86,15 @@ class StoreUnsure(StoreError):
 class Changes(Protocol):
     """What a watch gives. `__anext__` may be cancelled and called again without loss.
 
-    `__anext__` and `take` raise `Compacted` when the reader has fallen behind the history.
+    `__anext__` and `take` raise `Compacted` when the reader has fallen behind the history, `TooSlow` when it reads too
+    slowly.
     """
+
+    on_lost: Callable[[], None] | None
+    """Called once when the watch is lost, also while nobody reads it."""
+
+    snapshot: int
+    """The revision of a list that the reader still has in hand: it counts as unread. 0: none."""
 
     def __aiter__(self) -> AsyncIterator[Change]: ...
 

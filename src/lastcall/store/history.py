@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from lastcall.store.api import Change, Compacted, Entry
-from lastcall.store.watchers import Watcher, Watchers
+from lastcall.store.watchers import LEAST_WRITES, Watcher, Watchers, size_of
 
 FIRST_REVISION = 1
 """The revision of an empty store, as in etcd; 0 always means "no revision"."""
@@ -15,7 +15,7 @@ FIRST_REVISION = 1
 class Past(NamedTuple):
     """One write in the history. `before` is the entry it replaced, which a snapshot at an older revision puts back.
 
-    `size` is what it counts for, in bytes.
+    `size` is what both values count for, in bytes.
     """
 
     change: Change
@@ -24,9 +24,9 @@ class Past(NamedTuple):
 
 
 class History:
-    """The last `limit` writes, fewer when their values exceed `limit_bytes` (but never fewer than a tenth of `limit`).
+    """The last `limit` writes, fewer when their values exceed `limit_bytes` (but never fewer than `LEAST_WRITES`).
 
-    A watcher that falls `limit` changes behind gets `Compacted`. `on_forget` hears of each write that is forgotten.
+    A watcher that falls `limit` changes behind gets `TooSlow`. `on_forget` hears of each write that is forgotten.
     """
 
     def __init__(self, limit: int, limit_bytes: int, on_forget: Callable[[Past], None] | None = None) -> None:
@@ -37,14 +37,14 @@ class History:
         self._limit = limit
         self._limit_bytes = limit_bytes
         self._on_forget = on_forget
-        self.watchers = Watchers()
+        self.watchers = Watchers(limit_bytes)
 
     def add(self, change: Change, before: Entry | None) -> None:
         """Keep a write, at a revision above all before, and give it to the watchers."""
-        size = change.value.size
+        size = size_of(change)
         self._past.append(Past(change, before, size))
         self._size += size
-        while len(self._past) > self._limit or (self._size > self._limit_bytes and len(self._past) > self._limit // 10):
+        while len(self._past) > self._limit or (self._size > self._limit_bytes and len(self._past) > LEAST_WRITES):
             self._forget()
         self.watchers.feed(change)
 

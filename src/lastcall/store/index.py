@@ -16,14 +16,15 @@ from lastcall.store.watchers import kind_of
 Entries = list[Entry]
 _NONE = Keys()
 HISTORY = 10_000
-HISTORY_BYTES = 16 << 20
+HISTORY_BYTES = 32 << 20
+"""JSON of the history: the value of each write, and the one that it replaced."""
 
 
 class Index:
     """The reading half of `lastcall.store.api.Store`; `apply` is how a write comes to be seen.
 
     The history keeps the last `history` writes, fewer when their values exceed `history_bytes` (but never fewer than
-    a tenth of `history`).
+    `LEAST_WRITES`). What all watchers together leave unread is bounded by `history_bytes`, too.
     """
 
     def __init__(self, history: int, history_bytes: int, on_forget: Callable[[Past], None] | None = None) -> None:

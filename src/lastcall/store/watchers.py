@@ -9,15 +9,27 @@ Source: apiserver pkg/storage/cacher/cacher.go (indexedWatchers, triggerValuesTh
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from lastcall.store.api import Change, Compacted, Trigger
+from lastcall.store.api import Change, Compacted, TooSlow, Trigger
 from lastcall.world import walls
 
 WAKE_AT_ONCE = 50
 """Watchers that are woken in one turn of the event loop: what they do takes a millisecond or two."""
 
+MOST_UNREAD = 1000
+"""Changes that a watcher of another process may leave unread, beside those that it began with
+(cacher.go:watchersBuffer, cache_watcher.go: 10 to 1000 by kind)."""
+
+LEAST_WRITES = 10
+"""Writes that the history keeps, and a watcher may leave unread, however large they are."""
+
 _log = logging.getLogger("lastcall.store")
+
+
+def size_of(change: Change) -> int:
+    """Return the bytes of JSON that a change keeps in memory, the value that it replaced included."""
+    return change.value.size + (change.previous.size if change.previous is not None else 0)
 
 
 class Watcher:
@@ -26,11 +38,14 @@ class Watcher:
     It is fed synchronously by the writer, so no write can be missed.
     """
 
+    on_lost: Callable[[], None] | None = None
+    snapshot = 0
+
     def __init__(self, after: int, backlog: deque[Change], limit: int, *, remote: bool = False) -> None:
         self.remote = remote
         self._after = after
         self._backlog = backlog
-        self._limit = max(limit, len(backlog) + 1)
+        self._limit = len(backlog) + MOST_UNREAD if remote else max(limit, len(backlog) + 1)
         self._waiter: asyncio.Future[None] | None = None
         self._woken = False
         self._asleep = False
@@ -42,9 +57,7 @@ class Watcher:
         if change.revision <= self._after:
             return False
         if len(self._backlog) >= self._limit:
-            # Too slow: it must list again, like a watcher whose revision was compacted.
-            self._lost = Compacted(self._backlog[0].revision, change.revision)
-            self._backlog.clear()
+            self._lose(TooSlow(self._backlog[0].revision, change.revision))
         if self._lost is None:
             self._backlog.append(change)
         asleep, self._asleep = self._asleep, False
@@ -56,11 +69,27 @@ class Watcher:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
+    @property
+    def oldest_unread(self) -> int:
+        """The revision of the oldest value that it keeps in memory; 0 if it has read everything."""
+        return self.snapshot or (self._backlog[0].revision if self._backlog else 0)
+
     def lose(self, revision: int) -> None:
         """It may have missed the change of `revision`: it must list again."""
-        self._lost = Compacted(self._after, revision)
-        self._backlog.clear()
+        self._lose(Compacted(self._after, revision))
         self.wake()
+
+    def end_as_too_slow(self, revision: int) -> None:
+        """Let go of what it has not read up to `revision`, the newest."""
+        self._lose(TooSlow(self.oldest_unread, revision))
+        self.wake()
+
+    def _lose(self, why: Compacted) -> None:
+        self._lost = why
+        self._backlog.clear()
+        self.snapshot = 0
+        if self.on_lost is not None:
+            self.on_lost()
 
     def close(self) -> None:
         self._closed = True
@@ -106,9 +135,17 @@ _Siblings = dict[Watcher, None]
 
 
 class Watchers:
-    """All watchers of a store."""
+    """All watchers of a store.
 
-    def __init__(self) -> None:
+    What they have not read is bounded in bytes, however many they are: they share the values, so the bound is on the
+    writes since the oldest unread one. A watcher that has not read an older one is too slow.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._fed: deque[tuple[int, int]] = deque()
+        """(revision, size) of the changes that somebody may not have read."""
+        self._fed_bytes = 0
         self._by_prefix: dict[str, _Siblings] = {}
         self._by_trigger: dict[str, dict[str, _Siblings]] = {}
         self._triggers: dict[str, Trigger] = {}
@@ -153,6 +190,10 @@ class Watchers:
         """Give a change to those it concerns."""
         key = change.key
         kind = kind_of(key)
+        if self._fed_bytes > self._limit_bytes:
+            self._end_slow_ones(change.revision)
+        self._fed.append((change.revision, size := size_of(change)))
+        self._fed_bytes += size
         # Prefixes without a whole first part stand under "".
         for lengths in (self._lengths.get(kind), self._lengths.get("") if kind else None):
             for length in lengths or ():
@@ -170,6 +211,16 @@ class Watchers:
                                 self._will_wake(watcher)
         if not self._waking and (self._remote or self._local):
             self._wake_some()
+
+    def _end_slow_ones(self, revision: int) -> None:
+        """Keep the newer half of what may be unread, and end each watcher that has not read the older one."""
+        cut = 0
+        while self._fed_bytes > self._limit_bytes // 2 and len(self._fed) > LEAST_WRITES:
+            cut, size = self._fed.popleft()
+            self._fed_bytes -= size
+        for watcher in self._everybody():
+            if 0 < watcher.oldest_unread <= cut:
+                watcher.end_as_too_slow(revision)
 
     def _concerned(self, prefix: str, change: Change, indexed: dict[str, _Siblings]) -> Iterable[str]:
         """The values that a change concerns: all of them, where the object is too odd for its trigger."""

@@ -105,7 +105,7 @@ class Follower:
         try:
             async with Tasks() as tasks:
                 self._shelf.tasks = tasks
-                await self._watching.start_around(self._around, self._slices, self._news)
+                await self._watching.start_around(self._around, self._slices, self._news, self._over)
                 self._watching.start_pods(self._lives.event, self._lives.listed)
                 tasks.spawn(self._lives.tick(), name="trace clock")
                 await self._over.wait()
@@ -116,6 +116,11 @@ class Follower:
     async def synced(self) -> None:
         """Return when the first list of Pods is known, or is not available."""
         await self._synced.wait()
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether the first list of Pods is known, or is not available."""
+        return self._synced.is_set()
 
     def stop(self) -> None:
         """End `run`. What is still going on is told by `ongoing`."""

@@ -15,13 +15,16 @@ import orjson
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
-from lastcall.client.api import Client, ConnectionLost
+from lastcall.client.answers import MOST_ANSWER_BYTES, decoded, unusable
+from lastcall.client.api import Client, ConnectionLost, UnusableAnswer
 from lastcall.world import walls
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
 PAGE = 500
 """Objects of one answer to a list, as kubectl asks for them."""
+MOST_PAGES = 2000
+"""Of one list: a million objects."""
 FIRST_BACKOFF = 0.1
 MAX_BACKOFF = 5.0
 REFUSED_SECONDS = 60.0
@@ -70,6 +73,8 @@ class Source:
     on_gap: Callable[[Gap], None]
     on_refused: Callable[[StatusError], None]
     on_synced: Callable[[], None]
+    on_trouble: Callable[[str], None] = lambda text: None
+    """Called with each new reason why nothing is known yet."""
     label_selector: str = ""
     field_selector: str = ""
     synced: bool = False
@@ -93,6 +98,10 @@ class Source:
                 if not version:
                     version = await self._list()
                 version = await self._watch(version)
+            except UnusableAnswer as error:
+                version = ""
+                self._breaks(error.reason)
+                await self.world.clock.sleep(REFUSED_SECONDS)
             except ConnectionLost as error:
                 self._breaks(error.reason or str(error))
                 await self._wait()
@@ -120,6 +129,9 @@ class Source:
 
     def _breaks(self, why: str) -> None:
         self.connected = False
+        if not self.synced and why != self._why:
+            self._why = why
+            self.on_trouble(f"{self.resource.plural} cannot be listed yet: {why}")
         if self.synced and self._broken is None:
             self._broken, self._why = monotonic(self.world.clock), why
 
@@ -173,7 +185,11 @@ class Source:
                 pages, limit, rest = [], 0, ""
                 continue
             pages.append(page)
-            last: Object = orjson.loads(page)
+            url = self.resource.path(self.namespace)
+            if sum(map(len, pages)) > MOST_ANSWER_BYTES or len(pages) > MOST_PAGES:
+                why = f"the list has more than {MOST_ANSWER_BYTES >> 20} MiB or {MOST_PAGES} pages"
+                raise unusable("GET", url, f"{why}: ask for less (--namespace, --selector)")
+            last = decoded(page, "GET", url)
             meta = last.get("metadata") or {}
             rest = str(meta.get("continue") or "") if limit else ""
             if not rest:
@@ -203,7 +219,7 @@ class Source:
     async def _version(self) -> str:
         """Where a watch begins that wants nothing of the past."""
         if hasattr(self.client, "request"):
-            page = orjson.loads(await self._page(1))
+            page = decoded(await self._page(1), "GET", self.resource.path(self.namespace))
             return str((page.get("metadata") or {}).get("resourceVersion") or "")
         self.requests += 1
         return (await self.client.list(self.resource, self.namespace)).resource_version

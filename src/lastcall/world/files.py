@@ -2,7 +2,9 @@
 
 # check: standard library
 
+import errno
 import os
+import stat
 from contextlib import suppress
 
 
@@ -11,6 +13,34 @@ def write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
+
+
+def read_regular(path: str, most: int) -> bytes:
+    """Return the content of a regular file.
+
+    Raises OSError, also for a pipe or a device, and for more than `most` bytes. Opening does not wait: a pipe may have
+    no writer, a device no end.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if what := irregular(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, f"it is {what}, not a file", path)
+        with open(fd, "rb", closefd=False) as file:
+            content = file.read(most + 1)
+    finally:
+        os.close(fd)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most >> 10} KiB", path)
+    return content
+
+
+def irregular(mode: int) -> str:
+    """Return what is not a regular file, by its mode; "" for one that is."""
+    kinds = (
+        (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"),
+        (stat.S_ISBLK, "a device"), (stat.S_ISDIR, "a directory"),
+    )  # fmt: skip
+    return next((name for is_kind, name in kinds if is_kind(mode)), "")
 
 
 def append_all(fd: int, data: bytes) -> None:

@@ -20,6 +20,9 @@ FROM_BYTES = 256 << 20
 GROWTH_BYTES = 64 << 20
 """After so much more it is looked at again."""
 
+LEAST_PART = 0.75
+"""Of a huge page, that is in memory already: the rest becomes memory, too (buffers that nobody has written to)."""
+
 _SETTINGS = Path("/sys/kernel/mm/transparent_hugepage")
 _HEAD = re.compile(r"([0-9a-f]+)-([0-9a-f]+) rw-p \S+ \S+ 0\s*(\[heap\])?$")
 
@@ -36,6 +39,8 @@ async def keep_in_huge_pages(world: World) -> None:
         largest = resident
         for page in own_pages(huge):
             with suppress(OSError):  # none is free, or the memory went meanwhile
+                if linux.resident_part(page, huge) < LEAST_PART:
+                    continue
                 linux.madvise_huge_pages(page, huge)
                 linux.madvise_collapse(page, huge)
             await world.clock.sleep(0)  # others' turn: a page takes some milliseconds

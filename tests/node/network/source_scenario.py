@@ -153,7 +153,7 @@ async def main() -> dict[str, Any]:
     with other_link() as (frames, hardware):
         while not neighbours("other"):  # until the link has its carrier
             frames.send(NODE_HARDWARE + hardware + struct.pack(">H", 0x0806) + arp(1, hardware, other, NODE_IP))
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # pause of a poll
         seen["arp of another link"] = neighbours("other")
 
     tables = [*encode.removal(SOURCES)]

@@ -137,6 +137,15 @@ def test_an_object_that_somebody_has_is_not_decoded_again() -> None:
     assert values[0].decoded() is None
 
 
+def test_decoded_objects_that_nobody_has_are_bounded_in_bytes() -> None:
+    cache = ObjectCache(size=1000, size_bytes=100_000)
+    values = [Value(orjson.dumps({"number": number, "text": "x" * 10_000})) for number in range(100)]
+    for value in values:
+        cache.decode(value)
+    still = [number for number, value in enumerate(values) if value.decoded() is not None]
+    assert still == list(range(91, 100))
+
+
 def test_what_is_written_and_read_in_one_process_is_not_encoded(virtual: Callable) -> None:
     async def scenario(api) -> None:
         stored = api.server.operations._store._entries

@@ -8,6 +8,7 @@ import orjson
 from lastcall.api.resources import CONFIGMAPS
 from lastcall.apiserver.registry.listing import SLICE
 from lastcall.apiserver.wire.options import ListOptions
+from lastcall.store.watchers import MOST_UNREAD
 
 
 async def create(api, name: str, **labels: str) -> None:
@@ -86,5 +87,22 @@ def test_events_that_have_come_can_be_taken_at_once(virtual: Callable) -> None:
             await create(api, "d")
             taken = [events.take(), events.take(), events.take()]
             assert [event and event.type for event in taken] == ["ADDED", "ADDED", None]
+
+    virtual(scenario)
+
+
+def test_a_watch_that_reads_too_slowly_ends_without_an_error_and_the_next_one_goes_on(virtual: Callable) -> None:
+    async def scenario(api) -> None:
+        await create(api, "a")
+        operations = api.server.operations
+        async with operations.watch(CONFIGMAPS, "default", ListOptions(watch=True)) as events:
+            first = await anext(events)
+            read = orjson.loads(first.value.encoded())["metadata"]["resourceVersion"]
+            for index in range(MOST_UNREAD + 1):
+                await create(api, f"b-{index}")
+            assert [event.type async for event in events] == []
+        options = ListOptions(watch=True, resource_version=read)
+        async with operations.watch(CONFIGMAPS, "default", options) as events:
+            assert (await anext(events)).type == "ADDED"
 
     virtual(scenario)

@@ -434,3 +434,10 @@ def test_what_a_new_cluster_lacks_is_certain_there():
     missing = [each for each in certain_errors(load_manifests([written(text)])) if each.finding.rule == "claimMissing"]
     assert [(each.spot.line, each.finding.certainty) for each in missing] == [(11, "certain")]
     assert "claimMissing" not in [each["rule"] for each in found("web.yaml")]
+
+
+def test_a_pipe_without_a_writer_is_an_error_at_once():
+    os.mkfifo("pipe.yaml")
+    assert "pipe.yaml: it is a named pipe, not a file" in said_of(2, "pipe.yaml")
+    os.mkfifo("suppressions")
+    assert "suppressions: it is a named pipe, not a file" in said_of(2, written(), "--suppressions", "suppressions")

@@ -1,6 +1,8 @@
 """Bad manifests: every problem at once, with file, line, document, field, value and the way out."""
 
 import io
+import os
+import stat
 
 import pytest
 
@@ -320,3 +322,27 @@ def test_a_wrong_word_or_type_is_told_as_a_person_would(load, right, wrong, word
     lines = problems(load, text.replace(right, wrong))
     assert any(words in line for line in lines), lines
     assert not any("Go " in line or "unmarshal" in line for line in lines)
+
+
+@pytest.mark.parametrize("kind", ["a named pipe", "a device", "a socket"])
+@pytest.mark.parametrize("in_a_directory", [True, False])
+def test_what_has_no_end_is_named_at_once_and_not_waited_for(tmp_path, kind, in_a_directory):
+    path = tmp_path / "pod.yaml"
+    if kind == "a named pipe":
+        os.mkfifo(path)
+    elif kind == "a device":
+        path.symlink_to("/dev/zero")
+    else:
+        os.mknod(path, stat.S_IFSOCK | 0o600)
+    with pytest.raises(UserError, match=f"pod.yaml: it is {kind}, not a file: give a file"):
+        load_manifests([str(tmp_path if in_a_directory else path)])
+
+
+def test_the_pipe_of_a_shell_is_read():
+    reading, writing = os.pipe()
+    os.write(writing, b"{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, image: i}]}}")
+    os.close(writing)
+    try:
+        assert [each.obj["metadata"]["name"] for each in load_manifests([f"/dev/fd/{reading}"])] == ["a"]
+    finally:
+        os.close(reading)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import datetime
+import gzip
 import ipaddress
 import itertools
 import json
@@ -18,7 +19,9 @@ from cryptography.x509.oid import NameOID
 
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import ENDPOINTSLICES, NODES, PODS
-from lastcall.client.api import ConnectionLost
+from lastcall.client import answers as answering
+from lastcall.client.answers import Reading
+from lastcall.client.api import ConnectionLost, UnusableAnswer
 from lastcall.client.http import HTTPClient
 from lastcall.client.kubeconfig import make_ssl_context
 
@@ -227,7 +230,7 @@ async def test_an_answer_that_is_not_json_is_a_lost_connection(certificate):
         return web.Response(text="<html>")
 
     async with serving(certificate, handler) as client:
-        with pytest.raises(ConnectionLost, match="not JSON"):
+        with pytest.raises(ConnectionLost, match="not a JSON object"):
             await client.get(NODES, "n")
 
 
@@ -397,3 +400,87 @@ async def test_a_proxy_with_tls_of_its_own_is_trusted_by_the_machines_authoritie
         finally:
             await client.close()
     assert answer["host"] == "api.example.com"
+
+
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+async def test_an_answer_without_an_end_is_given_up(certificate, encoding):
+    async def handler(request):
+        response = web.StreamResponse(headers={"Content-Encoding": encoding} if encoding else {})
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        with contextlib.suppress(ConnectionError):
+            while True:
+                await response.write(gzip.compress(bytes(1 << 20)) if encoding else bytes(1 << 20))
+        return response
+
+    async with serving(certificate, handler) as client:
+        client._reading = Reading(most=4 << 20)
+        with pytest.raises(UnusableAnswer) as lost:
+            await client.list(PODS)
+        assert lost.value.reason.startswith("the answers have more than 4 MiB: ask for less")
+
+
+async def test_answers_that_are_read_at_a_time_have_one_limit_and_those_before_do_not_count(certificate):
+    async def handler(request):
+        return web.json_response({"items": [], "x": "y" * 600_000})
+
+    async with serving(certificate, handler) as client:
+        client._reading = Reading(most=1 << 20)
+        for _ in range(3):
+            await client.list(PODS)
+        ends = await asyncio.gather(*(client.list(PODS) for _ in range(20)), return_exceptions=True)
+        assert any(isinstance(each, UnusableAnswer) for each in ends)
+        await client.list(PODS)
+
+
+async def test_an_event_of_a_watch_without_an_end_is_given_up(certificate, monkeypatch):
+    monkeypatch.setattr(answering, "MOST_EVENT_BYTES", 1 << 20)
+    small = orjson.dumps({"type": "ADDED", "object": {"metadata": {"name": "x" * 1000}}}) + b"\n"
+
+    async def handler(request):
+        response = web.StreamResponse()
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        with contextlib.suppress(ConnectionError):
+            for _ in range(2000):
+                await response.write(small)
+            while True:
+                await response.write(b"x" * 65536)
+        return response
+
+    async with serving(certificate, handler) as client, client.watch(PODS) as events:
+        for _ in range(2000):
+            await anext(events)
+        with pytest.raises(UnusableAnswer, match="an event of the watch has more than 1 MiB"):
+            await anext(events)
+
+
+@pytest.mark.parametrize("body", [b"<html>\x1b[31m", b"[]", b"", b"null", b"[" * 100_000])
+async def test_an_answer_that_is_not_an_object_is_named_without_what_a_terminal_would_obey(certificate, body):
+    async def handler(request):
+        return web.Response(body=body)
+
+    async with serving(certificate, handler) as client:
+        with pytest.raises(UnusableAnswer, match="the answer is not a JSON object") as lost:
+            await client.get(PODS, "a", "b")
+        assert "\x1b" not in str(lost.value) and len(str(lost.value)) < 400
+
+
+async def test_a_message_of_a_websocket_that_is_too_large_is_not_kept(certificate, monkeypatch):
+    monkeypatch.setattr("lastcall.client.http.MOST_EVENT_BYTES", 1000)
+
+    async def handler(request):
+        socket = web.WebSocketResponse(protocols=["v5.channel.k8s.io"])
+        await socket.prepare(request)
+        for size in (999, 2000, 10):
+            with contextlib.suppress(ConnectionError):
+                await socket.send_bytes(bytes(size))
+        await socket.receive()
+        return socket
+
+    async with (
+        serving(certificate, handler) as client,
+        client.websocket("/exec", (), ("v5.channel.k8s.io",)) as messages,
+    ):
+        assert [len(each.data) async for each in messages if isinstance(each.data, bytes)] == [999]
+        assert messages.closed

@@ -1,12 +1,15 @@
 """Whom a change wakes: what it costs does not grow with those it does not concern."""
 
 import asyncio
+from contextlib import AsyncExitStack
+from weakref import ref
 
 import pytest
 
+from lastcall.store.api import TooSlow
 from lastcall.store.memory import MemoryStore
 from lastcall.store.value import Value
-from lastcall.store.watchers import Watcher
+from lastcall.store.watchers import MOST_UNREAD, Watcher
 
 
 def node_of(change) -> tuple[str, ...]:
@@ -121,3 +124,79 @@ async def test_who_reads_for_another_process_is_woken_first(store: MemoryStore) 
         await store.create("pods/a/x", on("n1"))
         await asyncio.gather(*tasks)
     assert heard == ["remote", "own"]
+
+
+class Watched(Value):
+    """A value that can be referred to weakly."""
+
+
+def large(_: int) -> Value:
+    return Watched(b"x" * 10_000)
+
+
+async def test_watchers_that_do_not_read_keep_a_bounded_number_of_bytes_however_many_they_are() -> None:
+    store = MemoryStore(history=10_000, history_bytes=200_000)
+    entry = await store.create("k/a", large)
+    values = [ref(entry.value)]
+    async with AsyncExitStack() as stack:
+        for _ in range(100):
+            # Each begins at another moment, so that each would keep other values.
+            await stack.enter_async_context(store.watch("k/", entry.revision, remote=True))
+            for _ in range(5):
+                entry = await store.update("k/a", entry.revision, large)
+                values.append(ref(entry.value))
+        assert 10_000 * sum(value() is not None for value in values) <= 2 * 200_000
+
+
+async def test_a_watcher_that_began_with_the_history_and_reads_nothing_lets_go_of_it() -> None:
+    store = MemoryStore(history=10_000, history_bytes=400_000)
+    entry = await store.create("k/a", large)
+    values = [ref(entry.value)]
+    async with AsyncExitStack() as stack:
+        for _ in range(20):
+            await stack.enter_async_context(store.watch("k/", max(1, entry.revision - 10), remote=True))
+            for _ in range(30):
+                entry = await store.update("k/a", entry.revision, large)
+                values.append(ref(entry.value))
+        assert 10_000 * sum(value() is not None for value in values) <= 2 * 400_000
+
+
+async def test_a_watcher_that_reads_is_not_ended_because_another_does_not() -> None:
+    store = MemoryStore(history=10_000, history_bytes=200_000)
+    entry = await store.create("k/a", large)
+    async with store.watch("k/", entry.revision) as reads, store.watch("k/", entry.revision) as sleeps:
+        for _ in range(100):
+            entry = await store.update("k/a", entry.revision, large)
+            change = reads.take()
+            assert change is not None and change.revision == entry.revision
+        with pytest.raises(TooSlow):
+            sleeps.take()
+
+
+async def test_a_list_that_a_watcher_has_not_sent_yet_is_let_go_of_when_too_much_was_written_since() -> None:
+    store = MemoryStore(history=10_000, history_bytes=200_000)
+    entry = await store.create("k/a", large)
+    lost = []
+    async with store.watch("k/", entry.revision) as changes:
+        changes.snapshot, changes.on_lost = entry.revision, lambda: lost.append(True)
+        while not lost and entry.revision < 1000:
+            entry = await store.update("k/a", entry.revision, large)
+        assert lost == [True] and entry.revision < 40
+        with pytest.raises(TooSlow):
+            changes.take()
+
+
+@pytest.mark.parametrize("remote", [True, False])
+async def test_a_watcher_of_another_process_may_leave_a_thousand_changes_unread(remote: bool) -> None:
+    store = MemoryStore()
+    entry = await store.create("k/a", on("n1"))
+    async with store.watch("k/", entry.revision, remote=remote) as changes:
+        for _ in range(MOST_UNREAD):
+            entry = await store.update("k/a", entry.revision, on("n1"))
+        assert not changes._lost
+        await store.update("k/a", entry.revision, on("n1"))
+        if remote:
+            with pytest.raises(TooSlow):
+                changes.take()
+        else:
+            assert changes.take() is not None

@@ -120,3 +120,49 @@ def test_what_goes_while_a_list_breaks_off_is_told_as_gone(resource: Resource, b
         assert [each for each in notes if each.startswith("Pod ")] == [
             "Pod n/a went while the watch was interrupted: its end was not seen."
         ]
+
+
+@pytest.mark.parametrize("trouble", ["pages without end", "too large", "not JSON", "the connection is lost"])
+def test_why_a_list_is_not_there_yet_is_said_once(monkeypatch: pytest.MonkeyPatch, trouble: str) -> None:
+    monkeypatch.setattr(sources, "MOST_PAGES", 3)
+    monkeypatch.setattr(sources, "MOST_ANSWER_BYTES", 1000)
+    said: list[str] = []
+
+    class Hostile(FakeAPI):
+        async def request(self, method: str, path: str, *, query: Any = ()) -> bytes:
+            if trouble == "the connection is lost":
+                raise ConnectionLost("reset")
+            if trouble == "not JSON":
+                return b"<html>"
+            page = {"metadata": {"continue": "x"}, "items": []}
+            return orjson.dumps(page | {"pad": "x" * (2000 if trouble == "too large" else 1)})
+
+    async def scenario(world: World) -> None:
+        source = Source(
+            Hostile(world),
+            PODS,
+            "n",
+            world,
+            on_event=lambda type_, obj: None,
+            on_list=lambda items: None,
+            on_gap=lambda gap: None,
+            on_refused=lambda error: None,
+            on_synced=lambda: None,
+            on_trouble=said.append,
+        )
+        async with Tasks() as tasks:
+            tasks.spawn(source.run(), name="source")
+            await world.clock.sleep(300)
+            tasks.cancel()
+        if trouble != "the connection is lost":
+            assert source.requests <= 4 * 6, "what does not get better is asked for once a minute"
+
+    run_virtual(scenario)
+    why = {
+        "pages without end": "the list has more than 0 MiB or 3 pages",
+        "too large": "the list has more than 0 MiB or 3 pages",
+        "not JSON": "the answer is not a JSON object, but '<html>'",
+        "the connection is lost": "reset",
+    }
+    (line,) = said
+    assert line.startswith(f"pods cannot be listed yet: {why[trouble]}")

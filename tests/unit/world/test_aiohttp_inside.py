@@ -1,5 +1,6 @@
 """The release of aiohttp that is installed has what world/aiohttp_inside uses of it."""
 
+import contextlib
 import inspect
 import os
 import subprocess
@@ -10,9 +11,11 @@ import aiohttp
 import pytest
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
+from aiohttp.http_writer import StreamWriter
 
 from lastcall.apiserver.auth.pki import ClusterCA
 from lastcall.world.aiohttp_inside import server
+from lastcall.world.aiohttp_inside.bounded import BoundedServer
 from lastcall.world.aiohttp_inside.connector import DialledConnector, KeptConnections
 from lastcall.world.aiohttp_inside.session import send_once
 
@@ -64,3 +67,76 @@ def test_whichever_module_comes_first_aiohttp_reads_no_authorities_of_the_machin
     environment = {**os.environ, "SSL_CERT_FILE": str(tmp_path / "ca.pem"), "SSL_CERT_DIR": os.devnull}
     run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["True", "0", "1"]
+
+
+class Transport:
+    def __init__(self) -> None:
+        self.aborted = False
+        self.limits: list[int] = []
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        self.limits.append(high)
+
+    def get_extra_info(self, name: str) -> None:
+        return None
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+class Handler:
+    """A connection: `_waiter` is there while no request is worked on."""
+
+    _task_handler = None
+
+    def __init__(self, *, busy: bool = False) -> None:
+        self._waiter = None if busy else object()
+
+
+async def test_one_connection_too_many_takes_the_place_of_one_without_a_request_or_else_of_an_idle_one() -> None:
+    lost: list[object] = []
+    bounded = BoundedServer(None, most=3, buffer=100, on_lost=lost.append)
+    handlers = [Handler(busy=True), Handler(), Handler(), Handler(), Handler()]
+    transports = [Transport() for _ in handlers]
+
+    def connect(number: int) -> list[int]:
+        bounded.connection_made(handlers[number], transports[number])
+        closed = [each for each, transport in enumerate(transports) if transport.aborted and each not in gone]
+        for each in closed:
+            bounded.connection_lost(handlers[each])
+            gone.append(each)
+        return closed
+
+    gone: list[int] = []
+    assert [connect(number) for number in range(3)] == [[], [], []]
+    with contextlib.suppress(AttributeError):  # there is no message here to make a request of
+        bounded.request_factory(None, None, handlers[1], None, None)
+    assert connect(3) == [2], "the first one is busy, the second one is idle after a request"
+    bounded._silent.clear()
+    assert connect(4) == [1]
+    assert lost == [handlers[2], handlers[1]] and len(bounded.connections) == 3
+    assert transports[0].limits == [100]
+
+
+@pytest.mark.parametrize("asked", [True, False])
+async def test_a_connection_on_which_no_request_came_is_closed(asked: bool) -> None:
+    bounded, transport, handler = (
+        BoundedServer(None, most=3, buffer=100, on_lost=lambda it: None),
+        Transport(),
+        Handler(),
+    )
+    bounded.connection_made(handler, transport)
+    if asked:
+        with contextlib.suppress(AttributeError):  # there is no message here to make a request of
+            bounded.request_factory(None, None, handler, None, None)
+    bounded._close_silent(handler)
+    assert transport.aborted is not asked
+
+
+async def test_a_connection_still_says_whether_a_request_is_worked_on() -> None:
+    assert BoundedServer(None, most=1, buffer=100, on_lost=lambda it: None)()._waiter is None
+
+
+def test_a_response_still_has_what_its_writers_wait_on() -> None:
+    assert "_payload_writer" in inspect.getsource(server.StreamResponse)
+    assert inspect.iscoroutinefunction(StreamWriter.drain)

@@ -24,7 +24,7 @@ END = b"]}\n"
 """Go's json.Encoder ends a value with a newline, MarshalIndent does not."""
 
 PIECE_BYTES = 256 << 10
-"""The plain form goes out in pieces of this size: the client reads one while the next is encrypted."""
+"""The plain form is made in pieces of this size: the client reads one while the next is encrypted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 Source: apiserver pkg/endpoints/handlers/responsewriters/writers.go.
 """
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import orjson
@@ -11,7 +10,8 @@ import orjson
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import Resource
 from lastcall.apiserver.answers import representation
-from lastcall.apiserver.answers.list_bodies import PIECE_BYTES, StoredList, is_stored_form, list_body, stored_list
+from lastcall.apiserver.answers.list_bodies import StoredList, is_stored_form, list_body, stored_list
+from lastcall.apiserver.answers.sending import PIECE_BYTES, Sendings
 from lastcall.apiserver.wire.negotiation import INDENTED, JSON, PLAIN, MediaType, negotiate_status
 from lastcall.apiserver.wire.requests import pretty, warn
 from lastcall.world.aiohttp_inside import server as web
@@ -29,6 +29,7 @@ class Responses:
     def __init__(self, world: World, operations: "Operations") -> None:
         self._world = world
         self._operations = operations
+        self.sendings = Sendings(world.clock)
 
     def headers(self) -> dict[str, str]:
         """What every answer carries."""
@@ -98,14 +99,8 @@ class Responses:
         return response
 
     async def _stored(self, request: web.BaseRequest, stored: StoredList) -> web.StreamResponse:
-        """A long list as its pieces are made; others get their turn between two of them."""
+        """A long list as its pieces are made."""
         headers = {**self.headers(), "Content-Type": JSON, "Content-Length": str(stored.length)}
         response = web.StreamResponse(headers=headers)
         warn(request, response)
-        await response.prepare(request)
-        with suppress(ConnectionResetError):
-            for piece in stored.pieces:
-                await response.write(piece)
-                await self._world.clock.sleep(0)
-            await response.write_eof()
-        return response
+        return await self.sendings.send(request, response, stored.pieces)

@@ -6,7 +6,7 @@ Sources: apiserver pkg/endpoints/handlers/{get,create,update,patch,delete,watch}
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from lastcall.api.errors import (
@@ -34,6 +34,7 @@ from lastcall.apiserver.operations import Operations
 from lastcall.apiserver.registry.patching import patch_type
 from lastcall.apiserver.registry.stored import warning_of
 from lastcall.apiserver.requestinfo import RequestInfo, is_true
+from lastcall.apiserver.shares import SMALL_BYTES, WAIT_SECONDS, Shares
 from lastcall.apiserver.streaming import frames
 from lastcall.apiserver.streaming.frames import wants_websocket
 from lastcall.apiserver.streaming.location import SUBRESOURCES as STREAMS
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
     from lastcall.apiserver.proxying.handler import Proxying
     from lastcall.streaming.dialing import Dial
 
-WATCH_BYTES = 64 << 10
+WATCH_BYTES = 16 << 10
 """Events that have come together leave together, in writes of about this size."""
 
 WITHOUT_ROWS = frozenset(("approval", "binding", "ephemeralcontainers", "eviction", "finalize", "resize", "token"))
@@ -95,12 +96,14 @@ class Objects:
         responses: Responses,
         event_sizes: Callable[[Resource], Histogram],
         dial: "Dial | None",
+        shares: Shares,
     ) -> None:
         self._world = world
         self._operations = operations
         self._responses = responses
         self._event_sizes = event_sizes
         self._dial = dial
+        self._shares = shares
         self._bodies = Bodies(Turns(world.clock))
         self._proxying: Proxying | None = None
         self._verbs: dict[str, Verb] = {
@@ -167,7 +170,20 @@ class Objects:
         page = await self._operations.list(resource, namespace_of(info, resource), options)
         if missing := self._operations.unreadable(resource, namespace_of(info, resource)):
             warnings_of(request).append(warning_of(missing))
-        return await self._responses.list(request, resource, page, media_type)
+        size = 0 if self._shares.of(user) is None else sum(entry.value.size for entry in page.entries)
+        async with self._room(user, size):
+            answer = await self._responses.list(request, resource, page, media_type)
+            return await self._responses.sendings.in_pieces(request, answer)
+
+    def _room(
+        self, user: UserInfo, size: int, patience: float | None = WAIT_SECONDS
+    ) -> AbstractAsyncContextManager[None]:
+        """Return room for something large that is sent to a user; an exempt user always has it.
+
+        Raises the 429 StatusError.
+        """
+        share = self._shares.of(user) if size > SMALL_BYTES else None
+        return nullcontext() if share is None else share.bytes.hold(size, patience)
 
     async def _watch(
         self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
@@ -188,16 +204,30 @@ class Objects:
             response = web.StreamResponse(headers={"Content-Type": content_type, **self._responses.headers()})
             response.enable_chunked_encoding()
             warn(request, response)
-            with suppress(ConnectionResetError):  # the client has gone, also before the first byte
+            # The client may have gone, also before the first byte.
+            with suppress(ConnectionResetError), self._responses.sendings.begun(request, watch=True) as sending:
                 await response.prepare(request)
-                async for event in events:
-                    lines, size = [encode(event)], 0
+                event = await anext(events, None)
+                while event is not None:
+                    if event.value.size > SMALL_BYTES:
+                        async with self._room(user, event.value.size, None):
+                            line = encode(event)
+                            sizes.observe(len(line))
+                            await sending.write(response, line)
+                            del line
+                        event = await anext(events, None)
+                        continue
+                    lines, size, more = [encode(event)], 0, None
                     sizes.observe(len(lines[0]))
                     while size < WATCH_BYTES and (more := events.take()) is not None:
+                        if more.value.size > SMALL_BYTES:
+                            break
                         lines.append(encode(more))
                         size += len(lines[-1])
                         sizes.observe(len(lines[-1]))
-                    await response.write(lines[0] if len(lines) == 1 else b"".join(lines))
+                        more = None
+                    await sending.write(response, lines[0] if len(lines) == 1 else b"".join(lines))
+                    event = more or await anext(events, None)
                 await response.write_eof()
         return response
 

@@ -45,6 +45,7 @@ from lastcall.apiserver.records import WriteRecords
 from lastcall.apiserver.registry import objectmeta
 from lastcall.apiserver.registry.objects import Codec, ObjectCache, with_type
 from lastcall.apiserver.registry.selection import Selection
+from lastcall.apiserver.registry.sizes import check_size
 from lastcall.apiserver.registry.stored import UnreadableError, how_to_delete, names_of_key, read_error, read_stored
 from lastcall.apiserver.strategies.base import Strategy
 from lastcall.apiserver.wire.as_sent import (
@@ -226,9 +227,16 @@ class GenericStore:
         return Answer(self.decode(entry.value), entry.value)
 
     def _encoder(self, context: RequestContext, obj: Object, like: Value | None) -> Encode:
-        """Makes `obj` a value; `like` is the one it takes the place of."""
+        """Make `obj` a value; `like` is the one it takes the place of. Raises the 500 StatusError of one too large."""
         codec, known = self.codec, like if context.in_process else None
-        return lambda revision: codec.encode(obj, revision, known)
+
+        def encode(revision: int) -> Value:
+            value = codec.encode(obj, revision, known)
+            if not self.shared.store.shared:  # an etcd says itself what is too large for it
+                check_size(value, like)
+            return value
+
+        return encode
 
     @staticmethod
     async def _kept(write: Awaitable[Entry]) -> Entry:

@@ -19,23 +19,28 @@ class ObjectCache:
     """Decoded objects of stored values. What it hands out is shared: never change it.
 
     An object that somebody of this process still has (a cache of an informer) is never decoded a second time, so there
-    is one of it however many read it; of the others the last `size` are kept.
+    is one of it however many read it; of the others the last `size` are kept, fewer if their JSON exceeds `size_bytes`.
     """
 
-    def __init__(self, size: int = 1024) -> None:
-        self._recent: deque[Decoded] = deque(maxlen=size)
+    def __init__(self, size: int = 1024, size_bytes: int = 8 << 20) -> None:
+        self._recent: deque[tuple[Decoded, int]] = deque()
+        self._size, self._size_bytes = size, size_bytes
+        self._bytes = 0
 
     def decode(self, value: Value) -> Object:
         obj = value.object
         if obj is not None or (obj := value.decoded()) is not None:
             return obj
-        decoded = self.remember(value.parsed())
+        decoded = self.remember(value.parsed(), value.size)
         value.remember(decoded)
         return decoded
 
-    def remember(self, decoded: Decoded) -> Decoded:
-        """`decoded` is handed out from now on."""
-        self._recent.append(decoded)
+    def remember(self, decoded: Decoded, size: int) -> Decoded:
+        """`decoded`, whose JSON has `size` bytes, is handed out from now on."""
+        self._recent.append((decoded, size))
+        self._bytes += size
+        while len(self._recent) > self._size or self._bytes > self._size_bytes:
+            self._bytes -= self._recent.popleft()[1]
         return decoded
 
 
@@ -56,11 +61,13 @@ class Codec:
         known to be JSON then.
         """
         obj["metadata"]["resourceVersion"] = str(revision)
-        decoded = self._cache.remember(Decoded(_with_type(obj, self._kind, self._api_version)))
+        decoded = Decoded(_with_type(obj, self._kind, self._api_version))
         if like is not None and like.guesses < MOST_GUESSES:
-            return Value(None, decoded, like)
-        value = Value(None, decoded)
-        value.encoded()
+            value = Value(None, decoded, like)
+        else:
+            value = Value(None, decoded)
+            value.encoded()
+        self._cache.remember(decoded, value.size)
         return value
 
     @property

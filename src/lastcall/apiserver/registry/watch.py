@@ -18,7 +18,7 @@ from lastcall.apiserver.registry.generic import GenericStore
 from lastcall.apiserver.registry.listing import SLICE, selects, wait_for_revision
 from lastcall.apiserver.registry.selection import Selection
 from lastcall.apiserver.wire.options import ListOptions, parse_resource_version
-from lastcall.store.api import Change, Changes, Compacted, Entry
+from lastcall.store.api import Change, Changes, Compacted, Entry, TooSlow
 from lastcall.store.value import Value
 from lastcall.world.clock import monotonic
 
@@ -136,6 +136,7 @@ class EventStream:
             if (event := self._take_initial()) is not None or self._in_vain:
                 return event
             self._initial = None
+            self._changes.snapshot = 0
         if self._end_of_initial:
             self._end_of_initial = False
             return self._bookmark(initial_events_end=True)
@@ -151,6 +152,9 @@ class EventStream:
                     return change
                 if (told := self._transition(change)) is not None:
                     return told
+        except TooSlow:  # the answer ends without an ERROR, and a client opens the next watch (cacher.go:forgetWatcher)
+            self._ended = True
+            return None
         except Compacted as error:
             return self._failed(error)
         self._in_vain = True
@@ -177,8 +181,13 @@ class EventStream:
         changes = await self._stack.enter_async_context(
             store.watch(self._scope, self._revision, trigger=trigger, remote=not self._endless)
         )
+        if self._initial is not None:
+            changes.snapshot, changes.on_lost = self._revision, self._let_go
         self._set_timer(changes)
         return changes
+
+    def _let_go(self) -> None:
+        self._initial, self._end_of_initial = None, False
 
     def _wants_initial_events(self) -> bool:
         """A watch that begins anywhere has always had them

@@ -3,11 +3,13 @@
 Source: apiserver pkg/endpoints/handlers/{create,update,patch,delete}.go.
 """
 
+import asyncio
 from collections.abc import Mapping
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any, cast
 
-from lastcall.api.errors import method_not_allowed, too_large
+from lastcall.api.errors import method_not_allowed, timeout, too_large
 from lastcall.api.meta import Object
 from lastcall.api.resources import REVIEWS, Resource
 from lastcall.apiserver.auth.authentication import UserInfo
@@ -21,6 +23,9 @@ from lastcall.world.aiohttp_inside import server as web
 
 MAX_BODY_BYTES = 3 << 20
 """MaxRequestBodyBytes."""
+
+BODY_SECONDS = 60.0
+"""In which a body has to come (--request-timeout)."""
 
 MAX_REVIEW_BYTES = 64 << 10
 """Of what everybody may send who is known, whatever else they may: reviews, and options of a DELETE. Kubernetes has no
@@ -101,16 +106,20 @@ def warn(request: web.BaseRequest, response: web.StreamResponse) -> None:
 
 
 async def body_of(request: web.BaseRequest, limit: int = MAX_BODY_BYTES) -> bytes:
-    """The body. Raises the 413 StatusError when it has more than `limit` bytes."""
+    """The body. Raises the 413 StatusError when it has more than `limit` bytes, the 504 when it takes too long."""
     if (request.content_length or 0) > limit:
         raise too_large(f"limit is {limit}")
     chunks: list[bytes] = []
     size = 0
-    async for chunk in request.content.iter_any():
-        size += len(chunk)
-        if size > limit:
-            raise too_large(f"limit is {limit}")
-        chunks.append(chunk)
+    try:
+        async with nullcontext() if request.content.is_eof() else asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.content.iter_any():
+                size += len(chunk)
+                if size > limit:
+                    raise too_large(f"limit is {limit}")
+                chunks.append(chunk)
+    except TimeoutError:
+        raise timeout("request did not complete within requested timeout - context deadline exceeded") from None
     return b"".join(chunks)
 
 

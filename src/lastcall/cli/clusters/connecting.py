@@ -72,7 +72,8 @@ async def connected(
     from lastcall.cli.clusters.explaining import clock_of, clock_sentence, explained
     from lastcall.cli.clusters.looking import clock_sample, version_of
     from lastcall.client.access.patience import Patience
-    from lastcall.client.api import ConnectionLost
+    from lastcall.client.answers import decoded
+    from lastcall.client.api import ConnectionLost, UnusableAnswer
     from lastcall.client.kubeconfig import KubeconfigError, client_for
 
     patience = Patience(World(), lambda line: _say(f"warning: {line}"), chosen.server)
@@ -90,6 +91,11 @@ async def connected(
     try:
         sent = wall()
         body, date = await client.dated("/version")
+        try:
+            decoded(body, "GET", f"{chosen.server}/version")
+        except UnusableAnswer as error:
+            why = f"{error}; fix: correct server of cluster {chosen.config.cluster!r} in the kubeconfig"
+            raise UserError(f"context {chosen.context!r}: {why}") from error
         patience.begin()
         clock = clock_of(clock_sample(date, sent, wall()))
         if told := clock_sentence(clock):

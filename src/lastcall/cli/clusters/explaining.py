@@ -18,7 +18,7 @@ from lastcall.client.access.certificates import (
 from lastcall.client.access.config import Impersonation
 from lastcall.client.access.credentials import CredentialsFailed
 from lastcall.client.access.rights import commands_for, impersonation_rights, is_about_impersonation, missing_right
-from lastcall.client.api import ConnectionLost
+from lastcall.client.api import ConnectionLost, UnusableAnswer
 from lastcall.timeline.quoting import one_line
 from lastcall.tracing.clocks import Offset, Sample, offset_of
 from lastcall.world.blocking import wall
@@ -37,6 +37,8 @@ async def explained(error: StatusError | ConnectionLost, chosen: "Chosen") -> Co
     """The error to raise in place of it."""
     where = f"context {chosen.context!r} ({chosen.server})"
     if isinstance(error, CredentialsFailed):
+        return WorldError(f"{where}: {error}")
+    if isinstance(error, UnusableAnswer):
         return WorldError(f"{where}: {error}")
     if isinstance(error, ConnectionLost):
         refused = certificate_error(error)

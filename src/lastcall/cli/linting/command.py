@@ -14,6 +14,7 @@ from lastcall.cli.exit_status import FINDINGS, OK, USAGE
 from lastcall.cli.linting.edits import edited
 from lastcall.cli.linting.places import spot_of
 from lastcall.cli.linting.sources import Read, read
+from lastcall.cli.manifests.read import waits
 from lastcall.cli.manifests.yaml_documents import YAMLProblem, read_documents
 from lastcall.cli.options import Sources, json_text, manifest_options, output_file_option, output_option
 from lastcall.cli.terminal import show, takes_escapes
@@ -112,6 +113,8 @@ def _entries(file: Path | None) -> list[Entry]:
     if file is None and not path.is_file():
         return []
     try:
+        if what := waits(path):
+            raise UserError(f"{path}: it is {what}, not a file")
         documents = list(read_documents(path.read_text(encoding="utf-8-sig")))
         return [entry for document in documents for entry in read_entries(document.value)]
     except OSError as error:

@@ -4,6 +4,7 @@ Files, directories (`*.yaml`, `*.yml`, `*.json`; below only where asked), `-` fo
 Lists. Every problem of every document is told at once, with file, document, line, field, value and the fix.
 """
 
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from lastcall.cli.manifests.workloads import OWNERS, may_have_pods
 from lastcall.cli.manifests.yaml_documents import MAX_CHARACTERS, Document, YAMLProblem, read_documents
 from lastcall.cli.terminal import say
 from lastcall.lint.manifest_checks import manifest_problems
+from lastcall.world.files import irregular
 
 SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
@@ -155,8 +157,19 @@ def _directory(path: Path, reader: Reader, recursive: bool) -> Iterator[tuple[st
         yield from _file(each, reader)
 
 
+def waits(path: Path) -> str:
+    """Return what is not a file of known length, "" for a file and for the pipe of a shell (<(…)). Raises OSError."""
+    mode = path.stat().st_mode
+    if stat.S_ISFIFO(mode) and str(path).startswith(("/dev/fd/", "/dev/stdin", "/proc/self/fd/")):
+        return ""
+    return irregular(mode)
+
+
 def _file(path: Path, reader: Reader) -> Iterator[tuple[str, str]]:
     try:
+        if what := waits(path):
+            reader.problems.append(f"{path}: it is {what}, not a file: give a file, or - for what is piped in")
+            return
         with path.open(encoding="utf-8-sig") as file:
             text = file.read(MAX_CHARACTERS + 1)
     except UnicodeDecodeError as error:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter, deque
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from lastcall.api.errors import StatusError
 from lastcall.api.selectors import parse_label_selector
 from lastcall.cli.clusters.connecting import connected
 from lastcall.cli.console import CommandConsole
-from lastcall.cli.errors import UserError
+from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.exit_status import exit_status
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import asked_for_one_line
@@ -23,6 +24,7 @@ from lastcall.timeline.story import Ending
 from lastcall.timeline.verdict import outcome_words
 from lastcall.tracing.follower import Follower, Options
 from lastcall.tracing.scope import Scope, ScopeError, target_of
+from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -83,22 +85,47 @@ def scope_of(asked: Asked, namespace: str) -> Scope:
 
 
 async def _run(chosen: "Chosen", asked: Asked, scope: Scope, interrupts: Interrupts) -> int:
-    async with connected(chosen, agent="lastcall-trace") as there:
+    world = World()
+    ends = None if asked.timeout is None else monotonic(world.clock) + asked.timeout
+    async with AsyncExitStack() as stack:
         try:
-            return await _Trace(asked, scope, there, interrupts).run()
+            async with asyncio.timeout(asked.timeout):
+                there = await stack.enter_async_context(connected(chosen, agent="lastcall-trace"))
+        except TimeoutError:
+            raise too_slow(chosen, asked, "the API server has not answered") from None
+        try:
+            return await _Trace(asked, scope, there, interrupts, world, ends).run()
         finally:
             interrupts.on_first = None
 
 
+def too_slow(chosen: "Chosen", asked: Asked, what: str) -> WorldError:
+    """Return the error of a trace that has seen nothing when its time is over."""
+    within = f"within --timeout {asked.timeout:g}s"
+    fix = "give more time, or look whether this is the right server"
+    return WorldError(f"context {chosen.context!r} ({chosen.server}): {what} {within}; fix: {fix}")
+
+
 class _Trace:
-    def __init__(self, asked: Asked, scope: Scope, there: "Connected", interrupts: Interrupts) -> None:
+    def __init__(
+        self,
+        asked: Asked,
+        scope: Scope,
+        there: "Connected",
+        interrupts: Interrupts,
+        world: World,
+        ends: float | None,
+    ) -> None:
+        """`ends` is when the time of --timeout is over, by the clock of `world`; None: never."""
         self._asked = asked
         self._scope = scope
         self._server = there.chosen.server
         self._version = ".".join(there.version.removeprefix("v").split(".")[:2])
         self._git_version = there.version
         self._interrupts = interrupts
-        self._world = World()
+        self._world = world
+        self._ends = ends
+        self._chosen = there.chosen
         progress = CommandConsole(stderr=True)
         self._out = stdout_console()
         on_stderr = takes_stdout(asked.output, asked.output_file)
@@ -165,6 +192,7 @@ class _Trace:
                 tasks.spawn(self._follower.run(), name="trace")
                 tasks.spawn(self._tick(), name="live timeline")
                 tasks.spawn(self._greet(), name="first list")
+                tasks.spawn(self._limit(), name="timeout")
                 if self._page is not None:
                     tasks.spawn(self._page.run(), name="page")
                 async for ending in self._follower.endings():
@@ -179,6 +207,8 @@ class _Trace:
             self._live.end()
         if self._follower.failure is not None:
             raise self._follower.failure
+        if self._is_over() and not self._follower.is_synced:
+            raise too_slow(self._chosen, self._asked, "its Pods could not be listed")
         return self._finish(going_on)
 
     async def _greet(self) -> None:
@@ -196,8 +226,14 @@ class _Trace:
             f"{self._server} (Kubernetes {self._git_version}), {where}: "
             f"{f'waiting for the end of {what}' if what else f'following {count} Pods'}; Ctrl-C ends it"
         )
-        if self._asked.timeout is not None:
-            await self._world.clock.sleep(self._asked.timeout)
+
+    def _is_over(self) -> bool:
+        return self._ends is not None and monotonic(self._world.clock) >= self._ends
+
+    async def _limit(self) -> None:
+        """End the trace when its time is over, whatever it has seen by then."""
+        if self._ends is not None:
+            await self._world.clock.sleep(max(0.0, self._ends - monotonic(self._world.clock)))
             self._follower.stop()
 
     async def _tick(self) -> None:

@@ -12,22 +12,22 @@ import base64
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from lastcall.client.access.config import ClientConfig
 from lastcall.client.access.errors import KubeconfigError
 from lastcall.client.access.exec_credential import Answer
 from lastcall.client.access.plugin import PluginError, Say, ask
+from lastcall.client.access.selecting import MOST_BYTES
 from lastcall.client.access.tls import make_ssl_context
+from lastcall.client.access.values import header_problem
 from lastcall.client.api import ConnectionLost
 from lastcall.world import blocking
+from lastcall.world.files import read_regular
 
 __all__ = ["Credentials", "CredentialsFailed", "Proof", "Say"]
 
 AGAIN_SECONDS = 10.0
 """Between two looks at a file, and after a plugin that failed or whose answer was refused."""
-MOST_BYTES = 1 << 20
-"""Of a token or a certificate."""
 
 
 class CredentialsFailed(ConnectionLost):
@@ -112,7 +112,7 @@ class Credentials:
             _read(config.key_file, self._key),
         )
         before = (self._token, self._ca, self._cert, self._key)
-        if found == before:
+        if found == before or header_problem(found[0]):
             return
         self._token, self._ca, self._cert, self._key = found
         try:
@@ -144,7 +144,6 @@ class Credentials:
 
 def _read(file: str, before: bytes) -> bytes:
     try:
-        with Path(file).open("rb") as stream:
-            return stream.read(MOST_BYTES) or before
+        return read_regular(file, MOST_BYTES) or before
     except OSError:
         return before

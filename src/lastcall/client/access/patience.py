@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from lastcall.api.errors import StatusError
-from lastcall.client.api import ConnectionLost
+from lastcall.client.api import ConnectionLost, UnusableAnswer
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
@@ -25,6 +25,8 @@ _SAFE = ("GET", "HEAD")
 def wait_before(error: StatusError | ConnectionLost, method: str, attempt: int) -> float | None:
     """Seconds until the next attempt, without jitter; None if there must be none. `attempt` counts from 0. Pure."""
     backoff: float = min(FIRST_SECONDS * 2.0 ** min(attempt, 10), MOST_SECONDS)
+    if isinstance(error, UnusableAnswer):
+        return None
     if isinstance(error, ConnectionLost):
         return backoff if method in _SAFE or not error.sent else None
     if error.code != 429 and error.code < 500:

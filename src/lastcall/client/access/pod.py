@@ -8,7 +8,9 @@ from pathlib import Path
 
 from lastcall.client.access.config import ClientConfig, Overrides
 from lastcall.client.access.errors import KubeconfigError
-from lastcall.client.access.selecting import impersonation
+from lastcall.client.access.selecting import MOST_BYTES, impersonation
+from lastcall.client.access.values import header_problem, server_problem, without_user
+from lastcall.world.files import read_regular
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -23,14 +25,22 @@ def pod_config(asked: Overrides, environ: Mapping[str, str], account: Path | Non
     if asked.context:
         raise KubeconfigError(f"context {asked.context!r} does not exist: there is no kubeconfig in this Pod")
     try:
-        token = token_file.read_text().strip()
-        ca_pem = b"" if asked.insecure_skip_tls_verify or not ca_file.exists() else ca_file.read_bytes()
+        token = read_regular(str(token_file), MOST_BYTES).decode().strip()
+        skips = asked.insecure_skip_tls_verify or not ca_file.exists()
+        ca_pem = b"" if skips else read_regular(str(ca_file), MOST_BYTES)
         own = folder / "namespace"
         namespace = environ.get("POD_NAMESPACE") or (own.read_text().strip() if own.exists() else "")
     except (OSError, UnicodeDecodeError) as error:
         raise KubeconfigError(f"the ServiceAccount's files in {folder} cannot be read: {error}") from error
+    server = f"https://{f'[{host}]' if ':' in host else host}:{port}"
+    if problem := server_problem(server):
+        raise KubeconfigError(
+            f"KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT make the URL {without_user(server)!r}: {problem}"
+        )
+    if problem := header_problem(token):
+        raise KubeconfigError(f"{token_file} {problem}")
     return ClientConfig(
-        server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
+        server=server,
         namespace=asked.namespace or namespace,
         ca_pem=ca_pem,
         ca_file=str(ca_file) if ca_pem else "",

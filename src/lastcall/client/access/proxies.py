@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from urllib.parse import SplitResult, urlsplit
 
 from lastcall.client.access.errors import KubeconfigError
+from lastcall.client.access.values import split_url
 
 SCHEMES = ("http", "https", "socks5")
 
@@ -32,15 +33,14 @@ def proxy_for(server: str, proxy_url: str, environ: Mapping[str, str]) -> str:
 
 def _checked(text: str, field: str) -> str:
     try:
-        parts = urlsplit(text)
-        port = parts.port
+        parts = split_url(text)
     except ValueError as error:
         raise KubeconfigError(f"{field} is not a URL: {error}") from None
     if parts.scheme not in SCHEMES:
         raise KubeconfigError(
             f"{field}: unsupported scheme {parts.scheme!r}, must be http, https, or socks5: write socks5://host:port"
         )
-    if not parts.hostname or port == 0:
+    if not parts.hostname:
         raise KubeconfigError(f"{field}: there is no host in it: write {parts.scheme}://host:port")
     return text
 

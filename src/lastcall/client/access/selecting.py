@@ -17,9 +17,13 @@ from typing import Any, cast
 from lastcall.client.access.config import ClientConfig, ExecPlugin, Impersonation, InteractiveMode, Overrides
 from lastcall.client.access.errors import KubeconfigError
 from lastcall.client.access.merging import Entry, Merged
+from lastcall.client.access.values import header_problem, host_problem, server_problem, without_user
 
 Read = Callable[[str], bytes]
 """The content of a file. Raises OSError."""
+
+MOST_BYTES = 1 << 20
+"""Of a token or a certificate."""
 
 EXTENSION = "client.authentication.k8s.io/exec"
 _MODES = ("Never", "IfAvailable", "Always")
@@ -56,6 +60,8 @@ def select(files: Merged, overrides: Overrides, read: Read) -> ClientConfig:
         raise cluster.wrong("insecure-skip-tls-verify", "and certificate-authority are both given: remove one of them")
     cert, cert_file = _pem(user, "client-certificate", read)
     key, key_file = _pem(user, "client-key", read)
+    if problem := host_problem(cluster.text("tls-server-name")):
+        raise cluster.wrong("tls-server-name", f"{cluster.text('tls-server-name')!a} {problem}")
     if cert and not key:
         raise KubeconfigError(f"{user.place} needs both client-certificate and client-key, or none")
     if not cert:
@@ -90,6 +96,9 @@ def impersonation(said: Impersonation, asked: Impersonation, place: str) -> Impe
         raise KubeconfigError(
             f"{place}: requesting uid, groups or user-extra without impersonating a user: give as (--as), too"
         )
+    for words in (result.user, result.uid, *result.groups, *(value for _, value in result.extra)):
+        if problem := header_problem(words):
+            raise KubeconfigError(f"{place}: the user to act as (as, --as) {words!a} {problem}")
     return result
 
 
@@ -107,8 +116,9 @@ def _server(cluster: Entry, secure: bool) -> str:
     server = cluster.text("server")
     if server and "://" not in server:
         server = f"{'https' if secure else 'http'}://{server}"  # (rest/url_utils.go:DefaultServerURL)
-    if not server.startswith(("https://", "http://")):
-        raise cluster.wrong("server", f"is {cluster.text('server')!r}: must be a URL, https://host:port")
+    if problem := server_problem(server):
+        shown = without_user(cluster.text("server"))
+        raise cluster.wrong("server", f"is {shown!a}: must be a URL, https://host:port; {problem}")
     return server
 
 
@@ -122,6 +132,8 @@ def _user(user: Entry, cluster: Entry, read: Read) -> dict[str, Any]:
         )
     if token_file and not token:
         token = _read(user, "tokenFile", token_file, read).decode("utf-8", "replace").strip()
+    if problem := header_problem(token):
+        raise user.wrong("tokenFile" if token_file else "token", f"{problem}: log in again, or write it as one line")
     provider = user.mapping("auth-provider")
     plugin = user.mapping("exec")
     if provider.fields:
@@ -179,9 +191,13 @@ def _pem(entry: Entry, field: str, read: Read) -> tuple[bytes, str]:
         raise entry.wrong(field, f"and {field}-data are both given: remove one of them")
     if data:
         try:
-            return base64.b64decode(data, validate=False), ""
+            # Line breaks may be anywhere (encoding/base64).
+            return base64.b64decode(data.replace("\n", "").replace("\r", ""), validate=True), ""
         except (binascii.Error, ValueError) as error:
-            raise KubeconfigError(f"{entry.place}.{field}-data is not base64: {error}") from error
+            raise KubeconfigError(
+                f"{entry.place}.{field}-data is not base64: {error}; write the output of base64 -w0 FILE, or name the "
+                f"file in {field}"
+            ) from error
     if not file:
         return b"", ""
     path = _path(entry, file)

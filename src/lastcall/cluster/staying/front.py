@@ -44,9 +44,9 @@ from lastcall.cluster.staying.follower import Follower
 from lastcall.cluster.staying.front_log import FrontLog, LogTail, forget_all_but_the_end
 from lastcall.timeline import kinds
 from lastcall.timeline.keep import RecordKeeper
+from lastcall.timeline.quoting import one_line
 from lastcall.timeline.record import Record
 from lastcall.timeline.signal_names import signal_name
-from lastcall.timeline.text import one_line
 from lastcall.world import walls
 from lastcall.world.clock import RealClock, now, rfc3339
 from lastcall.world.messages import Message

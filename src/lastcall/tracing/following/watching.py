@@ -1,5 +1,6 @@
 """The watches of a follower: which there are, what was missed of them, and what may not be read."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
 
 from lastcall.api.errors import StatusError
@@ -61,8 +62,8 @@ class Watching:
             return
         self._on_note(right.sentence)
 
-    async def start_around(self, around: AroundPods, slices: Slices, news: News) -> None:
-        """Watch all but Pods, and wait until it is known or OWNERS_WAIT_SECONDS are over."""
+    async def start_around(self, around: AroundPods, slices: Slices, news: News, over: asyncio.Event) -> None:
+        """Watch all but Pods, and wait until it is known, OWNERS_WAIT_SECONDS have passed, or `over` is set."""
         namespace = self._scope.namespace
         self._news = news
         for resource in WATCHED:
@@ -75,7 +76,7 @@ class Watching:
         self._watch(ENDPOINTSLICES, namespace, slices.change, slices.listed)
         self._watch(EVENTS, namespace, news.event, None)
         waited = 0.0
-        while waited < OWNERS_WAIT_SECONDS and not all(self._is_settled(each) for each in self.sources):
+        while waited < OWNERS_WAIT_SECONDS and not (over.is_set() or all(map(self._is_settled, self.sources))):
             await self._shelf.world.clock.sleep(0.05)
             waited += 0.05
 
@@ -114,6 +115,7 @@ class Watching:
             on_gap=lambda gap: self._gap(resource, gap),
             on_refused=lambda error: self.refused(resource, namespace, error),
             on_synced=self._news.whole_from_now if resource is EVENTS else lambda: None,
+            on_trouble=self._on_note,
             label_selector=label_selector,
             field_selector=field_selector,
         )

@@ -25,11 +25,20 @@ __all__ = [
     "Server",
     "StreamResponse",
     "WebSocketResponse",
+    "drain",
     "log",
 ]
 
 RequestKey: Any = getattr(aiohttp.helpers, "RequestKey", None)
 """None in older versions of aiohttp, which serve as well: they know only strings."""
+
+
+async def drain(response: StreamResponse) -> None:
+    """Wait until the client has taken most of what was written; aiohttp's `write` waits after 64 KiB only.
+
+    Raises ConnectionResetError.
+    """
+    await response._payload_writer.drain()  # type: ignore[union-attr]  # it is there once the response is prepared
 
 
 def _in_a_line(record: logging.LogRecord) -> bool:

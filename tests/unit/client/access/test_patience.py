@@ -5,7 +5,7 @@ import pytest
 from lastcall.api.errors import StatusError, status_failure
 from lastcall.client.access.patience import MOST_SECONDS, SECONDS, Patience, wait_before
 from lastcall.client.answers import lost_connection
-from lastcall.client.api import ConnectionLost
+from lastcall.client.api import ConnectionLost, UnusableAnswer
 from lastcall.world.virtual import run_virtual
 
 
@@ -36,6 +36,7 @@ def answered(code: int, retry_after: str = "") -> StatusError:
         (answered(500, "soon"), "GET", 0, None),
         (answered(404, "1"), "GET", 0, None),
         (answered(409, "1"), "PUT", 0, None),
+        (UnusableAnswer("too large"), "GET", 0, None),
     ],
 )
 def test_what_is_sent_again_and_after_how_long(error, method, attempt, seconds):

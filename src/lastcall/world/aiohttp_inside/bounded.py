@@ -1,0 +1,66 @@
+"""A server that bounds its connections, and what waits in each of them."""
+
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from lastcall.world.aiohttp_inside.server import BaseRequest, Server
+
+FIRST_REQUEST_SECONDS = 32.0
+"""A connection that has sent no request until then is closed (apiserver secure_serving.go: ReadHeaderTimeout)."""
+IDLE_SECONDS = 90.0
+"""A connection that has been idle for so long is closed (secure_serving.go: IdleTimeout)."""
+
+
+class BoundedServer(Server):
+    """`aiohttp.web.Server` with at most `most` connections that wait for a request or are busy with one.
+
+    When there are more, the oldest one is closed that has sent no request, or else the oldest one that waits for its
+    next request. `buffer` is how many bytes a
+    connection takes before its writers wait, and how many of a body wait for their reader; the kernel keeps four times
+    as many of a body. `on_lost` hears of each connection that ends.
+    """
+
+    def __init__(
+        self, handler: Any, *, most: int, buffer: int, on_lost: Callable[[object], None], **options: Any
+    ) -> None:
+        super().__init__(handler, read_bufsize=buffer, keepalive_timeout=IDLE_SECONDS, **options)
+        self._silent: dict[Any, None] = {}
+        """Connections on which no request has come, in the order in which they were made."""
+        self._most, self._buffer, self._on_lost = most, buffer, on_lost
+
+    def connection_made(self, handler: Any, transport: Any) -> None:
+        transport.set_write_buffer_limits(self._buffer)
+        if (limit := getattr(transport, "set_read_buffer_limits", None)) is not None:  # with TLS
+            limit(self._buffer)
+        if (sock := transport.get_extra_info("socket")) is not None:
+            with suppress(OSError):
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * self._buffer)
+        if len(self._connections) >= self._most:
+            self._close_one()
+        super().connection_made(handler, transport)
+        self._silent[handler] = None
+        self._loop.call_later(FIRST_REQUEST_SECONDS, self._close_silent, handler)
+
+    def _make_request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> BaseRequest:
+        self._silent.pop(protocol, None)
+        return super()._make_request(message, payload, protocol, writer, task)
+
+    def connection_lost(self, handler: Any, exc: BaseException | None = None) -> None:
+        self._silent.pop(handler, None)
+        self._on_lost(handler)
+        super().connection_lost(handler, exc)
+
+    def _close_one(self) -> None:
+        for handler in (*self._silent, *self._connections):
+            if handler._waiter is not None and (transport := self._connections.get(handler)) is not None:
+                self._silent.pop(handler, None)
+                transport.abort()
+                return
+
+    def _close_silent(self, handler: Any) -> None:
+        """Close a connection on which no request has come."""
+        transport = self._connections.get(handler)
+        if handler in self._silent and transport is not None:
+            transport.abort()

@@ -1,0 +1,113 @@
+"""The limits of one user, seen by clients."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+import pytest
+from api_server import RunningServer, running_server
+
+from lastcall.api.errors import StatusError
+from lastcall.api.resources import CONFIGMAPS, ROLEBINDINGS, SERVICEACCOUNTS
+from lastcall.apiserver import shares
+from lastcall.apiserver.wire import requests
+from lastcall.client.http import HTTPClient
+
+pytestmark = pytest.mark.loopback
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[RunningServer]:
+    async with running_server() as running:
+        yield running
+
+
+@pytest.fixture
+async def editor(server: RunningServer) -> AsyncIterator[tuple[HTTPClient, str]]:
+    """(a client of a ServiceAccount that may edit the namespace default, its token)."""
+    admin = server.admin
+    await admin.create(SERVICEACCOUNTS, {"metadata": {"name": "e"}}, "default")
+    subject = {"kind": "ServiceAccount", "name": "e", "namespace": "default"}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}
+    binding = {"metadata": {"name": "e"}, "subjects": [subject], "roleRef": role}
+    await admin.create(ROLEBINDINGS, binding, "default")
+    answer = await admin.create(SERVICEACCOUNTS, {"spec": {}}, "default", name="e", subresource="token")
+    token = answer["status"]["token"]
+    client = server.http(token)
+    yield client, token
+    await client.close()
+
+
+async def test_one_watch_too_many_is_refused_and_other_requests_are_not(
+    server: RunningServer, editor: tuple[HTTPClient, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shares, "MOST_STREAMS", 2)
+    client, _ = editor
+    async with client.watch(CONFIGMAPS, "default"), client.watch(CONFIGMAPS, "default"):
+        with pytest.raises(StatusError) as refused:
+            async with client.watch(CONFIGMAPS, "default"):
+                pass
+        assert refused.value.code == 429 and refused.value.headers["Retry-After"] == "1"
+        await client.list(CONFIGMAPS, "default")
+        nobody_s_limit = server.http()
+        async with nobody_s_limit.watch(CONFIGMAPS, "default"):
+            pass
+        await nobody_s_limit.close()
+
+
+async def test_one_connection_too_many_is_refused_and_closed(
+    server: RunningServer, editor: tuple[HTTPClient, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shares, "MOST_CONNECTIONS", 1)
+    client, token = editor
+    await client.list(CONFIGMAPS, "default")
+    parts = urlsplit(server.url)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port, ssl=server.trust)
+    writer.write(f"GET {MAPS} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+    answer = await reader.read()  # to its end
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 429 ") and b"has 1 connections" in answer
+    await client.list(CONFIGMAPS, "default")
+
+
+async def test_objects_and_lists_that_go_out_in_pieces_are_whole(editor: tuple[HTTPClient, str]) -> None:
+    client, _ = editor
+    data = {"x": "".join(map(chr, range(40, 120))) * 10_000}
+    await client.create(CONFIGMAPS, {"metadata": {"name": "a"}, "data": data}, "default")
+    assert (await client.get(CONFIGMAPS, "a", "default"))["data"] == data
+    found = {each["metadata"]["name"]: each for each in (await client.list(CONFIGMAPS, "default")).items}
+    assert found["a"]["data"] == data
+    pretty = await client.request("GET", MAPS, query=[("pretty", "true")])
+    assert pretty.startswith(b"{\n") and data["x"][:50].replace("\\", "\\\\").encode() in pretty
+    async with client.watch(CONFIGMAPS, "default", resource_version="0") as events:
+        async for event in events:
+            if event.object["metadata"]["name"] == "a":
+                assert event.object["data"] == data
+                break
+
+
+async def test_bodies_that_do_not_end_keep_nobody_else_from_writing(
+    server: RunningServer, editor: tuple[HTTPClient, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests, "BODY_SECONDS", 0.3)
+    client, token = editor
+    parts = urlsplit(server.url)
+    head = (
+        f"POST {MAPS} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\nContent-Length: 3000000\r\n\r\n"
+    )
+
+    async def send() -> bytes:
+        reader, writer = await asyncio.open_connection(parts.hostname, parts.port, ssl=server.trust)
+        writer.write(head.encode() + b" " * 1000)
+        answer = await reader.readuntil(b"\r\n")
+        writer.close()
+        return answer
+
+    stuck = [asyncio.ensure_future(send()) for _ in range(5)]
+    await asyncio.sleep(0.05)  # they hold what there is
+    other = server.http()
+    await other.create(CONFIGMAPS, {"metadata": {"name": "b"}, "data": {"x": "y" * 100_000}}, "default")
+    await other.close()
+    assert await asyncio.gather(*stuck) == [b"HTTP/1.1 504 Gateway Timeout\r\n"] * 5
+    await client.create(CONFIGMAPS, {"metadata": {"name": "c"}, "data": {"x": "y" * 100_000}}, "default")
