@@ -11,7 +11,7 @@ _reserved: list[socket.socket] = []
 def reserve_port() -> int:
     """Return a TCP port of 127.0.0.1 that is free, and that no other test gets as long as this process lives.
 
-    It is below the ports that the kernel gives to clients and to who binds port 0 (`ip_local_port_range`, from 32768),
+    It is below the ports that the kernel gives to clients and to a bind of port 0 (`ip_local_port_range`, from 32768),
     and below node ports (from 30000). An abstract Unix socket with the port's number reserves it among tests.
     """
     while True:

@@ -160,7 +160,7 @@ def test_the_exit_status_follows_the_outcomes(outcomes, status):
         (
             OSError(30, "Read-only file system", "/state"),
             1,
-            "/state: Read-only file system (the file system is read-only",
+            "/state: Read-only file system (its file system is read-only",
         ),
         (OSError(24, "Too many open files"), 1, "ulimit -n"),
         (KeyboardInterrupt(), 130, "interrupted"),
