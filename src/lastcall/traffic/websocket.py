@@ -126,7 +126,7 @@ class _Socket:
             for event in self._protocol.events():
                 if found := self._take(event, at):
                     return found
-        except wsproto.utilities.RemoteProtocolError:
+        except (wsproto.utilities.RemoteProtocolError, UnicodeDecodeError):
             return self._held("closed with an error" if self._phase != "handshake" else "truncated")
         return None
 
