@@ -97,8 +97,8 @@ WEBSOCKETS = [
     ("an error", sends(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"), "5xx", ""),
     ("closed before the handshake", sends(), "closed before bytes", ""),
     ("closed within the handshake", sends(b"HTTP/1.1 101 Swi"), "truncated", ""),
-    ("a handshake with a field that is no ASCII", sends(UPGRADED.replace(b"Connection: ", b"Connection: \xff") + b"\r\n\r\n"),
-     "truncated", ""),
+    ("a handshake with a field that is no ASCII",
+     sends(UPGRADED.replace(b"Connection: ", b"Connection: \xff") + b"\r\n\r\n"), "truncated", ""),
     ("reset before the handshake", sends(then="reset"), "reset before bytes", ""),
 ]  # fmt: skip
 
