@@ -35,9 +35,9 @@ async def sweep_events(world: World, store: Store, kind: GenericStore, context: 
 
 
 def last_written(event: Object, at: datetime) -> datetime:
-    """Return when an Event was written last, as far as its times tell.
+    """Return when an Event was written last, by its own times.
 
-    Its writer chooses two of the three: those after `at` do not count, or the Event would stay for ever.
+    Its writer chooses two of the three: those after `at` do not count, or the Event would stay forever.
     """
     created = parse_rfc3339(event["metadata"]["creationTimestamp"])
     told = (event.get("lastTimestamp"), (event.get("series") or {}).get("lastObservedTime"))
