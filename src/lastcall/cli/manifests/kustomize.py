@@ -16,7 +16,8 @@ from lastcall.cli.manifests.yaml_documents import MAX_CHARACTERS, YAMLProblem, r
 
 KUSTOMIZE_SECONDS = 120.0
 """How long a kustomization may take."""
-_NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+"""Files of a directory that say how to make manifests; kind and apiVersion may be left out of them."""
 _NO_NETWORK = {
     **dict.fromkeys(("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"), "http://127.0.0.1:1"),
     **dict.fromkeys(("NO_PROXY", "no_proxy"), ""),
@@ -69,7 +70,7 @@ def refuse_remote(directory: str) -> None:
         if path.resolve() in seen:
             continue
         seen.add(path.resolve())
-        names = [path / name for name in _NAMES] if path.is_dir() else [path]
+        names = [path / name for name in KUSTOMIZATIONS] if path.is_dir() else [path]
         for file in names:
             for document in _documents(file):
                 if path.is_dir():
