@@ -105,6 +105,29 @@ def test_bases_and_configurations_of_plugins_are_looked_at_too(tmp_path: Path) -
     refuse_remote(str(tmp_path / "overlay"))
 
 
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (f"resources: ['{URL}']".encode("utf-16"), "not a text in UTF-8"),
+        (f"resources: ['{URL}']\nnot: [yaml\n".encode(), "not readable as YAML"),
+    ],
+    ids=["UTF-16", "no YAML"],
+)
+def test_what_cannot_be_looked_at_is_refused(tmp_path: Path, data: bytes, why: str) -> None:
+    (tmp_path / "kustomization.yaml").write_bytes(data)
+    with pytest.raises(UserError, match=f"kustomization.yaml:.*{why}"):
+        refuse_remote(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "name", ["a\\0b", "x" * 5000, "loop", "missing", ""], ids=["NUL", "long", "loop", "missing", "empty"]
+)
+def test_a_path_that_leads_nowhere_is_left_to_kustomize(tmp_path: Path, name: str) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "kustomization.yaml").write_text(f'resources: ["{name}"]')
+    refuse_remote(str(tmp_path))
+
+
 @pytest.mark.loopback
 def test_kustomize_itself_is_kept_from_the_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "kubectl"

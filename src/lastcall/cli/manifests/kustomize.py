@@ -3,14 +3,14 @@
 # check: starts processes because it runs kubectl kustomize
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from lastcall.cli.errors import UserError, WorldError
+from lastcall.cli.errors import UserError, WorldError, describe_os_error
 from lastcall.cli.manifests.kustomize_remote import is_builtin_plugin, is_remote, leads_on, remote_sources
 from lastcall.cli.manifests.yaml_documents import MAX_CHARACTERS, YAMLProblem, read_documents
 
@@ -60,23 +60,24 @@ def kustomized(directory: str) -> str:
 
 
 def refuse_remote(directory: str) -> None:
-    """Raise UserError if the kustomization, or one that it names, is made of something on another machine.
+    """Raise UserError if the kustomization, or one that it names, has a part on another machine.
 
-    What cannot be read is kustomize's to refuse: it reads the same files.
+    Raise it for what cannot be looked at, too. A path that is not there is left to kustomize, which says so.
     """
-    todo, seen = [Path(directory)], set[Path]()
+    todo, seen = [Path(directory)], set[str]()
     while todo:
         path = todo.pop()
-        if path.resolve() in seen:
+        real = os.path.realpath(path)
+        if real in seen:
             continue
-        seen.add(path.resolve())
-        names = [path / name for name in KUSTOMIZATIONS] if path.is_dir() else [path]
-        for file in names:
+        seen.add(real)
+        is_directory = os.path.isdir(path)  # False for a name that no file can have, where Path's raises
+        for file in [path / name for name in KUSTOMIZATIONS] if is_directory else [path]:
             for document in _documents(file):
-                if path.is_dir():
+                if is_directory:
                     texts = list(leads_on(document))
-                    todo += [path / text for text in texts if "\n" not in text and not is_remote(text)]
-                    inline = [each for text in texts if "\n" in text for each in _parsed(text)]
+                    todo += [path / text for text in texts if not re.search(r"[\n\0]", text) and not is_remote(text)]
+                    inline = [each for text in texts if "\n" in text for each in _parsed(text, file)]
                 else:
                     inline, document = [document], None
                 looked_at = [document, *filter(is_builtin_plugin, inline)]
@@ -88,12 +89,22 @@ def refuse_remote(directory: str) -> None:
 
 
 def _documents(file: Path) -> Iterator[Any]:
-    if file.is_file():
-        with suppress(OSError, UnicodeDecodeError), file.open(encoding="utf-8-sig") as opened:
-            yield from _parsed(opened.read(MAX_CHARACTERS + 1))
+    """Yield the documents of a file, none of what is not a file. Raises UserError."""
+    if not os.path.isfile(file):
+        return
+    try:
+        with file.open(encoding="utf-8-sig") as opened:
+            text = opened.read(MAX_CHARACTERS + 1)
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file}: not a text in UTF-8: {error.reason} at byte {error.start}") from None
+    except OSError as error:
+        raise UserError(describe_os_error(error)) from None
+    yield from _parsed(text, file)
 
 
-def _parsed(text: str) -> Iterator[Any]:
-    with suppress(YAMLProblem):
+def _parsed(text: str, file: Path) -> Iterator[Any]:
+    try:
         for document in read_documents(text):
             yield document.value
+    except YAMLProblem as problem:
+        raise UserError(f"{file}:{problem.line}: {problem}") from None
