@@ -24,6 +24,29 @@ def reset(writer: asyncio.StreamWriter) -> None:
     writer.close()
 
 
+class UnreadWriter:
+    """A client's end of a connection whose server reads nothing. `full` is set when the client waits."""
+
+    def __init__(self) -> None:
+        self.data = b""
+        self.written, self.full = asyncio.Event(), asyncio.Event()
+        self.transport = self
+
+    def write(self, data: bytes) -> None:
+        self.data += data
+        self.written.set()
+
+    def get_write_buffer_size(self) -> int:
+        return len(self.data)
+
+    def is_closing(self) -> bool:
+        return False
+
+    async def drain(self) -> None:
+        self.full.set()
+        await asyncio.get_running_loop().create_future()
+
+
 async def outcomes(
     serve: Serve, kind: Kind, *, count: int = 1, rate: float = 50.0, tls: ssl.SSLContext | None = None, **load: Any
 ) -> list[Outcome]:
@@ -52,18 +75,19 @@ async def outcomes(
 # -- WebSocket ---------------------------------------------------------------------------------------------------------
 
 
+UPGRADED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: "
+
+
+def accepted(key: str) -> bytes:
+    """The server's answer to a client's key (RFC 6455 4.2.2)."""
+    return base64.b64encode(hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest())
+
+
 async def upgrade(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> str:
     """The server's part of the handshake; the id of the client."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode()
     fields = {name.lower(): value for name, _, value in (line.partition(": ") for line in head.split("\r\n"))}
-    accept = base64.b64encode(
-        hashlib.sha1((fields["sec-websocket-key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
-    )
-    writer.write(
-        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: "
-        + accept
-        + b"\r\n\r\n"
-    )
+    writer.write(UPGRADED + accepted(fields["sec-websocket-key"]) + b"\r\n\r\n")
     return fields["x-request-id"]
 
 

@@ -40,6 +40,10 @@ MOST_TRIES = 5
 """Of one batch, each with the exporter's own retries within its timeout."""
 FIRST_WAIT_SECONDS = 1.0
 MOST_WAIT_SECONDS = 30.0
+MOST_ANSWER_BYTES = 1 << 20
+"""Of one answer, unpacked. A collector's has some bytes."""
+MOST_ANSWER_SECONDS = 60.0
+"""For one try. The exporter's own timeout begins anew with each byte that comes; a longer one is cut to this."""
 MOST_DECISIONS = 1000
 """Spans of decisions that are remembered, so that a rollout's is sent once."""
 
@@ -69,6 +73,8 @@ class SpanSender:
         self._answers = _Answers()
         session = self._answers.session(is_loopback_url(endpoint))
         self._exporter: Any = OTLPSpanExporter(endpoint=endpoint, session=session)
+        self._export: asyncio.Future[Any] | None = None
+        """The last try."""
         self._words = _LastWords()
         _SDK_LOG.handlers, _SDK_LOG.propagate = [self._words], False
         self._queue: deque[list[ReadableSpan]] = deque()
@@ -78,12 +84,12 @@ class SpanSender:
         self._idle.set()
         self._failing = False
         self._hurry = False
-        self._sent = self._failed = self._dropped = 0
+        self._sent = self._failed = self._rejected = self._dropped = 0
 
     def delivered(self) -> Delivered:
         """In spans."""
-        failed = self._failed + self._answers.rejected
-        return {"sent": self._sent - self._answers.rejected, "failed": failed, "dropped": self._dropped,
+        failed = self._failed + self._rejected
+        return {"sent": self._sent - self._rejected, "failed": failed, "dropped": self._dropped,
                 "waiting": self._waiting}  # fmt: skip
 
     def ended(self, ending: Ending) -> None:
@@ -135,10 +141,9 @@ class SpanSender:
     async def _deliver(self, batch: Sequence[ReadableSpan]) -> None:
         wait = FIRST_WAIT_SECONDS
         for attempt in range(MOST_TRIES):
-            self._words.last = ""
-            self._answers.told = ""
-            if await _in_a_thread(lambda: self._exporter.export(batch)) is SpanExportResult.SUCCESS:
+            if await self._is_delivered(batch):
                 self._sent += len(batch)
+                self._rejected += min(max(0, self._answers.rejected), len(batch))
                 if self._failing:
                     self._failing = False
                     self._note(f"spans reach {self._endpoint} again; {self._dropped} were dropped meanwhile")
@@ -151,6 +156,18 @@ class SpanSender:
                 await self._nap(wait)
                 wait = min(wait * 2, MOST_WAIT_SECONDS)
         self._failed += len(batch)
+
+    async def _is_delivered(self, batch: Sequence[ReadableSpan]) -> bool:
+        """Try once. A try that hangs is left alone, and until it ends the others fail: there is one thread."""
+        if self._export is not None and not self._export.done():
+            return False
+        self._words.last = self._answers.told = ""
+        self._answers.rejected = 0
+        self._export = _in_a_thread(lambda: self._exporter.export(batch))
+        done, _ = await asyncio.wait([self._export], timeout=MOST_ANSWER_SECONDS)
+        if not done:
+            self._answers.told = f"no whole answer within {MOST_ANSWER_SECONDS:g} s"
+        return bool(done) and self._export.result() is SpanExportResult.SUCCESS
 
     async def _nap(self, seconds: float) -> None:
         """Wait, unless there is a hurry or one comes."""
@@ -180,7 +197,7 @@ class SpanSender:
 
 
 class _Answers:
-    """What the receiver said of the last request, and how many spans it refused of those it took."""
+    """What the receiver said of the last request, and how many spans it says it refused of those it took."""
 
     def __init__(self) -> None:
         self.told = ""
@@ -190,6 +207,7 @@ class _Answers:
         """Follows no redirect (spans go where the user said), and takes no proxy to reach this machine."""
         session = requests.Session()
         session.trust_env = not loopback
+        session.stream = True  # the hook reads the body
         session.hooks["response"].append(self._look)
         return session
 
@@ -198,11 +216,19 @@ class _Answers:
             # The exporter takes this for a success.
             self.told = f"it answers {response.status_code} and sends elsewhere: give it the URL it means"
             raise requests.exceptions.TooManyRedirects(self.told)
+        body = b""
+        for chunk in response.iter_content(1 << 16):
+            body += chunk
+            if len(body) > MOST_ANSWER_BYTES:
+                response.close()
+                self.told = f"its answer has more than {MOST_ANSWER_BYTES >> 20} MiB"
+                raise requests.exceptions.ContentDecodingError(self.told)
+        response._content = body  # what `content` answers, which the exporter reads
         if response.status_code >= 400:
             self.told = f"it answers {response.status_code} {response.reason or ''}".rstrip()
             return
         with suppress(Exception):  # an answer without a protobuf refuses nothing
-            self.rejected += ExportTraceServiceResponse.FromString(response.content).partial_success.rejected_spans
+            self.rejected = ExportTraceServiceResponse.FromString(body).partial_success.rejected_spans
 
 
 class _LastWords(logging.Handler):
@@ -214,8 +240,8 @@ class _LastWords(logging.Handler):
         self.last = record.getMessage()[:300]
 
 
-async def _in_a_thread(work: Callable[[], Any]) -> Any:
-    """The result of `work`, or the exception that it raised. Cancelling waits for nothing."""
+def _in_a_thread(work: Callable[[], Any]) -> asyncio.Future[Any]:
+    """Start `work`; the future gets its result, or the exception that it raised as a result."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 
@@ -232,7 +258,7 @@ async def _in_a_thread(work: Callable[[], Any]) -> Any:
             loop.call_soon_threadsafe(give, result)
 
     threading.Thread(target=call, name="otlp", daemon=True).start()
-    return await future
+    return future
 
 
 def _readable(span: Span, resource: Resource) -> ReadableSpan:

@@ -291,13 +291,15 @@ class Generator:
 
 
 async def _echo(connection: Connection, number: int) -> Answer:
-    """A line, and the same line back."""
+    """Send a line, and read a line back, of at most the 64 KiB that the reader buffers."""
     line = b"lc-%d\n" % number
     try:
         connection.writer.write(line)
         answer = await connection.reader.readline()
     except (ConnectionError, OSError):
         return Answer(lost="reset before bytes")
+    except ValueError:  # a line that is longer
+        return Answer(lost="truncated")
     if not answer:
         return Answer(lost="closed before bytes")
     return Answer() if answer.endswith(b"\n") else Answer(lost="truncated")

@@ -9,6 +9,8 @@ import h11
 from lastcall.traffic.outcome import Lost
 
 READ_SIZE = 65536
+MOST_UNSENT_BYTES = 1 << 20
+"""What one connection keeps of answers to pings and settings that the server does not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,12 @@ class Exchange:
     status: int
     lost: Lost | Literal[""]
     reusable: bool
+
+
+async def wait_until_sent(writer: asyncio.StreamWriter) -> None:
+    """Wait while the server leaves too much unread. Raises OSError."""
+    if writer.transport.get_write_buffer_size() > MOST_UNSENT_BYTES:
+        await writer.drain()
 
 
 async def exchange(

@@ -18,7 +18,7 @@ import h2.exceptions
 import h2.settings
 import hpack
 
-from lastcall.traffic.http1 import READ_SIZE
+from lastcall.traffic.http1 import READ_SIZE, wait_until_sent
 from lastcall.traffic.outcome import Answer, Lost
 
 _FRAME_HEAD, _GOAWAY, _GOAWAY_SIZE = 9, 7, 8
@@ -56,7 +56,7 @@ class Http2Connection:
         self._writer = writer
         self._host, self._scheme = host, scheme
         self._h2 = h2.connection.H2Connection(
-            h2.config.H2Configuration(client_side=True, header_encoding="utf-8", validate_outbound_headers=False)
+            h2.config.H2Configuration(client_side=True, header_encoding=None, validate_outbound_headers=False)
         )
         self._h2.encoder = _Plain()
         self._streams: dict[int, _Open] = {}
@@ -111,6 +111,7 @@ class Http2Connection:
                 for frame in self._whole_frames(data):
                     self._take(frame)
                 self._flush()
+                await wait_until_sent(self._writer)
         except h2.exceptions.ProtocolError:
             how = "truncated" if self._spoken else "not HTTP/2"
         except (ConnectionError, OSError):
@@ -123,15 +124,16 @@ class Http2Connection:
     # -- frames --------------------------------------------------------------------------------------------------------
 
     def _whole_frames(self, data: bytes) -> Iterator[bytes]:
-        self._frames += data
-        while len(self._frames) >= _FRAME_HEAD:
-            size = _FRAME_HEAD + int.from_bytes(self._frames[:3], "big")
-            if size > _FRAME_HEAD + self._h2.max_inbound_frame_size:
+        data, begin = self._frames + data, 0
+        while len(data) >= begin + _FRAME_HEAD:
+            end = begin + _FRAME_HEAD + int.from_bytes(data[begin : begin + 3], "big")
+            if end > begin + _FRAME_HEAD + self._h2.max_inbound_frame_size:
                 raise h2.exceptions.FrameTooLargeError("it does not speak HTTP/2")
-            if len(self._frames) < size:
-                return
-            frame, self._frames = self._frames[:size], self._frames[size:]
-            yield frame
+            if len(data) < end:
+                break
+            yield data[begin:end]
+            begin = end
+        self._frames = data[begin:]
 
     def _take(self, frame: bytes) -> None:
         if frame[3] == _GOAWAY and len(frame) >= _FRAME_HEAD + _GOAWAY_SIZE:
@@ -158,8 +160,9 @@ class Http2Connection:
                 continue
             if isinstance(event, h2.events.ResponseReceived):
                 found.seen = True
-                status = next((value for name, value in event.headers or () if name in (":status", b":status")), "0")
-                found.status = int(status)
+                found.status = _status_of(event.headers or ())
+                if not found.status:
+                    self._resolve(found, Answer(lost="truncated"))
             elif isinstance(event, h2.events.StreamEnded):
                 self._resolve(found, Answer(found.status, "5xx" if found.status >= 500 else ""))
             elif isinstance(event, h2.events.StreamReset):
@@ -179,6 +182,12 @@ class Http2Connection:
         data = self._h2.data_to_send()
         if data and not self._writer.is_closing():
             self._writer.write(data)
+
+
+def _status_of(headers: Iterable[tuple[bytes, bytes]]) -> int:
+    """Return the status of an answer, 0 if it is not one (RFC 9110 15: three digits, the first of them 1 to 5)."""
+    status = next((value for name, value in headers if name == b":status"), b"")
+    return int(status) if len(status) == 3 and status.isdigit() and b"100" <= status < b"600" else 0
 
 
 def _after_bytes(how: Lost) -> Lost:

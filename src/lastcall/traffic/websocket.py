@@ -12,7 +12,7 @@ import wsproto
 import wsproto.events
 import wsproto.utilities
 
-from lastcall.traffic.http1 import READ_SIZE
+from lastcall.traffic.http1 import READ_SIZE, wait_until_sent
 from lastcall.traffic.outcome import Answer, Lost, Moved
 
 GRACEFUL = (1000, 1001, 1012, 1013)
@@ -20,6 +20,8 @@ GRACEFUL = (1000, 1001, 1012, 1013)
 and IANA's registry)."""
 CROSSING_SECONDS = 0.25
 """A message that was sent so shortly before the server's close frame came may have crossed it."""
+LONGEST_MESSAGE = 1024
+"""Characters of a message that are looked at: the echo of a client's message has fewer."""
 CLOSE_SECONDS = 2.0
 """How long the answer to the client's own close frame is waited for; not to get it is not a loss."""
 
@@ -49,6 +51,7 @@ async def hold(
                 return found
             try:
                 async with asyncio.timeout_at(held.wake):
+                    await wait_until_sent(writer)
                     data = await reader.read(READ_SIZE)
             except TimeoutError:
                 continue
@@ -123,7 +126,7 @@ class _Socket:
             for event in self._protocol.events():
                 if found := self._take(event, at):
                     return found
-        except wsproto.utilities.RemoteProtocolError:
+        except (wsproto.utilities.RemoteProtocolError, UnicodeDecodeError):
             return self._held("closed with an error" if self._phase != "handshake" else "truncated")
         return None
 
@@ -140,11 +143,11 @@ class _Socket:
                 self._status = event.status_code
                 return self._held("5xx" if event.status_code >= 500 else "not upgraded")
             case wsproto.events.TextMessage():
-                self._text += event.data
+                self._text = (self._text + event.data)[:LONGEST_MESSAGE]
                 if event.message_finished:
                     self._echoed += self._waiting.pop(self._text, None) is not None
                     self._text = ""
-            case wsproto.events.Ping():
+            case wsproto.events.Ping() if self._phase == "open":  # nothing follows the client's own close frame
                 self._say(event.response())
             case wsproto.events.CloseConnection():
                 return self._goodbye(event, at)

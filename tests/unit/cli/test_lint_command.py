@@ -219,6 +219,25 @@ def test_sarif_has_what_its_readers_need():
     assert [each["suppressions"] for each in suppressed] == [[{"kind": "inSource", "justification": "drained by hand"}]]
 
 
+NAMES = [
+    (b"a b.yaml", "a%20b.yaml"),
+    (b"a:b.yaml", "a%3Ab.yaml"),
+    (b"a%20b.yaml", "a%2520b.yaml"),
+    (b"#x?y.yaml", "%23x%3Fy.yaml"),
+    (b"n\nl.yaml", "n%0Al.yaml"),
+    ("\u2603.yaml".encode(), "%E2%98%83.yaml"),
+    (b"\xff.yaml", "%FF.yaml"),
+]
+
+
+@pytest.mark.parametrize(("name", "uri"), NAMES, ids=[uri for _, uri in NAMES])
+def test_sarif_names_every_file_by_a_uri(name: bytes, uri: str):
+    file = written(BROKEN, os.fsdecode(name))
+    (run,) = json.loads(typed(file, "-o", "sarif").stdout)["runs"]
+    places = [each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for each in run["results"]]
+    assert places == [uri] * len(ALL)
+
+
 def test_sarif_of_stdin_names_no_file():
     (run,) = json.loads(typed("-", "-o", "sarif", stdin=BROKEN).stdout)["runs"]
     assert all("physicalLocation" not in each["locations"][0] for each in run["results"])

@@ -110,6 +110,14 @@ async def test_a_connection_that_the_server_closed_while_idle_is_no_loss() -> No
     assert {each.lost for each in found} == {""} and len({each.connection for each in found}) == len(found)
 
 
+async def test_a_line_without_an_end_is_no_echo() -> None:
+    async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(b"x" * 200_000)
+
+    assert {each.lost for each in await load(endless, "tcp", timeout=30.0)} == {"truncated"}
+
+
 async def test_slow_answers_do_not_slow_the_rate_down() -> None:
     async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

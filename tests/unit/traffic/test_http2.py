@@ -12,8 +12,10 @@ from load_servers import (
     PING,
     REFUSED_STREAM,
     RST_STREAM,
+    SETTINGS,
     Http2Peer,
     Serve,
+    UnreadWriter,
     answer,
     go_away,
     http2_frame,
@@ -21,6 +23,8 @@ from load_servers import (
     reset,
 )
 
+from lastcall.traffic.http1 import READ_SIZE
+from lastcall.traffic.http2 import Http2Connection
 from lastcall.traffic.outcome import Outcome
 
 pytestmark = pytest.mark.loopback
@@ -125,6 +129,11 @@ def says(*frames: Callable[[int], bytes], closes: bool = False) -> Answers:
     return act
 
 
+def with_status(value: bytes) -> bytes:
+    """A header block with the field `:status` as it is: a literal, its name is entry 8 (RFC 7541 6.2.2)."""
+    return b"\x08" + bytes([len(value)]) + value
+
+
 ENDS = [
     ("closed without an answer", close, "closed before bytes", ""),
     ("reset without an answer", rst, "reset before bytes", ""),
@@ -138,6 +147,11 @@ ENDS = [
     ("told to go away, and answered", says(go_away, answer), "", ""),
     ("told twice, as careful servers do", says(lambda n: go_away(2**31 - 1), answer, go_away), "", ""),
     ("an error", says(lambda n: answer(n, b"\x8e")), "5xx", ""),
+    ("a status that is no number", says(lambda n: answer(n, with_status(b"abc"))), "truncated", ""),
+    ("a status that is below 100", says(lambda n: answer(n, with_status(b"-5"))), "truncated", ""),
+    ("a status in digits of another script", says(lambda n: answer(n, with_status("٢٠٠".encode()))), "truncated", ""),
+    ("a status that is no UTF-8", says(lambda n: answer(n, with_status(b"\xff\xfe"))), "truncated", ""),
+    ("a field that is no UTF-8", says(lambda n: answer(n, b"\x88\x00\x01x\x01\xff")), "", ""),
 ]  # fmt: skip
 
 
@@ -153,6 +167,16 @@ async def test_what_becomes_of_a_stream_is_what_clients_see(act: Answers, lost: 
 async def test_after_goaway_the_next_requests_go_to_another_connection() -> None:
     found = await load(first_of_each(says(go_away, answer)), count=8)
     assert len({each.connection for each in found}) == 2 and {each.lost for each in found} == {""}
+
+
+async def test_control_frames_are_answered_no_faster_than_the_server_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lastcall.traffic.http1.MOST_UNSENT_BYTES", 10_000)
+    reader, writer = asyncio.StreamReader(), UnreadWriter()
+    running = asyncio.ensure_future(Http2Connection(reader, writer, "a").run())  # type: ignore[arg-type]
+    reader.feed_data(http2_frame(SETTINGS, 0) + http2_frame(PING, 0, b"12345678") * 40_000)
+    await writer.full.wait()
+    assert not running.done() and len(writer.data) < 10_000 + 2 * READ_SIZE
+    running.cancel()
 
 
 async def test_silence_is_a_timeout_on_its_connection() -> None:

@@ -5,9 +5,11 @@ import re
 
 import pytest
 from aiohttp import web
-from load_servers import Serve, frame, goodbye, outcomes, read_frame, reset, upgrade
+from load_servers import UPGRADED, Serve, UnreadWriter, accepted, frame, goodbye, outcomes, read_frame, reset, upgrade
 
+from lastcall.traffic.http1 import READ_SIZE
 from lastcall.traffic.outcome import LOST, LOST_MEANS, MOVED, MOVED_MEANS, Outcome
+from lastcall.traffic.websocket import LONGEST_MESSAGE, _Socket, hold
 
 pytestmark = pytest.mark.loopback
 
@@ -95,6 +97,8 @@ WEBSOCKETS = [
     ("an error", sends(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"), "5xx", ""),
     ("closed before the handshake", sends(), "closed before bytes", ""),
     ("closed within the handshake", sends(b"HTTP/1.1 101 Swi"), "truncated", ""),
+    ("a handshake with a field that is no ASCII",
+     sends(UPGRADED.replace(b"Connection: ", b"Connection: \xff") + b"\r\n\r\n"), "truncated", ""),
     ("reset before the handshake", sends(then="reset"), "reset before bytes", ""),
 ]  # fmt: skip
 
@@ -110,6 +114,43 @@ async def test_a_websocket_ends_with_a_goodbye_or_was_lost(serve: Serve, lost: s
 async def test_a_websocket_whose_messages_are_never_echoed_times_out() -> None:
     found = await outcomes(socket(9, echo=False, then="stay"), "websocket", timeout=0.3, **LENGTH)
     assert {each.lost for each in found} == {"timeout"}
+
+
+async def test_a_ping_after_the_clients_own_goodbye_is_no_loss() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await upgrade(reader, writer)
+        while (message := await read_frame(reader))[0] == 1:
+            writer.write(frame(1, message[1]))
+        writer.write(frame(9, b"still there?") + frame(8, message[1]))
+
+    found = await outcomes(serve, "websocket", **LENGTH)
+    assert {(each.lost, each.moved, each.status) for each in found} == {("", "", 101)}
+
+
+def test_a_message_without_an_end_is_not_kept() -> None:
+    held = _Socket("lc-1", 5.0, 0.5, 10.0, 0.0, lambda: 0.0)
+    key = re.search(rb"Sec-WebSocket-Key: (\S+)", held.handshake("a", "/ws"))
+    assert key is not None
+    assert held.received(UPGRADED + accepted(key[1].decode()) + b"\r\n\r\n", 0.0) is None
+    assert held.received(b"\x81\x7f" + (2**63 - 1).to_bytes(8, "big"), 0.0) is None
+    for _ in range(10):
+        assert held.received(b"x" * 100_000, 0.0) is None
+    assert len(held._text) <= LONGEST_MESSAGE
+
+
+async def test_pings_are_answered_no_faster_than_the_server_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lastcall.traffic.http1.MOST_UNSENT_BYTES", 10_000)
+    reader, writer = asyncio.StreamReader(), UnreadWriter()
+    held = asyncio.ensure_future(
+        hold(reader, writer, host="a", path="/", request_id="lc-1", seconds=30.0, every=30.0, timeout=30.0)  # type: ignore[arg-type]
+    )
+    await writer.written.wait()
+    key = re.search(rb"Sec-WebSocket-Key: (\S+)", writer.data)
+    assert key is not None
+    reader.feed_data(UPGRADED + accepted(key[1].decode()) + b"\r\n\r\n" + frame(9, b"x" * 125) * 5000)
+    await writer.full.wait()
+    assert not held.done() and len(writer.data) < 10_000 + 2 * READ_SIZE
+    held.cancel()
 
 
 async def test_a_message_that_crossed_the_servers_goodbye_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:

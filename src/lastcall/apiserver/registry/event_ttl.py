@@ -22,25 +22,27 @@ async def sweep_events(world: World, store: Store, kind: GenericStore, context: 
     """Until cancelled. `kind` is that of Events."""
     while True:
         await world.clock.sleep(EVENT_SWEEP_SECONDS)
-        oldest = now(world.clock) - EVENT_TTL
+        at = now(world.clock)
         entries, _, _ = await store.list(kind.prefix)
         for number, entry in enumerate(entries, 1):
             if number % SLICE == 0:
                 await world.clock.sleep(0)
             with walls.Turn("API server event TTL", entry.key):
                 event = kind.decode(entry.value)
-                if _last_written(event) < oldest:
+                if last_written(event, at) < at - EVENT_TTL:
                     meta = event["metadata"]
                     await _delete_quietly(kind, context, meta["namespace"], meta["name"], meta["resourceVersion"])
 
 
-def _last_written(event: Object) -> datetime:
-    times = (
-        event["metadata"]["creationTimestamp"],
-        event.get("lastTimestamp"),
-        (event.get("series") or {}).get("lastObservedTime"),
-    )
-    return max(parse_rfc3339(text) for text in times if text)
+def last_written(event: Object, at: datetime) -> datetime:
+    """Return when an Event was written last, by its own times.
+
+    Its writer chooses two of the three: those after `at` do not count, or the Event would stay forever.
+    """
+    created = parse_rfc3339(event["metadata"]["creationTimestamp"])
+    told = (event.get("lastTimestamp"), (event.get("series") or {}).get("lastObservedTime"))
+    times = (parse_rfc3339(text) for text in told if text)
+    return max((created, *(each for each in times if each <= at)))
 
 
 async def _delete_quietly(kind: GenericStore, context: RequestContext, namespace: str, name: str, version: str) -> None:

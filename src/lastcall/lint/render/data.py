@@ -157,7 +157,9 @@ def _result(located: Located, index: int) -> dict[str, Any]:
 
 
 def _uri(file: str) -> str:
-    return f"file://{quote(file)}" if file.startswith("/") else quote(file.removeprefix("./"))
+    """Return the URI of a file's name, which may have bytes that are not UTF-8 (RFC 3986 2.1)."""
+    name = quote(file.removeprefix("./").encode("utf-8", "surrogateescape"))
+    return f"file://{name}" if file.startswith("/") else name
 
 
 # -- GitHub, JUnit ---------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Spans at a receiver on loopback that decodes them with OpenTelemetry's own messages, in good and bad days."""
 
 import asyncio
-from contextlib import asynccontextmanager
+import threading
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 from aiohttp import web
@@ -15,7 +16,7 @@ from story_samples import samples
 from waiting import until
 
 from lastcall.exporting.addresses import parse_endpoint
-from lastcall.exporting.otlp import MOST_TRIES, SpanSender
+from lastcall.exporting.otlp import MOST_ANSWER_BYTES, MOST_TRIES, SpanSender
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -197,6 +198,70 @@ async def test_what_a_receiver_refuses_of_a_batch_counts_as_failed():
         sender.ended(samples()["sigkill"][0])
         assert await sender.flush(30)
         assert sender.delivered() == {"sent": 4, "failed": 2, "dropped": 0, "waiting": 0}
+
+
+async def test_a_receiver_refuses_no_more_spans_than_a_batch_has():
+    async with receiving() as receiver, sending(receiver.url, []) as sender:
+        receiver.rejects = 2**63 - 1
+        sender.ended(samples()["sigkill"][0])
+        assert await sender.flush(30)
+        receiver.rejects = -5
+        sender.ended(samples()["sigkill"][0])
+        assert await sender.flush(30)
+        assert sender.delivered() == {"sent": 6, "failed": 6, "dropped": 0, "waiting": 0}
+
+
+@asynccontextmanager
+async def answering(*parts, then_waits=False):
+    """A receiver that answers with these bytes, whatever it is asked; yields its URL."""
+    released, closed = asyncio.Event(), asyncio.Event()
+
+    async def serve(reader, writer):
+        with suppress(ConnectionError):
+            await reader.readuntil(b"\r\n\r\n")
+            for part in parts:
+                writer.write(part)
+                await writer.drain()
+            if then_waits:
+                await released.wait()
+        writer.close()
+        closed.set()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        released.set()
+        await closed.wait()
+        server.close()
+
+
+@pytest.mark.parametrize("status", [b"200 OK", b"404 Not Found"])
+async def test_an_answer_that_is_too_large_is_a_failure_and_not_read(monkeypatch, status):
+    monkeypatch.setattr("lastcall.exporting.otlp.FIRST_WAIT_SECONDS", 0.01)
+    head = b"HTTP/1.1 " + status + b"\r\nContent-Length: 1073741824\r\n\r\n"
+    notes = []
+    async with (
+        answering(head, b"x" * 2 * MOST_ANSWER_BYTES, then_waits=True) as url,
+        sending(url, notes) as sender,
+    ):
+        sender.ended(samples()["sigkill"][0])
+        assert await sender.flush(30)
+        assert sender.delivered() == {"sent": 0, "failed": 6, "dropped": 0, "waiting": 0}
+    assert "its answer has more than 1 MiB" in notes[0]
+
+
+@pytest.mark.parametrize("begin", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"], ids=["head", "body"])
+async def test_an_answer_that_comes_byte_by_byte_is_given_up(monkeypatch, begin):
+    monkeypatch.setattr("lastcall.exporting.otlp.MOST_ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr("lastcall.exporting.otlp.FIRST_WAIT_SECONDS", 0.01)
+    notes = []
+    async with answering(begin, b"x", then_waits=True) as url, sending(url, notes) as sender:
+        sender.ended(samples()["sigkill"][0])
+        assert await sender.flush(30)
+        assert sender.delivered() == {"sent": 0, "failed": 6, "dropped": 0, "waiting": 0}
+        assert len([each for each in threading.enumerate() if each.name == "otlp"]) == 1
+    assert "no whole answer within" in notes[0]
 
 
 async def test_a_slow_receiver_costs_a_bounded_queue_and_whole_traces(monkeypatch):
