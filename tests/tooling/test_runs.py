@@ -135,6 +135,6 @@ def test_times_are_not_recorded_of_a_part(project: SmallProject) -> None:
 
 
 def test_times_are_recorded(project: SmallProject) -> None:
-    assert project.run("def test_it():\n    time.sleep(0.3)\n", "--record-times")[0] == 0
+    assert project.run("@pytest.mark.core\ndef test_it():\n    time.sleep(0.3)\n", "--record-times")[0] == 0
     times = json.loads((project.root / "tests/times.json").read_text())
     assert 0.3 <= times["tests/node/test_it.py"]["test_it"] < 60

@@ -102,7 +102,9 @@ def main() -> int:
             for (venv, test), outcome in run.first.items()
             if venv == venvs[0] and outcome.result != SKIPPED
         }
-        new = tiers.with_new_times(tiers.read_times(TIMES) if options.kind else {}, measured)
+        kernel = {test for test in measured if not test.startswith(tiers.SMALL)}
+        added_up = {test for (_, test), outcome in run.first.items() if test in kernel and not outcome.core}
+        new = tiers.with_new_times(tiers.read_times(TIMES) if options.kind else {}, measured, added_up)
         TIMES.write_text(tiers.as_text(new))
     seconds = time.monotonic() - began
     report.write(report.as_document(tier.name, result, run.counts(), seconds, loop))

@@ -21,6 +21,8 @@ class Outcome:
     """What failed, or why the test was skipped."""
     pure: bool = False
     """The test computes only."""
+    core: bool = False
+    """It is marked `core`."""
     proof: bool = False
     """One failure is proof: the test is never repeated."""
     stall: float = 0.0

@@ -101,6 +101,7 @@ def _outcome(test: str, parts: list[pytest.TestReport], crashed: bool) -> dict[s
         "seconds": round(sum(part.duration for part in parts), 3),
         "cpu": round(sum(getattr(part, "cpu", 0.0) for part in parts), 3),
         "why": why,
+        "core": any(getattr(part, "core", False) for part in parts),
         "pure": any(getattr(part, "pure", False) for part in parts),
         "stall": round(max((getattr(part, "stall", 0.0) for part in parts), default=0.0), 2),
         "proof": bool(failed) and (crashed or any(getattr(part, "proof", False) for part in parts) or _hung(why)),
@@ -144,6 +145,7 @@ def pytest_runtest_makereport(
     extra.cpu = now - item.stash[_STARTED]
     item.stash[_STARTED] = now
     extra.pure = _kind(item) == tiers.PURE
+    extra.core = item.get_closest_marker("core") is not None
     extra.stall = item.config.stash[_HEARTBEAT].longest
     error = call.excinfo.value if call.excinfo else None
     extra.proof = item.get_closest_marker("proof") is not None or getattr(error, "proof", False)

@@ -6,7 +6,7 @@ and clusters. The time of the last two is in seconds by the clock.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -18,7 +18,8 @@ SMALL = ("tests/unit/", "tests/scenarios/", "tests/fuzz/", "tests/pains/test_har
 """Where tests are that need no kernel."""
 
 LISTED = 0.1
-"""Tests below this time (seconds) are not listed one by one in the file of times; they are added up."""
+"""Tests below this time (seconds) are not listed one by one in the file of times; they are added up. So are tests of
+the kernel that are not marked `core`: no tier chooses among them."""
 
 REST = ""
 """The key of that sum."""
@@ -100,7 +101,7 @@ def expected(tier: Tier, path: str, times: Times) -> float:
     if own is None:
         return 1.0 if path.startswith(SMALL) else 20.0
     if not path.startswith(SMALL):
-        return sum(own.values())
+        return sum(own.values()) - (0.0 if tier.kernel == "all" else own.get(REST, 0.0))
     kept = chosen(tier, [name for name in own if name != REST], own)
     return own.get(REST, 0.0) + sum(own[name] for name in kept)
 
@@ -113,16 +114,18 @@ def read_times(path: Path) -> dict[str, dict[str, float]]:
         return {}
 
 
-def with_new_times(times: Times, measured: Mapping[str, float]) -> dict[str, dict[str, float]]:
+def with_new_times(
+    times: Times, measured: Mapping[str, float], added_up: Container[str] = ()
+) -> dict[str, dict[str, float]]:
     """Return the times with those of the files that were measured whole replaced.
 
-    `measured` maps node ids (`tests/a.py::test_b[c]`) to seconds.
+    `measured` maps node ids (`tests/a.py::test_b[c]`) to seconds; those in `added_up` are not listed.
     """
     files: dict[str, dict[str, float]] = {}
     for node_id, seconds in measured.items():
         path, _, name = node_id.partition("::")
         own = files.setdefault(path, {REST: 0.0})
-        if seconds < LISTED:
+        if seconds < LISTED or node_id in added_up:
             own[REST] += seconds
         else:
             own[name] = seconds

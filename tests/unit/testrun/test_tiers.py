@@ -22,7 +22,8 @@ def test_a_file_is_expected_to_take_what_its_chosen_tests_took() -> None:
     times = {"tests/unit/a/test_b.py": TIMES, "tests/node/test_c.py": TIMES}
     assert round(expected(TIERS["fast"], "tests/unit/a/test_b.py", times), 2) == 3.15
     assert round(expected(TIERS["main"], "tests/unit/a/test_b.py", times), 2) == 5.35
-    assert round(expected(TIERS["main"], "tests/node/test_c.py", times), 2) == 25.35
+    assert round(expected(TIERS["main"], "tests/node/test_c.py", times), 2) == 22.35
+    assert round(expected(TIERS["all"], "tests/node/test_c.py", times), 2) == 25.35
     assert expected(TIERS["main"], "tests/unit/test_new.py", times) == 1.0
     assert expected(TIERS["main"], "tests/node/test_new.py", times) == 20.0
 
@@ -52,3 +53,8 @@ def test_new_times_replace_those_of_their_files_and_small_ones_are_added_up() ->
     old = {"tests/a.py": {REST: 9.0, "gone": 2.0}, "tests/b.py": {REST: 1.0}}
     new = with_new_times(old, {"tests/a.py::x[1::2]": 0.5, "tests/a.py::y": 0.04, "tests/a.py::z": 0.031})
     assert new == {"tests/a.py": {REST: 0.07, "x[1::2]": 0.5}, "tests/b.py": {REST: 1.0}}
+
+
+def test_times_of_tests_that_no_tier_chooses_are_added_up() -> None:
+    new = with_new_times({}, {"tests/node/a.py::x": 5.0, "tests/node/a.py::y": 4.0}, {"tests/node/a.py::y"})
+    assert new == {"tests/node/a.py": {REST: 4.0, "x": 5.0}}
