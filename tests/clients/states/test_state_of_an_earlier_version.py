@@ -25,7 +25,8 @@ class Upgraded(Place):
 
     def unpack(self, archive: Path) -> None:
         with tarfile.open(archive) as packed:
-            packed.extractall(self.home / "state", filter="tar")
+            # Python before 3.11.4 (Debian 12's) has no filters.
+            packed.extractall(self.home / "state", **({"filter": "tar"} if hasattr(tarfile, "tar_filter") else {}))
         self.state = self.home / "state" / archive.name.removesuffix(".tar.xz")
         self.kept = [str(self.state)]
         if self.user == "ordinary user":

@@ -19,7 +19,9 @@ _LONE = re.compile(
     rb"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\[^u])|\\u[dD][89a-fA-F][0-9a-fA-F]{2}", re.DOTALL
 )
 _SPACE = re.compile(rb"[ \t\r\n]*")
-_PIECE = re.compile(rb'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
+_DIGIT = rb"[0-9a-fA-F]"
+# Python before 3.11.5 (Debian 12's) goes on behind the digits that a `{4}` within a possessive repetition had taken.
+_PIECE = re.compile(rb'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u%b%b%b%b)*+' % (_DIGIT, _DIGIT, _DIGIT, _DIGIT))
 _NUMBER = re.compile(rb"-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)?")
 _LITERALS = {b"t": b"true", b"f": b"false", b"n": b"null"}
 
