@@ -1,8 +1,8 @@
 """What one user may hold open or send at once, so that nobody makes the server grow without bound.
 
 Watches and other streams above the limit get a 429, requests wait a while for the user's earlier ones. System
-components are exempt: they get what they ask for. ServiceAccounts of one namespace share, because whoever may edit it
-can be each of them.
+components are exempt. The ServiceAccounts of a namespace share one limit, because a user who may edit the namespace
+can act as each of them.
 
 Source: apiserver pkg/server/filters/priority-and-fairness.go (tooManyRequests), pkg/apis/flowcontrol/bootstrap (exempt,
 system).

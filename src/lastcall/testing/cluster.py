@@ -96,6 +96,7 @@ class AsyncCluster(AsyncNamespace):
     ) -> None:
         """Delete a namespace and wait until it is gone; `grace` seconds for its Pods, their own by default."""
         if grace is not None:
+            await self._delete_owners(name)
             await self._end_pods(name, grace)
         try:
             await self._objects.client.delete(NAMESPACES, name)
@@ -107,27 +108,32 @@ class AsyncCluster(AsyncNamespace):
         async with asyncio.timeout(timeout):
             await self._objects.wait(Named(NAMESPACES, "", name), lambda obj: obj is None)
 
-    async def _end_pods(self, namespace: str, grace: int) -> None:
-        """Delete the Pods of a namespace with this grace period (seconds), and keep their owners from replacing them.
-
-        Before the namespace is deleted: it deletes its Pods with their own grace period, and a shorter one that comes
-        afterwards does not interrupt a stop under way. An owner that is being deleted makes no Pods.
-        """
+    async def _delete_owners(self, namespace: str) -> None:
+        """Delete what makes Pods in a namespace and leave the Pods: an owner that is being deleted replaces none."""
         # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall.api import resources as r
 
         client = self._objects.client
-        pods = (await client.list(r.PODS, namespace)).items
-        if any(pod["metadata"].get("ownerReferences") for pod in pods):
-            owners = (r.CRONJOBS, r.DEPLOYMENTS, r.REPLICASETS, r.STATEFULSETS, r.DAEMONSETS, r.JOBS)
-            for resource in (*owners, r.REPLICATIONCONTROLLERS):
-                for each in (await client.list(resource, namespace)).items:
-                    with suppress(StatusError):
-                        await client.delete(resource, each["metadata"]["name"], namespace, propagation_policy="Orphan")
-            pods = (await client.list(r.PODS, namespace)).items
-        for pod in pods:
+        if not any(pod["metadata"].get("ownerReferences") for pod in (await client.list(r.PODS, namespace)).items):
+            return
+        owners = (r.CRONJOBS, r.DEPLOYMENTS, r.REPLICASETS, r.STATEFULSETS, r.DAEMONSETS, r.JOBS)
+        for resource in (*owners, r.REPLICATIONCONTROLLERS):
+            for each in (await client.list(resource, namespace)).items:
+                with suppress(StatusError):
+                    await client.delete(resource, each["metadata"]["name"], namespace, propagation_policy="Orphan")
+
+    async def _end_pods(self, namespace: str, grace: int) -> None:
+        """Delete the Pods of a namespace with this grace period (seconds).
+
+        Before the namespace is deleted: it deletes its Pods with their own grace period, and a shorter one that comes
+        afterwards does not interrupt a stop under way.
+        """
+        # late: pytest imports the plugin in every run, with a cluster or without
+        from lastcall.api.resources import PODS
+
+        for pod in (await self._objects.client.list(PODS, namespace)).items:
             with suppress(StatusError):
-                await client.delete(r.PODS, pod["metadata"]["name"], namespace, grace_period_seconds=grace)
+                await self._objects.client.delete(PODS, pod["metadata"]["name"], namespace, grace_period_seconds=grace)
 
     @asynccontextmanager
     async def temporary_namespace(self, name: str = "", *, grace: int | None = None) -> AsyncIterator[AsyncNamespace]:

@@ -1,13 +1,11 @@
 """What the rules of NetworkPolicies do to packets, as root and as an ordinary user without a single capability."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import ordinary_user
 import pytest
+from scenario_process import answer_of
 
 pytestmark = [pytest.mark.real_kernel, pytest.mark.core]
 
@@ -16,11 +14,7 @@ SCENARIO = Path(__file__).with_name("network_policy_scenario.py")
 
 @pytest.fixture(scope="module", params=ordinary_user.USERS)
 def seen(request: pytest.FixtureRequest) -> dict[str, Any]:
-    command = [*ordinary_user.command_prefix(request.param), sys.executable, str(SCENARIO)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180, cwd="/", check=False)
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+    return answer_of(SCENARIO, request.param)
 
 
 def test_without_a_policy_everybody_is_reached(seen: dict[str, Any]) -> None:

@@ -1,15 +1,14 @@
 """One rule set, two writers: what the netlink writer makes is what libnftables makes of the same rules."""
 
 import ctypes
-import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import ordinary_user
 import pytest
+from scenario_process import answer_of
 
 SCENARIO = Path(__file__).with_name("service_rule_set.py")
 GOLDEN = Path(__file__).parents[2] / "golden" / "service-rules"
@@ -29,11 +28,7 @@ pytestmark = pytest.mark.skipif(not _library(), reason="the comparison needs lib
 
 @pytest.fixture(scope="module", params=ordinary_user.USERS)
 def seen(request: pytest.FixtureRequest) -> dict[str, Any]:
-    command = [*ordinary_user.command_prefix(request.param), sys.executable, str(SCENARIO)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180, cwd="/", check=False)
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+    return answer_of(SCENARIO, request.param)
 
 
 def blocks(listing: str) -> list[str]:

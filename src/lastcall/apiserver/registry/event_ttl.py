@@ -40,8 +40,8 @@ def last_written(event: Object, at: datetime) -> datetime:
     Its writer chooses two of the three: those after `at` do not count, or the Event would stay forever.
     """
     created = parse_rfc3339(event["metadata"]["creationTimestamp"])
-    told = (event.get("lastTimestamp"), (event.get("series") or {}).get("lastObservedTime"))
-    times = (parse_rfc3339(text) for text in told if text)
+    stamps = (event.get("lastTimestamp"), (event.get("series") or {}).get("lastObservedTime"))
+    times = (parse_rfc3339(text) for text in stamps if text)
     return max((created, *(each for each in times if each <= at)))
 
 

@@ -202,8 +202,8 @@ class GenericStore:
         namespace, name = names_of_key(self.resource, entry.key.removeprefix(self.prefix))
         why = str(error) if isinstance(error, UnreadableError) else walls.text_of(error)
         self.shared.store.set_aside(entry.key, why)
-        told = f"the stored object is set aside: {why}. Delete it with: {how_to_delete(self.resource, namespace, name)}"
-        walls.noticed(walls.STORED_OBJECTS, entry.key, UnreadableError(told))
+        text = f"the stored object is set aside: {why}. Delete it with: {how_to_delete(self.resource, namespace, name)}"
+        walls.noticed(walls.STORED_OBJECTS, entry.key, UnreadableError(text))
 
     async def _delete_unreadable(
         self, context: RequestContext, namespace: str, name: str, found: Unreadable, options: DeleteOptions

@@ -16,10 +16,9 @@ IDLE_SECONDS = 90.0
 class BoundedServer(Server):
     """`aiohttp.web.Server` with at most `most` connections that wait for a request or are busy with one.
 
-    When there are more, the oldest one is closed that has sent no request, or else the oldest one that waits for its
-    next request. `buffer` is how many bytes a
-    connection takes before its writers wait, and how many of a body wait for their reader; the kernel keeps four times
-    as many of a body. `on_lost` hears of each connection that ends.
+    When there are more, the oldest one that has sent no request is closed, or else the oldest one that waits for its
+    next request. A connection takes `buffer` bytes before its writers wait, and keeps as many of a body for its reader;
+    the kernel keeps four times as many of a body. `on_lost` hears of each connection that ends.
     """
 
     def __init__(

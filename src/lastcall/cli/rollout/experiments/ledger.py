@@ -244,7 +244,7 @@ def as_config_map(ledger: Ledger, namespace: str) -> Object:
 def from_config_map(obj: Object) -> Ledger:
     """Return the ledger in a ConfigMap. Raise NotALedger, with why, for anything that `as_config_map` would not write.
 
-    Whoever may write ConfigMaps can forge one, and somebody with more rights restores it. So a ledger speaks only of
+    A user who may write ConfigMaps can forge one, and an administrator would restore it. So a ledger speaks only of
     its own namespace, names only kinds that experiments create, and changes only what experiments change.
     """
     id_ = labels_of(obj).get(LABEL, "")
