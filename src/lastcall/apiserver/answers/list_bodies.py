@@ -15,6 +15,7 @@ from lastcall.api.custom.kinds import CustomResource
 from lastcall.api.meta import Object
 from lastcall.api.resources import Resource
 from lastcall.apiserver.answers.representation import META_GROUP, partial_metadata, reformat, table
+from lastcall.apiserver.answers.sending import PIECE_BYTES
 from lastcall.apiserver.operations import Operations
 from lastcall.apiserver.registry.listing import SLICE, Page
 from lastcall.apiserver.registry.objects import list_head
@@ -22,9 +23,6 @@ from lastcall.apiserver.wire.negotiation import JSON, PROTOBUF, YAML, MediaType,
 
 END = b"]}\n"
 """Go's json.Encoder ends a value with a newline, MarshalIndent does not."""
-
-PIECE_BYTES = 256 << 10
-"""The plain form is made in pieces of this size: the client reads one while the next is encrypted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,10 @@ from typing import Any
 from lastcall.world.aiohttp_inside import server as web
 from lastcall.world.clock import Clock, monotonic
 
-PIECE_BYTES = 32 << 10
-"""Bytes that are written at once."""
+PIECE_BYTES = 256 << 10
+"""Bytes of an answer that are written at once. Answers under way are bounded for each user (`shares.py`)."""
+WATCH_PIECE_BYTES = 32 << 10
+"""Bytes of a watch that are written at once: a user may have 300 that nobody reads."""
 STALL_SECONDS = 30.0
 """A client that takes nothing for so long is disconnected: half of kube-apiserver's --request-timeout."""
 LOOK_SECONDS = 5.0
@@ -28,6 +30,7 @@ class Sending:
     """An answer on its way. `pieces` counts what was written."""
 
     transport: Any
+    piece_bytes: int = PIECE_BYTES
     pieces: int = 0
     seen: tuple[int, int] = (0, 0)
     """(pieces, waiting bytes) at the last look that found a difference."""
@@ -35,8 +38,9 @@ class Sending:
 
     async def write(self, response: web.StreamResponse, data: bytes) -> None:
         """Write in pieces."""
-        for start in range(0, len(data), PIECE_BYTES):
-            await response.write(data if len(data) <= PIECE_BYTES else data[start : start + PIECE_BYTES])
+        most = self.piece_bytes
+        for start in range(0, len(data), most):
+            await response.write(data if len(data) <= most else data[start : start + most])
             if self.transport is not None and self.transport.get_write_buffer_size() > BUFFER_BYTES:
                 await web.drain(response)
             self.pieces += 1
@@ -60,7 +64,7 @@ class Sendings:
     def begun(self, request: web.BaseRequest, *, watch: bool = False) -> Iterator[Sending]:
         """An answer that is written as long as the block runs. What a `watch` keeps in the kernel is bounded, too."""
         transport = request.transport
-        sending = Sending(transport)
+        sending = Sending(transport, WATCH_PIECE_BYTES if watch else PIECE_BYTES)
         if watch and transport is not None and (sock := transport.get_extra_info("socket")) is not None:
             with suppress(OSError):
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
