@@ -20,6 +20,9 @@ from lastcall.apiserver.auth.rbac import RBAC_GROUP
 AGGREGATE = f"{RBAC_GROUP}/aggregate-to-"
 """Begins the label of roles whose rules another role takes over."""
 
+AUTO_UPDATE = "rbac.authorization.kubernetes.io/autoupdate"
+"""The annotation of roles and bindings that get what a newer version of them has (`default_roles.py`)."""
+
 FACTS = Path(__file__).with_name("bootstrap_policy.json")
 
 
@@ -114,5 +117,4 @@ def _meta(entry: Object) -> Object:
     labels = {"kubernetes.io/bootstrapping": "rbac-defaults"}
     labels |= {AGGREGATE + into: "true" for into in entry.get("aggregateTo", ())}
     namespace = {"namespace": entry["namespace"]} if "namespace" in entry else {}
-    annotations = {"rbac.authorization.kubernetes.io/autoupdate": "true"}
-    return {"name": entry["name"], **namespace, "labels": labels, "annotations": annotations}
+    return {"name": entry["name"], **namespace, "labels": labels, "annotations": {AUTO_UPDATE: "true"}}

@@ -22,6 +22,7 @@ from lastcall.api.resources import (
 )
 from lastcall.apiserver.admission.priority import SYSTEM_CLASSES
 from lastcall.apiserver.auth.bootstrap_policy import default_policy
+from lastcall.apiserver.auth.default_roles import Step, reconciled
 from lastcall.apiserver.every_cluster.identity import Identity
 from lastcall.apiserver.proxying.aggregation.front_proxy import AUTHENTICATION_CONFIG, FrontProxy, authentication_config
 from lastcall.client.api import Client
@@ -128,12 +129,25 @@ class EveryCluster:
             await self._client.update(CONFIGMAPS, {**found, "data": data}, "kube-system")
 
     async def _create_default_policy(self) -> None:
-        """Roles and bindings that are missing, at every start (rest/storage_rbac.go:EnsureRBACPolicy). Side by side,
-        for a durable store keeps many writes in one go."""
+        """Create roles and bindings that are missing, and complete older ones, at every start.
+
+        Side by side, for a durable store keeps many writes in one go (rest/storage_rbac.go:EnsureRBACPolicy).
+        """
         async with Tasks() as tasks:
             for resource, obj in default_policy(self._contents.components):
-                namespace = obj["metadata"].get("namespace", "")
-                tasks.spawn(self._create_missing(resource, obj, namespace), name="default-policy")
+                tasks.spawn(self._ensure(resource, obj, obj["metadata"].get("namespace", "")), name="default-policy")
+
+    async def _ensure(self, resource: Resource, wanted: Object, namespace: str) -> None:
+        name = wanted["metadata"]["name"]
+        if (found := await self._find(resource, namespace, name)) is None:
+            await self._client.create(resource, wanted, namespace)
+            return
+        step, changed = reconciled(found, wanted)
+        if step is Step.RECREATE:
+            await self._client.delete(resource, name, namespace, uid=found["metadata"]["uid"])
+            await self._client.create(resource, changed, namespace)
+        elif step is Step.UPDATE:
+            await self._client.update(resource, changed, namespace)
 
     async def _create_missing(self, resource: Resource, obj: Object, namespace: str) -> None:
         # Asked first: on a store with history the Service's address is allocated already, which is another refusal.

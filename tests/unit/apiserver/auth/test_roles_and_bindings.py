@@ -18,6 +18,7 @@ from lastcall.api.resources import (
     SUBJECTACCESSREVIEWS,
 )
 from lastcall.apiserver.auth.authentication import ALL_AUTHENTICATED, UserInfo
+from lastcall.apiserver.auth.rbac import uncovered
 from lastcall.client.api import APPLY_PATCH
 
 BOB = UserInfo("bob", (ALL_AUTHENTICATED,))
@@ -253,5 +254,43 @@ def test_the_default_policy_comes_back_with_the_next_start(virtual) -> None:
         await api.server.bootstrap()
         assert await api.admin.get(CLUSTERROLEBINDINGS, "system:discovery")
         assert (await api.admin.get(CLUSTERROLES, "view"))["metadata"]["resourceVersion"] == before
+
+    virtual(scenario)
+
+
+def test_default_roles_and_bindings_that_are_complete_are_not_written_at_the_next_start(virtual) -> None:
+    async def scenario(api) -> None:
+        async def versions() -> dict:
+            kinds = (CLUSTERROLES, CLUSTERROLEBINDINGS, ROLES, ROLEBINDINGS)
+            found = [each["metadata"] for kind in kinds for each in (await api.admin.list(kind)).items]
+            return {each["uid"]: each["resourceVersion"] for each in found}
+
+        before = await versions()
+        await api.server.bootstrap()
+        assert await versions() == before
+
+    virtual(scenario)
+
+
+def test_a_default_role_of_an_older_version_gets_the_new_rules_and_keeps_its_own(virtual) -> None:
+    async def scenario(api) -> None:
+        found = await api.admin.get(CLUSTERROLES, "kube-network-policies")
+        whole = found["rules"]
+        await api.admin.update(CLUSTERROLES, {**found, "rules": [READ_SECRETS, *whole[:-1]]})
+        await api.server.bootstrap()
+        assert (await api.admin.get(CLUSTERROLES, "kube-network-policies"))["rules"][:3] == [READ_SECRETS, *whole[:2]]
+        can = await api.admin.get(CLUSTERROLES, "kube-network-policies")
+        assert uncovered(can["rules"], whole) == []
+
+    virtual(scenario)
+
+
+def test_a_default_binding_to_another_role_is_made_anew(virtual) -> None:
+    async def scenario(api) -> None:
+        found = await api.admin.get(CLUSTERROLEBINDINGS, "system:discovery")
+        await api.admin.delete(CLUSTERROLEBINDINGS, "system:discovery")
+        await api.admin.create(CLUSTERROLEBINDINGS, binding("system:discovery", "ClusterRole", "cluster-admin"))
+        await api.server.bootstrap()
+        assert (await api.admin.get(CLUSTERROLEBINDINGS, "system:discovery"))["roleRef"] == found["roleRef"]
 
     virtual(scenario)
