@@ -10,6 +10,7 @@ import click
 from lastcall import __version__
 from lastcall.cli.errors import ReaderGone
 from lastcall.cli.settings.context import config_option, settle, with_place
+from lastcall.timeline.quoted_log import quote_what_nobody_handles
 
 COMMANDS = {
     "run": ("lastcall.cli.there.run:run", "Delete Pods and report how each of them ended."),
@@ -144,6 +145,7 @@ cli.params.append(config_option())
 
 def invoke(arguments: list[str] | None) -> int:
     """Run `arguments` (None: the process's own). Raises what `lastcall.cli.errors.guarded` tells."""
+    quote_what_nobody_handles()
     try:
         result = cli.main(args=arguments, prog_name="lastcall", standalone_mode=False)
     finally:

@@ -36,6 +36,7 @@ from lastcall.cluster.options import API_ENDPOINT, API_INSIDE, KUBERNETES_SERVIC
 from lastcall.cluster.plan import NodePlan, Plan
 from lastcall.cluster.root import make_root
 from lastcall.timeline import kinds
+from lastcall.timeline.quoted_log import QuotedFormatter
 from lastcall.timeline.ring import RingRecorder
 from lastcall.world import linux
 from lastcall.world.clock import RealClock, monotonic
@@ -395,7 +396,7 @@ def _in_one_line(error: BaseException) -> str:
 def _log_with_time() -> None:
     """What roles log has its time (UTC) before it, as front's own log has."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S"))
+    handler.setFormatter(QuotedFormatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S"))
     assert handler.formatter is not None
     handler.formatter.converter = gmtime
     logging.getLogger().addHandler(handler)
