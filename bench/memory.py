@@ -8,6 +8,7 @@ namespace default. Prints resident memory of the control plane in MB: before, th
 
 import argparse
 import base64
+import copy
 import http.client
 import json
 import os
@@ -151,10 +152,31 @@ def connections(server: Server) -> list[ssl.SSLSocket]:
     return _opened(server, 6000, "")
 
 
-ATTACKS: tuple[Callable[[Server], list[ssl.SSLSocket]], ...] = (watches, history, updates, bodies, lists, connections)
+def everything(server: Server) -> list[ssl.SSLSocket]:
+    """All of the others at once, by one user; 500 connections without a request, so that the others get theirs."""
+    opened: list[ssl.SSLSocket] = []
+
+    def idle(beside: Server) -> list[ssl.SSLSocket]:
+        return _opened(beside, 500, "")
+
+    def run(attack: Attack) -> None:
+        beside = copy.copy(server)
+        beside._kept = None
+        opened.extend(attack(beside))
+
+    threads = [threading.Thread(target=run, args=(each,)) for each in (watches, history, updates, bodies, lists, idle)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return opened
 
 
-STORED = {watches: (6000, 100), lists: (30, 1_000_000)}
+Attack = Callable[[Server], list[ssl.SSLSocket]]
+ATTACKS: tuple[Attack, ...] = (watches, history, updates, bodies, lists, connections, everything)
+
+
+STORED = {watches: (6000, 100), lists: (30, 1_000_000), everything: (30, 1_000_000)}
 """What is stored before an attack is measured: how many ConfigMaps, and their bytes."""
 
 
