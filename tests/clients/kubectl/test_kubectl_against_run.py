@@ -14,7 +14,7 @@ from typing import Any
 
 import ordinary_user
 import pytest
-from kubectls import CURRENT, KUBECTL, Kubectl, needs_kubectl
+from kubectls import CURRENT, Kubectl, needs_kubectl
 from pods import EXITS_ON_TERM, IGNORES_TERM, Manifest, container, pod, service
 from run_command import Lastcall
 from waiting import eventually
@@ -63,13 +63,6 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield Cluster(CURRENT, match[1], str(tmp_path_factory.mktemp("kubectl")))
         command.interrupt()
         assert command.finish(60).status == 0
-
-
-def test_the_kubectl_that_this_is_tested_with(cluster: Cluster) -> None:
-    version = json.loads(cluster("version", "-o", "json"))
-    client = version["clientVersion"]["gitVersion"]
-    print(f"{KUBECTL} {client}, server {version['serverVersion']['gitVersion']}")
-    assert client.startswith("v1.") and version["serverVersion"]["gitVersion"] == "v1.36.2"
 
 
 def test_the_kubeconfig_is_of_one_user_and_never_on_disk(cluster: Cluster) -> None:
@@ -235,21 +228,6 @@ def test_the_writes_and_events_of_an_end_are_those_of_a_real_kubernetes(cluster:
         eventually(lambda name=name, told=told: cluster.events(name)[4:] == told, f"the Events of {name}: {told}")
 
 
-def test_kubectl_get_w_prints_a_line_for_every_change_of_a_pod(cluster: Cluster) -> None:
-    cluster.create(pod("seen"))
-    cluster.begun("seen")
-    watch = cluster.start("get", "pods", "seen", "-w", "--no-headers")
-    try:
-        assert watch.stdout is not None
-        assert watch.stdout.readline().split()[1:3] == ["1/1", "Running"]
-        cluster("delete", "pod", "seen")
-        states = [watch.stdout.readline().split()[1:3] for _ in range(3)]
-    finally:
-        watch.kill()
-        watch.communicate()
-    assert states[0] == ["1/1", "Terminating"] and ["0/1", "Completed"] in states
-
-
 # -- the Pod network and the token ------------------------------------------------------------------------------------
 
 WEB = container(
@@ -333,17 +311,6 @@ def test_a_service_account_token_is_no_admin_s(cluster: Cluster) -> None:
     refused = cluster("get", "pods", "--token", token, status=1)
     assert 'User "system:serviceaccount:default:default" cannot list resource "pods"' in refused
     cluster("delete", "pod", "reader")
-
-
-def test_restarts_are_counted_and_the_log_before_the_restart_is_kept(cluster: Cluster) -> None:
-    script = f"test -e /data/x && {{ {EXITS_ON_TERM} }}; echo one; touch /data/x; exit 1"
-    app = container("app", script, volumeMounts=[{"name": "data", "mountPath": "/data"}])
-    cluster.create(pod("restarted", app, volumes=[{"name": "data", "emptyDir": {}}]))
-    cluster("wait", "--for=jsonpath={.status.containerStatuses[0].restartCount}=1", "--timeout=60s", "pod/restarted")
-    cluster.begun("restarted")
-    assert cluster("logs", "restarted", "--previous") == "one\n"
-    assert cluster("logs", "restarted") == "start\n"
-    cluster("delete", "pod", "restarted")
 
 
 def test_containers_are_entered_and_their_ports_forwarded(cluster: Cluster) -> None:

@@ -169,21 +169,6 @@ def test_create_says_what_is_there_already(kubectl: Kubectl) -> None:
     assert err == message
 
 
-def test_create_subcommands(kubectl: Kubectl) -> None:
-    assert kubectl("create", "configmap", "c", "--from-literal=a=1") == "configmap/c created\n"
-    assert kubectl.get("configmap", "c")["data"] == {"a": "1"}
-    assert kubectl("create", "secret", "generic", "s", "--from-literal=a=1") == "secret/s created\n"
-    assert kubectl.get("secret", "s")["data"] == {"a": "MQ=="}
-    assert kubectl("create", "serviceaccount", "bob") == "serviceaccount/bob created\n"
-    assert kubectl("create", "service", "clusterip", "web", "--tcp=80:8080") == "service/web created\n"
-    port = {"name": "80-8080", "port": 80, "protocol": "TCP", "targetPort": 8080}
-    assert kubectl.get("service", "web")["spec"]["ports"] == [port]
-    if kubectl.version >= (1, 24):
-        assert kubectl("create", "token", "bob").count(".") == 2
-    assert kubectl("run", "one", "--image=busybox:1.36", "--restart=Never", "--", "true") == "pod/one created\n"
-    eventually(lambda: kubectl.get("pod", "one")["status"]["phase"] == "Succeeded")
-
-
 def test_apply_creates_changes_and_leaves_alone(kubectl: Kubectl) -> None:
     for value, outcome in (("1", "created"), ("1", "unchanged"), ("2", "configured"), ("2", "unchanged")):
         assert kubectl("apply", "-f", "-", stdin=CONFIG % value) == f"configmap/c {outcome}\n"
@@ -441,6 +426,9 @@ def test_wait_for_conditions_values_and_deletion(kubectl: Kubectl) -> None:
     assert waiting.poll() is None
     kubectl("delete", "pod", "web")
     assert waiting.communicate(timeout=60) == ("pod/web condition met\n", "")
+    if kubectl.version >= (1, 31):
+        kubectl("create", "configmap", "later")
+        assert kubectl("wait", "--for=create", "configmap/later", "--timeout=5s") == "configmap/later condition met\n"
 
 
 def test_delete_waits_until_the_pod_is_gone(kubectl: Kubectl) -> None:

@@ -195,7 +195,7 @@ CREATED = (
     ("rolebinding.rbac.authorization.k8s.io/rb", ("rolebinding", "rb", "--role=r", "--user=bob")),
     ("resourcequota/q", ("quota", "q", "--hard=pods=20")),
     ("serviceaccount/sa", ("serviceaccount", "sa")),
-    ("service/svc", ("service", "clusterip", "svc", "--tcp=80:80")),
+    ("service/svc", ("service", "clusterip", "svc", "--tcp=80:8080")),
     ("ingress.networking.k8s.io/ing", ("ingress", "ing", "--rule=a/b=svc:80")),
     ("job.batch/j", ("job", "j", "--image=busybox:1.36", "--", "true")),
 )
@@ -212,7 +212,12 @@ def test_create_makes_every_kind_it_has_a_generator_for(kubectl: Kubectl) -> Non
         assert kubectl("create", *arguments) == f"{name} created\n"
         # Whatever is sent as protobuf comes back as it was meant.
         assert kubectl.get(name)["metadata"]["name"] == name.partition("/")[2]
+    assert kubectl.get("configmap", "c")["data"] == {"a": "b"}
     assert kubectl.get("secret", "s")["data"] == {"a": "Yg=="}
+    port = {"name": "80-8080", "port": 80, "protocol": "TCP", "targetPort": 8080}
+    assert kubectl.get("service", "svc")["spec"]["ports"] == [port]
+    if kubectl.version >= (1, 24):
+        assert kubectl("create", "token", "sa").count(".") == 2
     assert kubectl.get("role", "r")["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
     if newer:
         assert kubectl.get("cronjob", "cj")["spec"]["schedule"] == "*/5 * * * *"
@@ -299,15 +304,3 @@ def test_deleting_a_deployment_deletes_its_pods_unless_they_are_orphaned(kubectl
     left = kubectl.get("replicasets,pods")["items"]
     assert sorted(each["kind"] for each in left) == ["Pod", "ReplicaSet"]
     assert "ownerReferences" not in next(each for each in left if each["kind"] == "ReplicaSet")["metadata"]
-
-
-def test_wait_for_a_condition_ends_when_it_comes_true_or_the_time_is_over(kubectl: Kubectl) -> None:
-    deploy(kubectl)
-    assert kubectl("wait", "--for=condition=Available", "deployment/web", "--timeout=60s") == (
-        "deployment.apps/web condition met\n"
-    )
-    error = kubectl("wait", "--for=condition=Nonsense", "deployment/web", "--timeout=1s", status=1)
-    assert "timed out waiting for the condition on deployments/web" in error
-    if kubectl.version >= (1, 31):
-        assert json.loads(kubectl("create", "configmap", "later", "-o", "json"))["metadata"]["name"] == "later"
-        assert kubectl("wait", "--for=create", "configmap/later", "--timeout=5s") == "configmap/later condition met\n"
