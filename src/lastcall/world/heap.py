@@ -8,8 +8,8 @@ WORTH_BYTES = 16 << 20
 """Free memory that is worth a walk through the heap."""
 
 
-LARGE_BLOCK_BYTES = 512 << 10
-"""Above the 256 KiB that uvloop takes for each read of a TLS connection: to map those costs a sixth of a Pod's CPU."""
+LARGE_BLOCK_BYTES = 128 << 10
+"""glibc's own first limit; the 256 KiB that uvloop reserves for each TLS connection are above it."""
 
 
 async def give_back_free_heap(world: World) -> None:

@@ -134,7 +134,7 @@ async def test_a_connection_on_which_no_request_came_is_closed(asked: bool) -> N
 
 
 async def test_a_connection_still_says_whether_a_request_is_worked_on() -> None:
-    assert BoundedServer(None, most=1, buffer=100, on_lost=lambda it: None)()._waiter is None
+    assert BoundedServer(None, most=1, buffer=100, on_lost=lambda it: None)().protocol._waiter is None
 
 
 def test_a_response_still_has_what_its_writers_wait_on() -> None:
