@@ -1,6 +1,7 @@
 """The limits of one user, seen by clients."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
@@ -78,6 +79,9 @@ async def test_objects_and_lists_that_go_out_in_pieces_are_whole(editor: tuple[H
     assert (await client.get(CONFIGMAPS, "a", "default"))["data"] == data
     found = {each["metadata"]["name"]: each for each in (await client.list(CONFIGMAPS, "default")).items}
     assert found["a"]["data"] == data
+    shown = await client.request("GET", MAPS, query=[("pretty", "true")])
+    assert {each["metadata"]["name"]: each for each in json.loads(shown)["items"]}["a"]["data"] == data
+    assert shown.startswith(b'{\n  "kind": "ConfigMapList",\n') and shown.endswith(b"\n  ]\n}")
     pretty = await client.request("GET", MAPS, query=[("pretty", "true")])
     assert pretty.startswith(b"{\n") and data["x"][:50].replace("\\", "\\\\").encode() in pretty
     async with client.watch(CONFIGMAPS, "default", resource_version="0") as events:

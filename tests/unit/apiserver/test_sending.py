@@ -1,6 +1,7 @@
 """Large answers go out in pieces, and who takes nothing of them is disconnected."""
 
 import asyncio
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -35,6 +36,9 @@ class Request:
 class Written:
     def __init__(self) -> None:
         self.pieces: list[bytes] = []
+
+    async def prepare(self, request: object) -> None:
+        pass
 
     async def write(self, data: bytes) -> None:
         self.pieces.append(data)
@@ -99,3 +103,20 @@ def test_a_stalled_client_is_disconnected_and_no_other() -> None:
 async def test_a_small_answer_is_left_to_the_server() -> None:
     answer = web.Response(body=b"x" * PIECE_BYTES)
     assert await Sendings(World().clock).in_pieces(Request(Transport()), answer) is answer  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["made at once", "made as they are sent"])
+async def test_an_answer_whose_later_pieces_cannot_be_made_ends_with_its_connection(kind: str) -> None:
+    def at_once() -> Iterator[bytes]:
+        yield b"begun"
+        raise ValueError("no more")
+
+    async def in_time() -> AsyncIterator[bytes]:
+        yield b"begun"
+        raise ValueError("no more")
+
+    transport, response = Transport(), Written()
+    pieces = at_once() if kind == "made at once" else in_time()
+    with pytest.raises(ValueError, match="no more"):
+        await Sendings(World().clock).send(Request(transport), response, pieces)  # type: ignore[arg-type]
+    assert response.pieces == [b"begun"] and transport.aborted

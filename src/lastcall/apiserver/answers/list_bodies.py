@@ -6,7 +6,7 @@ slice of items at a time, and read as if they had been encoded at once.
 Sources: apiserver pkg/endpoints/handlers/response.go, pkg/endpoints/handlers/get.go:ListResource.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import orjson
@@ -20,6 +20,7 @@ from lastcall.apiserver.operations import Operations
 from lastcall.apiserver.registry.listing import SLICE, Page
 from lastcall.apiserver.registry.objects import list_head
 from lastcall.apiserver.wire.negotiation import JSON, PROTOBUF, YAML, MediaType, check_form
+from lastcall.store.api import Entry
 
 END = b"]}\n"
 """Go's json.Encoder ends a value with a newline, MarshalIndent does not."""
@@ -36,6 +37,11 @@ class StoredList:
 def is_stored_form(operations: Operations, resource: Resource) -> bool:
     """Whether items are shown as they are stored. Those of declared kinds carry kind and apiVersion, too."""
     return operations.kind(resource).resource is resource and not isinstance(resource, CustomResource)
+
+
+def is_long(page: Page) -> bool:
+    """Return True for a page whose objects have more JSON than is sent at once."""
+    return sum(entry.value.size for entry in page.entries) > PIECE_BYTES
 
 
 async def stored_list(operations: Operations, resource: Resource, page: Page) -> StoredList:
@@ -72,16 +78,26 @@ def _stored_pieces(head: bytes, items: list[bytes], cut: int) -> Iterator[bytes]
 async def list_body(
     operations: Operations, resource: Resource, page: Page, media_type: MediaType, query: Mapping[str, str]
 ) -> bytes:
-    """A page in the wanted form and encoding. Raises the 406 StatusError of a form that a list does not have."""
+    """Return a page in the wanted form and encoding.
+
+    Raises the 406 StatusError of a form that a list does not have.
+    """
     check_form(media_type, resource, list_=True)
     if media_type.plain and is_stored_form(operations, resource):
         return b"".join((await stored_list(operations, resource, page)).pieces)
     if media_type.name == PROTOBUF:
         in_json = replace(media_type, name=JSON)
         return reformat(await list_body(operations, resource, page, in_json, query), media_type)
+    return b"".join([piece async for piece in list_pieces(operations, resource, page, media_type, query)])
+
+
+def list_pieces(
+    operations: Operations, resource: Resource, page: Page, media_type: MediaType, query: Mapping[str, str]
+) -> AsyncIterator[bytes]:
+    """Return the same body as it is made; there is none in protobuf. Raises as `list_body`."""
+    check_form(media_type, resource, list_=True)
     head, name, shape = _form(operations, resource, page, media_type, query)
-    encode = _Encoder(head, name, media_type)
-    return b"".join([piece async for piece in _pieces(operations, resource, page, shape, encode)])
+    return _pieces(operations, resource, page, shape, _Encoder(head, name, media_type))
 
 
 Shape = Callable[[list[Object]], list[Object]]
@@ -120,11 +136,24 @@ async def _pieces(
     operations: Operations, resource: Resource, page: Page, shape: Shape, encode: "_Encoder"
 ) -> AsyncIterator[bytes]:
     yield encode.before
-    for start in range(0, len(page.entries), SLICE):
-        entries = page.entries[start : start + SLICE]
-        yield encode.items(shape([operations.decode(resource, entry.value) for entry in entries]), first=not start)
+    first = True
+    for entries in _slices(page.entries):
+        yield encode.items(shape([operations.decode(resource, entry.value) for entry in entries]), first=first)
+        first = False
         await operations.clock.sleep(0)
     yield encode.after(bool(page.entries))
+
+
+def _slices(entries: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
+    """At most SLICE entries at a time, and of more than one at most PIECE_BYTES of JSON."""
+    start, size = 0, 0
+    for end, entry in enumerate(entries):
+        if end > start and (end - start == SLICE or size + entry.value.size > PIECE_BYTES):
+            yield entries[start:end]
+            start, size = end, 0
+        size += entry.value.size
+    if entries:
+        yield entries[start:]
 
 
 class _Encoder:

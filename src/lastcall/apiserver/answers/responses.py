@@ -10,9 +10,16 @@ import orjson
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import Resource
 from lastcall.apiserver.answers import representation
-from lastcall.apiserver.answers.list_bodies import StoredList, is_stored_form, list_body, stored_list
+from lastcall.apiserver.answers.list_bodies import (
+    StoredList,
+    is_long,
+    is_stored_form,
+    list_body,
+    list_pieces,
+    stored_list,
+)
 from lastcall.apiserver.answers.sending import PIECE_BYTES, Sendings
-from lastcall.apiserver.wire.negotiation import INDENTED, JSON, PLAIN, MediaType, negotiate_status
+from lastcall.apiserver.wire.negotiation import INDENTED, JSON, PLAIN, PROTOBUF, MediaType, negotiate_status
 from lastcall.apiserver.wire.requests import pretty, warn
 from lastcall.world.aiohttp_inside import server as web
 from lastcall.world.world import World
@@ -82,11 +89,17 @@ class Responses:
     async def list(
         self, request: web.BaseRequest, resource: Resource, page: "Page", media_type: MediaType
     ) -> web.StreamResponse:
-        """A list; a long one of stored objects goes out as its pieces are made."""
+        """A list; a long one goes out as its pieces are made."""
         if media_type.plain and is_stored_form(self._operations, resource):
             stored = await stored_list(self._operations, resource, page)
             if stored.length > PIECE_BYTES:
                 return await self._stored(request, stored)
+        elif is_long(page) and media_type.name != PROTOBUF and request.version >= (1, 1):
+            pieces = list_pieces(self._operations, resource, page, media_type, request.query)
+            response = web.StreamResponse(headers={**self.headers(), "Content-Type": media_type.name})
+            response.enable_chunked_encoding()
+            warn(request, response)
+            return await self.sendings.send(request, response, pieces)
         return await self.list_body(request, resource, page, media_type)
 
     async def list_body(

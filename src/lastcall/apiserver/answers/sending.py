@@ -4,7 +4,7 @@ A piece is written when the client has taken most of the one before, so that wha
 """
 
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -75,16 +75,32 @@ class Sendings:
             del self._open[sending]
 
     async def send(
-        self, request: web.BaseRequest, response: web.StreamResponse, pieces: Iterable[bytes]
+        self, request: web.BaseRequest, response: web.StreamResponse, pieces: Iterable[bytes] | AsyncIterator[bytes]
     ) -> web.StreamResponse:
-        """Send a whole answer; others get their turn between two pieces."""
+        """Send a whole answer; others get their turn between two pieces.
+
+        An answer whose later pieces cannot be made ends with its connection.
+        """
         with self.begun(request) as sending, suppress(ConnectionResetError):
             await response.prepare(request)
-            for piece in pieces:
-                await sending.write(response, piece)
-                await self._clock.sleep(0)
+            try:
+                async for piece in self._in_turns(pieces):
+                    await sending.write(response, piece)
+            except Exception:
+                if request.transport is not None:
+                    request.transport.abort()
+                raise
             await response.write_eof()
         return response
+
+    async def _in_turns(self, pieces: Iterable[bytes] | AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        if isinstance(pieces, AsyncIterator):
+            async for piece in pieces:
+                yield piece
+            return
+        for piece in pieces:
+            yield piece
+            await self._clock.sleep(0)
 
     async def in_pieces(self, request: web.BaseRequest, answer: web.StreamResponse) -> web.StreamResponse:
         """Send an answer whose body is large; leave a small one to the server."""

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from lastcall.api.resources import CONFIGMAPS, EVENTS, EVENTS_V1, PODS
-from lastcall.apiserver.answers.list_bodies import PIECE_BYTES, list_body, stored_list
+from lastcall.apiserver.answers.list_bodies import PIECE_BYTES, list_body, list_pieces, stored_list
 from lastcall.apiserver.answers.representation import partial_metadata, reformat, table
 from lastcall.apiserver.registry.listing import SLICE
 from lastcall.apiserver.wire.negotiation import JSON, PROTOBUF, YAML, MediaType
@@ -69,6 +69,19 @@ def test_other_encodings_are_those_of_the_whole(virtual: Callable, media_type: M
         plain = await list_body(api.server.operations, CONFIGMAPS, page, MediaType(), {})
         body = await list_body(api.server.operations, CONFIGMAPS, page, media_type, {})
         assert body.decode() == reformat(plain, media_type).decode()
+
+    virtual(scenario)
+
+
+def test_other_forms_of_large_objects_are_made_in_pieces_too(virtual: Callable) -> None:
+    async def scenario(api) -> None:
+        operations = api.server.operations
+        page = await fill(api, 60, size=10_000)
+        pretty = MediaType(JSON, pretty=True)
+        pieces = [piece async for piece in list_pieces(operations, CONFIGMAPS, page, pretty, {})]
+        assert b"".join(pieces) == await list_body(operations, CONFIGMAPS, page, pretty, {})
+        assert max(map(len, pieces)) < PIECE_BYTES + 20_000
+        assert len(pieces) == 5, "26 of these make a piece; the beginning and the end"
 
     virtual(scenario)
 
