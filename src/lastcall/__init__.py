@@ -10,13 +10,13 @@ docs/python.md is the page for users. What is named in `__all__` is the API; it 
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
+from lastcall._version import __version__
 
 TYPE_CHECKING = False  # without `typing`, which the shim does not load
 if TYPE_CHECKING:
     from typing import Any
 
-    from lastcall.cli.manifests.applying.errors import (
+    from lastcall.errors import (
         ClusterError,
         InvalidManifest,
         LastcallError,
@@ -63,7 +63,7 @@ _IN = {
 _ERRORS = ("ClusterError", "InvalidManifest", "LastcallError", "NoRequests", "NotReady", "StillThere")
 _MODULES = {
     **{name: f"lastcall.testing.{module}" for module, names in _IN.items() for name in names},
-    **dict.fromkeys(_ERRORS, "lastcall.cli.manifests.applying.errors"),
+    **dict.fromkeys(_ERRORS, "lastcall.errors"),
 }
 
 

@@ -18,9 +18,9 @@ from lastcall.api.resources import NAMESPACES
 from lastcall.apiserver.auth.pki import ClusterCA
 from lastcall.cli.clusters.connecting import choose, connected
 from lastcall.cli.clusters.options import ContextOptions
-from lastcall.cli.errors import CommandError, UserError
 from lastcall.client.access.config import Impersonation
 from lastcall.client.kubeconfig import client_for, load_kubeconfig
+from lastcall.errors import LastcallError, UserError
 
 pytestmark = [pytest.mark.timeout(300), needs("etcd", "kube-apiserver", "kubectl")]
 
@@ -248,11 +248,11 @@ def test_who_is_not_accepted_is_told_why(case):
 def test_a_server_of_another_authority_and_one_with_another_name_are_told_apart(case):
     case.user = {"token": "x"}
     case.cluster["certificate-authority-data"] = b64(ClusterCA.create().certificate_pem)
-    with pytest.raises(CommandError, match=r"is signed by an authority .*does not have"):
+    with pytest.raises(LastcallError, match=r"is signed by an authority .*does not have"):
         asyncio.run(whoami(ContextOptions(case.write())))
     case.cluster["certificate-authority-data"] = b64(case.real.ca.certificate_pem)
     case.cluster["tls-server-name"] = "other.example.com"
-    with pytest.raises(CommandError, match=r"valid for 127.0.0.1, localhost, not for other\.example\.com"):
+    with pytest.raises(LastcallError, match=r"valid for 127.0.0.1, localhost, not for other\.example\.com"):
         asyncio.run(whoami(ContextOptions(case.write())))
 
 
@@ -303,7 +303,7 @@ def test_what_kubectl_refuses_is_refused_here(name, real, tmp_path):
     path.write_text(text)
     theirs = real.run_kubectl("get", "--raw", "/version", "--request-timeout=5s", kubeconfig=str(path))
     assert theirs.returncode == 1
-    with pytest.raises(CommandError) as ours:
+    with pytest.raises(LastcallError) as ours:
         asyncio.run(whoami(ContextOptions(str(path))))
     if part is not None:
         assert part in str(ours.value)

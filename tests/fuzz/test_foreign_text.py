@@ -20,7 +20,7 @@ from story_samples import hostile
 
 from lastcall.api.resources import DEPLOYMENTS
 from lastcall.cli.cleanup import tell_found
-from lastcall.cli.errors import UserError, WorldError, guarded
+from lastcall.cli.errors import guarded
 from lastcall.cli.linting.command import FORMATS as LINT_FORMATS
 from lastcall.cli.linting.command import lint
 from lastcall.cli.manifests.not_simulated import Note
@@ -41,6 +41,7 @@ from lastcall.client.access.config import Overrides
 from lastcall.client.access.errors import KubeconfigError
 from lastcall.client.access.merging import merged
 from lastcall.client.access.selecting import select
+from lastcall.errors import UserError, WorldError
 from lastcall.exporting.health import Health
 from lastcall.exporting.metrics import Metrics
 from lastcall.timeline.quoting import is_plain, log_line, one_line

@@ -12,7 +12,7 @@ SCHEMAS = "docs/*.schema.json"
 OF_FILES = "lastcall/config/"
 """The schema of what users write, not of what commands print."""
 VERSION = "__version__"
-VERSION_FILE = f"{SOURCES}/__init__.py"
+VERSION_FILE = f"{SOURCES}/_version.py"
 DOCUMENT = re.compile(r'"(lastcall/[a-z-]+/v\d+)"')
 
 

@@ -18,13 +18,13 @@ AIOHTTP_INSIDE = "aiohttp_inside"
 def package_files(project: Project, report: Report) -> None:
     """Check that an `__init__.py` imports nothing, because loading one module of a package must not load others.
 
-    That of lastcall names the API: it imports when a name is first used, and for type checkers.
+    That of lastcall names the API: it imports when a name is first used, and for type checkers. It has the version.
     """
     for source in project.sources:
         if source.is_package:
             report.looked_at += 1
             for each in source.imports:
-                lazy = source.module == ROOT and (each.late or each.typing)
+                lazy = source.module == ROOT and (each.late or each.typing or each.module == f"{ROOT}._version")
                 if each.module != "__future__" and not lazy:
                     report.wrong(source, each.line, f"a package file imports {each.full}; import it where it is used")
 

@@ -7,7 +7,7 @@ import make_tour
 import orjson
 from story_samples import samples
 
-from lastcall import __version__
+from lastcall._version import __version__
 from lastcall.timeline.render.html import html_page
 
 STORIES = {

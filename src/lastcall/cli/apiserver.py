@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lastcall.cli.errors import Interrupted, UserError, WorldError
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import etcd_flags, read_pem, read_service_account_key
 from lastcall.cli.terminal import say_from
+from lastcall.errors import Interrupted, UserError, WorldError
 from lastcall.world import walls
 from lastcall.world.world import World
 
@@ -136,7 +136,7 @@ def _check_keys(settings: Settings) -> None:
 
 
 def run_api_server(settings: Settings) -> int:
-    """Run until a signal; the exit status. Raises CommandError."""
+    """Run until a signal; the exit status. Raises LastcallError."""
     # late: only where the server runs
     import uvloop
 

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 import click
 
 from lastcall.cli.clusters.options import ContextOptions, context_options
-from lastcall.cli.errors import UserError
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.rollout.experiments.confirming import confirm, yes_option
 from lastcall.cli.terminal import say
+from lastcall.errors import UserError
 
 if TYPE_CHECKING:
     from lastcall.cli.rollout.experiments.leftovers import Leftovers

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import click
 
-from lastcall import __version__
-from lastcall.cli.errors import ReaderGone
+from lastcall._version import __version__
 from lastcall.cli.settings.context import config_option, settle, with_place
+from lastcall.errors import ReaderGone
 from lastcall.timeline.quoted_log import quote_what_nobody_handles
 
 COMMANDS = {
@@ -116,7 +116,7 @@ class LazyGroup(click.Group):
 def _stand_in(name: str) -> click.Command:
     """Takes the place of a command that needs Linux, elsewhere: its `--help` and its error say what to do."""
     # late: never needed on Linux
-    from lastcall.cli.errors import WorldError
+    from lastcall.errors import WorldError
     from lastcall.world.elsewhere import why_not
 
     why = why_not(name, CLIENTS, sys.platform)

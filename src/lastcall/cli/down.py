@@ -2,7 +2,6 @@
 
 import click
 
-from lastcall.cli.errors import UserError
 from lastcall.cli.options import timeout_option
 from lastcall.cli.staying.clusters import cluster_errors
 from lastcall.cli.staying.names import optional_name
@@ -11,6 +10,7 @@ from lastcall.cli.terminal import say, say_all, say_from
 from lastcall.cluster.control.socket import ControlClient
 from lastcall.cluster.directory import DEFAULT_NAME, names
 from lastcall.cluster.errors import ControlError, NotRunning
+from lastcall.errors import UserError
 
 
 @click.command()

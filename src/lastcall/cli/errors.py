@@ -1,4 +1,4 @@
-"""The two families of errors a command may end with, and the guard that turns everything else into one line.
+"""The guard that turns every error into one line and an exit status.
 
 A traceback is never shown, except with `LASTCALL_DEBUG=1`.
 """
@@ -13,44 +13,9 @@ from typing import Any
 
 import click
 
-from lastcall.cli.exit_status import BROKEN_PIPE, INTERRUPTED, NOT_GRACEFUL, USAGE, WORLD
+from lastcall.cli.exit_status import BROKEN_PIPE, INTERRUPTED, USAGE, WORLD, of_error
 from lastcall.cli.terminal import say_after_wiping, say_all
-
-
-class CommandError(Exception):
-    """A command cannot go on. `exit_status` is what the process ends with."""
-
-    exit_status = WORLD
-
-
-class UserError(CommandError):
-    """The user's: a manifest or an option. The text names file, field, value and the fix, one problem a line."""
-
-    exit_status = USAGE
-
-
-class WorldError(CommandError):
-    """The world's: the kernel, the network, the runtime, a Pod that does not do what it should."""
-
-
-class Crashed(WorldError):
-    """A container of the manifests crashed before anything was done to it."""
-
-    exit_status = NOT_GRACEFUL
-
-
-class Interrupted(CommandError):
-    """A signal asked for the end. `exit_status` is 128 plus its number."""
-
-    def __init__(self, message: str, exit_status: int = INTERRUPTED) -> None:
-        super().__init__(message)
-        self.exit_status = exit_status
-
-
-class ReaderGone(CommandError):
-    """A BrokenPipeError that click does not see: it would end the process with exit status 1."""
-
-    exit_status = BROKEN_PIPE
+from lastcall.errors import LastcallError, ReaderGone, WorldError
 
 
 def start_failure(error: Any) -> WorldError:
@@ -109,8 +74,8 @@ def guarded(command: Callable[[], int], tell: Tell = say_on_stderr) -> int:
         _silence_stdout()
         _debug(error)
         return BROKEN_PIPE
-    except CommandError as error:
-        return _say(tell, str(error), error.exit_status, error)
+    except LastcallError as error:
+        return _say(tell, str(error), of_error(error), error)
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.Abort as error:

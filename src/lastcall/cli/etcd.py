@@ -5,7 +5,7 @@ import socket
 import ssl
 from urllib.parse import urlsplit
 
-from lastcall.cli.errors import UserError, WorldError
+from lastcall.errors import UserError, WorldError
 from lastcall.store.etcd.options import EtcdOptions
 
 SECONDS = 5.0

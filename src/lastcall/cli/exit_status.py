@@ -1,9 +1,11 @@
-"""Exit statuses of `lastcall run` and `lastcall demo`. Pure."""
+"""Exit statuses of commands. Pure."""
 
 # check: pure
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from lastcall.errors import Crashed, Interrupted, LastcallError, ReaderGone, UserError
 
 if TYPE_CHECKING:
     from lastcall.timeline.story import Ending
@@ -44,3 +46,11 @@ def exit_status(endings: "Sequence[Ending]") -> int:
     if any(outcome in ("killed", "crashed", "restarted", "hookFailed") for outcome in outcomes):
         return NOT_GRACEFUL
     return OK
+
+
+def of_error(error: LastcallError) -> int:
+    """Return the status of a command that ended with `error`."""
+    if isinstance(error, Interrupted):
+        return 128 + error.number
+    statuses = {UserError: USAGE, Crashed: NOT_GRACEFUL, ReaderGone: BROKEN_PIPE}
+    return next((status for kind, status in statuses.items() if isinstance(error, kind)), WORLD)

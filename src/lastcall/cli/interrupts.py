@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine
 from types import FrameType, TracebackType
 from typing import Any, Self, TypeVar
 
-from lastcall.cli.errors import Interrupted
+from lastcall.errors import Interrupted
 
 T = TypeVar("T")
 
@@ -98,7 +98,7 @@ class Interrupts:
     def error(self) -> Interrupted:
         """What to raise for the signal that came."""
         name = "Ctrl-C" if self.number == signal.SIGINT else signal.Signals(self.number).name
-        return Interrupted(f"{name}: {self._message}", self.exit_status)
+        return Interrupted(f"{name}: {self._message}", self.number)
 
     def _arrived(self, number: int, frame: FrameType | None) -> None:
         if os.getpid() != self._pid:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 from click.core import ParameterSource
 
-from lastcall.cli.errors import UserError
+from lastcall.errors import UserError
 from lastcall.timeline.render.json_text import quoted_json
 from lastcall.world.durations import parse_duration, told_duration
 

@@ -9,13 +9,13 @@ from typing import NoReturn
 
 import click
 
-from lastcall.cli.errors import UserError
 from lastcall.cli.exit_status import exit_status
 from lastcall.cli.options import asked_for_one_line
 from lastcall.cli.run.output import checked_output, output_options, stdout_console, takes_stdout, tell
 from lastcall.cli.staying.clusters import cluster_errors, cluster_option, show_json
 from lastcall.cli.terminal import say
 from lastcall.cluster.control.socket import ControlClient
+from lastcall.errors import UserError
 from lastcall.timeline.ending import build_endings
 from lastcall.timeline.findings.restarts import is_over
 from lastcall.timeline.record import Record

@@ -15,7 +15,7 @@ import orjson
 from multidict import CIMultiDict
 from yarl import URL
 
-from lastcall import __version__
+from lastcall._version import __version__
 from lastcall.api.errors import StatusError, status_failure
 from lastcall.api.meta import AnyObject, Object, name_of
 from lastcall.api.resources import PODS, PartialResource, Resource

@@ -16,7 +16,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from lastcall import __version__
+from lastcall._version import __version__
 from lastcall.exporting.health import Delivered, Health
 from lastcall.exporting.samples import Metric, Sample, measure
 from lastcall.exporting.workload import Places, Workload

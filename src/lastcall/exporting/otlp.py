@@ -29,7 +29,7 @@ from opentelemetry.sdk.trace.sampling import Decision
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
-from lastcall import __version__
+from lastcall._version import __version__
 from lastcall.exporting.addresses import is_loopback_url
 from lastcall.exporting.health import Delivered
 from lastcall.exporting.spans import Span, SpanId, spans_of

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from lastcall import __version__
+from lastcall._version import __version__
 from lastcall.api.errors import StatusError, is_already_exists, is_conflict, is_not_found
 from lastcall.api.meta import Object, copy_object, name_of, uid_of
 from lastcall.api.resources import LEASES, NODES

@@ -9,10 +9,10 @@ from typing import Any, Self
 
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.resources import NAMESPACES
-from lastcall.cli.manifests.applying.errors import ClusterError
 from lastcall.cli.manifests.applying.references import Named
 from lastcall.cluster.errors import ClusterStartError
 from lastcall.cluster.staying.child import ClusterProcess, unused_name
+from lastcall.errors import ClusterError
 from lastcall.testing.link import Link
 from lastcall.testing.namespace import AsyncNamespace
 from lastcall.testing.rollout import Rollout, run_rollout

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lastcall.cli.exit_status import exit_status
-from lastcall.cli.manifests.applying.errors import NoRequests
+from lastcall.errors import NoRequests
 from lastcall.testing.sent import Sent
 from lastcall.timeline import story
 from lastcall.timeline.verdict import outcome_words
@@ -75,7 +75,7 @@ class Ending:
     def as_dict(self) -> dict[str, Any]:
         """The document `lastcall/ending/v1`."""
         # late: pytest imports the plugin in every run, with a cluster or without
-        from lastcall import __version__
+        from lastcall._version import __version__
         from lastcall.timeline.render.json_v1 import endings_document
 
         made = endings_document(

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lastcall.cli.manifests.applying.errors import ClusterError, LastcallError
 from lastcall.cli.manifests.applying.objects import Objects
 from lastcall.client.kubeconfig import client_for, load_kubeconfig
 from lastcall.cluster.control.socket import ControlClient, Publish
 from lastcall.cluster.errors import ClusterUsageError, ControlError, DirectoryError, NotRunning
+from lastcall.errors import ClusterError, LastcallError
 from lastcall.timeline.ending import build_endings
 from lastcall.timeline.record import Record
 from lastcall.timeline.story import PodFacts
@@ -95,8 +95,8 @@ class Link:
     async def story(self, namespace: str, name: str) -> "Ending":
         """The latest Pod of that name of which a container has ended. Raises LastcallError."""
         # late: pytest imports the plugin in every run, with a cluster or without
-        from lastcall.cli.errors import UserError
         from lastcall.cli.story import find_ending, known_endings
+        from lastcall.errors import UserError
         from lastcall.testing.ending import Ending
 
         known = known_endings(await self._records(), self.kubernetes_version)

@@ -11,11 +11,11 @@ from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.resources import EVENTS, PODS
 from lastcall.cli.manifests.applying.apply import apply as apply_objects
 from lastcall.cli.manifests.applying.apply import wait_ready as wait_until_ready
-from lastcall.cli.manifests.applying.errors import ClusterError, LastcallError, StillThere
 from lastcall.cli.manifests.applying.manifests import Manifests, read
 from lastcall.cli.manifests.applying.objects import ObjectList, Objects, pods_below
 from lastcall.cli.manifests.applying.readiness import HAVE_PODS
 from lastcall.cli.manifests.applying.references import Named, Reference
+from lastcall.errors import ClusterError, LastcallError, StillThere
 from lastcall.testing.reach import until_reachable
 from lastcall.testing.sent import Requests, sending
 from lastcall.testing.streams import ExecResult, forwarded, run_command

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import suppress
 
-from lastcall.cli.manifests.applying.errors import NotReady
+from lastcall.errors import NotReady
 from lastcall.world.clock import Clock, monotonic
 
 HELD_SECONDS = 0.05

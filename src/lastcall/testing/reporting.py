@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError
-from lastcall.cli.manifests.applying.errors import LastcallError
 from lastcall.client.api import ConnectionLost
+from lastcall.errors import LastcallError
 from lastcall.timeline.quoting import log_line
 
 if TYPE_CHECKING:

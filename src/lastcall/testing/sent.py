@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from lastcall.cli.manifests.applying.errors import ClusterError
+from lastcall.errors import ClusterError
 from lastcall.traffic.generator import Load
 from lastcall.traffic.outcome import LOST_MEANS, Kind, Outcome
 from lastcall.world.clock import Clock

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lastcall.api.errors import StatusError
-from lastcall.cli.manifests.applying.errors import LastcallError
 from lastcall.client.api import ConnectionLost
 from lastcall.client.http import HTTPClient
+from lastcall.errors import LastcallError
 from lastcall.world.tasks import Tasks
 
 STDIN, STDOUT, STDERR, ERROR, CLOSE = 0, 1, 2, 3, 255

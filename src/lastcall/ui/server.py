@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import orjson
 from aiohttp import web
 
-from lastcall import __version__
+from lastcall._version import __version__
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import AnyObject
 from lastcall.api.selectors import LabelSelector, parse_label_selector

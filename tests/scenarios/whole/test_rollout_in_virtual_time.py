@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from lastcall.apiserver.auth.pki import new_key_pem
-from lastcall.cli.errors import WorldError
 from lastcall.cli.manifests.read import load_manifests
 from lastcall.cli.rollout.options import RolloutOptions
 from lastcall.cli.rollout.result import Result
@@ -16,6 +15,7 @@ from lastcall.cli.rollout.target import find_target
 from lastcall.cluster.propagation import parse_propagation
 from lastcall.cluster.virtual.load import Behaviour, KindBehaviour
 from lastcall.cluster.virtual.tree import VirtualRolloutCluster
+from lastcall.errors import WorldError
 from lastcall.traffic.advice import Judgement, judge
 from lastcall.world.clock import monotonic
 from lastcall.world.virtual import run_virtual

@@ -11,7 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from lastcall import __version__
+from lastcall._version import __version__
 from lastcall.cli import exit_status
 from lastcall.cli.commands import COMMANDS, cli
 from lastcall.cli.demo import DEMOS, EXAMPLES
@@ -300,7 +300,7 @@ def test_a_signal_between_the_start_of_a_command_and_its_handler_ends_the_comman
 SLOW_PARENT = """
 import os, signal, sys, time
 from dataclasses import dataclass
-from lastcall.cli.errors import Interrupted
+from lastcall.errors import Interrupted
 from lastcall.cli.staying import starting
 from lastcall.cluster.staying import detach
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lastcall.cli.errors import WorldError
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.rollout.running.keeping import kept_on_failure
+from lastcall.errors import WorldError
 
 
 def result(verdict: str, crashed: bool = False) -> Any:

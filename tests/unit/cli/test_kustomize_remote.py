@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.cli.errors import UserError
 from lastcall.cli.manifests.kustomize import kustomized, refuse_remote
 from lastcall.cli.manifests.kustomize_remote import is_remote, remote_sources
+from lastcall.errors import UserError
 
 REMOTE = [
     "https://example.com/base.yaml",

@@ -6,9 +6,9 @@ import stat
 
 import pytest
 
-from lastcall.cli.errors import UserError
 from lastcall.cli.manifests.read import load_manifests, missing_namespaces
 from lastcall.cli.manifests.yaml_documents import YAMLProblem, read_documents
+from lastcall.errors import UserError
 
 POD = """\
 apiVersion: v1

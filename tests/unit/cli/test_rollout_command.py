@@ -8,7 +8,6 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from lastcall.cli.errors import UserError
 from lastcall.cli.manifests.not_simulated import Note, of_balance
 from lastcall.cli.manifests.read import Manifest, load_manifests
 from lastcall.cli.rollout.command import rollout
@@ -19,6 +18,7 @@ from lastcall.cli.rollout.target import find_target
 from lastcall.cli.run.options import check_propagation_nodes
 from lastcall.cluster.egress import pair
 from lastcall.cluster.propagation import parse_propagation
+from lastcall.errors import UserError
 from lastcall.timeline import kinds
 from lastcall.traffic.account import Account, Balance, LostRequest
 from lastcall.traffic.outcome import Kind, Outcome

@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from lastcall.cli.errors import CommandError, Interrupted, WorldError
 from lastcall.cli.manifests.not_simulated import Note
 from lastcall.cli.manifests.read import load_manifests
 from lastcall.cli.rollout.checks import checks_of, summary_of
@@ -25,6 +24,7 @@ from lastcall.cli.rollout.result import Result
 from lastcall.cli.rollout.running import rounds
 from lastcall.cli.showing.messages import Again
 from lastcall.cli.waiting.not_well import NotWell
+from lastcall.errors import Interrupted, LastcallError, WorldError
 from lastcall.timeline.story import Finding, Severity
 from lastcall.traffic.account import account
 from lastcall.traffic.advice import judge
@@ -57,7 +57,7 @@ def found(lost: int, *, control: int = 0, took: float = 0.01, held_up: float = 0
     return Result(**{**values, **more})
 
 
-Scripted = list[Result | CommandError]
+Scripted = list[Result | LastcallError]
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def rollout() -> Iterator[Any]:
 
     def experiment(manifests: Any, options: RolloutOptions, *, page: Any = None) -> Result:
         next_one = left.pop(0)
-        if isinstance(next_one, CommandError):
+        if isinstance(next_one, LastcallError):
             raise next_one
         return next_one
 
@@ -145,7 +145,7 @@ def test_what_was_found_before_a_run_that_its_page_asked_for_is_told_when_that_i
 
     def experiment(manifests: Any, options: RolloutOptions) -> Result:
         next_one = left.pop(0)
-        if isinstance(next_one, CommandError):
+        if isinstance(next_one, LastcallError):
             raise next_one
         return next_one
 

@@ -9,12 +9,13 @@ import pytest
 import uvloop
 
 from lastcall.api.errors import status_failure
-from lastcall.cli.errors import Interrupted, UserError, WorldError, guarded
+from lastcall.cli.errors import guarded
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.manifests.read import load_manifests
 from lastcall.cli.run.asked import RunOptions
 from lastcall.cli.run.experiment import run_manifests
 from lastcall.cluster.errors import ClusterStartError
+from lastcall.errors import Interrupted, UserError, WorldError
 from lastcall.world.need import Need
 
 pytestmark = pytest.mark.loopback
@@ -129,7 +130,7 @@ def test_ctrl_c_once_tears_down_at_every_stage_and_deletes_nothing_more(run, new
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(Interrupted) as error:
         run(cluster, replace(FAST, timeout=30))
-    assert error.value.exit_status == 130
+    assert error.value.number == signal.SIGINT
     assert "tearing down the cluster" in str(error.value)
     assert cluster.stopped == 1
     if cluster.client is not None and stage != "deleted":
@@ -163,7 +164,7 @@ def test_sigterm_ends_in_order_with_its_own_status():
         signal.raise_signal(signal.SIGTERM)
         with pytest.raises(Interrupted) as error:
             interrupts.check()
-    assert error.value.exit_status == 143
+    assert error.value.number == signal.SIGTERM
     assert interrupts.exit_status == 143
 
 

@@ -10,10 +10,10 @@ from api_server import CONTROLLER, NODE, running_server, stand_in_controllers
 
 from lastcall.api.errors import StatusError
 from lastcall.api.resources import BINDINGS, NODES, PODS
-from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.manifests.read import load_manifests
 from lastcall.cli.run.asked import RunOptions
 from lastcall.cli.run.experiment import run_manifests
+from lastcall.errors import UserError, WorldError
 from lastcall.timeline import kinds as k
 from lastcall.timeline.memory import MemoryRecorder
 from lastcall.world.clock import RealClock

@@ -19,11 +19,11 @@ from lastcall.api.resources import (
     STATEFULSETS,
     Resource,
 )
-from lastcall.cli.errors import UserError
 from lastcall.cli.manifests.read import Manifest, Place
 from lastcall.cli.manifests.yaml_documents import Document
 from lastcall.cli.rollout.experiments.changing import how_to_delete
 from lastcall.cli.there.checks import check_manifests, controller_of, overlaps, own_pods, planned
+from lastcall.errors import UserError
 
 WEB = {"app": "web"}
 

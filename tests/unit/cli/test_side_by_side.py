@@ -9,10 +9,10 @@ from click.testing import CliRunner
 from published_schema import documented
 
 from lastcall.cli.commands import cli
-from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.manifests.read import load_manifests
 from lastcall.cli.run.asked import RunOptions
 from lastcall.cli.run.experiment import run_manifests
+from lastcall.errors import UserError, WorldError
 from lastcall.timeline.record import Record
 from lastcall.timeline.story import Budget, ContainerEnding, DecidedBy, Ending, Entry, PodFacts
 from lastcall.timeline.versions import VersionStory, compare, labelled

@@ -10,9 +10,10 @@ from published_schema import documented
 from scenario.programs import ShellPrograms
 from virtual_cluster import VirtualCluster, run_cluster
 
-from lastcall.cli.errors import UserError, WorldError, guarded
+from lastcall.cli.errors import guarded
 from lastcall.cli.story import known_endings, story
 from lastcall.cluster.errors import NotRunning
+from lastcall.errors import UserError, WorldError
 from lastcall.timeline import kinds as k
 
 POD = """

@@ -9,10 +9,10 @@ import pytest
 
 from lastcall.cli.clusters.connecting import Chosen
 from lastcall.cli.clusters.options import ContextOptions
-from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.tracing.session import Asked, _run
 from lastcall.client.access.config import ClientConfig
+from lastcall.errors import UserError, WorldError
 from lastcall.tracing.scope import Scope
 
 pytestmark = pytest.mark.loopback

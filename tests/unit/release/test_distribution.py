@@ -127,4 +127,4 @@ def test_links_of_the_readme_are_absolute_where_the_index_shows_it(wheel: Path) 
 def test_pyproject_reads_the_version_of_the_package() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert "version" in project["project"]["dynamic"]
-    assert project["tool"]["hatch"]["version"]["path"] == "src/lastcall/__init__.py"
+    assert project["tool"]["hatch"]["version"]["path"] == "src/lastcall/_version.py"

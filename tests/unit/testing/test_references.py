@@ -3,8 +3,8 @@
 import pytest
 
 from lastcall.api.resources import DEPLOYMENTS, NODES, PODS, SERVED, SERVICES, Resource
-from lastcall.cli.manifests.applying.errors import LastcallError
 from lastcall.cli.manifests.applying.references import find, with_namespace
+from lastcall.errors import LastcallError
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lastcall import __version__
+from lastcall._version import __version__
 from lastcall.cli.clusters.options import ContextOptions
-from lastcall.cli.errors import UserError
 from lastcall.cli.terminal import say
+from lastcall.errors import UserError
 from lastcall.world.blocking import wall
 from lastcall.world.world import World
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lastcall import __version__
+from lastcall._version import __version__
 from lastcall.cli.clusters.connecting import Connected
 from lastcall.cli.clusters.leading import Component, Fence
 from lastcall.cli.clusters.options import ContextOptions, context_options, leader_elect_option
-from lastcall.cli.errors import UserError
+from lastcall.errors import UserError
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def chosen_controllers(text: str) -> list[str]:
 def run_controller_manager(
     asked: ContextOptions, leader_elect: bool, names: Sequence[str], accounts: bool = False
 ) -> int:
-    """Run until a signal; the exit status. Raises CommandError.
+    """Run until a signal; the exit status. Raises LastcallError.
 
     With `accounts` each controller is a ServiceAccount of its own; caches and the lease stay the kubeconfig's user's.
     """

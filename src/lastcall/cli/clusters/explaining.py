@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 
 from lastcall.api.errors import StatusError
 from lastcall.cli.clusters.looking import look_at, read_certificate
-from lastcall.cli.errors import CommandError, UserError, WorldError
 from lastcall.client.access.certificates import (
     client_sentence,
     problem_of,
@@ -19,6 +18,7 @@ from lastcall.client.access.config import Impersonation
 from lastcall.client.access.credentials import CredentialsFailed
 from lastcall.client.access.rights import commands_for, impersonation_rights, is_about_impersonation, missing_right
 from lastcall.client.api import ConnectionLost, UnusableAnswer
+from lastcall.errors import LastcallError, UserError, WorldError
 from lastcall.timeline.quoting import one_line
 from lastcall.tracing.clocks import Offset, Sample, offset_of
 from lastcall.world.blocking import wall
@@ -33,7 +33,7 @@ CLOCK_SECONDS = 60.0
 """Clocks that differ by more are told: certificates and tokens are judged by both."""
 
 
-async def explained(error: StatusError | ConnectionLost, chosen: "Chosen") -> CommandError:
+async def explained(error: StatusError | ConnectionLost, chosen: "Chosen") -> LastcallError:
     """The error to raise in place of it."""
     where = f"context {chosen.context!r} ({chosen.server})"
     if isinstance(error, CredentialsFailed):

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from lastcall.api.resources import NAMESPACES
 from lastcall.cli.clusters.connecting import Connected, choose, connected
 from lastcall.cli.clusters.options import ContextOptions
-from lastcall.cli.errors import Interrupted
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.terminal import say_from
+from lastcall.errors import Interrupted
 from lastcall.world import walls
 from lastcall.world.world import World
 
@@ -36,7 +36,7 @@ class Component:
         self._refusals: Refusals | None = None
 
     def run(self, asked: ContextOptions, *, leader_elect: bool, ended: str) -> int:
-        """Run until a signal; the exit status. Raises CommandError."""
+        """Run until a signal; the exit status. Raises LastcallError."""
         chosen = choose(asked)
         with Interrupts(message=ended) as interrupts, suppress(Interrupted):
             interrupts.run(self._run(chosen, leader_elect))

@@ -10,7 +10,6 @@ from typing import IO
 
 import click
 
-from lastcall.cli.errors import WorldError
 from lastcall.cli.image.errors import BadInput, told
 from lastcall.cli.image.growth import growth
 from lastcall.cli.image.pull import wanted_platform
@@ -20,6 +19,7 @@ from lastcall.cri.api import RuntimeServiceError
 from lastcall.cri.sandbox.images.exports import ImageStore, parse_reference
 from lastcall.cri.sandbox.images.from_files import import_images
 from lastcall.cri.sandbox.images.platform import Platform
+from lastcall.errors import WorldError
 
 ENGINES = ("docker", "podman", "nerdctl")
 _MOST_SAID = 5

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from lastcall import __version__
-from lastcall.cli.errors import UserError, WorldError, describe_os_error
+from lastcall._version import __version__
+from lastcall.cli.errors import describe_os_error
 from lastcall.cli.exit_status import FINDINGS, OK, USAGE
 from lastcall.cli.linting.edits import edited
 from lastcall.cli.linting.places import spot_of
@@ -18,6 +18,7 @@ from lastcall.cli.manifests.read import waits
 from lastcall.cli.manifests.yaml_documents import YAMLProblem, read_documents
 from lastcall.cli.options import Sources, json_text, manifest_options, output_file_option, output_option
 from lastcall.cli.terminal import show, takes_escapes
+from lastcall.errors import UserError, WorldError
 from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.catalogue.rule import SEVERITIES
 from lastcall.lint.engine import lint as lint_subjects

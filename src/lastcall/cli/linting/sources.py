@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from lastcall.api.schema.checks import resource_for
-from lastcall.cli.errors import UserError
 from lastcall.cli.linting.comments import comments_of
 from lastcall.cli.linting.places import spot_of
 from lastcall.cli.manifests.kustomize import KUSTOMIZATIONS, kustomized, told_name
 from lastcall.cli.manifests.read import STDIN, Place, Reader, items_of, texts, with_namespace
 from lastcall.cli.manifests.yaml_documents import Document, YAMLProblem, read_documents
+from lastcall.errors import UserError
 from lastcall.lint.located import Located, Spot
 from lastcall.lint.subject import Subject, found
 from lastcall.lint.suppressing import Comment

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from lastcall.api.errors import StatusError, is_already_exists
 from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.api.resources import NAMESPACES, Resource
-from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.manifests.read import Manifest, missing_namespaces
 from lastcall.client.api import Client
+from lastcall.errors import UserError, WorldError
 from lastcall.world.clock import Clock
 
 ACCOUNT_SECONDS = 10.0

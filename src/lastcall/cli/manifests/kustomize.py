@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lastcall.cli.errors import UserError, WorldError, describe_os_error
+from lastcall.cli.errors import describe_os_error
 from lastcall.cli.manifests.kustomize_remote import is_builtin_plugin, is_remote, leads_on, remote_sources
 from lastcall.cli.manifests.yaml_documents import MAX_CHARACTERS, YAMLProblem, read_documents
+from lastcall.errors import UserError, WorldError
 
 KUSTOMIZE_SECONDS = 120.0
 """How long a kustomization may take."""

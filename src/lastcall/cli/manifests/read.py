@@ -15,10 +15,11 @@ from lastcall.api.custom.kinds import served_resources
 from lastcall.api.meta import Object, copy_object, name_of, namespace_of
 from lastcall.api.resources import CRONJOBS, CUSTOMRESOURCEDEFINITIONS, NAMESPACES, PODS, SERVED, Resource
 from lastcall.api.schema.checks import known_kind, resource_for
-from lastcall.cli.errors import UserError, describe_os_error
+from lastcall.cli.errors import describe_os_error
 from lastcall.cli.manifests.workloads import OWNERS, may_have_pods
 from lastcall.cli.manifests.yaml_documents import MAX_CHARACTERS, Document, YAMLProblem, read_documents
 from lastcall.cli.terminal import say
+from lastcall.errors import UserError
 from lastcall.lint.manifest_checks import manifest_problems
 from lastcall.world.files import irregular
 

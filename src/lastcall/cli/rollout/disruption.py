@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.api.resources import DAEMONSETS, NODES, PODDISRUPTIONBUDGETS, PODS
-from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.waiting.causes import fix_of
 from lastcall.client.access.rights import commands_for, missing_right
 from lastcall.client.api import STRATEGIC_MERGE_PATCH, Client
+from lastcall.errors import UserError, WorldError
 from lastcall.timeline.catalogue.lookup import said
 from lastcall.world.clock import Clock, monotonic, now, rfc3339
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from lastcall.api.meta import Object
-from lastcall.cli.errors import UserError
 from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.rollout.predict import Prediction, Predictor, with_lag
 from lastcall.cli.rollout.result import Result
 from lastcall.cli.rollout.target import find_target, with_advice
 from lastcall.cli.terminal import say_from
 from lastcall.cluster.propagation import PropagationPlan
+from lastcall.errors import UserError
 from lastcall.traffic.account import REUSED, Account
 from lastcall.traffic.advice import grace_of, only_sleeps, sleep_patch
 from lastcall.traffic.find_safe import EdgeSearch, MeasuredEnd, Trial, measure_end, smallest_grace

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from importlib import resources
 
-from lastcall import __version__
+from lastcall._version import __version__
 from lastcall.cli.rollout.lost import alike, tell_lost
 from lastcall.cli.rollout.pool import pool
 from lastcall.cli.rollout.report import (

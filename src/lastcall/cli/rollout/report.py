@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
-from lastcall import __version__
+from lastcall._version import __version__
 from lastcall.cli.manifests.not_simulated import OF_THE_RUN, Note
 from lastcall.cli.rollout.lost import alike, tell_lost
 from lastcall.cli.rollout.pool import latency_json, pool, pooled_json, worst

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.resources import PODS, SERVICES
-from lastcall.cli.errors import WorldError
 from lastcall.cli.manifests.apply import apply_manifests
 from lastcall.cli.manifests.not_simulated import of_balance, of_images, of_load, of_manifests, of_stranded
 from lastcall.cli.manifests.read import Manifest
@@ -30,6 +29,7 @@ from lastcall.cli.rollout.workload import labels_of, others_of, told_as
 from lastcall.client.api import ConnectionLost
 from lastcall.cluster.embedded import Running
 from lastcall.cluster.layout import layouts
+from lastcall.errors import WorldError
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
 from lastcall.timeline.said import tell

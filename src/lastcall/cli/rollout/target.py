@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.api.patch.apply import strategic_merge_patch
 from lastcall.api.resources import SERVICES
-from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.rollout.workload import WORKLOADS, find_workload, is_same, labels_of, selects, told_as
 from lastcall.cli.waiting.causes import fix_of
+from lastcall.errors import UserError, WorldError
 from lastcall.timeline.catalogue.lookup import fix, said
 from lastcall.timeline.said import joined, tell
 from lastcall.traffic.advice import ASKS, Advice, Judgement

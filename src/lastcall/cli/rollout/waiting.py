@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.resources import DAEMONSETS, PODS, REPLICASETS
-from lastcall.cli.errors import Crashed, WorldError
 from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.waiting.not_well import with_ends
 from lastcall.cli.waiting.object_events import events_of, last_events_of
@@ -30,6 +29,7 @@ from lastcall.cli.waiting.why_not_ready import (
     without_names,
 )
 from lastcall.client.api import Client
+from lastcall.errors import Crashed, WorldError
 from lastcall.timeline import kinds
 from lastcall.timeline.record import Record
 from lastcall.world.clock import Clock, monotonic, now

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.api.resources import DAEMONSETS, DEPLOYMENTS, REPLICASETS, SERVICES, STATEFULSETS, Resource
-from lastcall.cli.errors import UserError
 from lastcall.cli.manifests.read import STDIN, load_manifests
+from lastcall.errors import UserError
 from lastcall.lint.names import closest
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lastcall.cli import exit_status
-from lastcall.cli.errors import CommandError, guarded, start_failure
+from lastcall.cli.errors import guarded, start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.run import output
@@ -17,6 +17,7 @@ from lastcall.cli.run.output import stdout_console, takes_stdout
 from lastcall.cli.run.session import Cluster, Session
 from lastcall.cli.run.summary import summarize
 from lastcall.cluster.errors import ClusterStartError
+from lastcall.errors import LastcallError
 from lastcall.timeline.story import Ending
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def started_cluster(options: RunOptions) -> Cluster:
 def run_manifests(
     manifests: Sequence[Manifest], options: RunOptions, start_cluster: StartCluster = started_cluster
 ) -> int:
-    """The whole run, from process tree to story; the exit status. Raises CommandError."""
+    """The whole run, from process tree to story; the exit status. Raises LastcallError."""
     if options.versions:
         # late: 4.3 ms of `demo`
         from lastcall.cli.run.side_by_side import run_versions
@@ -68,7 +69,7 @@ def _run_one(manifests: Sequence[Manifest], options: RunOptions, start_cluster: 
         interrupts.check()
         try:
             cluster = _started(start_cluster, options)
-        except CommandError as error:
+        except LastcallError as error:
             if tell is None:
                 tell_failure(options, error)
             raise
@@ -148,12 +149,12 @@ async def _tell(
     """Run, show the stories (what is known of them when something went wrong), stay if asked to."""
     try:
         endings = await session.run(manifests)
-    except CommandError as error:
-        tell(session.endings(), error.exit_status, str(error))
+    except LastcallError as error:
+        tell(session.endings(), exit_status.of_error(error), str(error))
         if options.keep_on_failure and not session.is_dead:
             guarded(partial(_raise, error))
             await _keep(session, interrupts)
-            return error.exit_status
+            return exit_status.of_error(error)
         raise
     status = exit_status.exit_status(endings) if not session.left_alone else exit_status.NOT_GRACEFUL
     tell(endings, status, "")
@@ -162,7 +163,7 @@ async def _tell(
     return status
 
 
-def _raise(error: CommandError) -> int:
+def _raise(error: LastcallError) -> int:
     raise error
 
 

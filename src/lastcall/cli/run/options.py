@@ -9,7 +9,6 @@ import click
 
 from lastcall.api.features import gates
 from lastcall.api.quantity import parse_quantity
-from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.options import KUBERNETES_VERSIONS, Seconds, Whole, state_size_option, timeout_option
 from lastcall.cli.run.asked import RunOptions
 from lastcall.cli.run.output import checked_output, output_options
@@ -17,6 +16,7 @@ from lastcall.cli.run.summary import summary_option
 from lastcall.cli.showing.options import asked_page, page_options
 from lastcall.cluster.layout import layouts
 from lastcall.cluster.propagation import parse_propagation
+from lastcall.errors import UserError, WorldError
 
 if TYPE_CHECKING:
     from lastcall.cluster.propagation import PropagationPlan

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from lastcall import __version__
+from lastcall._version import __version__
 from lastcall.cli.exit_status import WORLD
 from lastcall.cli.options import json_text, output_file_option, output_option
 from lastcall.cli.terminal import say, show

@@ -17,7 +17,6 @@ from lastcall.api.features.disabled_fields import dropped_fields
 from lastcall.api.features.gates import FeatureGates
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.resources import DAEMONSETS, PODS, Resource
-from lastcall.cli.errors import Crashed, WorldError
 from lastcall.cli.manifests.apply import apply_manifests
 from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.manifests.workloads import OWNERS, Progress, progress, with_grace
@@ -38,6 +37,7 @@ from lastcall.cli.waiting.why_not_ready import (
     without_names,
 )
 from lastcall.client.api import Client, ConnectionLost
+from lastcall.errors import Crashed, WorldError
 from lastcall.timeline import kinds
 from lastcall.timeline.ending import build_endings
 from lastcall.timeline.facts.finalizers import removers

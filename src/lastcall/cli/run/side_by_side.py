@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lastcall import __version__
+from lastcall._version import __version__
 from lastcall.cli import exit_status
-from lastcall.cli.errors import CommandError, Interrupted
 from lastcall.cli.options import json_text
 from lastcall.cli.run.output import stdout_console, takes_stdout, tell_failure, write_file
 from lastcall.cli.run.summary import summarize
 from lastcall.cli.terminal import say, show
+from lastcall.errors import Interrupted, LastcallError
 from lastcall.timeline.render.json_text import quoted_json
 from lastcall.timeline.story import Ending
 from lastcall.timeline.versions import VersionStory, compare, labelled
@@ -32,10 +32,10 @@ _SEVERITY = (exit_status.OK, exit_status.NOT_GRACEFUL, exit_status.USAGE, exit_s
 def run_versions(options: "RunOptions", run_one: RunOne) -> int:
     """Every version in turn, then the comparison; the worst exit status.
 
-    Raises CommandError when no version had anything to tell, and Interrupted.
+    Raises LastcallError when no version had anything to tell, and Interrupted.
     """
     stories: list[VersionStory] = []
-    failure: CommandError | None = None
+    failure: LastcallError | None = None
     for version in options.versions:
         say(f"Kubernetes {version}:", err=True)
         story, error = _run(replace(options, kubernetes_version=version, versions=()), run_one)
@@ -56,7 +56,7 @@ def _errors(stories: Sequence[VersionStory]) -> str:
     return "\n".join(f"Kubernetes {story.version}: {story.error}" for story in stories if story.error)
 
 
-def _run(options: "RunOptions", run_one: RunOne) -> tuple[VersionStory, CommandError | None]:
+def _run(options: "RunOptions", run_one: RunOne) -> tuple[VersionStory, LastcallError | None]:
     told = [VersionStory(options.kubernetes_version)]
 
     def tell(endings: Sequence[Ending], status: int, error: str) -> None:
@@ -66,8 +66,8 @@ def _run(options: "RunOptions", run_one: RunOne) -> tuple[VersionStory, CommandE
         run_one(options, tell)
     except Interrupted:
         raise
-    except CommandError as error:
-        return replace(told[0], exit_status=error.exit_status, error=str(error)), error
+    except LastcallError as error:
+        return replace(told[0], exit_status=exit_status.of_error(error), error=str(error)), error
     return told[0], None
 
 

@@ -4,8 +4,9 @@ import os
 import stat
 from typing import NamedTuple
 
-from lastcall.cli.errors import UserError, describe_os_error
+from lastcall.cli.errors import describe_os_error
 from lastcall.cli.settings.context import users
+from lastcall.errors import UserError
 
 MAX_BYTES = 1024 * 1024
 

@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 
 import click
 
-from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.options import json_text
 from lastcall.cli.terminal import show
 from lastcall.cluster.directory import DEFAULT_NAME, check_name, names
@@ -18,6 +17,7 @@ from lastcall.cluster.errors import (
     NotRunning,
     PortTaken,
 )
+from lastcall.errors import UserError, WorldError
 
 F = TypeVar("F", bound=Callable[..., Any])
 

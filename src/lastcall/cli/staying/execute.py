@@ -8,9 +8,9 @@ import sys
 
 import click
 
-from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cluster.errors import ClusterStartError
+from lastcall.errors import UserError, WorldError
 
 
 @click.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
 
 from lastcall.cli.console import CommandConsole
-from lastcall.cli.errors import WorldError
 from lastcall.cli.run.live import TICK_SECONDS, LiveTimeline
 from lastcall.cli.run.output import stdout_console
 from lastcall.cli.terminal import say, show
+from lastcall.errors import WorldError
 from lastcall.timeline.record import Record
 from lastcall.timeline.render.json_v1 import record_line
 from lastcall.timeline.story import Ending

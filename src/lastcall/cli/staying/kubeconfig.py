@@ -2,12 +2,12 @@
 
 import click
 
-from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.staying.clusters import cluster_errors
 from lastcall.cli.staying.names import name_argument
 from lastcall.cli.terminal import say, show
 from lastcall.cluster.control.socket import ControlClient
 from lastcall.cluster.directory import KUBECONFIG, ClusterDirectory
+from lastcall.errors import UserError, WorldError
 
 
 @click.command()

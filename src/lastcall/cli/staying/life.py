@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lastcall.api.errors import StatusError
-from lastcall.cli.errors import CommandError, WorldError, start_failure
+from lastcall.cli.errors import start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.staying.clusters import cluster_errors
 from lastcall.client.api import ConnectionLost
@@ -21,6 +21,7 @@ from lastcall.cluster.options import ClusterOptions
 from lastcall.cluster.propagation import PropagationPlan
 from lastcall.cluster.staying import detach
 from lastcall.cluster.staying.parent import Parent
+from lastcall.errors import LastcallError, WorldError
 from lastcall.world.clock import RealClock
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -92,7 +93,7 @@ class Teller(Protocol):
 def stay(options: UpOptions, teller: Teller, report: detach.Report | None = None) -> int:
     """The whole life of a cluster; the exit status. `report` is there when this process is in the background.
 
-    Raises CommandError. What a cluster in the background leaves when it ended by itself is its directory with the log:
+    Raises LastcallError. What a cluster in the background leaves when it ended by itself is its directory with the log:
     the next command reports it.
     """
     os.umask(0o077)  # a umask may also take too much away
@@ -253,7 +254,7 @@ class _Life:
             if not self._is_up and self._interrupts.number:
                 raise self._interrupts.error() from None
             return 0 if self._is_up else 1
-        except CommandError:
+        except LastcallError:
             raise
         except Exception as error:
             front.log.write(f"{type(error).__name__}: {error}")
@@ -285,9 +286,9 @@ class _Life:
         """Apply what `up -f` was given, and tell when it is done, or why not: the cluster is up all the same."""
         # late: 260 ms of `up --help`
         from lastcall.cli.manifests.applying.apply import apply, wait_ready
-        from lastcall.cli.manifests.applying.errors import LastcallError
         from lastcall.cli.manifests.applying.objects import Objects
         from lastcall.client.kubeconfig import client_for, load_kubeconfig
+        from lastcall.errors import LastcallError
 
         options = self._options
         client = client_for(load_kubeconfig(facts["kubeconfig"]))

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import click
 
-from lastcall.cli.errors import UserError
 from lastcall.cli.options import Seconds
 from lastcall.cluster.control.socket import ControlClient, Node
+from lastcall.errors import UserError
 
 EXTRA_SECONDS = 60.0
 """How much longer than all its groups a shutdown may take to answer."""

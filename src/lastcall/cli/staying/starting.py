@@ -61,7 +61,7 @@ def _page_text(facts: Facts) -> str:
 
 
 def in_foreground(options: UpOptions) -> int:
-    """Stay until a signal or `lastcall down`; the exit status. Raises CommandError."""
+    """Stay until a signal or `lastcall down`; the exit status. Raises LastcallError."""
     teller = Terminal(options.output, "Ctrl-C ends it.", must_be_heard=options.ends_with_another)
     status = stay(options, teller)
     teller.note(f"cluster {options.name} is gone")

@@ -13,11 +13,11 @@ from lastcall.api.resources import (
     Resource,
 )
 from lastcall.api.selectors import selector_of_expressions, selector_of_labels
-from lastcall.cli.errors import UserError
 from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.manifests.workloads import OWNERS
 from lastcall.cli.rollout.experiments.ledger import is_name
 from lastcall.cli.rollout.experiments.plan import check_namespace, taken_claims, told_claims, told_pods
+from lastcall.errors import UserError
 
 NOT_THERE = (
     "kubernetes_version",

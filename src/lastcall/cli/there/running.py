@@ -8,7 +8,6 @@ import click
 
 from lastcall.cli.clusters.connecting import choose
 from lastcall.cli.clusters.options import ContextOptions
-from lastcall.cli.errors import CommandError
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.linting.early import tell_certain_errors
 from lastcall.cli.options import Sources, is_given, is_set
@@ -21,11 +20,12 @@ from lastcall.cli.run.live import LiveTimeline
 from lastcall.cli.run.output import takes_stdout
 from lastcall.cli.there.checks import NOT_THERE
 from lastcall.cli.there.session import TheirRun
+from lastcall.errors import LastcallError
 from lastcall.timeline.story import Ending
 
 
 def run_there(sources: Sources, asked: ContextOptions, yes: str, delete: bool, options: RunOptions) -> int:
-    """The exit status of a run on the cluster of `asked.context`. Raises CommandError, click.UsageError."""
+    """The exit status of a run on the cluster of `asked.context`. Raises LastcallError, click.UsageError."""
     if given := [f"--{each.replace('_', '-')}" for each in NOT_THERE if is_given(each)]:
         raise click.UsageError(f"{given[0]} is for the cluster that run starts itself: leave it out with --context")
     check_yes(asked.context, yes)
@@ -60,7 +60,7 @@ def run_there(sources: Sources, asked: ContextOptions, yes: str, delete: bool, o
     with Interrupts(message=message) as interrupts:
         try:
             return interrupts.run(work())
-        except CommandError as error:
+        except LastcallError as error:
             if not told:
                 tell_failure(options, error)
             raise

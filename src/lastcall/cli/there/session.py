@@ -21,7 +21,6 @@ from lastcall.api.resources import (
     Resource,
 )
 from lastcall.cli import exit_status
-from lastcall.cli.errors import CommandError, UserError, WorldError
 from lastcall.cli.manifests.workloads import OWNERS, progress
 from lastcall.cli.rollout.disruption import Disruption
 from lastcall.cli.rollout.experiments.changing import GONE_SECONDS, Changes
@@ -33,6 +32,7 @@ from lastcall.cli.there.checks import check_manifests, overlaps, own_pods, plann
 from lastcall.cli.waiting.follow import FollowedPod
 from lastcall.cli.waiting.object_events import last_events_of
 from lastcall.cli.waiting.why_not_ready import hopeless_reason, in_short, is_ready, why_no_pods, why_not_ready
+from lastcall.errors import LastcallError, UserError, WorldError
 from lastcall.timeline.facts.pod import pod_facts
 from lastcall.tracing.follower import Follower
 from lastcall.tracing.scope import Scope, Target
@@ -156,9 +156,9 @@ class TheirRun:
         try:
             pods = await self._ready(created)
             await self._end(pods)
-        except CommandError as error:
+        except LastcallError as error:
             self.live.end()
-            self.tell(self._endings(), error.exit_status, str(error))
+            self.tell(self._endings(), exit_status.of_error(error), str(error))
             raise
         self.live.end()
         endings = self._endings()

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from lastcall.cli.errors import WorldError
 from lastcall.cli.showing.options import AskedPage
 from lastcall.cli.showing.serving import served
+from lastcall.errors import WorldError
 from lastcall.timeline.story import Ending
 from lastcall.ui.server import NotListening, PageServer
 from lastcall.ui.source import PageClient

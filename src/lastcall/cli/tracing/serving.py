@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from lastcall.api.errors import StatusError
 from lastcall.cli.clusters.connecting import connected
-from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.terminal import say_from
 from lastcall.cli.tracing.serve_options import ServeOptions
 from lastcall.client.leaderelection import LeadershipLost
+from lastcall.errors import UserError, WorldError
 from lastcall.exporting.addresses import AddressError, parse_endpoint, parse_listen
 from lastcall.exporting.health import Health
 from lastcall.exporting.serving import Asked, Serving
@@ -31,7 +31,7 @@ _LEASE = re.compile(rf"({_LABEL})/({_LABEL}(\.{_LABEL})*)")
 
 
 def run_serve(chosen: "Chosen", scope: Scope, given: ServeOptions, *, logs: bool) -> int:
-    """Serve until a signal; the exit status. Raises CommandError."""
+    """Serve until a signal; the exit status. Raises LastcallError."""
     world = World()
     asked = asked_for(given, f"{socket.gethostname()}_{world.new_uid()[:8]}")
     with Interrupts(message="the trace has ended") as interrupts:

@@ -11,7 +11,6 @@ from lastcall.api.errors import StatusError
 from lastcall.api.selectors import parse_label_selector
 from lastcall.cli.clusters.connecting import connected
 from lastcall.cli.console import CommandConsole
-from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.exit_status import exit_status
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import asked_for_one_line
@@ -19,6 +18,7 @@ from lastcall.cli.run import output
 from lastcall.cli.run.live import TICK_SECONDS, LiveTimeline
 from lastcall.cli.run.output import stdout_console, takes_stdout
 from lastcall.cli.terminal import say, show
+from lastcall.errors import UserError, WorldError
 from lastcall.timeline.record import Record
 from lastcall.timeline.story import Ending
 from lastcall.timeline.verdict import outcome_words
@@ -65,7 +65,7 @@ class Asked:
 
 
 def run_trace(chosen: "Chosen", asked: Asked) -> int:
-    """Follow until the end that was asked for; the exit status. Raises CommandError."""
+    """Follow until the end that was asked for; the exit status. Raises LastcallError."""
     scope = scope_of(asked, chosen.namespace)
     with Interrupts(message="the trace has ended") as interrupts:
         return asyncio.run(_run(chosen, asked, scope, interrupts))

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, suppress
 from typing import Protocol
 
-from lastcall import __version__
+from lastcall._version import __version__
 from lastcall.cluster.control.socket import (
     LINE_BYTES,
     Fields,

@@ -27,7 +27,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, suppress
 from typing import Any, cast
 
-from lastcall import __version__
+from lastcall._version import __version__
 from lastcall.cluster.directory import DEFAULT_NAME, LOG, SOCKET, ClusterDirectory
 from lastcall.cluster.errors import AlreadyRunning, ControlError, NewerVersion, NotRunning
 from lastcall.timeline.record import Record

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from lastcall import __version__
+from lastcall._version import __version__
 from lastcall.api.errors import StatusError
 from lastcall.api.pods import spec as pods
 from lastcall.api.resources import NODES, PODS

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, Self
 from zlib import crc32
 
-from lastcall import __version__
+from lastcall._version import __version__
 from lastcall.cluster.directory import naming, own_directory, read_file, write_file
 from lastcall.cluster.errors import ClusterUsageError, DirectoryError, NewerVersion
 from lastcall.cluster.staying.credentials import Identity

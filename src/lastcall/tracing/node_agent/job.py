@@ -10,7 +10,7 @@ So nothing is left of a client that was killed.
 import hashlib
 from typing import Any
 
-from lastcall import __version__
+from lastcall._version import __version__
 from lastcall.api.meta import Object
 
 NAME_LABEL, CLIENT_LABEL = "app.kubernetes.io/name", "lastcall.dev/client"

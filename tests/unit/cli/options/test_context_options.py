@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 from lastcall.cli.clusters.connecting import choose, connected
 from lastcall.cli.clusters.options import ContextOptions, context_options
-from lastcall.cli.errors import UserError, WorldError
 from lastcall.client.access.config import Impersonation
+from lastcall.errors import UserError, WorldError
 
 TWO = """
 clusters: [{name: a, cluster: {server: "https://a:1"}}, {name: b, cluster: {server: "http://127.0.0.1:1"}}]

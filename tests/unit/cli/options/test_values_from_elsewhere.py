@@ -16,10 +16,10 @@ from click.testing import CliRunner
 from published_schema import problems
 
 from lastcall.cli.commands import COMMANDS, OTHER_WORDS, cli
-from lastcall.cli.errors import UserError
 from lastcall.cli.settings import file as settings_file
 from lastcall.cli.settings.context import ALIASES, key_of
 from lastcall.cli.settings.keys import COMMAND_LINE, GROUPS, NAMED, PROJECT
+from lastcall.errors import UserError
 
 ROOT = Path(__file__).parents[4]
 sys.path.insert(0, str(ROOT / "tools"))

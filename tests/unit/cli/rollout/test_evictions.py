@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from lastcall.api.errors import StatusError, forbidden
-from lastcall.cli.errors import WorldError
 from lastcall.cli.rollout.disruption import Disruption
+from lastcall.errors import WorldError
 from lastcall.world.clock import RealClock
 
 POD = {"metadata": {"name": "naive", "namespace": "shop", "uid": "u1"}}

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lastcall.cli.commands import cli
-from lastcall.cli.errors import WorldError
+from lastcall.errors import WorldError
 
 pytestmark = pytest.mark.loopback
 

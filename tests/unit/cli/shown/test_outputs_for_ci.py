@@ -9,7 +9,6 @@ import pytest
 from click.testing import CliRunner
 from story_samples import samples
 
-from lastcall.cli.errors import CommandError
 from lastcall.cli.rollout import command as rollout_command
 from lastcall.cli.run.asked import RunOptions
 from lastcall.cli.run.checks import checks_of, summary_of
@@ -18,6 +17,7 @@ from lastcall.cli.run.output import document
 from lastcall.cli.run.summary import append_summary
 from lastcall.cli.there.run import run
 from lastcall.cluster.errors import ClusterStartError
+from lastcall.errors import LastcallError
 from lastcall.timeline.render.checks import Check, as_github, as_junit, block, folded, plain, shortened, table
 
 
@@ -142,7 +142,7 @@ def test_a_run_that_ended_no_pod_says_so_in_its_test_report(tmp_path, monkeypatc
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "step.md"))
     file = tmp_path / "report"
     file.write_text("of an earlier run")
-    with pytest.raises(CommandError):
+    with pytest.raises(LastcallError):
         run_manifests([], RunOptions(versions=versions, output=format_, output_file=file), refuse)
     told = {"junit": "<failure", "github": "::error title=lastcall run::", "json": "of an earlier run"}
     assert told[format_] in file.read_text() and ("no namespaces" in file.read_text()) is (format_ != "json")

@@ -18,9 +18,9 @@ from lastcall.cli.clusters.connecting import choose, connected
 from lastcall.cli.clusters.explaining import clock_of, clock_sentence
 from lastcall.cli.clusters.looking import clock_sample, read_certificate
 from lastcall.cli.clusters.options import ContextOptions
-from lastcall.cli.errors import CommandError
 from lastcall.client.access.certificates import client_sentence, token_sentence, told_span
 from lastcall.client.kubeconfig import render_kubeconfig
+from lastcall.errors import LastcallError
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
@@ -152,7 +152,7 @@ DAY = timedelta(days=1)
 def test_a_certificate_at_the_wrong_time_is_told_with_the_time_and_the_server_s_clock(tmp_path, begins, ends, words):
     ca = ClusterCA.create()
     server = Server(tmp_path, ahead=-7200)
-    with pytest.raises(CommandError) as refused:
+    with pytest.raises(LastcallError) as refused:
         asyncio.run(server.connect(ca, certificate(ca, begins, ends)))
     assert words in str(refused.value)
     assert "this machine's clock is 2 h ahead of the API server's" in str(refused.value)
@@ -169,7 +169,7 @@ def test_a_clock_that_is_an_hour_behind_is_warned_of_where_all_else_is_well(tmp_
 @pytest.mark.loopback
 def test_a_401_says_what_was_not_accepted(tmp_path):
     ca = ClusterCA.create()
-    with pytest.raises(CommandError, match=r"You must be logged in to the server .* it does not accept a token"):
+    with pytest.raises(LastcallError, match=r"You must be logged in to the server .* it does not accept a token"):
         asyncio.run(Server(tmp_path, code=401).connect(ca, ca.issue_server(["127.0.0.1"])))
 
 
@@ -190,5 +190,5 @@ def test_a_server_without_tls_is_told(tmp_path):
             async with connected(choose(ContextOptions(str(config))), agent="test"):
                 raise AssertionError("it speaks no TLS")
 
-    with pytest.raises(CommandError, match="speaks no TLS"):
+    with pytest.raises(LastcallError, match="speaks no TLS"):
         asyncio.run(connect())

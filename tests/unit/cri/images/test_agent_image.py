@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from oci_registry import digest_of, gzipped, tar_of
 
-from lastcall import __version__
+from lastcall._version import __version__
 from lastcall.cli.image.command import image
 from lastcall.cri.sandbox.images.exports import ImageStore
 from lastcall.cri.sandbox.images.from_files import import_images

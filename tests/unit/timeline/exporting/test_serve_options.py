@@ -5,10 +5,10 @@ import importlib.util
 import pytest
 from click.testing import CliRunner
 
-from lastcall.cli.errors import UserError
 from lastcall.cli.tracing.command import trace
 from lastcall.cli.tracing.serve_options import DEFAULT_LISTEN, ServeOptions
 from lastcall.cli.tracing.serving import asked_for
+from lastcall.errors import UserError
 from lastcall.exporting import addresses
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from lastcall.api.meta import Object, copy_object
-from lastcall.cli.manifests.applying.errors import InvalidManifest
 from lastcall.cli.manifests.read import FIRST_KINDS, Reader, objects_in, texts
 from lastcall.cli.manifests.workloads import OWNERS
+from lastcall.errors import InvalidManifest
 
 __tracebackhide__ = True  # pytest shows the caller's line
 

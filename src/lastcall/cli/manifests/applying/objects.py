@@ -8,10 +8,10 @@ from lastcall.api.custom.kinds import served_resources
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, namespace_of
 from lastcall.api.resources import CUSTOMRESOURCEDEFINITIONS, NAMESPACES, PODS, SERVED, Resource
-from lastcall.cli.manifests.applying.errors import ClusterError, InvalidManifest, LastcallError
 from lastcall.cli.manifests.applying.references import Named, Reference, find, find_kind, with_namespace
 from lastcall.client.api import Client, ConnectionLost, WatchEvent
 from lastcall.client.http import HTTPClient
+from lastcall.errors import ClusterError, InvalidManifest, LastcallError
 from lastcall.world.clock import Clock, monotonic
 
 __tracebackhide__ = True  # pytest shows the caller's line

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.api.resources import PODS
-from lastcall.cli.manifests.applying.errors import NotReady
 from lastcall.cli.manifests.applying.objects import Objects, pods_below
 from lastcall.cli.manifests.applying.readiness import HAVE_PODS, Readiness, readiness
 from lastcall.cli.manifests.applying.references import Named
@@ -20,6 +19,7 @@ from lastcall.cli.waiting.why_not_ready import (
     why_not_ready,
 )
 from lastcall.client.api import ConnectionLost
+from lastcall.errors import NotReady
 from lastcall.world.tasks import Tasks, unless
 
 __tracebackhide__ = True  # pytest shows the caller's line

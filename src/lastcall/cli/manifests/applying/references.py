@@ -7,7 +7,7 @@ from typing import Any
 
 from lastcall.api.meta import Object
 from lastcall.api.resources import PODS, Resource
-from lastcall.cli.manifests.applying.errors import LastcallError
+from lastcall.errors import LastcallError
 
 Reference = str | Mapping[str, Any]
 """`kind/name` with the kind as kubectl takes it, a Pod's name, or an object with apiVersion, kind and metadata."""

@@ -24,7 +24,6 @@ from lastcall.api.resources import (
     Resource,
 )
 from lastcall.api.selectors import selector_of_expressions
-from lastcall.cli.errors import WorldError
 from lastcall.cli.rollout.experiments.ledger import (
     LABEL,
     RESTARTED_AT,
@@ -43,6 +42,7 @@ from lastcall.cli.rollout.experiments.ledger import (
 from lastcall.cli.rollout.experiments.patient import until_answered
 from lastcall.client.api import JSON_PATCH, Client
 from lastcall.cri.sandbox.shim.procfs import start_time
+from lastcall.errors import WorldError
 from lastcall.world.clock import Clock, monotonic
 from lastcall.world.world import World
 

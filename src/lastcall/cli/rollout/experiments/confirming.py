@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import click
 
-from lastcall.cli.errors import UserError
 from lastcall.cli.rollout.experiments.plan import check_yes, is_allowed
 from lastcall.cli.terminal import ask, say
+from lastcall.errors import UserError
 
 yes_option = click.option(
     "--yes",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from lastcall.api.meta import Object, name_of
-from lastcall.cli.errors import UserError
+from lastcall.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)

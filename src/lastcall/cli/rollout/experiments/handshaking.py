@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lastcall.cli.clusters.looking import look_at
-from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.rollout.experiments.entrance import Entrance
 from lastcall.client.access.certificates import Certificate, Problem, problem_of, told_span
+from lastcall.errors import UserError, WorldError
 from lastcall.traffic.secured import HTTP1, Secured
 from lastcall.world.blocking import wall
 

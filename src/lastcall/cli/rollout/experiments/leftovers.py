@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, labels_of, name_of, namespace_of, uid_of
 from lastcall.api.resources import CONFIGMAPS, Resource
-from lastcall.cli.errors import WorldError
 from lastcall.cli.rollout.experiments.changing import how_to_delete, is_running, restore
 from lastcall.cli.rollout.experiments.ledger import KINDS, LABEL, PREFIX, Changed, Ledger, NotALedger, from_config_map
 from lastcall.cli.rollout.experiments.plan import RESERVED
 from lastcall.client.api import Client
+from lastcall.errors import WorldError
 from lastcall.world.clock import Clock
 
 _FIX = "fix: delete each that no experiment of yours has written: kubectl delete configmap NAME -n NAMESPACE"

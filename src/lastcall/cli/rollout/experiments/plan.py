@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from lastcall.api.meta import Object, name_of
 from lastcall.api.resources import DAEMONSETS, Resource
-from lastcall.cli.errors import UserError
 from lastcall.cli.rollout.experiments.ledger import claim_templates
+from lastcall.errors import UserError
 
 if TYPE_CHECKING:
     from lastcall.cli.manifests.read import Manifest

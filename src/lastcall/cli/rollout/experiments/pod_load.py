@@ -14,12 +14,12 @@ import orjson
 from lastcall.api.errors import StatusError
 from lastcall.api.meta import Object
 from lastcall.api.resources import PODS
-from lastcall.cli.errors import WorldError
 from lastcall.cli.rollout.experiments.changing import Changes
 from lastcall.cli.rollout.experiments.reaching import Reached
 from lastcall.cli.waiting.object_events import events_of
 from lastcall.cli.waiting.why_not_ready import hopeless_reason, is_ready, why_not_ready
 from lastcall.client.api import ConnectionLost
+from lastcall.errors import WorldError
 from lastcall.tracing.clocks import NotOneOffset, Offset, Sample, offset_of, widest_offset
 from lastcall.traffic.generator import Load
 from lastcall.traffic.outcome import Outcome

@@ -12,7 +12,6 @@ from lastcall.api.errors import StatusError, is_not_found
 from lastcall.api.meta import Object, name_of, namespace_of
 from lastcall.api.resources import NAMESPACES, NODES, PERSISTENTVOLUMECLAIMS, PODS, SERVICES, Resource
 from lastcall.api.selectors import selector_of_expressions
-from lastcall.cli.errors import UserError, WorldError
 from lastcall.cli.manifests.not_simulated import Note, of_load
 from lastcall.cli.manifests.read import Manifest, Place
 from lastcall.cli.manifests.yaml_documents import Document
@@ -48,6 +47,7 @@ from lastcall.cli.rollout.target import Target, find_target, never_heard, servin
 from lastcall.cli.rollout.waiting import LOOK_SECONDS, Waiting
 from lastcall.client.access.rights import commands_for
 from lastcall.cluster.load import LoadClient
+from lastcall.errors import UserError, WorldError
 from lastcall.timeline.catalogue.lookup import said
 from lastcall.timeline.said import tell
 from lastcall.tracing.scope import Target as Followed

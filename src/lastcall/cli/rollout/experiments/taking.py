@@ -25,7 +25,6 @@ from lastcall.api.resources import (
     Resource,
 )
 from lastcall.api.selectors import selector_of_expressions, selector_of_labels
-from lastcall.cli.errors import UserError
 from lastcall.cli.manifests.not_simulated import Note
 from lastcall.cli.manifests.read import Manifest, manifests_of
 from lastcall.cli.rollout.experiments import differing
@@ -33,6 +32,7 @@ from lastcall.cli.rollout.experiments.cleaning import cleaned
 from lastcall.cli.rollout.experiments.rights import Missing, told_missing
 from lastcall.cli.rollout.workload import WORKLOADS, resource_of
 from lastcall.client.api import Client
+from lastcall.errors import UserError
 from lastcall.lint.names import closest
 
 DEFAULT_ACCOUNT = "default"

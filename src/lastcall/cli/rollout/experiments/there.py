@@ -10,7 +10,6 @@ import click
 
 from lastcall.api.meta import name_of
 from lastcall.cli.clusters.options import ContextOptions
-from lastcall.cli.errors import CommandError
 from lastcall.cli.image.build_agent import AGENT_IMAGE
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.manifests.read import Manifest
@@ -25,6 +24,7 @@ from lastcall.cli.rollout.options import RolloutOptions
 from lastcall.cli.rollout.running.progress import Progress
 from lastcall.cli.rollout.running.rounds import run_rollout
 from lastcall.cli.terminal import say
+from lastcall.errors import LastcallError
 
 if TYPE_CHECKING:
     from lastcall.cli.manifests.not_simulated import Note
@@ -109,7 +109,7 @@ def on_a_cluster(
         with Interrupts(message=message) as interrupts:
             try:
                 return interrupts.run(work())
-            except CommandError as error:
+            except LastcallError as error:
                 why = str(error)
                 raise
             finally:

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from lastcall.cli.errors import CommandError
 from lastcall.cli.interrupts import Interrupts
+from lastcall.errors import LastcallError
 
 if TYPE_CHECKING:
     from lastcall.cli.rollout.result import Result
@@ -27,7 +27,7 @@ async def kept_on_failure(
     """What the experiment found, or raises, after somebody has looked at what is left of it."""
     try:
         result = await experiment
-    except CommandError as error:
+    except LastcallError as error:
         if not is_dead():
             await _stay(str(error), kubeconfig(), say, interrupts)
         raise

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lastcall.cli.errors import CommandError, start_failure
+from lastcall.cli.errors import start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.rollout.options import RolloutOptions
@@ -15,6 +15,7 @@ from lastcall.cli.rollout.running.progress import Progress
 from lastcall.cli.run.options import check_cni, check_propagation_nodes, check_runtime
 from lastcall.cluster.errors import ClusterStartError
 from lastcall.cluster.options import ClusterOptions
+from lastcall.errors import LastcallError
 
 if TYPE_CHECKING:
     from lastcall.cli.rollout.live.page import RolloutPage
@@ -103,7 +104,7 @@ def experiment(
             raise start_failure(error) from error
         except asyncio.CancelledError:
             raise interrupts.error() from None
-        except CommandError as error:
+        except LastcallError as error:
             why = str(error)
             raise
         finally:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from lastcall.cli.errors import CommandError, Interrupted
 from lastcall.cli.manifests.read import Manifest
 from lastcall.cli.options import json_text
 from lastcall.cli.rollout.options import RolloutOptions
@@ -15,6 +14,7 @@ from lastcall.cli.rollout.running.written import summarize, write
 from lastcall.cli.run.output import FOR_CI, stdout_console, takes_stdout
 from lastcall.cli.terminal import say, say_all, show
 from lastcall.cluster.propagation import parse_propagation
+from lastcall.errors import Interrupted, LastcallError
 from lastcall.traffic.patches import merged
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _run(
     console = None if takes_stdout(options.output, options.output_file) else stdout_console()
     try:
         results, failure = _repeated(manifests, options, experiment)
-    except CommandError as error:
+    except LastcallError as error:
         if options.output in FOR_CI:
             write(options, [], error)
         summarize(options, [], str(error))
@@ -124,7 +124,7 @@ def _as_its_page_asks(
             yield experiment(manifests, options)
         except Interrupted:
             raise
-        except CommandError as error:
+        except LastcallError as error:
             say_all(str(error), err=True)
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lastcall.cli.errors import WorldError
 from lastcall.cli.options import json_text
 from lastcall.cli.rollout.options import RolloutOptions
 from lastcall.cli.run.output import write_file
 from lastcall.cli.run.summary import append_summary, is_wanted
 from lastcall.cli.terminal import say, show
+from lastcall.errors import WorldError
 
 if TYPE_CHECKING:
     from lastcall.cli.rollout.result import Result

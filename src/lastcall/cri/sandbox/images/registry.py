@@ -20,7 +20,7 @@ from typing import Any
 
 from yarl import URL
 
-from lastcall import __version__
+from lastcall._version import __version__
 from lastcall.api.field import go_quote
 from lastcall.cri.api import AuthConfig
 from lastcall.cri.sandbox.images.layout import MAX_DOCUMENT

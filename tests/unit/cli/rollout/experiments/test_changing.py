@@ -24,7 +24,6 @@ from lastcall.api.resources import (
     SERVICES,
     STATEFULSETS,
 )
-from lastcall.cli.errors import WorldError
 from lastcall.cli.rollout.experiments import changing, patient
 from lastcall.cli.rollout.experiments.changing import Changes, is_running, is_settled, this_process
 from lastcall.cli.rollout.experiments.ledger import (
@@ -45,6 +44,7 @@ from lastcall.cli.rollout.experiments.ledger import (
 )
 from lastcall.cli.rollout.experiments.leftovers import find_leftovers, put_back
 from lastcall.client.api import Client, ConnectionLost
+from lastcall.errors import WorldError
 from lastcall.world.clock import RealClock
 
 LABELS = {"app": "web"}

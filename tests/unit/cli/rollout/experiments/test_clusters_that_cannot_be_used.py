@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
 from lastcall.apiserver.auth.pki import ClusterCA
-from lastcall.cli.errors import CommandError, UserError
 from lastcall.cli.rollout.command import rollout
 from lastcall.client.kubeconfig import render_kubeconfig
+from lastcall.errors import LastcallError, UserError
 
 pytestmark = pytest.mark.loopback
 
@@ -70,10 +70,10 @@ def server(tmp_path: Path, asked: list[str]) -> Iterator[tuple[ClusterCA, int]]:
     loop.close()
 
 
-def refused(config: Path, context: str) -> CommandError:
+def refused(config: Path, context: str) -> LastcallError:
     arguments = ["deployment/web", "--kubeconfig", str(config), "--context", context, f"--yes={context}"]
     result = CliRunner().invoke(rollout, arguments)
-    assert isinstance(result.exception, CommandError), (result.exception, result.output)
+    assert isinstance(result.exception, LastcallError), (result.exception, result.output)
     return result.exception
 
 

@@ -6,10 +6,10 @@ from click.testing import CliRunner
 
 from lastcall.api.meta import Object
 from lastcall.api.resources import DAEMONSETS, DEPLOYMENTS
-from lastcall.cli.errors import UserError
 from lastcall.cli.rollout.experiments.confirming import confirm
 from lastcall.cli.rollout.experiments.entrance import Entrance, is_even, is_own, of_service, of_url
 from lastcall.cli.rollout.experiments.plan import Plan, check_copy, check_namespace, check_yes, is_allowed, of_rollout
+from lastcall.errors import UserError
 
 WEB: Object = {"metadata": {"name": "web"}}
 

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from lastcall.api.errors import StatusError, status_failure
-from lastcall.cli.errors import WorldError
 from lastcall.cli.rollout.experiments.pod_load import NAME, PodLoad, generator_pod, new_token
 from lastcall.client.api import ConnectionLost
+from lastcall.errors import WorldError
 from lastcall.traffic.account import Account, account
 from lastcall.traffic.generator import Load
 from lastcall.traffic.outcome import Outcome

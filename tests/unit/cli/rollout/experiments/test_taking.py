@@ -27,10 +27,10 @@ from lastcall.api.resources import (
 )
 from lastcall.apiserver.auth.authentication import UserInfo
 from lastcall.apiserver.server import APIServer
-from lastcall.cli.errors import UserError
 from lastcall.cli.rollout.experiments.cleaning import cleaned
 from lastcall.cli.rollout.experiments.differing import fitted
 from lastcall.cli.rollout.experiments.taking import Taken, Taking, parsed_workload
+from lastcall.errors import UserError
 
 pytestmark = pytest.mark.loopback
 

@@ -10,12 +10,12 @@ import pytest
 from fake_api import FakeAPI
 from waiting import until
 
-from lastcall.cli.errors import WorldError
 from lastcall.cli.showing import process, serving
 from lastcall.cli.showing.link import PageLink
 from lastcall.cli.showing.messages import Begin, Failed
 from lastcall.cli.showing.options import AskedPage
 from lastcall.cli.tracing.page import TracePage
+from lastcall.errors import WorldError
 from lastcall.timeline.record import Record
 from lastcall.world import wire
 from lastcall.world.clock import RealClock

@@ -1,0 +1,54 @@
+"""Every failure that lastcall reports to its callers. Texts are for people: what happened, what is known, and the fix.
+
+The command line ends with an exit status for each (`cli/exit_status.py:of_error`).
+"""
+
+import signal
+
+
+class LastcallError(Exception):
+    """Any failure that is reported: of a command, or of the Python API."""
+
+
+class UserError(LastcallError):
+    """The user's: a manifest or an option. The text names file, field, value and the fix, one problem a line."""
+
+
+class InvalidManifest(UserError):
+    """A manifest that cannot be read, or that the API server refuses; the text names file, line and field."""
+
+
+class NoRequests(UserError):
+    """Asked for lost requests where none were sent."""
+
+
+class WorldError(LastcallError):
+    """The world's: the kernel, the network, the runtime, a Pod that does not do what it should."""
+
+
+class ClusterError(WorldError):
+    """The cluster cannot start, has ended, or does not answer."""
+
+
+class NotReady(WorldError):
+    """What was waited for did not become Ready; the text reports its Pods, their Events and what they printed."""
+
+
+class StillThere(WorldError):
+    """What was deleted is not gone in time; the text tells what holds it."""
+
+
+class Crashed(WorldError):
+    """A container of the manifests crashed before anything was done to it."""
+
+
+class Interrupted(LastcallError):
+    """A signal asked for the end."""
+
+    def __init__(self, message: str, number: int = signal.SIGINT) -> None:
+        super().__init__(message)
+        self.number = number
+
+
+class ReaderGone(LastcallError):
+    """Nobody reads what is printed any more."""
