@@ -164,12 +164,13 @@ class StayingCluster:
         shim = self.pid("shim-1")
         root = Path(f"/proc/{self.init}/root/lastcall")
         links = Path(f"/proc/{self.init}/net/dev").read_text().split()
-        mounts = Path(f"/proc/{self.init}/mountinfo").read_text().splitlines()
+        lines = Path(f"/proc/{self.init}/mountinfo").read_text().splitlines()
+        mounts = [line for line in lines if line.split(" ")[4].startswith("/lastcall/")]  # not what the machine mounts
         return [
             *(f"process {cmdline(pid)}" for pid in children(shim)),
             *(f"cgroup {path}" for path in self._cgroups()),
             *(f"link {word}" for word in links if word.startswith("veth")),
-            *(f"mount {line}" for line in mounts if "/lastcall/pods/" in line or "/shm" in line.split(" ")[4][9:]),
+            *(f"mount {line}" for line in mounts if "/lastcall/pods/" in line or "/shm" in line.split(" ")[4]),
             *(f"file {path}" for path in (root / "containers").glob("*") if path.name != "records"),
             *(f"record {path}" for path in (root / "containers/records").glob("*")),
             *(f"journal {path}" for path in (root / "shim-1/processes").glob("*")),
