@@ -37,7 +37,8 @@ from trial import Ground, Verdict, called, cluster_facts
 from lastcall.api.patch.apply import strategic_merge_patch
 from lastcall.cli.linting.sources import read as read_subjects
 from lastcall.lint.engine import lint
-from lastcall.lint.subject import Finding, shown_path
+from lastcall.lint.paths import shown_path
+from lastcall.lint.subject import Finding
 
 PREDICTED = HERE / "predicted"
 AT_ONCE = 4
@@ -132,7 +133,7 @@ def linted(light: Light, directory: Path, *, fixed: bool) -> dict[str, str]:
     path = directory / ("fixed.yaml" if fixed else "broken.yaml")
     path.write_text(light.manifest(fixed=fixed))
     given = read_subjects([str(path)])
-    findings = [(f"line {each.spot.line}", each.finding) for each in given.unreadable]
+    findings = [(f"line {each.spot.line}", each.finding) for each in given.of_texts]
     findings += [(place_of(each), each) for each in lint(given.subjects).findings]
     return {place: each.message for place, each in findings if each.rule == light.rule}
 

@@ -21,7 +21,8 @@ from lastcall.api.resources import (
 )
 from lastcall.api.selectors import LabelSelector, selector_of_expressions, selector_of_labels
 from lastcall.api.text.numbers import scaled
-from lastcall.lint.subject import NotHere, Path, Subject
+from lastcall.lint.paths import Path
+from lastcall.lint.subject import NotHere, Subject
 
 TEMPLATES: dict[Resource, Path] = {
     PODS: (),

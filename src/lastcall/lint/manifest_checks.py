@@ -12,6 +12,7 @@ from lastcall.api.meta import Object, copy_object
 from lastcall.api.resources import CUSTOMRESOURCEDEFINITIONS, JOBS, Resource
 from lastcall.api.schema.checks import DecodeError, check_fields, prune
 from lastcall.api.validation import validate_create
+from lastcall.lint.paths import path_in, value_at
 
 Problem = tuple[str, str]
 """(field path, what is wrong with it)."""
@@ -20,6 +21,9 @@ _UNKNOWN = re.compile(r'^unknown field "(?P<field>.*)"$')
 _GO_STRUCT_FIELD = re.compile(
     r"cannot unmarshal (?P<is>\w+)(?: \S+)? into Go struct field \w+\.(?P<field>[\w.]+) of type (?P<type>\S+)"
 )
+
+
+MOST_WRONG_TYPES = 100
 
 
 class Refused(NamedTuple):
@@ -32,18 +36,37 @@ class Refused(NamedTuple):
 
 def refusals(obj: Object, resource: Resource) -> Iterator[Refused]:
     """Unknown fields, values of the wrong type, and values that break a rule of the kind. `obj` is left as it is."""
-    try:
-        found = check_fields(resource, obj)
-    except DecodeError as error:
-        match = _GO_STRUCT_FIELD.search(str(error))
-        field = _place(obj, match["field"].split("."), match["is"]) if match else ""
-        yield Refused("wrongType", field or (match["field"] if match else ""), str(error))
+    if wrong := list(_wrong_types(obj, resource)):
+        yield from wrong
         return
-    for problem in found:
+    for problem in check_fields(resource, obj):
         match = _UNKNOWN.match(problem)
         yield Refused("unknownField", match["field"] if match else "", problem)
     for invalid in validate_create(resource, as_created(obj, resource)):
         yield Refused("invalidValue", invalid.field, invalid.body)
+
+
+def _wrong_types(obj: Object, resource: Resource) -> Iterator[Refused]:
+    """Every value of a wrong type; the API server names the first one alone."""
+    rest = obj
+    for _ in range(MOST_WRONG_TYPES):
+        try:
+            check_fields(resource, rest)
+            return
+        except DecodeError as error:
+            match = _GO_STRUCT_FIELD.search(str(error))
+            field = _place(rest, match["field"].split("."), match["is"]) if match else ""
+            yield Refused("wrongType", field or (match["field"] if match else ""), str(error))
+        path = path_in(rest, field)
+        if rest is obj:
+            rest = copy_object(obj)
+        above = value_at(rest, path[:-1]) if path else None
+        if isinstance(above, dict):
+            above[path[-1]] = None  # which fits every type, and moves no item of a list
+        elif isinstance(above, list) and isinstance(path[-1], int):
+            above[path[-1]] = None
+        else:
+            return
 
 
 def manifest_problems(obj: Object, resource: Resource) -> Iterator[Problem]:
@@ -52,7 +75,6 @@ def manifest_problems(obj: Object, resource: Resource) -> Iterator[Problem]:
         if why == "unknownField" and field:
             # late: a manifest without errors needs no words for them
             from lastcall.lint.plain_words import meant_field
-            from lastcall.lint.subject import path_in
 
             meant = meant_field(resource, obj, path_in(obj, field))
             way = f'did you mean "{meant}"?' if meant else "correct its name or its place, or leave it out"
@@ -60,7 +82,6 @@ def manifest_problems(obj: Object, resource: Resource) -> Iterator[Problem]:
         elif why == "wrongType":
             # late: a manifest without errors needs no words for them
             from lastcall.lint.plain_words import wrong_type
-            from lastcall.lint.subject import path_in, value_at
 
             yield field, wrong_type(text, value_at(obj, path_in(obj, field)) if field else None)
         else:
@@ -88,6 +109,9 @@ def _place(value: Any, names: list[str], is_: str) -> str:
     if not found and len(names) == 1 and isinstance(value[names[0]], list):  # an item of a list of scalars
         at = next((i for i, each in enumerate(value[names[0]]) if _place(each, [], is_)), None)
         return f"{names[0]}[{at}]" if at is not None else ""
+    if not found and len(names) == 1 and isinstance(value[names[0]], dict):  # a value of a map of scalars
+        key = next((key for key, each in value[names[0]].items() if _place(each, [], is_)), None)
+        return f"{names[0]}.{key}" if key is not None else ""
     if not found:
         return ""
     return names[0] + ("" if found == "." else found if found[0] == "[" else f".{found}")

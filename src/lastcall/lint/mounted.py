@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lastcall.api.meta import Object
 from lastcall.lint.application import Container, Workload
-from lastcall.lint.subject import Path
+from lastcall.lint.paths import Path
 
 
 class MountedFile(NamedTuple):

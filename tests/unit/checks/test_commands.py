@@ -30,4 +30,4 @@ def test_a_document_without_a_schema_and_a_schema_without_a_document_are_found(f
 
 
 def test_a_second_version_is_found(find) -> None:
-    assert find(version, {"__init__.py": '__version__ = "1"\n', "a.py": '__version__ = "2"\n'}) == ["a.py:1"]
+    assert find(version, {"_version.py": '__version__ = "1"\n', "a.py": '__version__ = "2"\n'}) == ["a.py:1"]

@@ -146,10 +146,19 @@ def test_what_is_no_object_is_a_finding(text: str):
     assert (finding["rule"], finding["line"]) == ("notAnObject", 1)
 
 
-def test_a_number_that_no_json_of_64_bits_holds_is_told_with_its_line():
-    result = typed(written(GOOD + f"data: {{a: {10**30}}}\n"))
+def test_a_number_that_json_does_not_have_is_named_with_its_line():
+    result = typed(written(GOOD + "data: {a: .inf}\n"))
     assert result.exit_code == 2
-    assert "web.yaml:4:1: error unreadable: 1000000000000000000000000000000 is not a value" in result.stdout
+    assert "web.yaml:4:1: error unreadable: .inf is not a value" in result.stdout
+
+
+def test_a_key_that_is_there_twice_is_a_warning_and_the_last_one_counts():
+    result = typed(written(GOOD + "data:\n  a: x\n  b: x\n  a: {}\n"))
+    assert result.exit_code == 3
+    assert "web.yaml:7:3: warning doubledKey: The key 'a' is there twice (first in line 5). The last one counts." in (
+        result.stdout
+    )
+    assert "wrongType" in result.stdout
 
 
 def test_bad_input_is_status_2():
@@ -344,7 +353,7 @@ def test_a_file_suppresses_what_it_names():
         ("suppressions: [{rule: budgetNeverAllows}]", "give a reason"),
         ("suppressions: [{rule: budgetNeverAllows, reason: '  '}]", "give a reason"),
         ("suppressions: [{rule: nope, reason: x}]", "there is no rule 'nope'"),
-        ("suppressions: [{rule: budgetNeverAllows, reason: x, kind: y}]", "'kind' is not a field"),
+        ("suppressions: [{rule: budgetNeverAllows, reason: x, kind: v}]", "'kind' is not a field"),
         ("suppressions: [7]", "must be an object"),
         ("rules: []", "must have a list"),
         ("a: [", "accepted.yaml:2"),

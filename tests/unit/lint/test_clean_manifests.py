@@ -20,7 +20,7 @@ def test_there_are_clean_manifests():
 @pytest.mark.parametrize("file", CLEAN, ids=lambda file: f"{file.parent.name}/{file.stem}")
 def test_nothing_is_found_in_a_clean_manifest(file: Path):
     found = read([str(file)])
-    assert found.unreadable == []
+    assert found.of_texts == []
     assert [(each.rule, each.message) for each in lint(found.subjects).findings] == []
 
 

@@ -33,7 +33,8 @@ spec:
     ("ops", "expected"),
     [
         ([Op("replace", ("spec", "grace"), 45)], ("grace: 30  # seconds", "grace: 45  # seconds")),
-        ([Op("replace", ("spec", "last"), "y")], ("last: 'x' # the end", "last: y # the end")),
+        ([Op("replace", ("spec", "last"), "z")], ("last: 'x' # the end", "last: z # the end")),
+        ([Op("replace", ("spec", "last"), "y")], ("last: 'x' # the end", "last: 'y' # the end")),
         ([Op("replace", ("spec", "list", 0, "name"), "80")], ("name: a   # first", "name: '80'   # first")),
         ([Op("replace", ("spec", "list", 0, "args", 1), 3)], ('[one, "two"]', "[one, 3]")),
         ([Op("add", ("spec", "flow", "c"), True)], ("{a: 1, b: [x]}", "{a: 1, b: [x], c: true}")),

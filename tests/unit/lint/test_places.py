@@ -5,7 +5,7 @@ import pytest
 from lastcall.cli.linting.places import spot_of
 from lastcall.cli.linting.sources import read
 from lastcall.cli.manifests.yaml_documents import read_documents
-from lastcall.lint.subject import parsed_path, path_in, shown_path
+from lastcall.lint.paths import parsed_path, path_in, shown_path
 
 TEXT = """\
 # a comment

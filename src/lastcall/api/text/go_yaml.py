@@ -17,7 +17,7 @@ import yaml
 
 from lastcall.api.field import go_quote
 from lastcall.api.text.json_bounds import MAX_DEPTH, MAX_VALUES
-from lastcall.api.text.yaml_scalars import MERGE, ScalarError, go_value, key_text, resolve
+from lastcall.api.text.yaml_scalars import MERGE, NotInJSON, ScalarError, as_json, go_value, key_text, resolve
 
 MAX_TEXT = 16 << 20
 """Characters of all scalars of a document, with its aliases written out."""
@@ -99,6 +99,8 @@ def steps(data: bytes, problems: list[str] | None = None, *, max_text: int = MAX
         raise YAMLError(_parse_error(error)) from None
     except ScalarError as error:
         raise YAMLError(f"yaml: {error}") from None
+    except NotInJSON as error:
+        raise YAMLError(str(error)) from None
     finally:
         events.dispose()
     if reader.aliased:  # what an alias stands for is shared until here
@@ -273,18 +275,8 @@ _WANT_MAP = "yaml: map merge requires map or sequence of maps as the value"
 
 
 def _json(value: Any) -> Any:
-    """A value as it is after Go wrote it as JSON and read it again. Raises YAMLError for what JSON does not have."""
-    kind = type(value)
-    if kind is _Mapping:
-        return value.value
-    if kind is float:
-        if value != value or value in (float("inf"), float("-inf")):
-            shown = "NaN" if value != value else "+Inf" if value > 0 else "-Inf"
-            raise YAMLError(f"json: unsupported value: {shown}")
-        return int(value) if value.is_integer() and abs(value) < 1 << 63 else value
-    if kind is int and value >= 1 << 63:
-        return float(value)
-    return value
+    """Return a value as it is after Go wrote it as JSON and read it again. Raises NotInJSON."""
+    return value.value if type(value) is _Mapping else as_json(value)
 
 
 def _allowed_ratio(values: int) -> float:

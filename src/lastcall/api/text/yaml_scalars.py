@@ -41,6 +41,15 @@ class ScalarError(ValueError):
     """A scalar that is not what its tag says. The message is Go's."""
 
 
+class NotInJSON(ValueError):
+    """A value that JSON does not have. The message is Go's, from `json: ` on."""
+
+
+def implicit_tag(text: str) -> str:
+    """Return the tag of a plain scalar that has none."""
+    return STR if text and text[0] not in _HINTS else _untagged(text)[0]
+
+
 def resolve(tag: str, text: str, *, plain: bool) -> Any:
     """The value of a scalar whose explicit tag is `tag` ("" for none); `plain`: without quotes. Raises ScalarError."""
     if not tag:
@@ -114,6 +123,19 @@ def _is_timestamp(text: str) -> bool:
 
 def _short(tag: str) -> str:
     return "!!" + tag.removeprefix(LONG) if tag.startswith(LONG) else tag
+
+
+def as_json(value: Any) -> Any:
+    """Return a scalar as it is after Go wrote it as JSON and read it again. Raises NotInJSON."""
+    kind = type(value)
+    if kind is float:
+        if value != value or value in (float("inf"), float("-inf")):
+            shown = "NaN" if value != value else "+Inf" if value > 0 else "-Inf"
+            raise NotInJSON(f"json: unsupported value: {shown}")
+        return int(value) if value.is_integer() and abs(value) < 1 << 63 else value
+    if kind is int and value >= 1 << 63:
+        return float(value)
+    return value
 
 
 def key_text(key: Any) -> str | None:

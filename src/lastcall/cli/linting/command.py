@@ -23,9 +23,10 @@ from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.catalogue.rule import SEVERITIES
 from lastcall.lint.engine import lint as lint_subjects
 from lastcall.lint.located import Located, Spot, Told, at_least
+from lastcall.lint.paths import parsed_path
 from lastcall.lint.render import data
 from lastcall.lint.render.text import plain, text
-from lastcall.lint.subject import Subject, parsed_path
+from lastcall.lint.subject import Subject
 from lastcall.lint.suppressing import Entry, read_entries, suppressed
 
 FORMATS = ("text", "json", "sarif", "github", "junit")
@@ -134,7 +135,7 @@ def _look(done: Read, entries: Sequence[Entry], fail_on: str) -> Told:
     subjects = [(each, _spot(each, ("metadata", "annotations"))) for each in done.subjects]
     for comment in done.comments:
         comment.used.clear()
-    findings = suppressed([*done.unreadable, *located], done.comments, entries, subjects)
+    findings = suppressed([*done.of_texts, *located], done.comments, entries, subjects)
     findings.sort(key=lambda each: (list(done.texts).index(each.spot.file), each.spot.line, each.spot.column))
     unreadable = any(each.finding.rule == "unreadable" for each in findings)
     failing = fail_on != "never" and any(

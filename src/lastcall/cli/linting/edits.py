@@ -9,9 +9,10 @@ from typing import Any
 
 import yaml
 
-from lastcall.cli.manifests.yaml_documents import YAMLProblem, read_documents
+from lastcall.cli.manifests.yaml_documents import YAMLProblem, read_documents, written
 from lastcall.lint.patching import patched
-from lastcall.lint.subject import Op, Path
+from lastcall.lint.paths import Path
+from lastcall.lint.subject import Op
 
 
 class _NoEdit(Exception):
@@ -139,14 +140,12 @@ def _break(text: str) -> str:
 
 
 def _flow(value: Any) -> str:
-    dumped: str = yaml.safe_dump(value, default_flow_style=True, width=10**6, sort_keys=False, allow_unicode=True)
-    return dumped.removesuffix("\n").removesuffix("\n...").removesuffix("...").rstrip("\n")
+    return written(value, flow=True).removesuffix("\n").removesuffix("\n...").removesuffix("...").rstrip("\n")
 
 
 def _block(value: Any, column: int, first: str = "") -> str:
     """`value` as lines of a block at `column`, the first line without its indentation."""
-    dumped: str = yaml.safe_dump(value, default_flow_style=False, width=10**6, sort_keys=False, allow_unicode=True)
-    lines = dumped.rstrip("\n").split("\n")
+    lines = written(value).rstrip("\n").split("\n")
     return f"\n{' ' * column}".join([f"{first}{lines[0]}", *lines[1:]])
 
 

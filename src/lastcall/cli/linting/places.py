@@ -2,7 +2,7 @@
 
 from lastcall.cli.manifests.read import Place
 from lastcall.lint.located import Spot
-from lastcall.lint.subject import Path, parsed_path
+from lastcall.lint.paths import Path, parsed_path
 
 
 def spot_of(place: Place, path: Path) -> Spot:

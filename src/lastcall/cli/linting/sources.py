@@ -20,11 +20,11 @@ from lastcall.lint.suppressing import Comment
 
 @dataclass(slots=True)
 class Read:
-    """`unreadable`: what is not YAML or not an object, so that it could not be looked at."""
+    """`of_texts`: what is wrong with a text itself, beside what rules find in its objects."""
 
     subjects: list[Subject] = field(default_factory=list)
     comments: list[Comment] = field(default_factory=list)
-    unreadable: list[Located] = field(default_factory=list)
+    of_texts: list[Located] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
 
 
@@ -49,7 +49,7 @@ def read(
         raise UserError("\n".join(reader.problems))
     for name, text in result.texts.items():
         _read_text(result, name, text, namespace)
-    if not result.subjects and not result.unreadable:
+    if not result.subjects and not result.of_texts:
         raise UserError(f"no object in {', '.join(result.texts) or 'these directories'}")
     return result
 
@@ -59,14 +59,17 @@ def _read_text(result: Read, name: str, text: str, namespace: str) -> None:
     try:
         documents += read_documents(text)
     except YAMLProblem as problem:
-        result.unreadable.append(_unreadable("unreadable", Spot(name, problem.line, 1), f"{problem}."))
+        result.of_texts.append(_of_text("unreadable", Spot(name, problem.line, 1), f"{problem}."))
     for document in documents:
         reader = Reader()
+        for each in document.doubled:
+            spot = Spot(name, each.line, each.column)
+            result.of_texts.append(_of_text("doubledKey", spot, f"The {each}. The last one counts."))
         for value, place in items_of(reader, document.value, Place(name, document)):
             _read_value(result, value, place, namespace)
         for said in reader.problems:
             spot = Spot(name, document.line, 1)
-            result.unreadable.append(_unreadable("notAnObject", spot, said.partition(": ")[2]))
+            result.of_texts.append(_of_text("notAnObject", spot, said.partition(": ")[2]))
     result.comments += comments_of(name, text, documents)
 
 
@@ -83,8 +86,8 @@ def _read_value(result: Read, value: Any, place: Place, namespace: str) -> None:
     if isinstance(value, dict):
         missing = " and ".join(name for name in ("apiVersion", "kind") if not isinstance(value.get(name), str))
     text = f"This is not a Kubernetes object: {missing} missing."
-    result.unreadable.append(_unreadable("notAnObject", spot_of(place, ()), text))
+    result.of_texts.append(_of_text("notAnObject", spot_of(place, ()), text))
 
 
-def _unreadable(rule: str, spot: Spot, text: str) -> Located:
+def _of_text(rule: str, spot: Spot, text: str) -> Located:
     return Located(found(rule, Subject({}, None), (), text), spot)

@@ -58,6 +58,8 @@ class Reader:
     """What was read so far, and what is wrong with it, a line each."""
 
     problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What is taken as kubectl takes it, and may not be meant."""
     manifests: list[Manifest] = field(default_factory=list)
     declared: dict[tuple[str, str], Resource] = field(default_factory=dict)
     """(apiVersion, kind) → what a CustomResourceDefinition among the manifests declares."""
@@ -92,7 +94,10 @@ def load_manifests(
         from lastcall.cli.manifests.kustomize import kustomized, told_name
 
         read += [(told_name(each), kustomized(each)) for each in dict.fromkeys(kustomizations)]
-    return _manifests_in(read, reader)
+    manifests = _manifests_in(read, reader)
+    for note in reader.notes:
+        say(f"note: {note}", err=True)
+    return manifests
 
 
 def manifests_of(read: Sequence[tuple[str, str]]) -> list[Manifest]:
@@ -188,6 +193,7 @@ def objects_in(reader: Reader, name: str, text: str) -> list[tuple[Any, Place]]:
     try:
         for document in read_documents(text):
             empty = False
+            reader.notes += [f"{name}:{each.line}: {each}: the last one counts" for each in document.doubled]
             found += items_of(reader, document.value, Place(name, document))
     except YAMLProblem as problem:
         reader.problems.append(f"{name}:{problem.line}: {problem}")

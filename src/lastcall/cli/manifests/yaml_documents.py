@@ -1,14 +1,27 @@
 """YAML as kubectl reads it, with the line of every field. Hostile input is a YAMLProblem, never a crash.
 
-As JSON has them: no dates (they stay text), text keys, no NaN, a key only once.
+Words are what they are for Kubernetes (`api/text/yaml_scalars.py`): `y` is true, `12:30` and dates are texts. Of a key
+that is there twice the last one counts.
 """
 
-import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
+
+from lastcall.api.text.yaml_scalars import (
+    LONG,
+    MERGE,
+    NULL,
+    STR,
+    NotInJSON,
+    ScalarError,
+    as_json,
+    implicit_tag,
+    key_text,
+    resolve,
+)
 
 MAX_CHARACTERS = 16 * 1024 * 1024
 MAX_DEPTH = 100
@@ -26,6 +39,18 @@ class YAMLProblem(Exception):
         self.line = line
 
 
+class DoubledKey(NamedTuple):
+    """A key that its mapping has already; lines and columns count from 1. `str()` says so in a sentence."""
+
+    key: str
+    line: int
+    column: int
+    first: int
+
+    def __str__(self) -> str:
+        return f"key {self.key!r} is there twice (first in line {self.first})"
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """One document: its value, its number and first line (both from 1), and where its fields stand."""
@@ -33,6 +58,7 @@ class Document:
     value: Any
     number: int
     line: int
+    doubled: Sequence[DoubledKey] = ()
     _root: yaml.Node | None = field(default=None, repr=False, compare=False)
 
     def line_of(self, path: str) -> int:
@@ -57,20 +83,38 @@ class Document:
 
 
 class _Loader(yaml.CSafeLoader):
-    """Safe, without dates, and with every key once."""
+    """Makes nodes; a plain scalar without a tag gets that which Kubernetes would give it."""
+
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
+        """Return the tag of a node that has none."""
+        if kind is not yaml.ScalarNode:
+            return LONG + ("map" if kind is yaml.MappingNode else "seq")
+        if not implicit[0]:
+            return STR
+        return MERGE if value == "<<" else implicit_tag(value)
 
 
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
+class _Dumper(yaml.SafeDumper):
+    """Puts texts in quotes that Kubernetes would take for something else."""
+
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
+        """Return the tag that a node would be read with."""
+        if kind is yaml.ScalarNode and implicit[0]:
+            return MERGE if value == "<<" else implicit_tag(value)
+        resolved: str = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]  # PyYAML has no types
+        return resolved
+
+
+def written(value: Any, *, flow: bool = False) -> str:
+    """Return a value as YAML that reads as the same value; `flow`: in one line."""
+    text: str = yaml.dump(
+        value, Dumper=_Dumper, default_flow_style=flow, width=10**6, sort_keys=False, allow_unicode=True
+    )
+    return text
 
 
 _TOO_DEEP = "exceeded maximum nesting depth"
 """What libyaml says from 1000 levels on: its scanner reads ahead of the events, so that it may come first."""
-
-_MAP = "tag:yaml.org,2002:map"
-_SEQUENCE = "tag:yaml.org,2002:seq"
 
 
 def read_documents(text: str) -> Iterator[Document]:
@@ -87,8 +131,8 @@ def read_documents(text: str) -> Iterator[Document]:
             number += 1
             if node is None or _is_empty(node):
                 continue
-            _check(node)
-            yield Document(_value(loader, node, {}), number, node.start_mark.line + 1, node)
+            doubled = _check(node)
+            yield Document(_value(loader, node, {}), number, node.start_mark.line + 1, doubled, node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         if error.problem == _TOO_DEEP:
@@ -97,9 +141,6 @@ def read_documents(text: str) -> Iterator[Document]:
         raise YAMLProblem(f"not readable as YAML: {what}", mark.line + 1 if mark else 1) from error
     except yaml.YAMLError as error:
         raise YAMLProblem(f"not readable as YAML: {error}".splitlines()[0], 1) from error
-    except ValueError as error:
-        # PyYAML lets a malformed tagged scalar (`!!int x`) and an impossible number through to Python.
-        raise YAMLProblem(f"not readable as YAML: {error}", 1) from error
     finally:
         if loader is not None:
             loader.dispose()
@@ -118,11 +159,12 @@ def _check_depth(text: str) -> None:
 
 
 def _is_empty(node: yaml.Node) -> bool:
-    return isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null"
+    return isinstance(node, yaml.ScalarNode) and node.tag == NULL and not isinstance(node.value, list)
 
 
-def _check(root: yaml.Node) -> None:
-    """Each key once, no recursion, and a bounded size with aliases written out."""
+def _check(root: yaml.Node) -> list[DoubledKey]:
+    """Return the keys that are there twice. Raises YAMLProblem for recursion and for too much by aliases."""
+    doubled: list[DoubledKey] = []
     sizes: dict[int, int] = {}
     open_nodes: set[int] = set()
 
@@ -135,7 +177,7 @@ def _check(root: yaml.Node) -> None:
         open_nodes.add(id(node))
         size = 1
         if isinstance(node, yaml.MappingNode):
-            _check_keys(node)
+            doubled.extend(_doubled_keys(node))
             size += sum(visit(value) for _, value in node.value)
         elif isinstance(node, yaml.SequenceNode):
             size += sum(visit(value) for value in node.value)
@@ -146,19 +188,18 @@ def _check(root: yaml.Node) -> None:
         return size
 
     visit(root)
+    return doubled
 
 
-def _check_keys(node: yaml.MappingNode) -> None:
-    seen: dict[Hashable, int] = {}
-    for key, _ in node.value:
-        line = key.start_mark.line + 1
-        if not isinstance(key, yaml.ScalarNode):
-            raise YAMLProblem("a key must be a text", line)
-        if key.tag == "tag:yaml.org,2002:merge":
+def _doubled_keys(node: yaml.MappingNode) -> Iterator[DoubledKey]:
+    seen: dict[str, int] = {}
+    for node_of_key, _ in node.value:
+        if node_of_key.tag == MERGE:
             continue
-        if key.value in seen:
-            raise YAMLProblem(f"key {key.value!r} is there twice (first in line {seen[key.value]}): keep one", line)
-        seen[key.value] = line
+        key, mark = _key(node_of_key), node_of_key.start_mark
+        if key in seen:
+            yield DoubledKey(key, mark.line + 1, mark.column + 1, seen[key])
+        seen.setdefault(key, mark.line + 1)
 
 
 def _value(loader: _Loader, node: yaml.Node, done: dict[int, Any]) -> Any:
@@ -167,24 +208,36 @@ def _value(loader: _Loader, node: yaml.Node, done: dict[int, Any]) -> Any:
         return done[id(node)]
     line = node.start_mark.line + 1
     value: Any
-    if isinstance(node, yaml.MappingNode) and node.tag == _MAP:
+    if isinstance(node, yaml.MappingNode):
         loader.flatten_mapping(node)
         value = {_key(key): _value(loader, each, done) for key, each in node.value}
-    elif isinstance(node, yaml.SequenceNode) and node.tag == _SEQUENCE:
+    elif isinstance(node, yaml.SequenceNode):
         value = [_value(loader, each, done) for each in node.value]
     else:
-        value = loader.construct_object(node, deep=True)
-        is_plain = value is None or isinstance(value, bool | str)
-        is_plain = is_plain or (isinstance(value, int) and -(2**63) <= value < 2**64)
-        if not is_plain and not (isinstance(value, float) and math.isfinite(value)):
-            raise YAMLProblem(f"{value!r} is not a value of the Kubernetes API: put it in quotes", line)
+        assert isinstance(node, yaml.ScalarNode)
+        try:
+            value = as_json(_scalar(node))
+        except NotInJSON as error:
+            text = f"{node.value} is not a value of the Kubernetes API: put it in quotes"
+            raise YAMLProblem(text, line) from error
     done[id(node)] = value
     return value
 
 
-def _key(key: yaml.ScalarNode) -> str:
-    """As it was written; sigs.k8s.io/yaml turns keys into text too."""
-    return str(key.value)
+def _scalar(node: yaml.ScalarNode) -> Any:
+    """Return what a scalar stands for. Raises YAMLProblem for one that is not what its tag says."""
+    try:
+        return resolve(node.tag if node.tag != MERGE else STR, node.value, plain=False)
+    except ScalarError as error:
+        raise YAMLProblem(f"not readable as YAML: {error}", node.start_mark.line + 1) from error
+
+
+def _key(node: yaml.Node) -> str:
+    """Return a key as JSON has it. Raises YAMLProblem for one that cannot be a key there."""
+    text = key_text(_scalar(node)) if isinstance(node, yaml.ScalarNode) else None
+    if text is None:
+        raise YAMLProblem("a key must be a text", node.start_mark.line + 1)
+    return text
 
 
 def _steps(path: str) -> Iterator[str | int]:
@@ -203,6 +256,6 @@ def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Mark, yaml.Nod
     if isinstance(node, yaml.MappingNode):
         # What a merge key brought stands before the mapping's own keys, which win.
         for key, value in reversed(node.value):
-            if isinstance(key, yaml.ScalarNode) and key.value == str(step):
+            if isinstance(key, yaml.ScalarNode) and _key(key) == str(step):
                 return key.start_mark, value
     return None

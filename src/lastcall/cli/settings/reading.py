@@ -45,6 +45,8 @@ def read_settings(
         raise UserError(f"{file}:{documents[1].line}: a second document: keep one")
     if not documents:
         return {}
+    for each in documents[0].doubled:
+        raise UserError(f"{file}:{each.line}: {each}: keep one")
     root = documents[0].root
     if not isinstance(root, yaml.MappingNode):
         raise UserError(

@@ -13,6 +13,15 @@ API: tuple[Rule, ...] = (
         "Correct the text at this place.",
     ),
     Rule(
+        "doubledKey",
+        "warning",
+        "certain",
+        "A key is in its mapping twice.",
+        "kubectl takes the last one without a word; the first one is lost.",
+        "sigs.k8s.io/yaml",
+        "Keep one of them.",
+    ),
+    Rule(
         "notAnObject",
         "error",
         "certain",

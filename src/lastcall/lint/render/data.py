@@ -6,8 +6,9 @@ from urllib.parse import quote
 from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.catalogue.rule import Severity
 from lastcall.lint.located import Located, Spot, Told
+from lastcall.lint.paths import Path, shown_path
 from lastcall.lint.render.text import CERTAINTY, shown_op
-from lastcall.lint.subject import Op, Path, Subject, shown_path
+from lastcall.lint.subject import Op, Subject
 from lastcall.timeline.render import checks
 from lastcall.timeline.render.checks import Check, Level
 

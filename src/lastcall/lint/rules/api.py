@@ -9,8 +9,9 @@ from lastcall.api.schema.types import known_types
 from lastcall.lint.application import Application
 from lastcall.lint.manifest_checks import refusals
 from lastcall.lint.names import closest
+from lastcall.lint.paths import Path, path_in, shown_path, value_at
 from lastcall.lint.plain_words import meant_field, wrong_type
-from lastcall.lint.subject import Finding, Op, Path, Subject, found, path_in, shown_path, value_at
+from lastcall.lint.subject import Finding, Op, Subject, found
 
 GROUPS_OF_OLD = frozenset(("extensions",))
 

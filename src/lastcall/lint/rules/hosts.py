@@ -7,7 +7,8 @@ from typing import NamedTuple
 from lastcall.api.resources import SERVICES
 from lastcall.lint.application import Application, Container
 from lastcall.lint.names import closest
-from lastcall.lint.subject import Finding, Path, found
+from lastcall.lint.paths import Path
+from lastcall.lint.subject import Finding, found
 
 _HOST = r"([a-z][a-z0-9-]*)((?:\.[a-z0-9-]+)*)"
 _URL = re.compile(rf"\b[a-z][a-z0-9+]*://(?:[^@/\s]*@)?{_HOST}(?=[:/\s\"']|\Z)")

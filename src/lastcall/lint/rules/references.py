@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 from lastcall.api.meta import Object
 from lastcall.lint.application import Application, Workload
 from lastcall.lint.names import closest
-from lastcall.lint.subject import Finding, Op, Path, Subject, found, value_at
+from lastcall.lint.paths import Path, value_at
+from lastcall.lint.subject import Finding, Op, Subject, found
 
 RULE_OF = {
     "PersistentVolumeClaim": "claimMissing",

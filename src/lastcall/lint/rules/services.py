@@ -7,7 +7,8 @@ from lastcall.api.meta import Object
 from lastcall.api.resources import DEPLOYMENTS, INGRESSES, SERVICES
 from lastcall.lint.application import Application, Workload
 from lastcall.lint.names import closest, labels_text, similar_labels
-from lastcall.lint.subject import Finding, Op, Path, Subject, found
+from lastcall.lint.paths import Path
+from lastcall.lint.subject import Finding, Op, Subject, found
 
 
 def findings(app: Application) -> Iterator[Finding]:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from lastcall.api.meta import Object
 from lastcall.lint import images
 from lastcall.lint.application import Application, Container, Workload
-from lastcall.lint.subject import Finding, Op, Path, found
+from lastcall.lint.paths import Path
+from lastcall.lint.subject import Finding, Op, found
 
 
 def findings(app: Application) -> Iterator[Finding]:
