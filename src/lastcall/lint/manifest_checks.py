@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
+import orjson
+
 from lastcall.api.custom.kinds import versions_stored_first
 from lastcall.api.defaults.kinds import set_defaults
 from lastcall.api.features.disabled_fields import drop_disabled_fields
@@ -23,6 +25,9 @@ _GO_STRUCT_FIELD = re.compile(
 )
 
 
+APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_ESCAPED = ((b"<", 5), (b">", 5), (b"&", 5), ("\u2028".encode(), 3), ("\u2029".encode(), 3))
+"""What Go's JSON writes as `\\u003c` and the like, and the bytes that this adds."""
 MOST_WRONG_TYPES = 100
 
 
@@ -115,6 +120,19 @@ def _place(value: Any, names: list[str], is_: str) -> str:
     if not found:
         return ""
     return names[0] + ("" if found == "." else found if found[0] == "[" else f".{found}")
+
+
+def applied_bytes(obj: Object, resource: Resource) -> int:
+    """Return the bytes of an object's annotations after `kubectl apply`, which adds the object itself as one.
+
+    Source: kubectl pkg/util/apply.go:GetModifiedConfiguration (Go's JSON escapes `<`, `>`, `&`, U+2028 and U+2029).
+    """
+    metadata = {**({"namespace": "default"} if resource.namespaced else {}), **obj["metadata"]}
+    own = dict(found) if isinstance(found := metadata.get("annotations"), dict) else {}
+    own.pop(APPLIED, None)
+    kept = orjson.dumps({**obj, "metadata": {**metadata, "annotations": own}})
+    size = len(APPLIED) + len(kept) + 1 + sum(more * kept.count(each) for each, more in _ESCAPED)
+    return size + sum(len(str(part).encode()) for pair in own.items() for part in pair)
 
 
 def as_created(obj: Object, resource: Resource) -> Object:

@@ -469,3 +469,29 @@ def test_a_pipe_without_a_writer_is_an_error_at_once():
     assert "pipe.yaml: it is a named pipe, not a file" in said_of(2, "pipe.yaml")
     os.mkfifo("suppressions")
     assert "suppressions: it is a named pipe, not a file" in said_of(2, written(), "--suppressions", "suppressions")
+
+
+HELM = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ include "web.fullname" . }}
+data:
+  {{- toYaml .Values.data | nindent 2 }}
+"""
+
+
+def test_a_template_that_nobody_has_rendered_is_called_that():
+    result = typed(written(HELM))
+    assert result.exit_code == 2
+    assert "web.yaml:4:1: error unrendered: This is a template that nobody has rendered." in result.stdout
+    assert "fix: Render it: helm template RELEASE CHART | lastcall lint -" in result.stdout
+    shell = typed(written(GOOD + "immutable: ${IMMUTABLE}\n"))
+    assert shell.exit_code == 3
+    assert 'immutable is "${IMMUTABLE}": a template that nobody has rendered.' in shell.stdout
+    assert "fix: Render it: envsubst < FILE | lastcall lint -" in shell.stdout
+
+
+def test_marks_of_templates_in_texts_that_kubernetes_takes_are_no_finding():
+    text = "data: {a: 'echo ${HOME} {{ $labels.pod }}'}\n"
+    assert "nothing found" in typed(written(GOOD + text)).stdout

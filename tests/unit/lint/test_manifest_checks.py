@@ -3,7 +3,7 @@
 import pytest
 
 from lastcall.api.resources import CONFIGMAPS, PODS, Resource
-from lastcall.lint.manifest_checks import refusals
+from lastcall.lint.manifest_checks import applied_bytes, refusals
 
 
 def pod(**container: object) -> dict:
@@ -41,3 +41,16 @@ def test_every_value_of_a_wrong_type_is_named(resource: Resource, obj: dict, fie
 def test_an_object_is_left_as_it_is() -> None:
     obj = pod(env=[{"name": "A", "value": True}])
     assert list(refusals(obj, PODS)) and obj == pod(env=[{"name": "A", "value": True}])
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("x", 261958), ("<", 43659), ('é"', 65489), ("\u2028", 43659)], ids=["x", "<", "é", "U+2028"]
+)
+def test_what_kubectl_apply_adds_is_counted_to_the_byte(text: str, count: int) -> None:
+    """kubectl 1.36.2 applies each of these, and refuses it with one more byte in `b`."""
+    meta = {"name": "a", "annotations": {"own": "v"}}
+    obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"a": text * count, "b": ""}}
+    left = (256 << 10) - applied_bytes(obj, CONFIGMAPS)
+    assert 0 <= left < 6
+    obj["data"]["b"] = "y" * left  # type: ignore[index]
+    assert applied_bytes(obj, CONFIGMAPS) == 256 << 10

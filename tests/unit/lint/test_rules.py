@@ -119,6 +119,9 @@ def scripted(command: list[str], where: str, **volume: Any) -> dict:
 
 CASES = (
     # what the API server refuses
+    Case("tooLongToApply", ({**SETTINGS, "data": {"a": "x" * (256 << 10)}},), ("metadata",)),
+    Case("unrendered", (in_pod(WEB, "terminationGracePeriodSeconds", "${GRACE}"),), ("terminationGracePeriodSeconds",)),
+    Case("unrendered", (obj("ConfigMap", "a-{{ .Release.Name }}", data={}),), ("metadata", "name")),
     Case("notAnObject", ({"apiVersion": "v1", "kind": "Pod"},), ("metadata",)),
     Case("unknownApiVersion", (changed(budget(maxUnavailable=1), "apiVersion", "policy/v1beta1"),), ("apiVersion",), True),
     Case("unknownApiVersion", (changed(WEB, "apiVersion", "extensions/v1beta1"),), ("apiVersion",), True),

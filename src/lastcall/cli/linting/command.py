@@ -137,7 +137,7 @@ def _look(done: Read, entries: Sequence[Entry], fail_on: str) -> Told:
         comment.used.clear()
     findings = suppressed([*done.of_texts, *located], done.comments, entries, subjects)
     findings.sort(key=lambda each: (list(done.texts).index(each.spot.file), each.spot.line, each.spot.column))
-    unreadable = any(each.finding.rule == "unreadable" for each in findings)
+    unreadable = any(each.finding.rule in ("unreadable", "unrendered") and not each.finding.path for each in findings)
     failing = fail_on != "never" and any(
         at_least(each.finding.severity, fail_on)  # type: ignore[arg-type]
         for each in findings

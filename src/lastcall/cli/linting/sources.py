@@ -16,6 +16,7 @@ from lastcall.errors import UserError
 from lastcall.lint.located import Located, Spot
 from lastcall.lint.subject import Subject, found
 from lastcall.lint.suppressing import Comment
+from lastcall.lint.templates import line_of_template
 
 
 @dataclass(slots=True)
@@ -59,7 +60,7 @@ def _read_text(result: Read, name: str, text: str, namespace: str) -> None:
     try:
         documents += read_documents(text)
     except YAMLProblem as problem:
-        result.of_texts.append(_of_text("unreadable", Spot(name, problem.line, 1), f"{problem}."))
+        result.of_texts.append(_not_read(name, text, problem))
     for document in documents:
         reader = Reader()
         for each in document.doubled:
@@ -87,6 +88,14 @@ def _read_value(result: Read, value: Any, place: Place, namespace: str) -> None:
         missing = " and ".join(name for name in ("apiVersion", "kind") if not isinstance(value.get(name), str))
     text = f"This is not a Kubernetes object: {missing} missing."
     result.of_texts.append(_of_text("notAnObject", spot_of(place, ()), text))
+
+
+def _not_read(name: str, text: str, problem: YAMLProblem) -> Located:
+    if (template := line_of_template(text)) is None:
+        return _of_text("unreadable", Spot(name, problem.line, 1), f"{problem}.")
+    line, command = template
+    said = "This is a template that nobody has rendered."
+    return Located(found("unrendered", Subject({}, None), (), said, fix=f"Render it: {command}"), Spot(name, line, 1))
 
 
 def _of_text(rule: str, spot: Spot, text: str) -> Located:

@@ -1,5 +1,6 @@
 """What `kubectl apply` would refuse or warn of: the API's own decoding, validation and warnings."""
 
+import json
 from collections.abc import Iterator
 
 from lastcall.api.pods.warnings import warnings_on_create
@@ -7,12 +8,15 @@ from lastcall.api.resources import SERVED, Resource
 from lastcall.api.schema.checks import known_kind
 from lastcall.api.schema.types import known_types
 from lastcall.lint.application import Application
-from lastcall.lint.manifest_checks import refusals
+from lastcall.lint.manifest_checks import applied_bytes, refusals
 from lastcall.lint.names import closest
 from lastcall.lint.paths import Path, path_in, shown_path, value_at
 from lastcall.lint.plain_words import meant_field, wrong_type
 from lastcall.lint.subject import Finding, Op, Subject, found
+from lastcall.lint.templates import how_to_render
 
+MOST_ANNOTATION_BYTES = 256 << 10
+"""Of all annotations of an object, keys and values (TotalAnnotationSizeLimitB)."""
 GROUPS_OF_OLD = frozenset(("extensions",))
 
 
@@ -34,8 +38,19 @@ def refused(subject: Subject) -> Iterator[Finding]:
         subject.sound = False
         yield found("notAnObject", subject, ("metadata",), f"{subject.kind} has no metadata: it holds the name.")
         return
-    for each in refusals(subject.raw, subject.resource):
-        path = path_in(subject.raw, each.field)
+    if (size := applied_bytes(subject.raw, subject.resource)) > MOST_ANNOTATION_BYTES:
+        text = f"{subject.kind} has {size} bytes of JSON and annotations: kubectl apply keeps {MOST_ANNOTATION_BYTES}."
+        yield found("tooLongToApply", subject, ("metadata",), text)
+    refused = list(refusals(subject.raw, subject.resource))
+    paths = [path_in(subject.raw, each.field) for each in refused]
+    for path in paths:
+        value = value_at(subject.raw, path)
+        if (command := how_to_render(value)) is not None:
+            subject.sound = False
+            text = f"{shown_path(path)} is {json.dumps(value)}: a template that nobody has rendered."
+            yield found("unrendered", subject, path, text, fix=f"Render it: {command}")
+            return
+    for each, path in zip(refused, paths, strict=True):
         if each.why == "wrongType":
             subject.sound = False
             yield found(
