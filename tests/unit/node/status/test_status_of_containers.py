@@ -8,8 +8,9 @@ import pytest
 from lastcall.cri.api import ContainerMetadata, ContainerState, ContainerStatus, Mount
 from lastcall.node.interfaces import PodStatus, StartError
 from lastcall.node.pods.resources import pod_resources
+from lastcall.node.pods.runtime_pod import should_container_be_restarted
 from lastcall.node.pods.termination_message import TerminationMessages, termination_message
-from lastcall.node.status.containers import convert_to_api_container_statuses, should_container_be_restarted
+from lastcall.node.status.containers import convert_to_api_container_statuses
 from lastcall.node.status.features import status_features
 from lastcall.node.status.generator import PodStatusGenerator
 
