@@ -172,6 +172,7 @@ def test_an_optional_source_that_cannot_be_asked_for_is_an_error(error: Exceptio
 def test_the_root_ca_of_a_namespace_is_read_once_a_minute_and_other_maps_each_time() -> None:
     async def scenario(api: Api, sources: VolumeSources) -> list[str]:
         api.objects = {"kube-root-ca.crt": {"data": {"ca.crt": "1"}}, "other": {"data": {"a": "1"}}}
+        await api.world.clock.sleep(1000)  # virtual
 
         async def read(name: str) -> dict[str, Any]:
             volume: Any = {"name": "v", "configMap": {"name": name}}
