@@ -14,6 +14,7 @@ from lastcall.cri.api import SUBSTITUTE_FOR, Image, ImageService, RuntimeService
 from lastcall.cri.docker_config import DockerConfig, DockerConfigError, credentials_for, parse_pull_secret
 from lastcall.node.interfaces import EventRecorder, ImagePullError
 from lastcall.node.pods.spec import container_field_path
+from lastcall.node.runtime.backoff import Backoff
 from lastcall.node.runtime.environment import ContainerConfigError
 from lastcall.node.status.features import StatusFeatures
 from lastcall.timeline import kinds
@@ -27,36 +28,12 @@ if TYPE_CHECKING:
     from lastcall.api.types.volumes import ImageVolumeSource
     from lastcall.timeline.catalogue.records.kubelet_start import ImageSubstituted
 
-BACKOFF_INITIAL = 10.0
-BACKOFF_MAX = 300.0
-"""Seconds; a failed pull is not tried again before 10, 20, 40 … 300 s, forgotten 600 s after the last failure."""
+BACKOFF_INITIAL_SECONDS = 10.0
+BACKOFF_MAX_SECONDS = 300.0
+"""A failed pull is not tried again before 10, 20, 40 … 300 s, forgotten 600 s after the last failure."""
 
 PullSecrets = Callable[[str, str], Awaitable[Object | None]]
 """(namespace, name) → the Secret, None when there is none. Raises ContainerConfigError."""
-
-
-class _Backoff:
-    """client-go util/flowcontrol.Backoff, without jitter."""
-
-    def __init__(self) -> None:
-        self._entries: dict[str, tuple[float, float]] = {}
-
-    def left(self, key: str, now: float) -> float:
-        """Seconds until the next try is allowed, 0 when it is."""
-        delay, updated = self._entries.get(key, (0.0, 0.0))
-        return max(0.0, updated + delay - now)
-
-    def next(self, key: str, now: float) -> None:
-        delay, updated = self._entries.get(key, (0.0, 0.0))
-        if not delay or now - updated > 2 * BACKOFF_MAX:
-            delay = BACKOFF_INITIAL
-        else:
-            delay = min(delay * 2, BACKOFF_MAX)
-        self._entries[key] = (delay, now)
-
-    def collect(self, now: float) -> None:
-        for key in [key for key, (_, updated) in self._entries.items() if now - updated > 2 * BACKOFF_MAX]:
-            del self._entries[key]
 
 
 class PodImageManager:
@@ -78,7 +55,7 @@ class PodImageManager:
         self._recorder = recorder
         self._features = features
         self._pull_secrets = pull_secrets
-        self._backoff = _Backoff()
+        self._backoff = Backoff(BACKOFF_INITIAL_SECONDS, BACKOFF_MAX_SECONDS)
         self._errors: dict[str, str] = {}
         self._serial = asyncio.Lock()
 
@@ -141,14 +118,14 @@ class PodImageManager:
     ) -> Image:
         key = f"{uid_of(pod)}_{name}"
         clock = self._world.clock
-        self._backoff.collect(monotonic(clock))
-        if (left := self._backoff.left(key, monotonic(clock))) > 0:
+        self._backoff.collect_garbage(clock.monotonic_ns())
+        if (left_ns := self._backoff.left_ns(key, clock.monotonic_ns())) > 0:
             message = f"Back-off pulling image {go_quote(name)}"
             self._event(pod, container, "Normal", "BackOff", message)
             if cause := self._errors.get(key):
                 message = f"{message}: {cause}"
             failure = self._failed(pod, container, "ImagePullBackOff", message)
-            failure.expires_ns = clock.wall_ns() + int(left * 1e9)
+            failure.expires_ns = clock.wall_ns() + left_ns
             raise failure
         self._event(pod, container, "Normal", "Pulling", f"Pulling image {go_quote(name)}")
         asked = monotonic(clock)
@@ -225,7 +202,8 @@ class PodImageManager:
         self, pod: Pod, container: Container, name: str, key: str, error: RuntimeServiceError
     ) -> ImagePullError:
         self._event(pod, container, "Warning", "Failed", f"Failed to pull image {go_quote(name)}: {error}")
-        self._backoff.next(key, monotonic(self._world.clock))
+        now_ns = self._world.clock.monotonic_ns()
+        self._backoff.next(key, now_ns, now_ns)
         reason = (
             error.reason if error.reason in ("RegistryUnavailable", "SignatureValidationFailed") else "ErrImagePull"
         )

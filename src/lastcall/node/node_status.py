@@ -22,6 +22,7 @@ from lastcall.api.meta import Object, copy_object, name_of, uid_of
 from lastcall.api.resources import LEASES, NODES
 from lastcall.client.api import Client, ConnectionLost
 from lastcall.node.interfaces import EventRecorder
+from lastcall.node.meminfo import read_meminfo
 from lastcall.world import walls
 from lastcall.world.clock import now, rfc3339, rfc3339_micro
 from lastcall.world.tasks import Tasks
@@ -72,10 +73,7 @@ class NodeConfig:
 
 def machine_capacity(state_dir: Path, max_pods: int = MAX_PODS) -> tuple[dict[str, str], dict[str, str]]:
     """(capacity, allocatable) of this machine. Allocatable leaves out the hard eviction threshold of memory (100Mi)."""
-    memory = 0
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith("MemTotal:"):
-            memory = int(line.split()[1])
+    memory = read_meminfo()["MemTotal"] // 1024
     disk = os.statvfs(state_dir)
     capacity = {
         "cpu": str(len(os.sched_getaffinity(0))),

@@ -222,6 +222,25 @@ def test_back_off_is_forgotten_after_ten_quiet_minutes():
     assert backoff.get_ns("k") == 0
 
 
+def test_a_window_counts_from_the_exit_or_from_the_last_failure_and_ends_sharply():
+    """client-go util/flowcontrol/backoff.go: IsInBackOffSince, IsInBackOffSinceUpdate, hasExpired."""
+    backoff = Backoff(10, 40)
+    assert (backoff.get_ns("k"), backoff.left_ns("k", 0), backoff.is_in_backoff_since("k", 0, 0)) == (0, 0, False)
+    backoff.next("k", 0, 100 * S)
+    assert backoff.get_ns("k") == 10 * S
+    assert [backoff.left_ns("k", now * S) for now in (100, 109, 110, 111)] == [10 * S, S, 0, 0]
+    assert [backoff.is_in_backoff_since("k", 100 * S, now * S) for now in (109, 110)] == [True, False]
+    backoff.next("k", 180 * S, 180 * S)
+    assert backoff.get_ns("k") == 20 * S, "80 s after the last failure it is not forgotten yet"
+    backoff.collect_garbage(260 * S)
+    assert backoff.get_ns("k") == 20 * S
+    backoff.next("k", 261 * S, 261 * S)
+    assert backoff.get_ns("k") == 10 * S
+    backoff.next("other", 0, 0)
+    backoff.collect_garbage(262 * S)
+    assert (backoff.get_ns("k"), backoff.get_ns("other")) == (10 * S, 0)
+
+
 @pytest.mark.rule("node-semantics 9.4/restart-count")
 def test_restart_counts_outlive_the_runtime_s_record(tmp_path):
     assert restart_count(status(), "c", None) == 0

@@ -19,7 +19,7 @@ from lastcall.cri.api import (
 from lastcall.node.interfaces import PodStatus
 from lastcall.node.pods.cgroups import resource_config_for_pod
 from lastcall.node.runtime.container_config import linux_resources
-from lastcall.node.runtime.resize import ResizeError, Resizer, plan_resize
+from lastcall.node.runtime.resize import ContainerUpdate, ResizeError, Resizer, larger, plan_resize, shrinks, too_small
 from lastcall.node.status.resources import container_resources
 from lastcall.timeline.memory import MemoryRecorder
 from lastcall.world.clock import RealClock
@@ -130,3 +130,86 @@ def test_the_status_shows_what_a_container_has_in_a_person_s_words():
     resized = replace(instance, resources=linux_resources(pod(then), then))
     assert container_resources(then, resized, now["resources"]) == then["resources"]
     assert container_resources(then, replace(instance, resources=LinuxContainerResources()), None) == then["resources"]
+
+
+def resources(quota=0, period=100_000, shares=2, memory=0):
+    return LinuxContainerResources(
+        cpu_quota=quota, cpu_period=period if quota else 0, cpu_shares=shares, memory_limit_in_bytes=memory
+    )
+
+
+@pytest.mark.parametrize(
+    ("now", "wanted", "expected"),
+    [
+        (resources(10, memory=5), resources(20, memory=7), resources(20, memory=7)),
+        (resources(20, memory=7), resources(10, memory=5), resources(20, memory=7)),
+        (resources(20, memory=7), resources(), resources()),
+        (resources(), resources(20, memory=7), resources()),
+        (resources(shares=3), resources(shares=5), resources(shares=5)),
+        (resources(shares=5), resources(shares=3), resources(shares=5)),
+        (resources(10, period=0), resources(20, period=50_000), resources(20, period=50_000)),
+    ],
+)
+def test_the_larger_of_two_limits_is_the_one_that_allows_more_and_none_allows_all(now, wanted, expected):
+    assert larger(now, wanted) == expected
+
+
+@pytest.mark.parametrize(
+    ("now", "wanted", "cpu", "memory"),
+    [
+        (resources(10, shares=5, memory=5), resources(10, shares=5, memory=5), False, False),
+        (resources(10, memory=5), resources(9, memory=4), True, True),
+        (resources(9, memory=4), resources(10, memory=5), False, False),
+        (resources(10, memory=5), resources(), False, False),
+        (resources(), resources(10, memory=5), True, True),
+        (resources(shares=5), resources(shares=4), True, False),
+    ],
+)
+def test_who_takes_less_of_what(now, wanted, cpu, memory):
+    status = ContainerStatus(
+        "i", ContainerMetadata("a"), "s", ContainerState.CONTAINER_RUNNING, "x", "x", 1, resources=now
+    )
+    update = ContainerUpdate(status, wanted)
+    assert (shrinks(update, "cpu"), shrinks(update, "memory")) == (cpu, memory)
+
+
+@pytest.mark.parametrize(("used", "refused"), [(49, []), (50, ["pod", "container"]), (70, ["pod", "container"])])
+def test_memory_is_not_lowered_to_what_is_used_or_below(used, refused):
+    now, then = pod(container("a", "1", "10", "1", "100")), pod(container("a", "1", "10", "1", "50"))
+    found = too_small(plan_resize(then, status_of(now)), {"a": used})
+    assert [text.split()[3] for text in found] == refused
+    assert all(text.endswith(f"memory limit (50) below current usage ({used})") for text in found)
+
+
+def test_growing_is_never_too_small():
+    now, then = pod(container("a", "1", "10", "1", "50")), pod(container("a", "1", "10", "1", "100"))
+    assert too_small(plan_resize(then, status_of(now)), {"a": 5000}) == []
+
+
+def test_a_restart_is_for_regular_containers_and_sidecars_alone():
+    policy = {"resizePolicy": [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]}
+    for more, restarts in (({}, frozenset()), ({"restartPolicy": "Always"}, frozenset({"i"}))):
+        before, after = (pod() for _ in range(2))
+        before["spec"]["initContainers"] = [container("i", "1", "50Mi", "1", "100Mi", **policy, **more)]
+        after["spec"]["initContainers"] = [container("i", "1", "50Mi", "2", "100Mi", **policy, **more)]
+        running = status_of({**before, "spec": {**before["spec"], "containers": before["spec"]["initContainers"]}})
+        assert plan_resize(after, running).restarts == restarts
+
+
+def test_the_group_of_a_pod_keeps_its_room_until_its_containers_have_started_anew():
+    policy = {"resizePolicy": [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]}
+    now = pod(container("a", "1", "50Mi", "1", "100Mi", **policy), container("b", "1", "50Mi", "1", "100Mi"))
+    then = pod(container("a", "1", "50Mi", "1", "60Mi", **policy), container("b", "1", "50Mi", "1", "80Mi"))
+    assert perform(now, then) == [("id-b", 80, 100_000)]
+
+
+def test_what_was_resized_is_recorded_with_the_limits_before_and_after():
+    now, then = pod(container("a", "1", "50Mi", "1", "100Mi")), pod(container("a", "2", "50Mi", "2500m", "200Mi"))
+    recorder, status = MemoryRecorder("kubelet", RealClock()), status_of(now)
+    asyncio.run(Resizer(Runtime(), recorder).resize(then, status, plan_resize(then, status)))
+    (record,) = recorder.records
+    assert (record.pod_uid, record.container) == ("u", "a")
+    assert record.facts == {
+        "before": {"cpuShares": 1024, "cpuLimit": 1.0, "memoryLimit": 100 * MI},
+        "after": {"cpuShares": 2048, "cpuLimit": 2.5, "memoryLimit": 200 * MI},
+    }

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from lastcall.api.meta import uid_of
 from lastcall.cri.api import ContainerState, ContainerStatus, RuntimeService, RuntimeServiceError
 from lastcall.node.eviction.decide import ContainerUsage, FileUsage, Observation, Observations, PodUsage
+from lastcall.node.meminfo import read_meminfo
 from lastcall.node.runtime.container_config import pod_log_directory
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
@@ -119,13 +120,9 @@ def tree_usage(root: Path) -> FileUsage:
 
 
 def _memory() -> tuple[int, int] | None:
-    """(available, all) bytes of the machine."""
-    words: dict[str, int] = {}
+    """Return (available, all) bytes of the machine; None if the kernel does not say."""
     try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            name, _, rest = line.partition(":")
-            if name in ("MemTotal", "MemAvailable"):
-                words[name] = int(rest.split()[0]) * 1024
+        words = read_meminfo()
         return words["MemAvailable"], words["MemTotal"]
-    except (OSError, KeyError, ValueError, IndexError):
+    except (OSError, KeyError, ValueError):
         return None

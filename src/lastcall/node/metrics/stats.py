@@ -9,7 +9,7 @@ Source: pkg/kubelet/server/stats/summary.go, pkg/kubelet/metrics/collectors/reso
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from lastcall.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.api.text.times import parse_rfc3339
 from lastcall.cri.api import ContainerState, RuntimeService, RuntimeServiceError
+from lastcall.node.meminfo import read_meminfo
 from lastcall.world.clock import now, rfc3339, rfc3339_micro
 from lastcall.world.world import World
 
@@ -91,24 +92,25 @@ def _time(nanoseconds: int) -> str:
 def _machine(at: str) -> Object:
     told: Object = {}
     try:
-        columns = [int(each) for each in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
-        tick = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-        told["cpu"] = {"time": at, "usageCoreNanoSeconds": sum(columns[each] for each in _BUSY) * tick}
-        words = {
-            name: int(rest.split()[0]) * 1024
-            for name, _, rest in (line.partition(":") for line in Path("/proc/meminfo").read_text().splitlines())
-        }
-        used = words["MemTotal"] - words["MemFree"]
-        working = max(0, used - words.get("Inactive(file)", 0))
-        told["memory"] = {
-            "time": at,
-            "availableBytes": words["MemTotal"] - working,
-            "usageBytes": used,
-            "workingSetBytes": working,
-        }
+        nanoseconds = busy_ticks(Path("/proc/stat").read_text()) * (1_000_000_000 // os.sysconf("SC_CLK_TCK"))
+        told["cpu"] = {"time": at, "usageCoreNanoSeconds": nanoseconds}
+        told["memory"] = {"time": at, **memory_of(read_meminfo())}
     except (OSError, ValueError, IndexError, KeyError):
         return told
     return told
+
+
+def busy_ticks(stat: str) -> int:
+    """Return the ticks in which all CPUs together worked, of the text of /proc/stat. Raises ValueError, IndexError."""
+    columns = [int(each) for each in stat.split("\n", 1)[0].split()[1:]]
+    return sum(columns[each] for each in _BUSY)
+
+
+def memory_of(words: Mapping[str, int]) -> dict[str, int]:
+    """Return the memory of a machine as the Summary API names it, of the figures of /proc/meminfo. Raises KeyError."""
+    used = words["MemTotal"] - words["MemFree"]
+    working = max(0, used - words.get("Inactive(file)", 0))
+    return {"availableBytes": words["MemTotal"] - working, "usageBytes": used, "workingSetBytes": working}
 
 
 def resource_metrics(told: Object) -> str:

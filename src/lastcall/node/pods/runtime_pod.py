@@ -5,12 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lastcall.api.meta import name_of, namespace_of
-from lastcall.cri.api import ContainerStatus, PodSandboxState, PodSandboxStatus
+from lastcall.api.meta import is_terminating, name_of, namespace_of
+from lastcall.api.pods.restart_rules import container_should_restart
+from lastcall.cri.api import ContainerState, ContainerStatus, PodSandboxState, PodSandboxStatus
 from lastcall.node.interfaces import PodStatus
-from lastcall.node.pods.spec import init_containers_of, is_restartable_init_container, is_terminal_phase
+from lastcall.node.pods.spec import (
+    init_containers_of,
+    is_host_network_pod,
+    is_restartable_init_container,
+    is_terminal_phase,
+)
 
 if TYPE_CHECKING:
+    from lastcall.api.types.container import Container
     from lastcall.api.types.pod import Pod
 
 POD_NAME_LABEL = "io.kubernetes.pod.name"
@@ -106,6 +113,32 @@ def make_pod_status(
     return PodStatus(
         uid, name, namespace, ips, tuple(sorted(containers, key=lambda c: -c.created_at)), tuple(sandboxes)
     )
+
+
+def pod_sandbox_changed(pod: Pod, pod_status: PodStatus) -> bool:
+    """Return whether the Pod needs a new sandbox (kuberuntime/util/util.go:PodSandboxChanged)."""
+    if not pod_status.sandbox_statuses or len(pod_status.ready_sandboxes()) > 1:
+        return True
+    newest, host_network = pod_status.sandbox_statuses[0], is_host_network_pod(pod)
+    return (
+        newest.state != PodSandboxState.SANDBOX_READY
+        or (newest.namespace_options.network == "NODE") != host_network
+        or (not host_network and not newest.ips)
+    )
+
+
+def should_container_be_restarted(container: Container, pod: Pod, newest: ContainerStatus | None) -> bool:
+    """Return whether a container that does not run may be started (container/helpers.go:ShouldContainerBeRestarted).
+
+    `newest` is its newest instance. A Pod that is being deleted restarts nothing.
+    """
+    if is_terminating(pod):
+        return False
+    if newest is None or newest.state in (ContainerState.CONTAINER_CREATED, ContainerState.CONTAINER_UNKNOWN):
+        return True
+    if newest.state == ContainerState.CONTAINER_RUNNING:
+        return False
+    return container_should_restart(container, pod, newest.exit_code)
 
 
 def pod_full_name(pod: Pod) -> str:

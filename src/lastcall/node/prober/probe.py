@@ -9,6 +9,7 @@ from lastcall.api.text.go_notation import go_duration, go_quote
 from lastcall.api.text.numbers import int_of
 from lastcall.cri.api import RuntimeService, RuntimeServiceError
 from lastcall.node.interfaces import Dialer, DialError, RPCError
+from lastcall.node.runtime.expansion import expand
 from lastcall.node.status.features import StatusFeatures
 
 if TYPE_CHECKING:
@@ -170,23 +171,6 @@ def resolve_port(port: Any, container: Container) -> int:
 
 
 def expand_static(text: str, container: Container) -> str:
-    """`$(NAME)` by the container's literal env values; `$$` is `$`. Source: third_party/forked/golang/expansion."""
+    """Replace `$(NAME)` by the literal env values (container/helpers.go:ExpandContainerCommandOnlyStatic)."""
     env = {e["name"]: str(e["value"]) for e in container.get("env") or [] if "value" in e}
-    out: list[str] = []
-    index = 0
-    while index < len(text):
-        char = text[index]
-        if char == "$" and index + 1 < len(text):
-            following = text[index + 1]
-            if following == "$":
-                out.append("$")
-                index += 2
-                continue
-            if following == "(" and (end := text.find(")", index)) > 0:
-                name = text[index + 2 : end]
-                out.append(env.get(name, f"$({name})"))
-                index = end + 1
-                continue
-        out.append(char)
-        index += 1
-    return "".join(out)
+    return expand(text, env)

@@ -1,4 +1,4 @@
-"""Exponential back-off per key (client-go util/flowcontrol/backoff.go). Times are wall clock nanoseconds."""
+"""Exponential back-off per key (client-go util/flowcontrol/backoff.go). Times are nanoseconds of one clock."""
 
 from dataclasses import dataclass
 
@@ -53,6 +53,11 @@ class Backoff:
         if entry is None or self._expired(event_ns, entry):
             return False
         return now_ns - event_ns < entry.backoff_ns
+
+    def left_ns(self, key: str, now_ns: int) -> int:
+        """Return how long the window, counted from the last update, is still open (IsInBackOffSinceUpdate)."""
+        entry = self._entries.get(key)
+        return max(0, entry.last_update_ns + entry.backoff_ns - now_ns) if entry else 0
 
     def collect_garbage(self, now_ns: int) -> None:
         """Drop entries that nobody has touched for twice the maximum."""

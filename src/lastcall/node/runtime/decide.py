@@ -17,14 +17,17 @@ import orjson
 from lastcall.api.meta import is_terminating
 from lastcall.api.pods.restart_rules import container_should_restart, is_container_restartable
 from lastcall.api.text.go_notation import go_quote
-from lastcall.cri.api import ContainerState, ContainerStatus, PodSandboxState
+from lastcall.cri.api import ContainerState, ContainerStatus
 from lastcall.node.interfaces import PodStatus, ProbeResult
 from lastcall.node.pods.restart_all import containers_to_reset
-from lastcall.node.pods.runtime_pod import CONTAINER_HASH_ANNOTATION
+from lastcall.node.pods.runtime_pod import (
+    CONTAINER_HASH_ANNOTATION,
+    pod_sandbox_changed,
+    should_container_be_restarted,
+)
 from lastcall.node.pods.spec import (
     containers_of,
     init_containers_of,
-    is_host_network_pod,
     is_restartable_init_container,
 )
 from lastcall.node.stopping.grace import KillReason
@@ -102,39 +105,6 @@ def policy_restarts_after_kill(container: Container, pod: Pod) -> bool:
     return bool(policy != "Never")
 
 
-def should_container_be_restarted(container: Container, pod: Pod, pod_status: PodStatus) -> bool:
-    """May a container that does not run be started (again)? A Pod that is being deleted restarts nothing."""
-    if is_terminating(pod):
-        return False
-    status = pod_status.find(container["name"])
-    if status is None:
-        return True
-    if status.state == ContainerState.CONTAINER_RUNNING:
-        return False
-    if status.state in (ContainerState.CONTAINER_UNKNOWN, ContainerState.CONTAINER_CREATED):
-        return True
-    return container_should_restart(container, pod, status.exit_code)
-
-
-def pod_sandbox_changed(pod: Pod, pod_status: PodStatus) -> tuple[bool, int, str]:
-    """Is a new sandbox needed, its attempt number, and the id of the newest one (util/util.go:PodSandboxChanged)."""
-    sandboxes = pod_status.sandbox_statuses
-    if not sandboxes:
-        return True, 0, ""
-    newest = sandboxes[0]
-    ready = [s for s in sandboxes if s.state == PodSandboxState.SANDBOX_READY]
-    host_network = is_host_network_pod(pod)
-    changed = (
-        len(ready) > 1
-        or newest.state != PodSandboxState.SANDBOX_READY
-        or (newest.namespace_options.network == "NODE") != host_network
-        or (not host_network and not newest.ips)
-    )
-    if changed:
-        return True, newest.metadata.attempt + 1, newest.id
-    return False, newest.metadata.attempt, newest.id
-
-
 def has_any_regular_container_created(pod: Pod, pod_status: PodStatus) -> bool:
     """Has a regular container been created in the newest sandbox? Then initialisation is behind the Pod."""
     newest = pod_status.sandbox_statuses[0].id if pod_status.sandbox_statuses else ""
@@ -159,10 +129,12 @@ def compute_pod_actions(
     """
     if restart_all:
         return PodActions(containers_to_reset=containers_to_reset(pod, pod_status))
-    create, attempt, sandbox_id = pod_sandbox_changed(pod, pod_status)
+    create = pod_sandbox_changed(pod, pod_status)
+    newest = next(iter(pod_status.sandbox_statuses), None)
+    attempt = newest.metadata.attempt + create if newest is not None else 0
     actions = PodActions(
-        kill_pod=create, create_sandbox=create, sandbox_id=sandbox_id, attempt=attempt,
-        sandbox_changed=create and bool(sandbox_id),
+        kill_pod=create, create_sandbox=create, sandbox_id=newest.id if newest is not None else "", attempt=attempt,
+        sandbox_changed=create and newest is not None,
     )  # fmt: skip
     if create:
         _start_from_the_beginning(actions, pod, pod_status)
@@ -182,7 +154,7 @@ def compute_pod_actions(
     for index, container in enumerate(containers_of(pod)):
         status = pod_status.find(container["name"])
         if status is None or status.state != ContainerState.CONTAINER_RUNNING:
-            if should_container_be_restarted(container, pod, pod_status):
+            if should_container_be_restarted(container, pod, status):
                 actions.containers_to_start.append(index)
                 if status is not None and status.state == ContainerState.CONTAINER_UNKNOWN:
                     message = f"Container is in {_state(status)} state, try killing it before restart"

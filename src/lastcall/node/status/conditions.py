@@ -11,12 +11,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lastcall.api.text.go_notation import go_list, go_quote
-from lastcall.cri.api import PodSandboxState
 from lastcall.node.interfaces import PodStatus
+from lastcall.node.pods.runtime_pod import pod_sandbox_changed
 from lastcall.node.pods.spec import (
     containers_of,
     init_containers_of,
-    is_host_network_pod,
     is_restartable_init_container,
     is_terminal_phase,
 )
@@ -180,20 +179,6 @@ def ready_to_start_containers_condition(pod: Pod, pod_status: PodStatus, generat
     return make_condition(
         "PodReadyToStartContainers", not pod_sandbox_changed(pod, pod_status), observed_generation=generation
     )
-
-
-def pod_sandbox_changed(pod: Pod, pod_status: PodStatus) -> bool:
-    """Whether a new sandbox is needed. Source: kuberuntime/util/util.go:PodSandboxChanged."""
-    if not pod_status.sandbox_statuses:
-        return True
-    if len(pod_status.ready_sandboxes()) > 1:
-        return True
-    newest = pod_status.sandbox_statuses[0]
-    if newest.state != PodSandboxState.SANDBOX_READY:
-        return True
-    if (newest.namespace_options.network == "NODE") != is_host_network_pod(pod):
-        return True
-    return not is_host_network_pod(pod) and not newest.ips
 
 
 def force_unready_when_terminal(status: APIPodStatus, now: str) -> None:

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lastcall.api.meta import is_terminating
-from lastcall.api.pods.restart_rules import container_should_restart
 from lastcall.cri.api import ContainerState, ContainerStatus
 from lastcall.node.interfaces import PodStatus, StartError
 from lastcall.node.pods.restart_all import REMOVED, RESTARTING
+from lastcall.node.pods.runtime_pod import should_container_be_restarted
 from lastcall.node.pods.spec import init_containers_of
 from lastcall.node.status.features import StatusFeatures
 from lastcall.node.status.resources import container_resources
@@ -59,17 +59,6 @@ def status_unknown_terminated(message: str) -> ContainerStateTerminated:
         "startedAt": None,
         "finishedAt": None,
     }
-
-
-def should_container_be_restarted(container: Container, pod: Pod, newest: ContainerStatus | None) -> bool:
-    """Source: container/helpers.go:ShouldContainerBeRestarted."""
-    if is_terminating(pod):
-        return False
-    if newest is None or newest.state in (ContainerState.CONTAINER_CREATED, ContainerState.CONTAINER_UNKNOWN):
-        return True
-    if newest.state == ContainerState.CONTAINER_RUNNING:
-        return False
-    return container_should_restart(container, pod, newest.exit_code)
 
 
 def convert_to_api_container_statuses(

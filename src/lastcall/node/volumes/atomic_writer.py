@@ -76,7 +76,7 @@ def write_payload(target: Path, payload: Payload, wall_ns: int, gid: int | None 
     new_link.unlink(missing_ok=True)
     new_link.symlink_to(generation)
     new_link.rename(target / _DATA)
-    wanted = dict.fromkeys(path.split("/", 1)[0] for path in payload)
+    wanted = dict.fromkeys(path.partition("/")[0] for path in payload)
     for name in wanted:
         link = target / name
         if not link.is_symlink():

@@ -37,8 +37,9 @@ class StaticPodStarts:
 
     def name_is_taken(self, full_name: str, uid: str, may_start: Callable[[str], bool]) -> bool:
         """Another static Pod of this name runs, or one that `may_start` waits before this one."""
-        if self._started.get(full_name, uid) != uid:
-            return True
+        started = self._started.get(full_name)
+        if started is not None:
+            return started != uid
         waiting = self._waiting.get(full_name, [])
         while waiting and waiting[0] != uid:
             if may_start(waiting[0]):

@@ -6,12 +6,12 @@ import pytest
 
 from lastcall.cri.api import NamespaceOption, PodSandboxMetadata, PodSandboxState, PodSandboxStatus
 from lastcall.node.interfaces import PodStatus
+from lastcall.node.pods.runtime_pod import pod_sandbox_changed
 from lastcall.node.status.conditions import (
     containers_ready_condition,
     force_unready_when_terminal,
     initialized_condition,
     pod_ready_condition,
-    pod_sandbox_changed,
 )
 
 

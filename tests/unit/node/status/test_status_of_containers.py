@@ -8,8 +8,9 @@ import pytest
 from lastcall.cri.api import ContainerMetadata, ContainerState, ContainerStatus, Mount
 from lastcall.node.interfaces import PodStatus, StartError
 from lastcall.node.pods.resources import pod_resources
+from lastcall.node.pods.runtime_pod import should_container_be_restarted
 from lastcall.node.pods.termination_message import TerminationMessages, termination_message
-from lastcall.node.status.containers import convert_to_api_container_statuses, should_container_be_restarted
+from lastcall.node.status.containers import convert_to_api_container_statuses
 from lastcall.node.status.features import status_features
 from lastcall.node.status.generator import PodStatusGenerator
 
@@ -359,3 +360,63 @@ def test_the_pods_resources_are_the_sum_but_for_plain_init_containers() -> None:
     del pod["spec"]["initContainers"][0]
     assert pod_resources(pod) == {"requests": {"cpu": "1100m", "memory": "1Gi"}}
     assert pod_resources(make_pod()) == {}
+
+
+def restarting(old: dict[str, Any] | None, *instances: ContainerStatus) -> dict[str, Any]:
+    """The status of a container of a Pod all of whose containers restart."""
+    pod = make_pod()
+    (status,) = convert_to_api_container_statuses(
+        pod,
+        PodStatus("u", "p", "n", container_statuses=instances),
+        [old] if old else [],
+        pod["spec"]["containers"],
+        is_init=False,
+        features=NOW,
+        start_error=lambda name: None,
+        termination_message=lambda status: status.message,
+        restarting_all=True,
+    )
+    return status
+
+
+WAITS = {
+    "waiting": {
+        "reason": "RestartingAllContainers",
+        "message": "The container is removed because RestartAllContainers in place",
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("state", "last", "restarts"),
+    [
+        ({"running": {"startedAt": "x"}}, {}, 3),
+        ({"terminated": {"exitCode": 42}}, {}, 3),
+        ({"waiting": {"reason": "CrashLoopBackOff"}}, {"terminated": {"exitCode": 1}}, 3),
+    ],
+)
+def test_a_container_that_was_removed_for_a_restart_of_all_waits_and_counts_as_restarted(
+    state: dict[str, Any], last: dict[str, Any], restarts: int
+) -> None:
+    """KEP-5532: its end is that of a container whose record is lost, with a reason of its own."""
+    old = {"name": "app", "state": state, "lastState": last, "restartCount": 2, "containerID": "x://c", "ready": True}
+    status = restarting({**old, "started": True})
+    assert (status["state"], status["restartCount"], status["ready"]) == (WAITS, restarts, False)
+    ended = status["lastState"]["terminated"]
+    assert (ended["exitCode"], ended["reason"], ended["message"]) == (
+        137,
+        "RestartingAllContainers",
+        WAITS["waiting"]["message"],
+    )
+    assert "containerID" not in status and "started" not in status
+
+
+def test_a_restart_of_all_counts_once_and_only_for_what_has_run() -> None:
+    told = {"name": "app", "state": WAITS, "lastState": {"terminated": {"exitCode": 137}}, "restartCount": 3}
+    status = restarting(told)
+    assert (status["state"], status["restartCount"]) == ({"waiting": {"reason": "ContainerCreating"}}, 3)
+    never = {"name": "app", "state": {"waiting": {"reason": "ContainerCreating"}}, "lastState": {}, "restartCount": 0}
+    assert restarting(never)["state"] == {"waiting": {"reason": "ContainerCreating"}}
+    assert restarting(None)["restartCount"] == 0
+    running = restarting(told, instance("app", RUNNING))
+    assert "running" in running["state"], "a record that is there counts"

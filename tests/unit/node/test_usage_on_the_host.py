@@ -1,0 +1,131 @@
+"""What the node and its Pods use of the machine, as evictions see it."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lastcall.cri.api import ContainerMetadata, ContainerState, ContainerStats, ContainerStatus, RuntimeServiceError
+from lastcall.node.eviction import host_stats
+from lastcall.node.eviction.decide import FileUsage, Observation
+from lastcall.node.eviction.host_stats import HostStats, tree_usage
+from lastcall.world.world import World
+
+RUNNING, EXITED = ContainerState.CONTAINER_RUNNING, ContainerState.CONTAINER_EXITED
+BLOCK = 4096
+
+
+class Runtime:
+    """Containers of the Pods by uid, the newest first; each uses as much memory as its id says."""
+
+    def __init__(self, **containers: list[ContainerStatus]) -> None:
+        self.containers = containers
+
+    async def list_containers(self, pod_uid: str) -> list[ContainerStatus]:
+        if pod_uid == "gone":
+            raise RuntimeServiceError("not found")
+        return self.containers.get(pod_uid, [])
+
+    async def container_stats(self, container_id: str) -> ContainerStats | None:
+        return None if container_id == "lost" else ContainerStats(0, 0, int(container_id), 7)
+
+
+def container(container_id: str, name: str = "app", state: ContainerState = RUNNING) -> ContainerStatus:
+    return ContainerStatus(container_id, ContainerMetadata(name), "s", state, "i", "r", 1)
+
+
+def pod(uid: str, *volumes: dict[str, Any]) -> dict[str, Any]:
+    return {"metadata": {"name": "p", "namespace": "n", "uid": uid}, "spec": {"volumes": list(volumes)}}
+
+
+def write(path: Path, blocks: int = 1) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x" * blocks * BLOCK)
+
+
+@pytest.fixture
+def stats(tmp_path: Path) -> Callable[[Runtime], HostStats]:
+    def made(runtime: Runtime) -> HostStats:
+        return HostStats(
+            world=World(),
+            runtime=runtime,  # type: ignore[arg-type]
+            state_dir=str(tmp_path),
+            volumes=tmp_path / "pods",
+            containers=tmp_path / "containers",
+            logs=str(tmp_path / "logs"),
+        )
+
+    return made
+
+
+async def test_a_pod_uses_memory_files_logs_and_volumes(tmp_path: Path, stats: Callable[[Runtime], HostStats]) -> None:
+    """Of each container the newest instance counts; a volume in memory is memory already."""
+    write(tmp_path / "containers/100/upper/file")
+    write(tmp_path / "containers/90/upper/file", 9)
+    write(tmp_path / "logs/n_p_u/app/0.log", 2)
+    disk = tmp_path / "pods/u/volumes/kubernetes.io~empty-dir"
+    write(disk / "disk/file", 3)
+    write(disk / "memory/file", 3)
+    asks = pod(
+        "u",
+        {"name": "disk", "emptyDir": None},
+        {"name": "memory", "emptyDir": {"medium": "Memory"}},
+        {"name": "other", "configMap": {"name": "x"}},
+    )
+    runtime = Runtime(u=[container("100"), container("90", state=EXITED), container("5", "ended", EXITED)])
+    usage = (await stats(runtime).pod_usage([asks]))["u"]
+    app = usage.containers["app"]
+    assert (app.memory, app.processes) == (100, 7)
+    assert (app.rootfs.inodes, app.logs.inodes) == (1, 1)
+    assert app.rootfs.bytes == BLOCK and app.logs.bytes == 2 * BLOCK
+    ended = usage.containers["ended"]
+    assert (ended.memory, ended.processes, ended.rootfs) == (None, 0, FileUsage())
+    assert {name: used.bytes for name, used in usage.volumes.items()} == {"disk": 3 * BLOCK}
+
+
+async def test_what_nobody_knows_the_memory_of_is_not_said_to_use_none(stats: Callable[[Runtime], HostStats]) -> None:
+    usage = await stats(Runtime(u=[container("lost")])).pod_usage([pod("gone"), pod("u")])
+    assert list(usage) == ["u"], "a Pod that goes just now hides no other"
+    assert (usage["u"].containers["app"].memory, usage["u"].containers["app"].processes) == (None, 0)
+
+
+@pytest.mark.parametrize("files", [0, 50])
+async def test_a_node_has_memory_disk_and_inodes_where_its_file_system_counts_them(
+    monkeypatch: pytest.MonkeyPatch, stats: Callable[[Runtime], HostStats], files: int
+) -> None:
+    made = stats(Runtime())
+    monkeypatch.setattr(host_stats, "read_meminfo", lambda: {"MemAvailable": 30, "MemTotal": 100})
+    disk = SimpleNamespace(f_bavail=3, f_blocks=10, f_frsize=4, f_files=files, f_favail=20)
+    monkeypatch.setattr(os, "statvfs", lambda path: disk)
+    seen = await made.observe()
+    assert {signal: (each.available, each.capacity) for signal, each in seen.items()} == {
+        "memory.available": (30, 100),
+        "nodefs.available": (12, 40),
+        "imagefs.available": (12, 40),
+        **({"nodefs.inodesFree": (20, 50), "imagefs.inodesFree": (20, 50)} if files else {}),
+    }
+    assert all(isinstance(each, Observation) and each.at > 0 for each in seen.values())
+
+
+@pytest.mark.parametrize("words", [{"MemTotal": 100}, None])
+async def test_memory_that_cannot_be_read_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, stats: Callable[[Runtime], HostStats], words: dict[str, int] | None
+) -> None:
+    def read() -> dict[str, int]:
+        if words is None:
+            raise FileNotFoundError
+        return words
+
+    monkeypatch.setattr(host_stats, "read_meminfo", read)
+    assert "memory.available" not in await stats(Runtime()).observe()
+
+
+def test_a_tree_is_counted_to_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a/b/c", "a/d", "e"):
+        write(tmp_path / name)
+    assert tree_usage(tmp_path).inodes == 5
+    monkeypatch.setattr(host_stats, "MAX_ENTRIES", 2)
+    assert 2 <= tree_usage(tmp_path).inodes < 5
