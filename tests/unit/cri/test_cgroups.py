@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from lastcall.cri.sandbox.cgroups import place, v1, v2
-from lastcall.cri.sandbox.cgroups.api import cpu_weight
 from lastcall.cri.sandbox.cgroups.others import NoCgroups, OtherHierarchies
 from lastcall.cri.sandbox.cgroups.place import make_place, open_cgroups, parse_groups, parse_mounts, sweep
 
@@ -166,10 +165,6 @@ def test_groups_are_removed_from_the_bottom(unified: Path) -> None:
     assert groups.remove("kubepods")
     assert not (unified / "kubepods").exists()
     assert groups.remove("kubepods"), "what is gone is removed"
-
-
-def test_the_weight_of_shares_spans_both_ranges() -> None:
-    assert [cpu_weight(shares) for shares in (0, 2, 1024, 262_144)] == [1, 1, 39, 10_000]
 
 
 # -- version 1 ---------------------------------------------------------------------------------------------------------

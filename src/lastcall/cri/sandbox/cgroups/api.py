@@ -95,14 +95,6 @@ class Usage:
         self.pids = pids
 
 
-def cpu_weight(shares: int) -> int:
-    """Version 2's weight (1 to 10000) for version 1's shares (2 to 262144).
-
-    Source: opencontainers/cgroups utils.go:ConvertCPUSharesToCgroupV2Value (the line of KEP-2254).
-    """
-    return 1 + (max(shares, 2) - 2) * 9999 // 262142
-
-
 def pids_limit(resources: dict[str, Any]) -> int:
     """The most processes and threads, 0 for no limit (CRI has it among the `unified` files)."""
     text = str((resources.get("unified") or {}).get("pids.max", ""))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 
+from lastcall.cri.cpu_shares import cpu_weight
 from lastcall.cri.sandbox.cgroups import files
-from lastcall.cri.sandbox.cgroups.api import LEAF, Entrance, Usage, cpu_weight, pids_limit
+from lastcall.cri.sandbox.cgroups.api import LEAF, Entrance, Usage, pids_limit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from lastcall.cri.sandbox.cgroups.api import Cgroups, Entrance, Usage
 
-_BEST_EFFORT = "kubepods/besteffort"
-
 
 class Limits:
     """One container's. `start` before the clone, `ended` with the wait status, `remove` when nothing lives any more."""
@@ -84,30 +82,6 @@ class MachineKills:
                 if line.startswith("oom_kill "):
                     return int(line.split()[1])
         return 0
-
-
-def start_pod(cgroups: Cgroups, parent: str, resources: dict[str, Any]) -> None:
-    """Make a Pod's group and those above it. Raises OSError."""
-    if not parent:
-        return
-    path = parent.lstrip("/")
-    if path.startswith(f"{_BEST_EFFORT}/"):
-        # Kubernetes pkg/kubelet/cm/qos_container_manager_linux.go:setCPUCgroupConfig
-        cgroups.create(_BEST_EFFORT, {"cpu_shares": 2})
-    cgroups.create(path, resources)
-
-
-def update_pod(cgroups: Cgroups, parent: str, resources: dict[str, Any]) -> None:
-    """Give a Pod's group other limits. Raises OSError."""
-    if parent:
-        cgroups.update(parent.lstrip("/"), resources)
-
-
-def remove_pod(cgroups: Cgroups, parent: str) -> None:
-    """Take a Pod's group away; idempotent."""
-    if parent:
-        with contextlib.suppress(OSError):
-            cgroups.remove(parent.lstrip("/"))
 
 
 def join(files: list[str]) -> None:
