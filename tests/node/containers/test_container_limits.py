@@ -62,6 +62,23 @@ async def test_a_container_that_outlives_its_killed_child_is_out_of_memory_all_t
     limited(world)
     status, _ = await world.run("sh", "-c", "tail /dev/zero; exit 0", resources=SMALL)
     assert (status.exit_code, status.reason) == (0, "OOMKilled")
+    assert exited(world)["endedTogether"] is None
+
+
+@pytest.mark.rule("node-semantics 12.4/3")
+@inside
+async def test_on_version_2_a_child_that_runs_out_of_memory_ends_its_container(world: ShimWorld) -> None:
+    if mode() != "v2":
+        return
+    limited(world)
+    resources = LinuxContainerResources(memory_limit_in_bytes=96 << 20, unified={"memory.oom.group": "1"})
+    status, _ = await world.run("sh", "-c", "tail /dev/zero; exit 0", resources=resources)
+    assert (status.exit_code, status.reason) == (137, "OOMKilled")
+    facts = exited(world)
+    assert facts["endedTogether"] in (True, None), "a kernel before 5.17 does not say it"
+    peak = facts["peakRss"]
+    assert isinstance(peak, int)
+    assert peak < 48 << 20, "the shell itself had little"
 
 
 @pytest.mark.rule("node-semantics 12.4/sigkill")

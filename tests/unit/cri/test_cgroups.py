@@ -9,6 +9,7 @@ import pytest
 from lastcall.cri.sandbox.cgroups import place, v1, v2
 from lastcall.cri.sandbox.cgroups.others import NoCgroups, OtherHierarchies
 from lastcall.cri.sandbox.cgroups.place import make_place, open_cgroups, parse_groups, parse_mounts, sweep
+from lastcall.cri.sandbox.shim.limits import Limits
 
 LIMITED = {
     "cpu_shares": 512,
@@ -157,6 +158,19 @@ def test_a_missing_controller_does_not_keep_the_others_from_counting(unified: Pa
     groups.create(POD, LIMITED)
     assert (unified / POD / "memory.max").read_text() == str(64 << 20)
     assert not (unified / POD / "memory.swap.max").exists()
+
+
+def test_the_end_of_a_whole_container_for_lack_of_memory_is_counted_above_its_processes(unified: Path) -> None:
+    groups = v2.CgroupsV2(str(unified), NO_OTHERS)
+    limits = Limits(groups, {"id": "c1", "cgroupParent": f"/{POD}", "resources": LIMITED})
+    limits.start()
+    assert limits.ended_together() is None, "a kernel before 5.17 does not say it"
+    events = unified / POD / "c1/memory.events"
+    events.write_text("oom_kill 1\noom_group_kill 1\n")
+    limits.start()
+    assert limits.ended_together() is False
+    events.write_text("oom_kill 3\noom_group_kill 2\n")
+    assert limits.ended_together() is True
 
 
 def test_groups_are_removed_from_the_bottom(unified: Path) -> None:

@@ -48,6 +48,10 @@ if TYPE_CHECKING:
             """How many processes the kernel killed for lack of memory in this container; None when nobody counts."""
             ...
 
+        def group_kills(self, path: str) -> int | None:
+            """How often the kernel ended all of this container at once for lack of memory; None where it does not."""
+            ...
+
         def usage(self, path: str) -> Usage | None:
             """What the group uses now; None when it is gone or nobody counts."""
             ...

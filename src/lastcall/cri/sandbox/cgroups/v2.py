@@ -69,6 +69,10 @@ class CgroupsV2:
     def oom_kills(self, path: str) -> int | None:
         return files.number(f"{self._at(path)}/{LEAF}/memory.events", "oom_kill")
 
+    def group_kills(self, path: str) -> int | None:
+        # Counted in the group that was ended, which may be the one above the processes. Linux 5.17.
+        return files.number(f"{self._at(path)}/memory.events", "oom_group_kill")
+
     def usage(self, path: str) -> Usage | None:
         here = self._at(path)
         memory = files.number(f"{here}/memory.current")

@@ -19,11 +19,13 @@ class Limits:
         self._path = f"{spec.get('cgroupParent') or ''}/{spec['id']}".lstrip("/")
         self._resources = spec.get("resources") or {}
         self._oom_kills: int | None = None
+        self._group_kills: int | None = None
 
     def start(self) -> None:
         """Make the groups. Raises OSError."""
         self._cgroups.create_container(self._path, self._resources)
         self._oom_kills = self._cgroups.oom_kills(self._path)
+        self._group_kills = self._cgroups.group_kills(self._path)
 
     def update(self, resources: dict[str, Any]) -> None:
         """Other limits from now on. Raises OSError: on version 1, of a memory limit below what cannot be freed."""
@@ -47,6 +49,11 @@ class Limits:
         """How many processes the kernel has killed in here for lack of memory since the start; None: nobody counts."""
         now = self._cgroups.oom_kills(self._path)
         return None if now is None or self._oom_kills is None else now - self._oom_kills
+
+    def ended_together(self) -> bool | None:
+        """Whether the kernel has ended all processes in here at once for lack of memory; None: it does not say."""
+        now = self._cgroups.group_kills(self._path)
+        return None if now is None or self._group_kills is None else now > self._group_kills
 
     def usage(self) -> Usage | None:
         return self._cgroups.usage(self._path)
