@@ -173,6 +173,16 @@ def test_the_end_of_a_whole_container_for_lack_of_memory_is_counted_above_its_pr
     assert limits.ended_together() is True
 
 
+def test_each_of_several_nodes_has_groups_of_its_own(unified: Path, limiting: dict[str, str]) -> None:
+    for node in ("node", "node2"):
+        open_cgroups({"mode": "v2", "directories": {"": str(unified)}, "node": node}).create(POD, LIMITED)
+        assert (unified / node / POD / "memory.max").read_text() == str(64 << 20)
+        open_cgroups({"mode": "v1", "directories": limiting, "node": node}).create(POD, LIMITED)
+        assert Path(limiting["memory"], node, POD, "memory.limit_in_bytes").read_text() == str(64 << 20)
+    open_cgroups({"mode": "v1", "directories": limiting, "node": ""}).create(POD, LIMITED)
+    assert Path(limiting["memory"], POD).exists()
+
+
 def test_groups_are_removed_from_the_bottom(unified: Path) -> None:
     groups = v2.CgroupsV2(str(unified), NO_OTHERS)
     groups.create(f"{POD}/c1", LIMITED)

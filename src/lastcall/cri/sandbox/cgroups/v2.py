@@ -113,6 +113,15 @@ def _make(directory: str) -> bool:
     return True
 
 
+def make_below(directory: str, name: str) -> str:
+    """Make a group that has all of its parent's controllers; without a name return the parent. Raises OSError."""
+    if not name:
+        return directory
+    enable_controllers(directory)
+    _make(f"{directory}/{name}")
+    return f"{directory}/{name}"
+
+
 def enable_controllers(directory: str) -> None:
     """Let the groups below have what this one has. What the kernel refuses is not there below."""
     have = files.read(f"{directory}/cgroup.controllers").split()
