@@ -148,7 +148,9 @@ async def test_limits_are_in_the_kernel_s_files_and_an_exec_is_bound_by_them(wor
         pids = Path(found["pids"] + POD, "pids.max").read_text()  # noqa: ASYNC240
         assert (quota, memory, pids) == ("25000\n", f"{32 << 20}\n", "50\n")
     else:
-        assert Path(found[""] + here, "cpu.max").read_text() == "25000 100000\n"  # noqa: ASYNC240
+        # systemd takes `cpu` from a slice as soon as no unit in it asks for it: then nothing shares out CPU time.
+        if "cpu" in Path(found[""] + here, "cgroup.controllers").read_text().split():  # noqa: ASYNC240
+            assert Path(found[""] + here, "cpu.max").read_text() == "25000 100000\n"  # noqa: ASYNC240
         assert Path(found[""] + here, "memory.max").read_text() == f"{32 << 20}\n"  # noqa: ASYNC240
     assert stats is not None
     assert stats.process_count == 1
