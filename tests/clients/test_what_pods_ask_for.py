@@ -10,6 +10,7 @@ import h2.config
 import h2.connection
 import pytest
 from kept_cluster import kept_cluster, make_images
+from kernel_features import needs_mapped_tmpfs
 from kubectls import CURRENT, Kubectl
 from pods import Manifest, container, pod
 from waiting import eventually
@@ -295,7 +296,12 @@ def test_parts_of_a_volume_are_mounted_by_path_and_expression(kubectl: Kubectl) 
 
 
 @pytest.mark.rule("node-semantics 9.3/image-volumes")
-def test_an_image_is_a_volume_that_is_read_only_as_a_whole_and_by_a_path_in_it(kubectl: Kubectl) -> None:
+@pytest.mark.parametrize(
+    ("name", "more"), [("held", {}), pytest.param("held-users", {"hostUsers": False}, marks=needs_mapped_tmpfs)]
+)
+def test_an_image_is_a_volume_that_is_read_only_as_a_whole_and_by_a_path_in_it(
+    kubectl: Kubectl, name: str, more: dict[str, Any]
+) -> None:
     script = (
         "echo file=$(cat /whole/etc/words); echo upper=$(cat /part/words); echo one=$(cat /words);"
         " touch /whole/x || echo whole=read-only; touch /part/x || echo part=read-only; ls -ln /whole/etc/words"
@@ -306,19 +312,18 @@ def test_an_image_is_a_volume_that_is_read_only_as_a_whole_and_by_a_path_in_it(k
         {"name": "held", "mountPath": "/words", "subPath": "etc/words"},
     ]
     volumes = [{"name": "held", "image": {"reference": "held:1", "pullPolicy": "IfNotPresent"}}]
-    for name, more in (("held", {}), ("held-users", {"hostUsers": False})):
-        create(kubectl, once(name, script, {"volumes": volumes, **more}, volumeMounts=mounts))
-        assert said(kubectl, name) == {
-            "file": "held", "upper": "held", "one": "held", "whole": "read-only", "part": "read-only"
-        }  # fmt: skip
+    create(kubectl, once(name, script, {"volumes": volumes, **more}, volumeMounts=mounts))
+    assert said(kubectl, name) == {
+        "file": "held", "upper": "held", "one": "held", "whole": "read-only", "part": "read-only"
+    }  # fmt: skip
     assert 'Pulled: Container image "held:1" already present on machine and can be accessed by the pod' in events(
-        kubectl, "held"
+        kubectl, name
     )
     missing = [{"name": "held", "image": {"reference": "nowhere:1", "pullPolicy": "Never"}}]
-    create(kubectl, once("held-not", script, {"volumes": missing}, volumeMounts=mounts))
+    create(kubectl, once(f"{name}-not", script, {"volumes": missing}, volumeMounts=mounts))
     waiting = "jsonpath={.status.containerStatuses[0].state.waiting.reason}=ErrImageNeverPull"
-    kubectl("wait", f"--for={waiting}", "--timeout=60s", "pod/held-not", timeout=70)
-    kubectl("delete", "pod", "held-not", "--wait=false")
+    kubectl("wait", f"--for={waiting}", "--timeout=60s", f"pod/{name}-not", timeout=70)
+    kubectl("delete", "pod", f"{name}-not", "--wait=false")
 
 
 @pytest.mark.core

@@ -50,9 +50,12 @@ def test_all_of_a_group_is_killed_at_once_and_the_group_goes(tree: str) -> None:
 
 
 def test_without_the_memory_controller_nobody_counts(tree: str) -> None:
-    groups = v2.CgroupsV2(tree, OtherHierarchies({}))
-    groups.create("kubepods/podx", {"memory_limit_in_bytes": 1 << 20, "cpu_quota": 1000, "cpu_period": 100_000})
-    has_memory = "memory" in files.read(f"{tree}/kubepods/podx/cgroup.controllers").split()
-    assert (groups.oom_kills("kubepods/podx") is not None) == has_memory
+    groups, path = v2.CgroupsV2(tree, OtherHierarchies({})), "kubepods/podx/c1"
+    groups.create_container(path, {"memory_limit_in_bytes": 1 << 20, "cpu_quota": 1000, "cpu_period": 100_000})
+    has_memory = "memory" in files.read(f"{tree}/{path}/init/cgroup.controllers").split()
+    assert groups.oom_kills(path) == (0 if has_memory else None)
     if has_memory:
-        assert files.read(f"{tree}/kubepods/podx/memory.max") == f"{1 << 20}\n"
+        assert groups.group_kills(path) == (
+            0 if "oom_group_kill" in files.read(f"{tree}/{path}/memory.events") else None
+        )
+        assert files.read(f"{tree}/{path}/memory.max") == f"{1 << 20}\n"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kernel_features import TELLS_ENDS
 from waiting import eventually
 
 UID, ID = "1f4bfe9c-5b1a-4a9c-9a55-2d1c8b8f4d11", "6832a35f7d2ddd02ded04efcfb0efef2ea77f7926b51f02e7aed4d6abc77f24f"
@@ -102,11 +103,6 @@ def put(tree: Path, *pids: int, kills: int = 0) -> None:
     (group / "memory.max").write_text("67108864\n")
 
 
-def tells_exits() -> bool:
-    major, minor = os.uname().release.split(".")[:2]
-    return (int(major), int(minor.split("-")[0])) >= (6, 15)
-
-
 def test_it_greets_and_answers_with_its_clock(agent: Callable[..., Agent]) -> None:
     one = agent()
     greeting = one.first("agent")
@@ -154,7 +150,7 @@ def test_the_exit_is_seen_when_it_happens(agent: Callable[..., Agent], started: 
     process.wait()
     eventually(lambda: one.records("ProcessExited"), "the exit")
     facts = one.records("ProcessExited")[0]["facts"]
-    assert facts["exitCode"] == (3 if tells_exits() else None)
+    assert facts["exitCode"] == (3 if TELLS_ENDS else None)
     assert (facts["signal"], facts["oomKills"], facts["memoryLimit"]) == (None, 0, 67108864)
 
 
@@ -172,7 +168,7 @@ def test_a_kill_for_lack_of_memory_is_counted(
     eventually(lambda: one.records("ProcessExited"), "the exit")
     facts = one.records("ProcessExited")[0]["facts"]
     assert (facts["oomKilled"], facts["oomKills"]) == (True, 1)
-    if tells_exits():
+    if TELLS_ENDS:
         assert (facts["exitCode"], facts["signal"]) == (137, "SIGKILL")
 
 

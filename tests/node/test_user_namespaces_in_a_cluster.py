@@ -8,6 +8,7 @@ from typing import Any
 
 import ordinary_user
 import pytest
+from kernel_features import needs_mapped_tmpfs
 from kubectls import needs_kubectl
 from staying import Place
 from waiting import eventually
@@ -17,6 +18,7 @@ from lastcall.cluster.user_ids import PODS_PER_BLOCK, REGION
 pytestmark = [
     pytest.mark.real_kernel,
     needs_kubectl,
+    needs_mapped_tmpfs,
     pytest.mark.timeout(300),
 ]
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="an ordinary user's Pods share its ids by default")

@@ -69,6 +69,8 @@ def _pain(pain: Pain) -> Iterator[str]:
     yield from ("", f"### {pain.name}", "", f"- **Symptom:** {_line(pain.symptom)}")
     ids = ", ".join(f"`{each}`" for each in pain.expect.causes) or "nothing is wrong, and nothing is said"
     yield f"- **Cause:** {_line(pain.why)} ({ids})"
+    if pain.unified:
+        yield f"- **On cgroup v2:** {', '.join(f'`{each}`' for each in pain.unified.causes)}"
     yield f"- **Fix:** {_line(pain.words)}"
     yield f"- **Proof:** {_line(pain.proof)}"
     where = f"tests/pains/{pain.area}/{pain.name}"

@@ -9,7 +9,7 @@ the manifests mount.
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -79,6 +79,8 @@ class Pain:
     lint_also: tuple[str, ...] = ()
     known: str = ""
     expect: Expected = field(default_factory=Expected)
+    unified: Expected | None = None
+    """What is expected on control groups of version 2 instead, where that differs."""
     fixed: Fixed = field(default_factory=Fixed)
 
     @property
@@ -89,6 +91,10 @@ class Pain:
     def silent(self) -> bool:
         """Whether there is nothing wrong, and nothing may be said."""
         return not self.expect.causes
+
+    def on(self, *, unified: bool) -> "Pain":
+        """This pain as a machine with control groups of version 2, or 1, has it."""
+        return replace(self, expect=self.unified) if unified and self.unified else self
 
     def manifest(self, *, fixed: bool = False) -> str:
         """The whole manifest as a text of YAML, with the application; with the fix where that is asked for."""
@@ -154,7 +160,8 @@ def load(path: Path) -> Pain:
     given = dict(yaml.safe_load(path.read_text()))
     expect, fixed = Expected(**_tuples(given.pop("expect", {}))), Fixed(**_tuples(given.pop("fixed", {})))
     area, name = path.parent.parent.name, path.parent.name
-    pain = Pain(**_tuples(given), area=area, name=name, expect=expect, fixed=fixed)
+    unified = Expected(**_tuples(given.pop("unified"))) if "unified" in given else None
+    pain = Pain(**_tuples(given), area=area, name=name, expect=expect, unified=unified, fixed=fixed)
     for each in fields(Pain):
         if each.type == "str" and not isinstance(getattr(pain, each.name), str):
             raise ValueError(f"{each.name} must be a text")

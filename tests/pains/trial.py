@@ -18,6 +18,8 @@ PATIENCE_SECONDS = 280.0
 """For one command."""
 IMAGES = HERE.parents[1] / "build" / "pains"
 """Where `tools/make-pains-images` leaves its images: a store of its own, which all trials share."""
+UNIFIED = Path("/sys/fs/cgroup/cgroup.controllers")
+"""Is there where version 2 of control groups is all that there is."""
 MAKE_IMAGES = str(HERE.parents[1] / "tools" / "make-pains-images")
 ID_IN_TEXT = re.compile(r"\[([a-z]+[A-Z][A-Za-z0-9]*|[a-z]{4,})\]")
 """Errors are told in words, with the id of their cause in brackets."""
@@ -83,6 +85,7 @@ def images_made() -> list[str]:
 def try_pain(pain: Pain, user: str = ordinary_user.USERS[0]) -> Verdict:
     """The broken one, then the fixed one, each in a cluster of its own."""
     began, verdict = time.monotonic(), Verdict(f"{pain.area}/{pain.name}", known=pain.known)
+    pain = pain.on(unified=UNIFIED.exists())
     environment: dict[str, str | None] = {"XDG_DATA_HOME": str(IMAGES)} if pain.image else {}
     try:
         with TemporaryDirectory(prefix="lastcall-pain-") as directory, Ground(user, environment) as place:

@@ -148,6 +148,10 @@ class ContainerEnding:
     """What it printed last, of a run that did not end with its Pod."""
     oom_kills: int | None = None
     memory_limit: int | None = None
+    peak_rss: int | None = None
+    """The most memory that PID 1, or a child that it waited for, had mapped; known where memory ran out."""
+    ended_together: bool = False
+    """The kernel ended all of its processes at once, because memory ran out."""
     processes_left: ProcessesLeft | None = None
     sockets: Sockets | None = None
     first_reaction: FirstReaction | None = None

@@ -16,7 +16,17 @@ from lastcall.world.probes import NAMESPACES, NOT_TRIED, Machine, Probe, look
 MINIMUM_KERNEL = (5, 11)
 """The first Linux with overlayfs in unprivileged user namespaces."""
 
+_TELLS_ENDS = (6, 15)
+"""The first Linux that says how a process ended that another one started."""
+
 _APPARMOR = "kernel.apparmor_restrict_unprivileged_userns"
+_APPARMOR_PROFILE = (
+    "printf 'abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile lastcall %s flags=(unconfined) {\\n  userns,\\n}\\n' "
+    '"$(realpath "$(command -v lastcall)")" | sudo tee /etc/apparmor.d/lastcall && '
+    "sudo apparmor_parser -r /etc/apparmor.d/lastcall"
+)
+"""The form that Ubuntu gives programs which need user namespaces
+(ubuntu.com/blog/ubuntu-23-10-restricted-unprivileged-user-namespaces). What the program starts keeps the profile."""
 _CLONE = "kernel.unprivileged_userns_clone"
 _MAX = "user.max_user_namespaces"
 
@@ -78,7 +88,7 @@ def _apparmor(machine: Machine) -> Need:
         name,
         "missing",
         f"{_APPARMOR}=1 keeps ordinary users' user namespaces from having any rights",
-        fix=_sysctl_fix(_APPARMOR, 0),
+        fix=f"for lastcall alone: {_APPARMOR_PROFILE}; or for every program: {_sysctl_fix(_APPARMOR, 0)}",
     )
 
 
@@ -220,6 +230,14 @@ def _cgroups(machine: Machine) -> Need:
     return Need(name, "degraded", found, lose, _DELEGATE)
 
 
+def _ends(machine: Machine) -> Need:
+    name = "ends of other containers"
+    if kernel_version(machine.release) >= _TELLS_ENDS:
+        return Need(name, "ok", "this kernel says how they ended (PIDFD_GET_INFO)")
+    found = "unknown to this kernel (Linux 6.15 says it): lastcall trace takes exit codes from the Pod's status"
+    return Need(name, "ok", found)
+
+
 _SCOPE = "systemd-run --user --scope -p Delegate=yes lastcall …"
 _UNIFIED = "boot with systemd.unified_cgroup_hierarchy=1"
 _DELEGATE = (
@@ -249,6 +267,7 @@ _RULES: tuple[Callable[[Machine], Need], ...] = (
     _nftables,
     _subordinate_ids,
     _cgroups,
+    _ends,
     isolation.ids_of_pods,
     isolation.hierarchies,
     isolation.filters,

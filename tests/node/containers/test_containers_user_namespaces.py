@@ -12,6 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "support"))
 
+from kernel_features import needs_mapped_tmpfs
 from ordinary_user import MANY_IDS, USERS
 from shim_world import STATE, ShimWorld, inside_as
 
@@ -27,7 +28,10 @@ from lastcall.cri.api import (
 
 FIRST, COUNT = 0x7000_0000, 65_536
 as_root = inside_as([user for user in USERS if user == "root"])
-pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="an ordinary user has no ids to give")
+pytestmark = [
+    pytest.mark.skipif(os.getuid() != 0, reason="an ordinary user has no ids to give"),
+    needs_mapped_tmpfs,
+]
 
 
 def users(first: int = FIRST, count: int = COUNT) -> UserNamespace:

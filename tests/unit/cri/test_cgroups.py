@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from lastcall.cri.sandbox.cgroups import place, v1, v2
-from lastcall.cri.sandbox.cgroups.api import cpu_weight
 from lastcall.cri.sandbox.cgroups.others import NoCgroups, OtherHierarchies
 from lastcall.cri.sandbox.cgroups.place import make_place, open_cgroups, parse_groups, parse_mounts, sweep
+from lastcall.cri.sandbox.shim.limits import Limits
 
 LIMITED = {
     "cpu_shares": 512,
@@ -160,16 +160,35 @@ def test_a_missing_controller_does_not_keep_the_others_from_counting(unified: Pa
     assert not (unified / POD / "memory.swap.max").exists()
 
 
+def test_the_end_of_a_whole_container_for_lack_of_memory_is_counted_above_its_processes(unified: Path) -> None:
+    groups = v2.CgroupsV2(str(unified), NO_OTHERS)
+    limits = Limits(groups, {"id": "c1", "cgroupParent": f"/{POD}", "resources": LIMITED})
+    limits.start()
+    assert limits.ended_together() is None, "a kernel before 5.17 does not say it"
+    events = unified / POD / "c1/memory.events"
+    events.write_text("oom_kill 1\noom_group_kill 1\n")
+    limits.start()
+    assert limits.ended_together() is False
+    events.write_text("oom_kill 3\noom_group_kill 2\n")
+    assert limits.ended_together() is True
+
+
+def test_each_of_several_nodes_has_groups_of_its_own(unified: Path, limiting: dict[str, str]) -> None:
+    for node in ("node", "node2"):
+        open_cgroups({"mode": "v2", "directories": {"": str(unified)}, "node": node}).create(POD, LIMITED)
+        assert (unified / node / POD / "memory.max").read_text() == str(64 << 20)
+        open_cgroups({"mode": "v1", "directories": limiting, "node": node}).create(POD, LIMITED)
+        assert Path(limiting["memory"], node, POD, "memory.limit_in_bytes").read_text() == str(64 << 20)
+    open_cgroups({"mode": "v1", "directories": limiting, "node": ""}).create(POD, LIMITED)
+    assert Path(limiting["memory"], POD).exists()
+
+
 def test_groups_are_removed_from_the_bottom(unified: Path) -> None:
     groups = v2.CgroupsV2(str(unified), NO_OTHERS)
     groups.create(f"{POD}/c1", LIMITED)
     assert groups.remove("kubepods")
     assert not (unified / "kubepods").exists()
     assert groups.remove("kubepods"), "what is gone is removed"
-
-
-def test_the_weight_of_shares_spans_both_ranges() -> None:
-    assert [cpu_weight(shares) for shares in (0, 2, 1024, 262_144)] == [1, 1, 39, 10_000]
 
 
 # -- version 1 ---------------------------------------------------------------------------------------------------------

@@ -184,6 +184,12 @@ def memory_limit(tape: Any) -> None:
     exited(tape, 0.2, 137, 9, oomKilled=True, oomKills=1, memoryLimit=64 << 20)
 
 
+def others_out_of_memory(tape: Any) -> None:
+    begin(tape)
+    exited(tape, 0.2, 137, 9, oomKilled=True, oomKills=3, memoryLimit=64 << 20, peakRss=(11 << 20) + 1,
+           endedTogether=True)  # fmt: skip
+
+
 def child_out_of_memory(tape: Any) -> None:
     begin(tape)
     exited(tape, 0.2, 1, None, oomKilled=True, oomKills=2, memoryLimit=64 << 20)
@@ -358,6 +364,8 @@ TABLE = [
     (hangs_in_its_handler, "killed", "problem", "because it still ran 10 s after SIGTERM",
      "did not accept 6 connections. Nothing shows that more time would help"),
     (memory_limit, "outOfMemory", "problem", "more than its memory limit of 64Mi (by the counter", "more than 64Mi"),
+    (others_out_of_memory, "outOfMemory", "problem", "at once, as Kubernetes 1.28 and newer want it on cgroup v2. PID "
+     "1 itself had 12Mi at most", "more than 64Mi"),
     (child_out_of_memory, "childOutOfMemory", "problem", "2 processes of app because memory ran out (limit 64Mi)",
      "more than 64Mi"),
     (child_out_of_memory_then_sigkill, "killed", "problem", "still ran 10 s after SIGTERM", "above 10"),

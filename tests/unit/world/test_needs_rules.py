@@ -51,6 +51,23 @@ def test_a_good_machine_needs_nothing() -> None:
     assert all(not need.fix and not need.lose for need in decide(GOOD))
 
 
+@pytest.mark.parametrize(
+    ("release", "found"),
+    [("6.1.0-50-amd64", "unknown to this kernel"), ("6.14.0", "unknown to this kernel"), ("6.15.1", "PIDFD_GET_INFO")],
+)
+def test_a_kernel_that_does_not_say_how_others_ended_is_good_all_the_same(release: str, found: str) -> None:
+    need = named(decide(machine(release=release)), "ends of other containers")
+    assert (need.status, found in need.found) == ("ok", True)
+
+
+def test_apparmor_s_rule_can_be_lifted_for_lastcall_alone() -> None:
+    forbidden = machine(without=AFTER_USER, probes={"user namespace": EACCES}, sysctls={APPARMOR: 1})
+    fix = named(decide(forbidden), "AppArmor").fix
+    profile = "abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile lastcall %s flags=(unconfined) {\\n  userns,\\n}\\n"
+    assert f"printf '{profile}' \"$(realpath" in fix
+    assert "sudo apparmor_parser -r /etc/apparmor.d/lastcall" in fix
+
+
 AFTER_USER = tuple(
     name
     for name in _NAMES

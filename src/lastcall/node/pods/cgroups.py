@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from lastcall.api.meta import uid_of
 from lastcall.api.quantity import parse_quantity
 from lastcall.cri.api import LinuxContainerResources
+from lastcall.cri.cpu_shares import MIN_CPU_SHARES, cpu_shares
 from lastcall.node.pods.resources import pod_resources
 from lastcall.node.pods.spec import containers_of, get_pod_qos, init_containers_of
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 CPU_PERIOD = 100_000
 MIN_CPU_QUOTA = 1_000
-MIN_CPU_SHARES = 2
-MAX_CPU_SHARES = 262_144
 
 DEFAULT_POD_PIDS_LIMIT = 4096
 """Processes and threads of one Pod. Kubernetes sets none by default; here a fork bomb would be on somebody's laptop."""
@@ -32,11 +31,6 @@ def cgroup_parent(pod: Pod) -> str:
     qos = get_pod_qos(pod)
     level = "" if qos == "Guaranteed" else f"/{qos.lower()}"
     return f"/kubepods{level}/pod{uid_of(pod)}"
-
-
-def cpu_shares(milli: int) -> int:
-    """helpers_linux.go:MilliCPUToShares."""
-    return min(max(milli * 1024 // 1000, MIN_CPU_SHARES), MAX_CPU_SHARES)
 
 
 def cpu_quota(milli: int) -> int:

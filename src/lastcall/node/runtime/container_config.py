@@ -36,8 +36,9 @@ from lastcall.cri.api import (
     SecurityProfile,
     UserNamespace,
 )
+from lastcall.cri.cpu_shares import cpu_shares
 from lastcall.node.pods import runtime_pod
-from lastcall.node.pods.cgroups import CPU_PERIOD, cgroup_parent, cpu_quota, cpu_shares, resource_config_for_pod
+from lastcall.node.pods.cgroups import CPU_PERIOD, cgroup_parent, cpu_quota, resource_config_for_pod
 from lastcall.node.pods.spec import (
     all_containers_of,
     containers_of,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from lastcall.api.quantity import parse_quantity
 from lastcall.cri.api import ContainerState, ContainerStatus
-from lastcall.node.pods.cgroups import CPU_PERIOD, cpu_quota, cpu_shares
+from lastcall.cri.cpu_shares import cpu_shares
+from lastcall.node.pods.cgroups import CPU_PERIOD, cpu_quota
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -238,16 +238,20 @@ CONTAINERS: Mapping[str, Cause] = {
         title="PID 1 of the container was killed because it used more memory than its limit (OOMKilled, 137).",
         remedy="A higher resources.limits.memory, or a program that uses less (heap sizes, workers, caches).",
         texts={
-            "": "$container was killed$when because it ran out of memory: it used more than$group ($seen).",
+            "": "$container was killed$when because it ran out of memory: it used more than$group ($seen)."
+            "$together$who",
             "limit": " its memory limit of $limit",
             "noLimit": " the memory that its Pod or its node had",
             "counted": "by the counter of its control group",
             "inferred": "inferred from the machine's counter",
+            "together": " The kernel ended all of its processes at once, as Kubernetes 1.28 and newer want it on "
+            "cgroup v2.",
+            "others": " PID 1 itself had $peak at most: its other processes, or files in memory, took the rest.",
         },
         fixes={"": "resources: {limits: {memory: more than $limit}}"},
     ),
     "childOutOfMemory": Cause(
-        title="A child of PID 1 was killed because memory ran out; the container itself went on.",
+        title="A child of PID 1 was killed because memory ran out; the container itself went on (cgroup v1).",
         remedy="A higher resources.limits.memory, or fewer and smaller children.",
         texts={
             "": "The kernel killed $count of $container because memory ran out$limit; PID 1 lived on, and its end by "

@@ -114,6 +114,8 @@ def _run(
         last_lines=_last_lines(last),
         oom_kills=_whole(gone.get("oomKills")) if gone else None,
         memory_limit=_whole(gone.get("memoryLimit")) if gone else None,
+        peak_rss=_whole(gone.get("peakRss")) if gone else None,
+        ended_together=bool(gone and gone.get("endedTogether")),
         processes_left=processes_left_of(last),
         sockets=sockets_of(last, stops[0].at if stops else None),
         first_reaction=first_reaction_of(last, stops[0].at if stops else None, exit_.at if exit_ else None),

@@ -66,7 +66,9 @@ def out_of_memory(c: ContainerEnding, ending: Ending, version: str) -> Iterator[
         group = said("outOfMemory", "limit" if c.memory_limit else "noLimit", limit=limit)
         seen = said("outOfMemory", "counted" if c.oom_kills else "inferred")
         when = times_and_when(c, ending) or _when(c)
-        text = said("outOfMemory", container=c.name, when=when, group=group, seen=seen)
+        together = said("outOfMemory", "together") if c.ended_together else ""
+        others = said("outOfMemory", "others", peak=_mebibytes(c.peak_rss or 0)) if _others_used_it(c) else ""
+        text = said("outOfMemory", container=c.name, when=when, group=group, seen=seen, together=together, who=others)
         advice = fix("outOfMemory", limit=limit) if c.memory_limit else ""
         yield Finding("outOfMemory", "problem", text, c.name, advice)
     elif c.oom_kills:
@@ -75,6 +77,15 @@ def out_of_memory(c: ContainerEnding, ending: Ending, version: str) -> Iterator[
         text = said("childOutOfMemory", container=c.name, count=count, limit=of, end=_end(c))
         advice = fix("childOutOfMemory", limit=limit) if c.memory_limit else ""
         yield Finding("childOutOfMemory", "problem", text, c.name, advice)
+
+
+def _others_used_it(c: ContainerEnding) -> bool:
+    """Whether PID 1, also with a child that it waited for, never had more than half of the limit."""
+    return bool(c.peak_rss and c.memory_limit and c.peak_rss * 2 <= c.memory_limit)
+
+
+def _mebibytes(value: int) -> str:
+    return f"{-(-value >> 20)}Mi"
 
 
 def exit_code_137(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:

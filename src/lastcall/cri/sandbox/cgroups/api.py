@@ -48,6 +48,10 @@ if TYPE_CHECKING:
             """How many processes the kernel killed for lack of memory in this container; None when nobody counts."""
             ...
 
+        def group_kills(self, path: str) -> int | None:
+            """How often the kernel ended all of this container at once for lack of memory; None where it does not."""
+            ...
+
         def usage(self, path: str) -> Usage | None:
             """What the group uses now; None when it is gone or nobody counts."""
             ...
@@ -93,14 +97,6 @@ class Usage:
         self.working_set_bytes = working_set_bytes
         self.cpu_ns = cpu_ns
         self.pids = pids
-
-
-def cpu_weight(shares: int) -> int:
-    """Version 2's weight (1 to 10000) for version 1's shares (2 to 262144).
-
-    Source: opencontainers/cgroups utils.go:ConvertCPUSharesToCgroupV2Value (the line of KEP-2254).
-    """
-    return 1 + (max(shares, 2) - 2) * 9999 // 262142
 
 
 def pids_limit(resources: dict[str, Any]) -> int:

@@ -96,6 +96,9 @@ class NoCgroups:
     def oom_kills(self, path: str) -> int | None:
         return None
 
+    def group_kills(self, path: str) -> int | None:
+        return None
+
     def usage(self, path: str) -> Usage | None:
         return None
 

@@ -108,12 +108,12 @@ _LEAF = "lastcall"
 
 
 def open_cgroups(facts: dict[str, Any]) -> Cgroups:
-    """The implementation for what `Place.facts` says."""
-    others = OtherHierarchies(facts.get("others") or {})
+    """Return the implementation for what `Place.facts` says, below a group of the `node` that it names, if it does."""
+    others, node = OtherHierarchies(facts.get("others") or {}), facts.get("node") or ""
     if facts["mode"] == "v2":
-        return v2.CgroupsV2(facts["directories"][""], others)
+        return v2.CgroupsV2(v2.make_below(facts["directories"][""], node), others)
     if facts["mode"] == "v1":
-        return v1.CgroupsV1(facts["directories"], others)
+        return v1.CgroupsV1({name: f"{tree}/{node}".rstrip("/") for name, tree in facts["directories"].items()}, others)
     return NoCgroups(facts["why"], others)
 
 

@@ -75,6 +75,9 @@ class CgroupsV1:
         here = self._at("memory", path)
         return files.number(f"{here}/{LEAF}/memory.oom_control", "oom_kill") if here else None
 
+    def group_kills(self, path: str) -> int | None:
+        return None
+
     def usage(self, path: str) -> Usage | None:
         memory = self._number("memory", path, "memory.usage_in_bytes")
         cpu = self._number("cpuacct", path, "cpuacct.usage")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 
+from lastcall.cri.cpu_shares import cpu_weight
 from lastcall.cri.sandbox.cgroups import files
-from lastcall.cri.sandbox.cgroups.api import LEAF, Entrance, Usage, cpu_weight, pids_limit
+from lastcall.cri.sandbox.cgroups.api import LEAF, Entrance, Usage, pids_limit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,6 +69,10 @@ class CgroupsV2:
     def oom_kills(self, path: str) -> int | None:
         return files.number(f"{self._at(path)}/{LEAF}/memory.events", "oom_kill")
 
+    def group_kills(self, path: str) -> int | None:
+        # Counted in the group that was ended, which may be the one above the processes. Linux 5.17.
+        return files.number(f"{self._at(path)}/memory.events", "oom_group_kill")
+
     def usage(self, path: str) -> Usage | None:
         here = self._at(path)
         memory = files.number(f"{here}/memory.current")
@@ -106,6 +111,15 @@ def _make(directory: str) -> bool:
     except FileExistsError:
         return False
     return True
+
+
+def make_below(directory: str, name: str) -> str:
+    """Make a group that has all of its parent's controllers; without a name return the parent. Raises OSError."""
+    if not name:
+        return directory
+    enable_controllers(directory)
+    _make(f"{directory}/{name}")
+    return f"{directory}/{name}"
 
 
 def enable_controllers(directory: str) -> None:

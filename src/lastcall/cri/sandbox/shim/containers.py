@@ -311,6 +311,9 @@ class Container:
             "oomKills": kills,
             "memoryLimit": self.limits.memory,
         }
+        if self.out_of_memory:
+            facts["peakRss"] = status.peak_rss
+            facts["endedTogether"] = self.limits.ended_together()
         self.record(kinds.PROCESS_EXITED, facts)
         if self.out_of_memory is None and status.signal == "SIGKILL" and not self._sigkill_sent:
             self._infer_out_of_memory()

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from lastcall.cri.sandbox.cgroups.api import Cgroups, Entrance, Usage
 
-_BEST_EFFORT = "kubepods/besteffort"
-
 
 class Limits:
     """One container's. `start` before the clone, `ended` with the wait status, `remove` when nothing lives any more."""
@@ -21,11 +19,13 @@ class Limits:
         self._path = f"{spec.get('cgroupParent') or ''}/{spec['id']}".lstrip("/")
         self._resources = spec.get("resources") or {}
         self._oom_kills: int | None = None
+        self._group_kills: int | None = None
 
     def start(self) -> None:
         """Make the groups. Raises OSError."""
         self._cgroups.create_container(self._path, self._resources)
         self._oom_kills = self._cgroups.oom_kills(self._path)
+        self._group_kills = self._cgroups.group_kills(self._path)
 
     def update(self, resources: dict[str, Any]) -> None:
         """Other limits from now on. Raises OSError: on version 1, of a memory limit below what cannot be freed."""
@@ -49,6 +49,11 @@ class Limits:
         """How many processes the kernel has killed in here for lack of memory since the start; None: nobody counts."""
         now = self._cgroups.oom_kills(self._path)
         return None if now is None or self._oom_kills is None else now - self._oom_kills
+
+    def ended_together(self) -> bool | None:
+        """Whether the kernel has ended all processes in here at once for lack of memory; None: it does not say."""
+        now = self._cgroups.group_kills(self._path)
+        return None if now is None or self._group_kills is None else now > self._group_kills
 
     def usage(self) -> Usage | None:
         return self._cgroups.usage(self._path)
@@ -84,30 +89,6 @@ class MachineKills:
                 if line.startswith("oom_kill "):
                     return int(line.split()[1])
         return 0
-
-
-def start_pod(cgroups: Cgroups, parent: str, resources: dict[str, Any]) -> None:
-    """Make a Pod's group and those above it. Raises OSError."""
-    if not parent:
-        return
-    path = parent.lstrip("/")
-    if path.startswith(f"{_BEST_EFFORT}/"):
-        # Kubernetes pkg/kubelet/cm/qos_container_manager_linux.go:setCPUCgroupConfig
-        cgroups.create(_BEST_EFFORT, {"cpu_shares": 2})
-    cgroups.create(path, resources)
-
-
-def update_pod(cgroups: Cgroups, parent: str, resources: dict[str, Any]) -> None:
-    """Give a Pod's group other limits. Raises OSError."""
-    if parent:
-        cgroups.update(parent.lstrip("/"), resources)
-
-
-def remove_pod(cgroups: Cgroups, parent: str) -> None:
-    """Take a Pod's group away; idempotent."""
-    if parent:
-        with contextlib.suppress(OSError):
-            cgroups.remove(parent.lstrip("/"))
 
 
 def join(files: list[str]) -> None:

@@ -56,10 +56,13 @@ class Journal:
 
 
 class Exit:
-    """A wait status. `code` is 128 + the signal's number when `signal` (a name) ended it."""
+    """A wait status. `code` is 128 + the signal's number when `signal` (a name) ended it.
 
-    def __init__(self, code: int, signal: str) -> None:
-        self.code, self.signal = code, signal
+    `peak_rss` is the most memory, in bytes, that the process, or a child that it waited for, had mapped at a time.
+    """
+
+    def __init__(self, code: int, signal: str, peak_rss: int = 0) -> None:
+        self.code, self.signal, self.peak_rss = code, signal, peak_rss
 
 
 class Output:
@@ -202,15 +205,16 @@ class Process:
     def _on_ended(self, events: int) -> None:
         # Both may be ready in one round: what it said comes before its end.
         self._on_status(READ)
-        result = linux.waitid_pidfd(self.pidfd)
+        result = linux.waitid_pidfd(self.pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         if result is None:
             return
+        peak_rss = os.wait4(self.pid, os.WNOHANG)[2].ru_maxrss * 1024
         self.finished_at = time.time_ns()
         self._loop.unwatch(self.pidfd)
         if result.si_code == os.CLD_EXITED:
-            self.exit = Exit(result.si_status, "")
+            self.exit = Exit(result.si_status, "", peak_rss)
         else:
-            self.exit = Exit(128 + result.si_status, procfs.signal_name(result.si_status))
+            self.exit = Exit(128 + result.si_status, procfs.signal_name(result.si_status), peak_rss)
         if self.executed:
             with contextlib.suppress(OSError):  # a full disk: told, though not on record
                 self.journal.append(exitCode=self.exit.code, signal=self.exit.signal, finishedAt=self.finished_at)

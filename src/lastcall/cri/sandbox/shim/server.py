@@ -11,12 +11,14 @@ import gc
 import os
 import socket
 
-from lastcall.cri.sandbox.shim import limits, messages, namespaces
+from lastcall.cri.cpu_shares import KUBEPODS
+from lastcall.cri.sandbox.shim import messages, namespaces
 from lastcall.cri.sandbox.shim.containers import Container, Context
 from lastcall.cri.sandbox.shim.execs import Exec
 from lastcall.cri.sandbox.shim.namespaces import Sandbox
 from lastcall.cri.sandbox.shim.past import PastProcess, read_journals
 from lastcall.cri.sandbox.shim.peer import Call, Peer
+from lastcall.cri.sandbox.shim.pod_groups import PodGroups, allocatable_cpus
 from lastcall.cri.sandbox.shim.process import Exit
 from lastcall.cri.sandbox.shim.streams import descriptors as streaming
 from lastcall.cri.sandbox.shim.streams.descriptors import CallError
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 
     from lastcall.world.messages import Fields, Message
 
-_ALL_PODS = "kubepods"
 _MAKER_SECONDS = 0.05
 _EXECS_END_SECONDS = 5.0
 """How long a killed exec may hold a new node up: one in an uninterruptible sleep ends when the kernel lets it."""
@@ -54,7 +55,8 @@ class Server:
         self.containers = self._containers = dict[str, Container]()
         self._past = _recover(context.directory, os.path.join(state, "sandboxes"))
         # Of a shim that died, with all its containers.
-        context.cgroups.remove(_ALL_PODS)
+        context.cgroups.remove(KUBEPODS)
+        self._pod_groups = PodGroups(context.cgroups, allocatable_cpus())
         for container in self._past:
             context.cgroups.remove_container(container)
         self._owners_unmapped = why_not_id_mapped(state)
@@ -157,7 +159,7 @@ class Server:
         directory = os.path.join(self._state, "sandboxes", identity)
         sandbox = namespaces.create(identity, asked.to_wire(), self._context.own, directory)
         try:
-            limits.start_pod(self._context.cgroups, asked.cgroup_parent, asked.resources or {})
+            self._pod_groups.start(asked.cgroup_parent, asked.resources or {})
         except OSError:
             namespaces.release(sandbox)
             raise
@@ -171,7 +173,7 @@ class Server:
         sandbox = self._sandboxes.get(asked.id)
         if sandbox is None:
             raise CallError(f"sandbox {asked.id!r} is not there", "NotFound")
-        limits.update_pod(self._context.cgroups, sandbox.spec.get("cgroupParent", ""), asked.resources)
+        self._pod_groups.update(sandbox.spec.get("cgroupParent", ""), asked.resources)
         call.answer()
 
     def _update_container(self, call: Call, asked: messages.UpdateContainer) -> None:
@@ -198,7 +200,7 @@ class Server:
             if sandbox.pause_pidfd >= 0:
                 self._context.loop.unwatch(sandbox.pause_pidfd)
             namespaces.release(sandbox)
-            limits.remove_pod(self._context.cgroups, sandbox.spec.get("cgroupParent", ""))
+            self._pod_groups.remove(sandbox.spec.get("cgroupParent", ""))
             call.answer()
 
         if sandbox.pause_pidfd < 0:

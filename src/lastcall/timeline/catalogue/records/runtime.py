@@ -73,6 +73,8 @@ class ProcessExited(TypedDict):
     oomKilled: bool | None
     oomKills: NotRequired[Annotated[int | None, "since the start; null: nobody counts"]]
     memoryLimit: NotRequired[Annotated[Bytes | None, "null without one"]]
+    peakRss: NotRequired[Annotated[Bytes, "of PID 1 or a child that it waited for; known where memory ran out"]]
+    endedTogether: NotRequired[Annotated[bool | None, "the kernel ended all of it at once; null: it does not say"]]
     unexplained: NotRequired[Annotated[bool, "whether anything had told it to stop is not known"]]
     finishedAt: NotRequired[
         Annotated[str, "of the Pod's status, by the node's clock: the end was concluded from it, without a pid"]

@@ -39,7 +39,7 @@ def mount_kernel(root: Root, spec: dict[str, Any]) -> None:
         _mount_groups(root, view, readonly=not spec["privileged"])
         return
     with contextlib.suppress(OSError):
-        _mount_at(root, "/sys/fs/cgroup", "cgroup2", _NO_EXTRAS | linux.MS_RDONLY)
+        _mount_at(root, "/sys/fs/cgroup", "cgroup2", flags)
 
 
 def _mount_groups(root: Root, view: list[tuple[str, str]], *, readonly: bool) -> None:
