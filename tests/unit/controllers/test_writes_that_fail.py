@@ -526,3 +526,20 @@ def test_a_paused_deployment_says_so_and_that_it_goes_on() -> None:
         assert "DeploymentResumed" in reasons and len(api.of(REPLICASETS)) == 1
 
     run(DEPLOYMENTS, test)
+
+
+@pytest.mark.parametrize("before", [None, 5])
+def test_a_replica_set_follows_the_min_ready_seconds_of_its_deployment(before: int | None) -> None:
+    async def test(world: World, api: FakeAPI, _: ListRecorder) -> None:
+        api.put(DEPLOYMENTS, deployment(**({} if before is None else {"minReadySeconds": before})))
+        await world.clock.sleep(1)
+        assert calls(api, REPLICASETS) == ["create"], "nothing to change"
+        assert api.of(REPLICASETS)[0]["spec"].get("minReadySeconds") == before
+        for seconds in (9, 0):
+            latest = api.of(DEPLOYMENTS)[0]
+            api.put(DEPLOYMENTS, {**latest, "spec": {**latest["spec"], "minReadySeconds": seconds}})
+            await world.clock.sleep(1)
+            assert api.of(REPLICASETS)[0]["spec"]["minReadySeconds"] == seconds
+        assert calls(api, REPLICASETS) == ["create", "update", "update"]
+
+    run(DEPLOYMENTS, test)
