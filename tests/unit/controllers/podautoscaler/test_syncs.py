@@ -1,0 +1,369 @@
+"""What the autoscaler does in one turn: the target, the metrics, the size, and what its status says.
+
+Source: pkg/controller/podautoscaler/horizontal.go (reconcileAutoscaler, computeReplicasForMetrics).
+"""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from fake_api import FakeAPI
+
+from lastcall.api.errors import StatusError, status_failure
+from lastcall.api.meta import Object, copy_object
+from lastcall.api.resources import (
+    CUSTOMRESOURCEDEFINITIONS,
+    EVENTS,
+    HORIZONTALPODAUTOSCALERS,
+    POD_METRICS,
+    PODS,
+    Resource,
+)
+from lastcall.client.api import ListResult
+from lastcall.controllers.informers import Informers
+from lastcall.controllers.podautoscaler.controller import PodAutoscalerController, _shown, _tolerances
+from lastcall.controllers.podautoscaler.replicas import Tolerances
+from lastcall.world.clock import rfc3339_now
+from lastcall.world.tasks import Tasks
+from lastcall.world.virtual import run_virtual
+from lastcall.world.world import World
+
+FORBIDDEN = status_failure(403, "Forbidden", "no")
+
+
+class API(FakeAPI):
+    """With one scale and metrics of Pods."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.scale: Object = {"spec": {"replicas": 2}, "status": {"replicas": 2, "selector": "app=web"}}
+        self.used: dict[str, str] = {}
+        self.asked: list[tuple[str, str, str]] = []
+        self.refuse_scale: StatusError | None = None
+        self.refuse_metrics: StatusError | None = None
+
+    async def get(self, resource: Resource, name: str, namespace: str = "", *, subresource: str = "") -> Object:
+        if subresource != "scale":
+            return await super().get(resource, name, namespace)
+        self.asked.append((resource.group, resource.plural, name))
+        return copy_object(self.scale)
+
+    async def update(self, resource: Resource, obj: Object, namespace: str = "", *, subresource: str = "") -> Object:
+        if subresource != "scale":
+            return await super().update(resource, obj, namespace, subresource=subresource)
+        if self.refuse_scale is not None:
+            raise self.refuse_scale
+        self.scale = copy_object(obj)
+        return obj
+
+    async def list(self, resource: Resource, namespace: str = "", **selectors: str) -> ListResult:
+        if resource != POD_METRICS:
+            return await super().list(resource, namespace, **selectors)
+        if self.refuse_metrics is not None:
+            raise self.refuse_metrics
+        assert selectors == {"label_selector": "app=web"} and namespace == "default"
+        moment = rfc3339_now(self.world.clock)
+        return ListResult([
+            {"metadata": {"name": name, "namespace": "default"}, "timestamp": moment, "window": "15s",
+             "containers": [{"name": "c", "usage": {"cpu": cpu, "memory": "64Mi"}}]}
+            for name, cpu in self.used.items()
+        ], "1")  # fmt: skip
+
+
+def metric(resource: str = "cpu", **target: object) -> Object:
+    return {"type": "Resource", "resource": {"name": resource, "target": target or {"averageUtilization": 50}}}
+
+
+CPU, MEMORY = metric(), metric("memory", averageValue="32Mi")
+CONTAINER = {"type": "ContainerResource", "containerResource": {"container": "c", **metric()["resource"]}}
+CUSTOM = {"type": "Pods", "pods": {"metric": {"name": "x"}}}
+
+
+def autoscaler(*metrics: Object, kind: str = "Deployment", group: str = "apps/v1", **spec: object) -> Object:
+    target = {"apiVersion": group, "kind": kind, "name": "web"}
+    known = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 10, "metrics": list(metrics)}
+    return {"metadata": {"name": "hpa", "namespace": "default"}, "spec": {**known, **spec}}
+
+
+def pod(name: str, labels: dict | None = None) -> Object:
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2000-01-01T00:00:00Z"}
+    requests = {"requests": {"cpu": "100m"}}
+    return {
+        "metadata": {"name": name, "namespace": "default", "labels": labels or {"app": "web"}},
+        "spec": {"containers": [{"name": "c", "resources": requests}]},
+        "status": {"phase": "Running", "startTime": "2000-01-01T00:00:00Z", "conditions": [ready]},
+    }
+
+
+def run(prepare: Callable[[API], Object], test: Callable[[World, API], Awaitable[None]]) -> None:
+    async def main(world: World) -> None:
+        api = API(world)
+        for name in ("a", "b"):
+            api.put(PODS, pod(name))
+        api.put(PODS, pod("other", {"app": "other"}))
+        api.put(HORIZONTALPODAUTOSCALERS, prepare(api))
+        informers = Informers(world, api)
+        controller = PodAutoscalerController(world, api, informers)
+        async with Tasks() as tasks:
+            informers.spawn(tasks)
+            tasks.spawn(controller.run(), name="controller")
+            await world.clock.sleep(1)
+            await test(world, api)
+            tasks.cancel()
+
+    run_virtual(main)
+
+
+def status(api: API) -> Object:
+    return api.of(HORIZONTALPODAUTOSCALERS)[0].get("status") or {}
+
+
+def conditions(api: API) -> dict[str, tuple[str, str, str]]:
+    return {each["type"]: (each["status"], each["reason"], each["message"]) for each in status(api)["conditions"]}
+
+
+def events(api: API) -> list[tuple[str, str, str]]:
+    return [(each["type"], each["reason"], each["message"]) for each in api.of(EVENTS)]
+
+
+VALID = "the HPA was able to successfully calculate a replica count from "
+UTILIZATION = "cpu resource utilization (percentage of request)"
+
+
+@pytest.mark.parametrize(
+    ("metrics", "used", "size", "name", "shown"),
+    [
+        ([CPU], ("100m", "100m"), 4, UTILIZATION, [{"averageValue": "100m", "averageUtilization": 100}]),
+        ([CPU], ("50m", "50m"), 2, UTILIZATION, [{"averageValue": "50m", "averageUtilization": 50}]),
+        ([CPU, MEMORY], ("50m", "50m"), 4, "memory resource",
+         [{"averageValue": "50m", "averageUtilization": 50}, {"averageValue": "67108864"}]),
+        ([MEMORY, CPU], ("150m", "150m"), 4, UTILIZATION,
+         [{"averageValue": "67108864"}, {"averageValue": "150m", "averageUtilization": 150}]),
+        ([CONTAINER], ("100m", "100m"), 4, "cpu container resource utilization (percentage of request)",
+         [{"averageValue": "100m", "averageUtilization": 100}]),
+        ([metric("cpu", type="Utilization")], ("150m", "150m"), 3, UTILIZATION,
+         [{"averageValue": "150m", "averageUtilization": 150}]),
+    ],
+)  # fmt: skip
+def test_the_metric_that_wants_most_decides(metrics: list, used: tuple, size: int, name: str, shown: list) -> None:
+    def prepare(api: API) -> Object:
+        api.used = dict(zip(("a", "b"), used, strict=True))
+        return autoscaler(*metrics)
+
+    async def test(_: World, api: API) -> None:
+        assert api.scale["spec"]["replicas"] == size and api.asked[0] == ("apps", "deployments", "web")
+        found = status(api)
+        assert (found["currentReplicas"], found["desiredReplicas"], "lastScaleTime" in found) == (2, size, size != 2)
+        assert conditions(api)["ScalingActive"] == ("True", "ValidMetricFound", VALID + name)
+        listed = [
+            next(each[key] for key in ("resource", "containerResource") if key in each)
+            for each in found["currentMetrics"]
+        ]
+        assert [each["current"] for each in listed] == shown
+        assert [each.get("container") for each in listed] == ["c" if each is CONTAINER else None for each in metrics]
+        said = [("Normal", "SuccessfulRescale", f"New size: {size}; reason: {name} above target")]
+        assert events(api) == (said if size != 2 else [])
+        if size != 2:
+            words = f"the HPA controller was able to update the target scale to {size}"
+            assert conditions(api)["AbleToScale"] == ("True", "SucceededRescale", words)
+
+    run(prepare, test)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "spec", "size", "reason"),
+    [
+        (12, {}, 10, "Current number of replicas above Spec.MaxReplicas"),
+        (2, {"minReplicas": 3}, 3, "Current number of replicas below Spec.MinReplicas"),
+        (10, {"minReplicas": 10, "metrics": [metric(averageUtilization=100)]}, 10, None),
+        (0, {}, 0, None),
+        (4, {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}}}, 1, "All metrics below target"),
+    ],
+)
+def test_the_bounds_come_before_the_metrics(replicas: int, spec: dict, size: int, reason: str | None) -> None:
+    def prepare(api: API) -> Object:
+        api.used = {"a": "10m", "b": "10m"}
+        api.scale["spec"]["replicas"] = replicas
+        return autoscaler(CPU, **({"metrics": [CPU]} | spec))
+
+    async def test(_: World, api: API) -> None:
+        assert api.scale["spec"]["replicas"] == size
+        said = [("Normal", "SuccessfulRescale", f"New size: {size}; reason: {reason}")]
+        assert events(api) == (said if reason else [])
+        if replicas == 0:
+            why = "scaling is disabled since the replica count of the target is zero"
+            assert conditions(api)["ScalingActive"] == ("False", "ScalingDisabled", why)
+            assert "currentReplicas" not in status(api) and status(api)["currentMetrics"] is None
+
+    run(prepare, test)
+
+
+def unavailable(api: API) -> None:
+    api.refuse_metrics = FORBIDDEN
+
+
+def nothing(api: API) -> None:
+    api.used = {}
+
+
+NONE = "failed to get cpu utilization: unable to get metrics for resource cpu: "
+REFUSED = NONE + "unable to fetch metrics from resource metrics API: no (get pods.metrics.k8s.io)"
+EMPTY = NONE + "no metrics returned from resource metrics API"
+OTHER = NONE + "failed to get container metrics: container x not present in metrics for pod default/a"
+USAGE = EMPTY.replace("cpu utilization", "memory usage").replace("cpu", "memory")
+SERVED = "Pods metrics are not served here: there is no custom metrics API"
+LOST = {"type": "ContainerResource", "containerResource": {"container": "x", **metric()["resource"]}}
+
+
+@pytest.mark.parametrize(
+    ("change", "metrics", "reason", "words", "outer"),
+    [
+        (unavailable, [CPU], "FailedGetResourceMetric", REFUSED, f"failed to get cpu resource metric value: {REFUSED}"),
+        (nothing, [CPU], "FailedGetResourceMetric", EMPTY, f"failed to get cpu resource metric value: {EMPTY}"),
+        (nothing, [MEMORY], "FailedGetResourceMetric", USAGE, f"failed to get memory resource metric value: {USAGE}"),
+        (None, [LOST], "FailedGetContainerResourceMetric", OTHER, f"failed to get cpu container metric value: {OTHER}"),
+        (None, [CUSTOM], "FailedGetPodsMetric", SERVED, SERVED),
+    ],
+)
+def test_a_metric_that_cannot_be_had_is_said(
+    change: Callable[[API], None] | None, metrics: list, reason: str, words: str, outer: str
+) -> None:
+    def prepare(api: API) -> Object:
+        api.used = {"a": "100m", "b": "100m"}
+        if change is not None:
+            change(api)
+        return autoscaler(*metrics)
+
+    async def test(_: World, api: API) -> None:
+        assert api.scale["spec"]["replicas"] == 2
+        why = f"the HPA was unable to compute the replica count: {words}"
+        assert conditions(api)["ScalingActive"] == ("False", reason, why)
+        total = f"invalid metrics (1 invalid out of 1), first error is: {outer}"
+        assert events(api) == [("Warning", reason, words), ("Warning", "FailedComputeMetricsReplicas", total)]
+        assert (status(api)["currentMetrics"], status(api)["currentReplicas"]) == ([{"type": ""}], 2)
+
+    run(prepare, test)
+
+
+@pytest.mark.parametrize(("used", "size"), [("100m", 4), ("50m", 2), ("10m", 2)])
+def test_with_a_metric_that_cannot_be_had_there_is_only_a_way_up(used: str, size: int) -> None:
+    def prepare(api: API) -> Object:
+        api.used = {"a": used, "b": used}
+        return autoscaler(CUSTOM, CPU, behavior={"scaleDown": {"stabilizationWindowSeconds": 0}})
+
+    async def test(_: World, api: API) -> None:
+        assert api.scale["spec"]["replicas"] == size
+        active = conditions(api)["ScalingActive"][:2]
+        assert active == (("False", "FailedGetPodsMetric") if used == "10m" else ("True", "ValidMetricFound"))
+
+    run(prepare, test)
+
+
+def test_a_target_without_a_selector_is_not_scaled() -> None:
+    def prepare(api: API) -> Object:
+        api.scale["status"]["selector"] = ""
+        return autoscaler(CPU)
+
+    async def test(_: World, api: API) -> None:
+        why = "the HPA target's scale is missing a selector"
+        assert conditions(api)["ScalingActive"] == ("False", "InvalidSelector", why)
+        assert events(api) == [
+            ("Warning", "SelectorRequired", "selector is required"),
+            ("Warning", "FailedComputeMetricsReplicas", "selector is required"),
+        ]
+
+    run(prepare, test)
+
+
+def test_a_size_that_is_refused_is_said_and_nothing_is_remembered() -> None:
+    def prepare(api: API) -> Object:
+        api.used = {"a": "100m", "b": "100m"}
+        api.refuse_scale = FORBIDDEN
+        return autoscaler(CPU)
+
+    async def test(_: World, api: API) -> None:
+        why = "the HPA controller was unable to update the target scale: no"
+        assert conditions(api)["AbleToScale"] == ("False", "FailedUpdateScale", why)
+        text = f"New size: 4; reason: {UTILIZATION} above target; error: no"
+        assert events(api) == [("Warning", "FailedRescale", text)]
+        assert "lastScaleTime" not in status(api) and status(api)["desiredReplicas"] == 0
+
+    run(prepare, test)
+
+
+@pytest.mark.parametrize(
+    ("kind", "group", "asked"),
+    [
+        ("ReplicaSet", "apps/v1", ("apps", "replicasets", "web")),
+        ("ReplicationController", "v1", ("", "replicationcontrollers", "web")),
+        ("StatefulSet", "apps/v1beta1", ("apps", "statefulsets", "web")),
+        ("Thing", "example.org/v1", ("example.org", "things", "web")),
+        ("Deployment", "example.org/v1", None), ("Other", "example.org/v1", None),
+    ],
+)  # fmt: skip
+def test_a_target_is_of_any_kind_that_has_a_scale(kind: str, group: str, asked: tuple | None) -> None:
+    def prepare(api: API) -> Object:
+        names = {"kind": "Thing", "plural": "things"}
+        api.put(
+            CUSTOMRESOURCEDEFINITIONS, {"metadata": {"name": "x"}, "spec": {"group": "example.org", "names": names}}
+        )
+        return autoscaler(CPU, kind=kind, group=group)
+
+    async def test(_: World, api: API) -> None:
+        assert api.asked[:1] == ([asked] if asked else [])
+        if asked is None:
+            words = f'no matches for kind "{kind}" in group "example.org"'
+            unable = f"the HPA controller was unable to get the target's current scale: {words}"
+            assert conditions(api)["AbleToScale"] == ("False", "FailedGetScale", unable)
+            assert events(api) == [("Warning", "FailedGetScale", words)]
+
+    run(prepare, test)
+
+
+def test_it_is_looked_at_every_fifteen_seconds_and_at_each_change_of_its_spec() -> None:
+    def prepare(api: API) -> Object:
+        api.used = {"a": "50m", "b": "50m"}
+        return autoscaler(CPU)
+
+    async def test(world: World, api: API) -> None:
+        assert len(api.asked) == 1
+        await world.clock.sleep(13)
+        assert len(api.asked) == 1
+        await world.clock.sleep(2)
+        assert len(api.asked) == 2
+        stored = api.of(HORIZONTALPODAUTOSCALERS)[0]
+        api.put(HORIZONTALPODAUTOSCALERS, {**stored, "metadata": {**stored["metadata"], "labels": {"a": "b"}}})
+        await world.clock.sleep(1)
+        assert len(api.asked) == 2
+        api.put(HORIZONTALPODAUTOSCALERS, {**stored, "spec": {**stored["spec"], "maxReplicas": 9}})
+        await world.clock.sleep(1)
+        assert len(api.asked) == 3
+        await world.clock.sleep(14)
+        assert len(api.asked) == 4, "a change does not move the next turn"
+        writes = sum(1 for verb, plural, _ in api.calls if (verb, plural) == ("update", "horizontalpodautoscalers"))
+        assert writes == 1, "nothing new is not written"
+        api.remove(HORIZONTALPODAUTOSCALERS, "hpa", "default")
+        await world.clock.sleep(60)
+        assert len(api.asked) == 4
+
+    run(prepare, test)
+
+
+@pytest.mark.parametrize(("code", "reason"), [(409, "Conflict"), (404, "NotFound")])
+def test_a_status_that_conflicts_is_left_to_the_next_turn(code: int, reason: str) -> None:
+    def prepare(api: API) -> Object:
+        api.fail_next("update", "horizontalpodautoscalers", status_failure(code, reason, "x"))
+        return autoscaler(CPU)
+
+    async def test(world: World, api: API) -> None:
+        assert not status(api) and len(api.asked) == 1
+        await world.clock.sleep(15)
+        assert conditions(api)["AbleToScale"][0] == "True" and len(api.asked) == 2
+
+    run(prepare, test)
+
+
+def test_amounts_and_tolerances_as_they_are_written() -> None:
+    assert (_shown("cpu", 1500), _shown("cpu", 2000), _shown("memory", 64_000_999)) == ("1500m", "2", "64k")
+    assert _tolerances({}) == Tolerances(0.1, 0.1)
+    assert _tolerances({"scaleUp": {"tolerance": "0.25"}, "scaleDown": None}) == Tolerances(0.1, 0.25)
+    assert _tolerances({"scaleDown": {"tolerance": "0"}}) == Tolerances(0.0, 0.1)
