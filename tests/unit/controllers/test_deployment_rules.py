@@ -20,7 +20,7 @@ from lastcall.controllers.deployment.rolling import (
     shrink_old,
 )
 from lastcall.controllers.deployment.scaling import scale
-from lastcall.controllers.replicaset.ranking import choose_victims, deletion_cost
+from lastcall.controllers.replicaset.ranking import choose_victims
 
 NOW = 100_000.0
 
@@ -169,13 +169,6 @@ def test_readiness_in_one_bucket_is_told_apart_by_uid_before_restarts_are_looked
     assert victim.pod is younger  # by uid; by restarts too, but that is never asked
     (victim,) = choose_victims([{**older, "metadata": {**older["metadata"], "uid": "0"}}, younger], [], 1, NOW)
     assert victim.pod["metadata"]["name"] == "b"
-
-
-@pytest.mark.parametrize(
-    ("text", "cost"), [("7", 7), ("-7", -7), ("0", 0), ("+7", 0), ("07", 0), ("x", 0), ("99999999999", 0), ("", 0)]
-)
-def test_a_deletion_cost_that_cannot_be_read_is_none(text, cost):
-    assert deletion_cost(pod("a", cost=text)) == cost
 
 
 @given(st.permutations([pod(f"p{n}", ready=n % 2 == 0, restarts=n, cost=str(n % 3)) for n in range(7)]))

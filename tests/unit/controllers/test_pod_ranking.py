@@ -112,8 +112,8 @@ def test_each_victim_has_its_rank_and_all_of_them_need_no_reason() -> None:
 @pytest.mark.parametrize(
     ("text", "cost"),
     [
-        ("", 0), ("7", 7), ("-7", -7), ("0", 0), ("07", 0), ("+7", 0), ("a", 0), ("2147483647", 2147483647),
-        ("2147483648", 0),
+        ("", 0), ("7", 7), ("-7", -7), ("0", 0), ("07", 0), ("+7", 0), ("a", 0), ("x", 0), ("2147483647", 2147483647),
+        ("2147483648", 0), ("99999999999", 0),
     ],
 )  # fmt: skip
 def test_a_deletion_cost_is_a_number_of_32_bits(text: str, cost: int) -> None:
