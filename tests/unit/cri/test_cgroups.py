@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.cri.sandbox.cgroups import place, systemd, v1, v2
+from lastcall.cri.sandbox.cgroups import files, place, systemd, v1, v2
 from lastcall.cri.sandbox.cgroups.api import cpu_weight
 from lastcall.cri.sandbox.cgroups.others import NoCgroups, OtherHierarchies
 from lastcall.cri.sandbox.cgroups.place import make_place, open_cgroups, parse_groups, parse_mounts, sweep
@@ -317,10 +317,21 @@ def test_a_delegated_scope_of_our_own_is_emptied_into_a_leaf(unified: Path) -> N
     found = make_place("demo", mounted(unified), "0::/run-1.scope\n")
     found.create()
     assert (found.mode, found.emptied) == ("v2", str(scope))
-    assert (scope / "lastcall/cgroup.procs").read_text() == "0", "this process moved"
+    assert (scope / "lastcall/cgroup.procs").read_text() == str(os.getpid()), "this process moved"
     assert found.remove()
-    assert (scope / "cgroup.procs").read_text() == "0", "and came back"
+    assert (scope / "cgroup.procs").read_text() == str(os.getpid()), "and came back"
     assert sorted(path.name for path in scope.iterdir() if path.is_dir()) == []
+
+
+@pytest.mark.usefixtures("enabled")
+def test_the_process_that_waits_for_one_in_the_background_moves_with_it(
+    unified: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group(unified, "run-1.scope", members=f"{os.getpid()}\n{os.getppid()}\n")
+    assert make_place("demo", mounted(unified), "0::/run-1.scope\n").mode == "none", "another program"
+    read = files.read
+    monkeypatch.setattr(files, "read", lambda path: "lastcall up -d" if path.endswith("/cmdline") else read(path))
+    assert make_place("demo", mounted(unified), "0::/run-1.scope\n").mode == "v2"
 
 
 CANNOT: dict[str, tuple[dict[str, str], str]] = {

@@ -132,7 +132,7 @@ class Place:
                 files.kill(directory, self.thaw)
                 gone = files.remove(directory) and gone
         if self.emptied and gone:
-            unified.come_back(self.emptied)
+            unified.come_back(self.emptied, [os.getpid()])
         return gone
 
 
@@ -192,7 +192,7 @@ def _unified(found: _Found, refused: str = "") -> tuple[Place | None, str]:
         return Place("none", {}, "systemd was not asked yet", waiting=found), ""
     if choice.kind == "none":
         return None, choice.why
-    if choice.kind == "below" and (why := unified.move_to_leaf(choice.path)):
+    if choice.kind == "below" and (why := unified.move_to_leaf(choice.path, unified.own_processes())):
         return None, why
     sweep(choice.path)
     directories = {"": f"{choice.path}/{found.name}"}
@@ -210,7 +210,7 @@ def _in_scope(found: _Found, pid: int) -> tuple[Place | None, str]:
     scope = _below(point, root, group) if group else ""
     if not scope:
         return None, why or ELSEWHERE
-    if why := unified.move_to_leaf(scope, pid):
+    if why := unified.move_to_leaf(scope, [pid]):
         return None, why
     return Place("v2", {"": f"{scope}/{found.name}"}, where="scope"), ""
 

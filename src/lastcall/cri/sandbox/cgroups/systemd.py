@@ -34,7 +34,8 @@ def runs() -> bool:
 def lingers(uid: int) -> bool:
     """Whether the systemd of `uid` stays when nobody is logged in (loginctl(1), enable-linger)."""
     try:
-        import pwd  # late: only where a scope is in the user's systemd
+        # late: only where a scope is in the user's systemd
+        import pwd
 
         return os.path.exists(f"/var/lib/systemd/linger/{pwd.getpwuid(uid).pw_name}")
     except KeyError:
@@ -87,7 +88,8 @@ def start_scope(unit: str, pid: int, slice_: str) -> tuple[str, str]:
 
 def _run(command: list[str]) -> str:
     """Why the command failed, in one line; "" if it did not."""
-    import subprocess  # late: only where systemd is asked
+    # late: only where systemd is asked
+    import subprocess
 
     try:
         done = subprocess.run(  # noqa: S603 (systemd's own program)
