@@ -1,6 +1,6 @@
 """The control groups that limit containers: what is lost without them, and the command that helps. Pure, as `needs.py`.
 
-Each command is tried in a machine with systemd, as the user that reads it (`tools/machines/`).
+`tools/try_remedies.py` tries each command in a machine with systemd, as the user that reads it.
 """
 
 from lastcall.world.need import Need
