@@ -254,14 +254,13 @@ def main(path: str, name: str) -> int:
     ready, go = os.pipe()
     uid, gid = os.getuid(), os.getgid()
     place = make_place("test")
-    place.create()
-    os.environ["LASTCALL_TEST_CGROUPS"] = json.dumps(place.facts())
     pid = linux.clone3(NAMESPACES)
     if pid == 0:
         os.close(go)
-        os.read(ready, 1)
         code = 1
         try:
+            with open(ready) as told:
+                os.environ["LASTCALL_TEST_CGROUPS"] = told.read()
             code = _as_init(path, name)
         except BaseException:
             traceback.print_exc()
@@ -270,7 +269,10 @@ def main(path: str, name: str) -> int:
             sys.stderr.flush()
             os._exit(code)
     write_id_maps(pid, uid, gid)
-    os.write(go, b"g")
+    place.settle(pid)
+    place.create()
+    os.write(go, json.dumps(place.facts()).encode())
+    os.close(go)
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return status if place.remove() else 99
 

@@ -1,7 +1,11 @@
 """`lastcall doctor`: what of this machine a cluster needs is there, what is not, and how to change that."""
 
+# check: starts processes because it forks one that systemd may move
+
 import errno
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
 import click
 
@@ -45,14 +49,38 @@ def doctor(asked: ContextOptions, output: str) -> None:
 def _try_cgroups() -> dict[str, Probe]:
     """Make the directories that a cluster would make, and take them away again."""
     place = make_place("doctor")
+    with _waiting_process() if place.waiting is not None else nullcontext(0) as pid:
+        try:
+            place.settle(pid)
+            place.create()
+            limits = Probe(errno.ENOENT, place.why)
+            if place.mode != "none":
+                limits = Probe(0, f"{place.mode}: {' '.join(place.controllers())}")
+            return {
+                "cgroups": limits,
+                "cgroup place": Probe(0, place.where),
+                "logout": Probe(errno.EPERM if (why := place.ends_at_logout()) else 0, why),
+                "cgroup hierarchies": _hierarchies(place),
+            }
+        finally:
+            place.remove()
+
+
+@contextmanager
+def _waiting_process() -> Iterator[int]:
+    """A process in place of the cluster's first one, which systemd may move."""
+    end_read, end_write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(end_write)
+        os.read(end_read, 1)
+        os._exit(0)
+    os.close(end_read)
     try:
-        place.create()
-        limits = Probe(errno.ENOENT, place.why)
-        if place.mode != "none":
-            limits = Probe(0, f"{place.mode}: {' '.join(place.controllers())}")
-        return {"cgroups": limits, "cgroup hierarchies": _hierarchies(place)}
+        yield pid
     finally:
-        place.remove()
+        os.close(end_write)
+        os.waitpid(pid, 0)
 
 
 def _hierarchies(place: Place) -> Probe:

@@ -109,6 +109,10 @@ class Running:
             os.close(self._kubeconfig_fd)
             self._kubeconfig_fd = -1
 
+    def ends_at_logout(self) -> str:
+        """Why it ends when its user logs out; "" if it does not."""
+        return self._plan.cgroups.ends_at_logout()
+
     async def connect(self) -> None:
         """Follow the tree and wait until the API server answers. Raises ClusterStartError when a role died instead."""
         loop = asyncio.get_running_loop()

@@ -5,6 +5,7 @@ Source of the shape: docs/architecture/processes.md, "The picture".
 """
 
 import gc
+import json
 import logging
 import os
 import select
@@ -62,9 +63,7 @@ def grow(options: ClusterOptions, identity: Identity | None = None, api_port: in
             each.close_front()
         for pair in plan.ways:
             pair[0].close()
-        if os.read(go_read, 1) == b"":
-            os._exit(70)
-        os.close(go_read)
+        _wait_for_front(plan, go_read)
         init.run_init(plan, theirs, _control_plane, _node, _load)
     theirs.close()
     os.close(go_read)
@@ -73,7 +72,8 @@ def grow(options: ClusterOptions, identity: Identity | None = None, api_port: in
         write_id_maps(pid, os.getuid(), os.getgid())
         if plan.other is not None:
             plan.other.connect(pid, plan.nodes[0].layout)
-        os.write(go_write, b"g")
+        plan.cgroups.settle(pid)
+        os.write(go_write, json.dumps(plan.cgroups.facts()).encode())
     except OSError as error:
         tree.end()
         if plan.other is not None:
@@ -88,6 +88,15 @@ def grow(options: ClusterOptions, identity: Identity | None = None, api_port: in
         pair[1].close()
     ours.setblocking(False)
     return tree
+
+
+def _wait_for_front(plan: Plan, go_read: int) -> None:
+    """In init: wait until its ids are written and its control groups are known. It ends where front has ended."""
+    with open(go_read, "rb") as go:
+        said = go.read()
+    if not said:
+        os._exit(70)
+    plan.cgroups.take(json.loads(said))
 
 
 def explained(message: str) -> ClusterStartError:

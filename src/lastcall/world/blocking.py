@@ -1,5 +1,9 @@
 """Time for code without an event loop: the short commands, which do not import asyncio, and what runs before a fork."""
 
+# check: standard library
+
+from __future__ import annotations
+
 import time
 
 

@@ -9,7 +9,7 @@ import errno
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from lastcall.world import isolation
+from lastcall.world import cgroup_need, isolation
 from lastcall.world.need import Need
 from lastcall.world.probes import NAMESPACES, NOT_TRIED, Machine, Probe, look
 
@@ -34,8 +34,9 @@ _MAX = "user.max_user_namespaces"
 def check(more: Mapping[str, Probe] | None = None) -> list[Need]:
     """All needs, judged on this machine now. Takes about 0.1 s.
 
-    `more` is what others tried, the runtime its control groups: `cgroups` with `v2: cpu memory pids`, or why not, and
-    `cgroup hierarchies` with their names, or those in which there is no place and why.
+    `more` is what others tried, the runtime its control groups: `cgroups` with `v2: cpu memory pids`, or why not,
+    `cgroup place` and `logout` (`cgroup_need`), and `cgroup hierarchies` with their names, or those in which there is
+    no place and why.
     """
     machine = look()
     return decide(replace(machine, probes={**machine.probes, **(more or {})}))
@@ -210,46 +211,12 @@ def _subordinate_fix(why: str, container: str) -> str:
     return ranges if "no range" in why else f"{install} && {ranges}"
 
 
-def _cgroups(machine: Machine) -> Need:
-    name = "cgroups"
-    probe = machine.probes.get("cgroups", NOT_TRIED)
-    lose = (
-        "no memory, CPU and process limits (only RLIMIT_NPROC bounds processes); "
-        "an out-of-memory kill is inferred, not observed"
-    )
-    if not probe.ok:
-        return Need(name, "degraded", probe.detail, lose, _cgroups_fix(machine, probe.detail))
-    mode, _, have = probe.detail.partition(": ")
-    missing = [controller for controller in ("memory", "cpu", "pids") if controller not in have.split()]
-    if not missing:
-        return Need(name, "ok", f"cgroup {mode}: {have}")
-    found = f"cgroup {mode} without {', '.join(missing)}"
-    lose = f"no limits for {', '.join(missing)}" + (
-        "; an out-of-memory kill is inferred" if "memory" in missing else ""
-    )
-    return Need(name, "degraded", found, lose, _DELEGATE)
-
-
 def _ends(machine: Machine) -> Need:
     name = "ends of other containers"
     if kernel_version(machine.release) >= _TELLS_ENDS:
         return Need(name, "ok", "this kernel says how they ended (PIDFD_GET_INFO)")
     found = "unknown to this kernel (Linux 6.15 says it): lastcall trace takes exit codes from the Pod's status"
     return Need(name, "ok", found)
-
-
-_SCOPE = "systemd-run --user --scope -p Delegate=yes lastcall …"
-_UNIFIED = "boot with systemd.unified_cgroup_hierarchy=1"
-_DELEGATE = (
-    "sudo mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu memory pids\\n' | "
-    "sudo tee /etc/systemd/system/user@.service.d/delegate.conf && sudo systemctl daemon-reload, and log in again"
-)
-
-
-def _cgroups_fix(machine: Machine, why: str) -> str:
-    if "not delegated" in why or "other processes" in why:
-        return _SCOPE
-    return _UNIFIED if machine.cgroup_v1 else ""
 
 
 _RULES: tuple[Callable[[Machine], Need], ...] = (
@@ -266,7 +233,7 @@ _RULES: tuple[Callable[[Machine], Need], ...] = (
     _forwarding,
     _nftables,
     _subordinate_ids,
-    _cgroups,
+    cgroup_need.limits,
     _ends,
     isolation.ids_of_pods,
     isolation.hierarchies,

@@ -167,6 +167,7 @@ def test_a_store_that_cannot_be_written_is_told_with_exit_status_1(cli: CliRunne
 def test_the_doctor_fails_only_when_something_is_missing(
     monkeypatch: pytest.MonkeyPatch, found: list[Need], code: int, output: str
 ) -> None:
+    monkeypatch.setattr("lastcall.cli.doctor._try_cgroups", dict)
     monkeypatch.setattr(needs, "check", lambda cgroups: found)
     done = CliRunner().invoke(doctor, ["--output", output])
     assert done.exit_code == code

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.cri.sandbox.cgroups import place, v1, v2
+from lastcall.cri.sandbox.cgroups import files, place, systemd, v1, v2
 from lastcall.cri.sandbox.cgroups.others import NoCgroups, OtherHierarchies
 from lastcall.cri.sandbox.cgroups.place import make_place, open_cgroups, parse_groups, parse_mounts, sweep
 from lastcall.cri.sandbox.shim.limits import Limits
@@ -64,6 +64,12 @@ def groups_have_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     monkeypatch.setattr(os, "mkdir", kernel_mkdir)
     monkeypatch.setattr(os, "rmdir", kernel_rmdir)
+
+
+@pytest.fixture(autouse=True)
+def no_systemd(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever runs on the machine of the test."""
+    monkeypatch.setattr(systemd, "runs", lambda: False)
 
 
 @pytest.fixture
@@ -300,36 +306,51 @@ def group(tree: Path, path: str, *, enabled: str = "", members: str = "", contro
 
 
 def test_the_nearest_group_that_hands_its_controllers_down_is_the_place(unified: Path) -> None:
-    group(unified, "user.slice", enabled="memory pids")
-    group(unified, "user.slice/app.scope", members="1\n2\n")
-    found = make_place("demo", mounted(unified), "0::/user.slice/app.scope\n")
+    group(unified, "containers", enabled="memory pids")
+    group(unified, "containers/mine", members="1\n2\n")
+    found = make_place("demo", mounted(unified), "0::/containers/mine\n")
     assert not Path(found.directories[""]).exists(), "front only finds it"
     found.create()
     assert found.mode == "v2"
     directory = Path(found.directories[""])
-    assert directory.parent == unified / "user.slice"
+    assert directory.parent == unified / "containers"
     assert directory.name.startswith("lastcall-demo-ns") and directory.is_dir()
     assert found.remove() and not directory.exists()
 
 
-def test_a_delegated_scope_of_our_own_is_emptied_into_a_leaf(unified: Path) -> None:
-    scope = group(unified, "run-1.scope", members=f"{os.getpid()}\n")
-    # The kernel would list the controller after "+memory" was written.
-    write = place.v2.enable_controllers
+@pytest.fixture
+def enabled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel lists a controller after "+memory" was written."""
+    write = v2.enable_controllers
 
     def enable(directory: str) -> None:
         write(directory)
         Path(directory, "cgroup.subtree_control").write_text("cpu memory pids")
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(place.v2, "enable_controllers", enable)
-        found = make_place("demo", mounted(unified), "0::/run-1.scope\n")
+    monkeypatch.setattr(v2, "enable_controllers", enable)
+
+
+@pytest.mark.usefixtures("enabled")
+def test_a_delegated_scope_of_our_own_is_emptied_into_a_leaf(unified: Path) -> None:
+    scope = group(unified, "run-1.scope", members=f"{os.getpid()}\n")
+    found = make_place("demo", mounted(unified), "0::/run-1.scope\n")
     found.create()
     assert (found.mode, found.emptied) == ("v2", str(scope))
-    assert (scope / "lastcall/cgroup.procs").read_text() == "0", "this process moved"
+    assert (scope / "lastcall/cgroup.procs").read_text() == str(os.getpid()), "this process moved"
     assert found.remove()
-    assert (scope / "cgroup.procs").read_text() == "0", "and came back"
+    assert (scope / "cgroup.procs").read_text() == str(os.getpid()), "and came back"
     assert sorted(path.name for path in scope.iterdir() if path.is_dir()) == []
+
+
+@pytest.mark.usefixtures("enabled")
+def test_the_process_that_waits_for_one_in_the_background_moves_with_it(
+    unified: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group(unified, "run-1.scope", members=f"{os.getpid()}\n{os.getppid()}\n")
+    assert make_place("demo", mounted(unified), "0::/run-1.scope\n").mode == "none", "another program"
+    read = files.read
+    monkeypatch.setattr(files, "read", lambda path: "lastcall up -d" if path.endswith("/cmdline") else read(path))
+    assert make_place("demo", mounted(unified), "0::/run-1.scope\n").mode == "v2"
 
 
 CANNOT: dict[str, tuple[dict[str, str], str]] = {
@@ -345,6 +366,86 @@ def test_where_there_is_no_place_it_is_said_why(unified: Path, case: str) -> Non
     found = make_place("demo", mounted(unified), "0::/run-1.scope\n")
     assert (found.mode, found.directories) == ("none", {})
     assert why in found.why
+
+
+class AskedSystemd:
+    """In place of systemd: it puts the process into a scope of `user.slice`, or says why not."""
+
+    def __init__(self, tree: Path, refuses: str = "", controllers: str = "cpu memory pids") -> None:
+        self._tree, self._refuses, self._controllers = tree, refuses, controllers
+        self.asked: list[tuple[str, int, str]] = []
+
+    def start_scope(self, unit: str, pid: int, slice_: str) -> tuple[str, str]:
+        self.asked.append((unit, pid, slice_))
+        if self._refuses:
+            return "", self._refuses
+        group(self._tree, f"user.slice/{unit}", members=f"{pid}\n", controllers=self._controllers)
+        return f"/user.slice/{unit}", ""
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(systemd, "runs", lambda: True)
+        monkeypatch.setattr(systemd, "start_scope", self.start_scope)
+        monkeypatch.setattr(os, "getuid", lambda: 0)
+
+
+@pytest.mark.usefixtures("enabled")
+def test_the_first_process_moves_into_a_scope_of_systemd_and_nothing_else_does(
+    unified: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = group(unified, "user.slice/session-1.scope", members=f"1\n{os.getpid()}\n")
+    asked = AskedSystemd(unified)
+    asked.install(monkeypatch)
+    front = make_place("demo", mounted(unified), "0::/user.slice/session-1.scope\n")
+    assert (front.exists, asked.asked) == (False, []), "there is no process yet"
+    front.settle(4711)
+    [(unit, pid, slice_)] = asked.asked
+    assert (pid, slice_, unit.startswith("lastcall-demo-ns"), unit.endswith(".scope")) == (
+        4711,
+        "user.slice",
+        True,
+        True,
+    )
+    scope = unified / "user.slice" / unit
+    assert (scope / "lastcall/cgroup.procs").read_text() == "4711"
+    init = make_place("demo", mounted(unified), "0::/user.slice/session-1.scope\n")
+    init.take(front.facts())
+    init.create()
+    assert Path(init.directories[""]).parent == scope
+    assert init.controllers() == ["cpu", "memory", "pids"]
+    assert front.remove()
+    assert not Path(init.directories[""]).exists()
+    assert sorted(each.name for each in session.iterdir() if each.is_dir()) == []
+    assert (session / "cgroup.procs").read_text() == f"1\n{os.getpid()}\n"
+
+
+REFUSALS = {
+    "systemd says no": (
+        {"refuses": "systemd cannot be asked: Access denied"},
+        "systemd cannot be asked: Access denied",
+    ),
+    "it hands too little down": ({"controllers": "cpu pids"}, "cannot be handed down from here"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_where_systemd_gives_no_scope_the_reason_is_what_it_said(
+    unified: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    fields, why = REFUSALS[case]
+    group(unified, "user.slice/session-1.scope", members=f"1\n{os.getpid()}\n")
+    AskedSystemd(unified, **fields).install(monkeypatch)
+    found = make_place("demo", mounted(unified), "0::/user.slice/session-1.scope\n")
+    found.settle(4711)
+    assert found.mode == "none" and found.why.endswith(why)
+    assert "" in found.others, "containers have groups of their own all the same"
+
+
+def test_a_place_that_waits_for_nothing_is_settled_already(unified: Path) -> None:
+    group(unified, "mine", enabled="memory pids")
+    found = make_place("demo", mounted(unified), "0::/mine\n")
+    before = found.facts()
+    found.settle(4711)
+    assert found.facts() == before
 
 
 def test_no_hierarchy_at_all_is_said_too() -> None:
@@ -405,8 +506,8 @@ def test_where_a_hierarchy_cannot_be_had_it_is_said_and_the_others_are(unified: 
 
 def test_beside_version_2_hierarchies_of_version_1_have_a_place_too(unified: Path, separate: dict[str, str]) -> None:
     mounts, groups = all_mounted(unified, {"name=systemd": separate["name=systemd"]})
-    group(unified, "user.slice", enabled="memory pids")
-    found = make_place("demo", mounts, groups.replace("0::/outer", "0::/user.slice"))
+    group(unified, "mine", enabled="memory pids")
+    found = make_place("demo", mounts, groups.replace("0::/outer", "0::/mine"))
     assert (found.mode, set(found.others)) == ("v2", {"name=systemd"})
 
 
@@ -424,9 +525,9 @@ def test_only_what_a_dead_cluster_of_this_pid_namespace_left_is_swept(unified: P
 
 
 def test_a_place_that_cannot_be_made_is_none_and_says_why(unified: Path) -> None:
-    group(unified, "user.slice", enabled="memory pids")
-    found = make_place("demo", mounted(unified), "0::/user.slice\n")
-    (unified / "user.slice" / Path(found.directories[""]).name).write_text("in the way")
+    group(unified, "mine", enabled="memory pids")
+    found = make_place("demo", mounted(unified), "0::/mine\n")
+    (unified / "mine" / Path(found.directories[""]).name).write_text("in the way")
     found.create()
     assert (found.mode, found.directories) == ("none", {})
     assert found.why.endswith("File exists")

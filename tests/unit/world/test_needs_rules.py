@@ -203,6 +203,11 @@ def test_what_could_not_be_tried_is_never_called_ok(name: str) -> None:
             assert need.found == "could not be tried, because of the above"
 
 
+def with_groups(found: str = "", place: str = "", why: str = "") -> Machine:
+    probe = Probe(EACCES, why) if why else Probe(0, found)
+    return replace(GOOD, probes=_GOOD | {"cgroups": probe, "cgroup place": Probe(0, place)})
+
+
 DEGRADED = {
     "no nftables": (machine(probes={"nftables": EPERM}), "nftables", "Services", "modprobe nf_tables"),
     "one user id": (
@@ -248,17 +253,41 @@ DEGRADED = {
         "Pods with hostUsers: false",
         "Linux 6.3",
     ),
-    "cgroups not delegated": (
-        replace(GOOD, probes=_GOOD | {"cgroups": Probe(EACCES, "cgroup v2 is not delegated to this user")}),
+    "no systemd of the user": (
+        with_groups(why="no systemd runs for this user"),
         "cgroups",
         "limits",
-        "Delegate=yes",
+        "--uid=$USER -p Delegate=yes",
     ),
-    "a delegation without controllers": (
-        replace(GOOD, probes=_GOOD | {"cgroups": Probe(0, "v2: pids memory")}),
+    "the same, and it helps for good": (
+        with_groups(why="no systemd runs for this user"),
         "cgroups",
         "limits",
+        "sudo loginctl enable-linger $USER",
+    ),
+    "the user's bus does not answer": (
+        with_groups(why="systemd cannot be asked: no answer within 10 s"),
+        "cgroups",
+        "limits",
+        "systemd-run --user --scope -p Delegate=yes lastcall …",
+    ),
+    "the machine's bus does not answer": (
+        replace(with_groups(why="systemd cannot be asked: busctl is not installed"), uid=0),
+        "cgroups",
+        "limits",
+        "systemd-run --scope -p Delegate=yes lastcall …",
+    ),
+    "the user's systemd has no cpu": (
+        with_groups("v2: pids memory", "scope"),
+        "cgroups",
+        "no limits for cpu",
         "Delegate=cpu memory pids",
+    ),
+    "a service that asked for no cpu": (
+        with_groups("v2: pids memory", "own"),
+        "cgroups",
+        "no limits for cpu",
+        "-p Delegate=yes",
     ),
     "cgroup v1": (
         replace(GOOD, cgroup_v1=True, probes=_GOOD | {"cgroups": Probe(errno.ENOENT, "cgroup v1 belongs to root")}),
@@ -282,6 +311,19 @@ def test_a_degraded_need_says_what_is_lost_and_keeps_no_cluster_from_starting(na
 
 def test_apparmor_s_rule_does_not_matter_where_this_program_may_use_namespaces() -> None:
     assert named(decide(machine(sysctls={APPARMOR: 1})), "AppArmor").status == "ok"
+
+
+@pytest.mark.parametrize("why", ["cgroup v2 is not delegated to this user", "other processes share this cgroup"])
+def test_where_no_command_helps_none_is_proposed(why: str) -> None:
+    assert named(decide(with_groups(why=why)), "cgroups").fix == ""
+
+
+def test_a_scope_that_ends_at_logout_is_fine_and_says_how_it_stays() -> None:
+    seen = with_groups("v2: cpu memory pids", "scope")
+    assert named(decide(seen), "cgroups").found == "cgroup v2: cpu memory pids, in a scope of systemd"
+    one = named(decide(replace(seen, probes=seen.probes | {"logout": Probe(errno.EPERM, "it ends")})), "cgroups")
+    assert (one.status, one.fix) == ("ok", "sudo loginctl enable-linger $USER")
+    assert "up --detach" in one.lose and one.found.endswith("; it ends")
 
 
 def test_nothing_tried_at_all_is_missing_and_not_ok() -> None:

@@ -231,6 +231,10 @@ class _Life:
             if options.etcd is not None:
                 path = ", ".join(filter(None, (*options.etcd.servers, path)))
             detached = self._report is not None
+            if detached and (why := cluster.ends_at_logout()):
+                self._teller.note(
+                    f"the cluster ends when you log out: {why}. To keep it: sudo loginctl enable-linger $USER"
+                )
             front = Front(cluster, options, self._directory, log, path, detached, published)
             front.warn = self._warn
             return self._run(front)

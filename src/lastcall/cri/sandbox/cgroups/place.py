@@ -10,7 +10,8 @@ import contextlib
 import os
 import re
 
-from lastcall.cri.sandbox.cgroups import files, v1, v2
+from lastcall.cri.sandbox.cgroups import files, systemd, unified, v1, v2
+from lastcall.cri.sandbox.cgroups.choice import ELSEWHERE, choose, needs_linger, slice_of, user_manager
 from lastcall.cri.sandbox.cgroups.others import NoCgroups, OtherHierarchies
 
 TYPE_CHECKING = False
@@ -32,7 +33,8 @@ class Place:
 
     `others` has the directories in hierarchies that limit nothing here, by name (`freezer`, `name=systemd`, "" for
     version 2 beside version 1), `shared` those hierarchies, and why, in which containers live in the group of this
-    process, because none can be made there.
+    process, because none can be made there. `waiting` is what `settle` needs, where systemd is to be asked.
+    `where` is `scope` (of systemd), `own` (below this process's group) or `above`.
     """
 
     def __init__(
@@ -43,17 +45,47 @@ class Place:
         emptied: str = "",
         others: dict[str, str] | None = None,
         shared: dict[str, str] | None = None,
+        waiting: _Found | None = None,
+        where: str = "",
     ) -> None:
         self.mode, self.directories, self.why, self.emptied = mode, directories, why, emptied
         self.others, self.shared = others or {}, shared or {}
+        self.waiting, self.where = waiting, where
 
     @property
     def exists(self) -> bool:
         """Whether there is anything to take away in the end."""
         return bool(self.directories or self.others)
 
+    def settle(self, pid: int) -> None:
+        """Let systemd move the process `pid` (the cluster's first) into a scope, where the groups are to be in one.
+
+        Where systemd does not do it, take what there is, and say in `why` what systemd answered. Never raises.
+        """
+        found, self.waiting = self.waiting, None
+        if found is None:
+            return
+        place, why = _in_scope(found, pid)
+        if place is None:
+            place = _find_place(found, refused=why)
+        else:
+            _find_others(place, found.mounts, found.groups, found.name)
+        self.__dict__.update(place.__dict__)
+
+    def ends_at_logout(self) -> str:
+        """Why a cluster that is to stay ends when its user logs out; "" if it does not. Front asks."""
+        uid, own = os.getuid(), parse_groups(files.read("/proc/self/cgroup")).get("", "")
+        if not needs_linger(own, uid, in_scope=self.where == "scope") or systemd.lingers(uid):
+            return ""
+        return "this user's systemd has it, and ends 10 s after the last session"
+
+    def take(self, facts: dict[str, Any]) -> None:
+        """Know what another process found: its `facts`."""
+        self.mode, self.directories, self.why = facts["mode"], facts["directories"], facts["why"]
+        self.others, self.waiting = facts["others"], None
+
     def facts(self) -> dict[str, Any]:
-        """For JSON, on the shim's command line."""
+        """For JSON: init and the shim are given it."""
         return {"mode": self.mode, "directories": self.directories, "why": self.why, "others": self.others}
 
     def create(self) -> None:
@@ -100,11 +132,8 @@ class Place:
                 files.kill(directory, self.thaw)
                 gone = files.remove(directory) and gone
         if self.emptied and gone:
-            _come_back(self.emptied)
+            unified.come_back(self.emptied, [os.getpid()])
         return gone
-
-
-_LEAF = "lastcall"
 
 
 def open_cgroups(facts: dict[str, Any]) -> Cgroups:
@@ -118,9 +147,10 @@ def open_cgroups(facts: dict[str, Any]) -> Cgroups:
 
 
 def make_place(cluster: str, mountinfo: str = "", own_groups: str = "") -> Place:
-    """Find a place and take away what killed clusters left there. Never raises; `create` makes the directories.
+    """Find a place and take away what killed clusters left there. Never raises.
 
-    The arguments are the texts of /proc/self/mountinfo and /proc/self/cgroup.
+    `settle` follows, when the process is there that a scope of systemd begins with; then `create` makes the
+    directories. The arguments are the texts of /proc/self/mountinfo and /proc/self/cgroup.
     """
     mounts = parse_mounts(mountinfo or files.read("/proc/self/mountinfo"))
     groups = parse_groups(own_groups or files.read("/proc/self/cgroup"))
@@ -128,89 +158,61 @@ def make_place(cluster: str, mountinfo: str = "", own_groups: str = "") -> Place
     freezer = _own(mounts, groups, "freezer")
     if freezer:
         sweep(freezer)  # first: what is frozen ends nowhere else
-    place, why = _unified(mounts, groups, name)
+    return _find_place(_Found(mounts, groups, name))
+
+
+class _Found:
+    """Where this process is, by hierarchy, and what the cluster's groups are called."""
+
+    def __init__(self, mounts: dict[str, tuple[str, str]], groups: dict[str, str], name: str) -> None:
+        self.mounts, self.groups, self.name = mounts, groups, name
+
+
+def _find_place(found: _Found, refused: str = "") -> Place:
+    """`refused` is why systemd gave no scope, if it was asked."""
+    place, why = _unified(found, refused)
     if place is None:
-        place, more = _separate(mounts, groups, name)
+        place, more = _separate(found.mounts, found.groups, found.name)
         why = why if place is None and not more else more
     place = place or Place("none", {}, why or "no cgroup hierarchy is mounted")
-    _find_others(place, mounts, groups, name)
+    if place.waiting is None:
+        _find_others(place, found.mounts, found.groups, found.name)
     return place
 
 
 # -- version 2 ---------------------------------------------------------------------------------------------------------
 
 
-def _unified(mounts: dict[str, tuple[str, str]], groups: dict[str, str], name: str) -> tuple[Place | None, str]:
-    if "" not in mounts or "" not in groups:
+def _unified(found: _Found, refused: str = "") -> tuple[Place | None, str]:
+    if "" not in found.mounts or "" not in found.groups:
         return None, ""
-    point, own = mounts[""][0], _own(mounts, groups, "")
-    if not own:
-        return None, "this process's cgroup is outside of what is mounted here"
-    parent = _parent_that_hands_down(point, own)
-    emptied = ""
-    if not parent:
-        why = _move_to_leaf(own)
-        if why:
-            return None, why
-        parent = emptied = own
-    sweep(parent)
-    return Place("v2", {"": f"{parent}/{name}"}, emptied=emptied), ""
+    point, own = found.mounts[""][0], _own(found.mounts, found.groups, "")
+    choice = choose(unified.look(point, own, systemd=systemd.runs(), refused=refused))
+    if choice.kind == "scope":
+        return Place("none", {}, "systemd was not asked yet", waiting=found), ""
+    if choice.kind == "none":
+        return None, choice.why
+    if choice.kind == "below" and (why := unified.move_to_leaf(choice.path, unified.own_processes())):
+        return None, why
+    sweep(choice.path)
+    directories = {"": f"{choice.path}/{found.name}"}
+    if choice.kind == "below":
+        return Place("v2", directories, emptied=choice.path, where="own"), ""
+    return Place("v2", directories, where="above"), ""
 
 
-def _parent_that_hands_down(point: str, own: str) -> str:
-    """The nearest group from our own upwards that is ours to use and hands memory and pids to the groups below it."""
-    here = own
-    while True:
-        enabled = files.read(f"{here}/cgroup.subtree_control").split()
-        if "memory" in enabled and "pids" in enabled and _writable(here):
-            return here
-        if here in (point, "/"):
-            return ""
-        here = os.path.dirname(here)
-
-
-def _writable(directory: str) -> bool:
-    return os.access(directory, os.W_OK) and os.access(f"{directory}/cgroup.procs", os.W_OK)
-
-
-def _move_to_leaf(own: str) -> str:
-    """Make our own (delegated) group hand its controllers down: no process may be left in it. Answers why not."""
-    have = files.read(f"{own}/cgroup.controllers").split()
-    missing = [controller for controller in ("memory", "pids") if controller not in have]
-    if missing:
-        return f"cgroup v2 has no {' and no '.join(missing)} controller here"
-    if not _writable(own):
-        return "cgroup v2 is not delegated to this user"
-    is_root = not os.path.exists(f"{own}/cgroup.type")
-    members = files.read(f"{own}/cgroup.procs").split()
-    if not is_root and members != [str(os.getpid())]:
-        return "other processes share this process's cgroup, which keeps its controllers from being handed down"
-    try:
-        if not is_root:
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(f"{own}/{_LEAF}", 0o755)
-            files.write(f"{own}/{_LEAF}/cgroup.procs", "0")
-        v2.enable_controllers(own)
-    except OSError as error:
-        _come_back(own)
-        return f"cgroup v2: {error.strerror or error}"
-    if "memory" not in files.read(f"{own}/cgroup.subtree_control").split():
-        _come_back(own)
-        return "cgroup v2: the kernel does not hand the controllers down from here"
-    return ""
-
-
-def _come_back(own: str) -> None:
-    """Undo `_move_to_leaf`, where the kernel lets us: first no group below may want the controllers."""
-    if not os.path.exists(f"{own}/{_LEAF}"):
-        return
-    for controller in files.read(f"{own}/cgroup.subtree_control").split():
-        with contextlib.suppress(OSError):
-            files.write(f"{own}/cgroup.subtree_control", f"-{controller}")
-    with contextlib.suppress(OSError):
-        files.write(f"{own}/cgroup.procs", "0")
-    with contextlib.suppress(OSError):
-        os.rmdir(f"{own}/{_LEAF}")
+def _in_scope(found: _Found, pid: int) -> tuple[Place | None, str]:
+    """The place in a new scope that has the process `pid`; or why there is none."""
+    point, root = found.mounts[""]
+    uid = os.getuid()
+    slice_ = slice_of(found.groups[""], user_manager(uid))
+    group, why = systemd.start_scope(f"{found.name}.scope", pid, slice_)
+    scope = _below(point, root, group) if group else ""
+    if not scope:
+        return None, why or ELSEWHERE
+    if why := unified.move_to_leaf(scope, [pid]):
+        return None, why
+    return Place("v2", {"": f"{scope}/{found.name}"}, where="scope"), ""
 
 
 # -- version 1 ---------------------------------------------------------------------------------------------------------
@@ -248,7 +250,7 @@ def _find_others(place: Place, mounts: dict[str, tuple[str, str]], groups: dict[
             continue
         if not own:
             place.shared[hierarchy] = NOT_MOUNTED
-        elif not _writable(own):
+        elif not unified.is_writable(own):
             place.shared[hierarchy] = "root's" if os.getuid() else "read-only"
         else:
             sweep(own)
