@@ -142,7 +142,12 @@ def named_namespace(name: str) -> str:
 
 
 def is_of_another_test(mount: str) -> bool:
-    """Whether a line of mountinfo is the named network namespace of a test that another process runs just now."""
+    """Whether a line of mountinfo is the named network namespace of a test that another process runs just now.
+
+    So is the folder of all of them, which the first `ip netns add` of a machine mounts onto itself.
+    """
+    if mount.split(" ")[4] == "/run/netns":
+        return True
     match = _NAMED_NAMESPACE.search(mount)
     return match is not None and int(match[1]) != os.getpid() and Path("/proc", match[1]).exists()
 

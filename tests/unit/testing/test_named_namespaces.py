@@ -23,3 +23,7 @@ def test_a_named_namespace_tells_which_test_made_it(name: str) -> None:
         "left by a test that ended"
     )
     assert not is_of_another_test(LINE.format(f"somebodys-{name}"))
+
+
+def test_the_folder_of_named_namespaces_is_nobodys() -> None:
+    assert is_of_another_test("25 30 254:0 /run/netns /run/netns rw,relatime shared:1 - ext4 /dev/vda rw,discard")
