@@ -2,6 +2,7 @@
 
 import os
 import signal
+from fnmatch import fnmatch
 from pathlib import Path
 
 import ordinary_user
@@ -92,13 +93,15 @@ def test_what_a_killed_cluster_leaves_is_taken_away_by_the_next_start() -> None:
         tree = command.tree()
         API(command)
         left = f"*/lastcall-*-{command.pid}-*"
+        of_systemd = any(fnmatch(path, f"{left}.scope/*") for path in cgroups_named(left))
         # Front, whose groups they are, lives as long as this looks: else another cluster's start takes them away.
         init = Followed([tree.init])
         os.kill(command.pid, signal.SIGSTOP)
         os.kill(tree.init, signal.SIGKILL)
         eventually(lambda: not init.alive(), "init ends")
         init.close()
-        assert cgroups_named(left), "front, which would take them away, does not run"
+        if not of_systemd:  # which takes a scope away as soon as nobody is in it
+            assert cgroups_named(left), "front, which would take them away, does not run"
         os.kill(command.pid, signal.SIGKILL)
         command.process.wait(60)
         has_cgroups("root")
