@@ -1,6 +1,6 @@
 """The control groups that limit containers: what is lost without them, and the command that helps. Pure, as `needs.py`.
 
-`tools/try_remedies.py` tries each command in a machine with systemd, as the user that reads it.
+`tools/try_remedies.py` is for trying each command in a machine with systemd; docs/machines.md says what was tried.
 """
 
 from lastcall.world.need import Need
@@ -51,7 +51,7 @@ def _fix(machine: Machine, why: str) -> str:
 
 
 def _fix_of_controllers(machine: Machine, where: str) -> str:
-    """The scope has what the user's systemd has; a group of ours has what whoever made it asked for."""
+    """A scope has the controllers of the user's systemd, a group of our own those that its maker asked for."""
     if where == "scope":
         return _DELEGATE_CPU if machine.uid else ""
     return _scope(machine) if where == "own" else ""

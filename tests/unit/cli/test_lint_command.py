@@ -495,3 +495,9 @@ def test_a_template_that_nobody_has_rendered_is_called_that():
 def test_marks_of_templates_in_texts_that_kubernetes_takes_are_no_finding():
     text = "data: {a: 'echo ${HOME} {{ $labels.pod }}'}\n"
     assert "nothing found" in typed(written(GOOD + text)).stdout
+
+
+def test_a_mistake_beside_marks_of_templates_that_are_in_order_is_named_itself():
+    result = typed(written("a: '{{ $labels.pod }}'\nb:\n\tc: 1\n"))
+    assert result.exit_code == 2
+    assert "web.yaml:3:1: error unreadable: not readable as YAML: while scanning for the next token" in result.stdout

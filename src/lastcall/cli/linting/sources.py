@@ -16,7 +16,7 @@ from lastcall.errors import UserError
 from lastcall.lint.located import Located, Spot
 from lastcall.lint.subject import Subject, found
 from lastcall.lint.suppressing import Comment
-from lastcall.lint.templates import line_of_template
+from lastcall.lint.templates import line_of_template, without_marks
 
 
 @dataclass(slots=True)
@@ -91,11 +91,20 @@ def _read_value(result: Read, value: Any, place: Place, namespace: str) -> None:
 
 
 def _not_read(name: str, text: str, problem: YAMLProblem) -> Located:
-    if (template := line_of_template(text)) is None:
+    template = line_of_template(text)
+    if template is None or not _is_readable(without_marks(text)):
         return _of_text("unreadable", Spot(name, problem.line, 1), f"{problem}.")
     line, command = template
     said = "This is a template that nobody has rendered."
     return Located(found("unrendered", Subject({}, None), (), said, fix=f"Render it: {command}"), Spot(name, line, 1))
+
+
+def _is_readable(text: str) -> bool:
+    try:
+        list(read_documents(text))
+        return True
+    except YAMLProblem:
+        return False
 
 
 def _of_text(rule: str, spot: Spot, text: str) -> Located:

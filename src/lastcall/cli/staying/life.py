@@ -292,7 +292,6 @@ class _Life:
         from lastcall.cli.manifests.applying.apply import apply, wait_ready
         from lastcall.cli.manifests.applying.objects import Objects
         from lastcall.client.kubeconfig import client_for, load_kubeconfig
-        from lastcall.errors import LastcallError
 
         options = self._options
         client = client_for(load_kubeconfig(facts["kubeconfig"]))

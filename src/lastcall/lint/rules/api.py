@@ -41,8 +41,8 @@ def refused(subject: Subject) -> Iterator[Finding]:
     if (size := applied_bytes(subject.raw, subject.resource)) > MOST_ANNOTATION_BYTES:
         text = f"{subject.kind} has {size} bytes of JSON and annotations: kubectl apply keeps {MOST_ANNOTATION_BYTES}."
         yield found("tooLongToApply", subject, ("metadata",), text)
-    refused = list(refusals(subject.raw, subject.resource))
-    paths = [path_in(subject.raw, each.field) for each in refused]
+    all_refusals = list(refusals(subject.raw, subject.resource))
+    paths = [path_in(subject.raw, each.field) for each in all_refusals]
     for path in paths:
         value = value_at(subject.raw, path)
         if (command := how_to_render(value)) is not None:
@@ -50,7 +50,7 @@ def refused(subject: Subject) -> Iterator[Finding]:
             text = f"{shown_path(path)} is {json.dumps(value)}: a template that nobody has rendered."
             yield found("unrendered", subject, path, text, fix=f"Render it: {command}")
             return
-    for each, path in zip(refused, paths, strict=True):
+    for each, path in zip(all_refusals, paths, strict=True):
         if each.why == "wrongType":
             subject.sound = False
             yield found(
