@@ -24,15 +24,15 @@ from pathlib import Path
 
 from bench.figures import cpu_seconds, machine, pss_kib
 from bench.turns import Table, show, take_turns
-from lastcall.api.resources import (
+from lastcall.kube.api.resources import (
     CONFIGMAPS,
     PODS,
     VALIDATINGADMISSIONPOLICIES,
     VALIDATINGADMISSIONPOLICYBINDINGS,
     VALIDATINGWEBHOOKCONFIGURATIONS,
 )
-from lastcall.apiserver.auth.pki import ClusterCA
-from lastcall.client.kubeconfig import client_for, load_kubeconfig
+from lastcall.kube.apiserver.auth.pki import ClusterCA
+from lastcall.kube.client.kubeconfig import client_for, load_kubeconfig
 
 LASTCALL = (sys.executable, "-m", "lastcall.cli.main")
 POLICIES = 10

@@ -17,16 +17,16 @@ from typing import Any
 
 import uvloop
 
-from lastcall.api.resources import PODS, SERVICEACCOUNTS
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.auth.pki import ClusterCA
-from lastcall.apiserver.auth.tls import server_context
-from lastcall.apiserver.server import APIServer, APIServerConfig
-from lastcall.client.api import Client
-from lastcall.store.api import Store
-from lastcall.store.memory import MemoryStore
-from lastcall.store.open import open_store
-from lastcall.timeline.ring import Ring, RingRecorder
+from lastcall.kube.api.resources import PODS, SERVICEACCOUNTS
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.auth.pki import ClusterCA
+from lastcall.kube.apiserver.auth.tls import server_context
+from lastcall.kube.apiserver.server import APIServer, APIServerConfig
+from lastcall.kube.client.api import Client
+from lastcall.kube.store.api import Store
+from lastcall.kube.store.memory import MemoryStore
+from lastcall.kube.store.open import open_store
+from lastcall.records.ring import Ring, RingRecorder
 from lastcall.world.world import World
 
 TOKEN = "bench"

@@ -12,10 +12,10 @@ import sys
 import time
 from typing import Any
 
-from lastcall.api.resources import PODS
-from lastcall.cluster import embedded
-from lastcall.cluster.embedded import Running
-from lastcall.cluster.options import ClusterOptions
+from lastcall.kube.api.resources import PODS
+from lastcall.kube.cluster import embedded
+from lastcall.kube.cluster.embedded import Running
+from lastcall.kube.cluster.options import ClusterOptions
 
 SETTLE_SECONDS = 0.02
 """Between Running and DELETE: the shell sets its trap."""
@@ -94,7 +94,7 @@ async def start(cluster: Running, spawned: int) -> dict[str, Any]:
 
 async def create(cluster: Running, name: str) -> None:
     """Create, waiting for the default ServiceAccount as clients of a new cluster do."""
-    from lastcall.api.errors import StatusError
+    from lastcall.kube.api.errors import StatusError
 
     for _ in range(100):
         try:

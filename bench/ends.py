@@ -16,12 +16,12 @@ from typing import Any
 
 from bench.cluster_child import create, pod, until_gone, until_running
 from bench.figures import HEADER, cpu_seconds, machine, pss_kib, row
-from lastcall.api.meta import uid_of
-from lastcall.api.resources import PODS
-from lastcall.cluster.embedded import Running, start
-from lastcall.cluster.options import ClusterOptions
-from lastcall.timeline import kinds
-from lastcall.timeline.record import Record
+from lastcall.kube.api.meta import uid_of
+from lastcall.kube.api.resources import PODS
+from lastcall.kube.cluster.embedded import Running, start
+from lastcall.kube.cluster.options import ClusterOptions
+from lastcall.records import kinds
+from lastcall.records.record import Record
 
 STEPS: tuple[tuple[str, Callable[[Record], bool]], ...] = (
     ("DELETE accepted → kubelet sees it", lambda r: r.kind == kinds.TERMINATION_OBSERVED),

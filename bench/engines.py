@@ -26,12 +26,12 @@ from engines.servers import Keys, Server, etcd_arguments, missing_kubernetes, ou
 
 from bench.api_server import pod, status
 from bench.figures import machine
-from lastcall.store.api import Encode, Store
-from lastcall.store.etcd.open import open_etcd
-from lastcall.store.etcd.options import etcd_options
-from lastcall.store.memory import MemoryStore
-from lastcall.store.open import open_store
-from lastcall.store.value import Value
+from lastcall.kube.store.api import Encode, Store
+from lastcall.kube.store.etcd.open import open_etcd
+from lastcall.kube.store.etcd.options import etcd_options
+from lastcall.kube.store.memory import MemoryStore
+from lastcall.kube.store.open import open_store
+from lastcall.kube.store.value import Value
 from lastcall.world.world import World
 
 WRITERS = 16

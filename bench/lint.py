@@ -19,10 +19,10 @@ CLEAN = Path(__file__).parents[1] / "tests" / "clean"
 PASS = """
 import sys, time
 import lastcall.cli.run.command
-from lastcall.cli.manifests.read import load_manifests
+from lastcall.manifests.read import load_manifests
 loaded = load_manifests([sys.argv[1]])
 began, cpu = time.perf_counter(), time.process_time()
-from lastcall.cli.linting.early import tell_certain_errors
+from lastcall.lint.early import tell_certain_errors
 tell_certain_errors(loaded)
 print((time.perf_counter() - began) * 1000, (time.process_time() - cpu) * 1000)
 """

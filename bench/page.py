@@ -26,9 +26,9 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from bench.figures import cpu_seconds, machine
-from lastcall.cluster.control.socket import ControlClient
-from lastcall.timeline.keep import MAX_PODS
-from lastcall.timeline.record import Record
+from lastcall.kube.cluster.control.socket import ControlClient
+from lastcall.records.keep import MAX_PODS
+from lastcall.records.record import Record
 from lastcall.ui.server import PageServer
 from lastcall.ui.source import NoMore, Opened
 from lastcall.ui.watching import Watching

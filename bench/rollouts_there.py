@@ -28,10 +28,10 @@ from api_snapshot import difference, whole_api
 from bench.figures import machine
 from bench.rollouts import CONTROL, EXAMPLES, HEADER, LAG, Variant, row
 from bench.rollouts import run as run_embedded
-from lastcall.api.resources import DEPLOYMENTS, NAMESPACES, PODS, SERVED, Resource
-from lastcall.cli.manifests.yaml_documents import read_documents
-from lastcall.client.api import Client
-from lastcall.client.kubeconfig import client_for, load_kubeconfig
+from lastcall.kube.api.resources import DEPLOYMENTS, NAMESPACES, PODS, SERVED, Resource
+from lastcall.kube.client.api import Client
+from lastcall.kube.client.kubeconfig import client_for, load_kubeconfig
+from lastcall.manifests.yaml_documents import read_documents
 
 MANIFESTS = ("naive", "polite")
 """What the proof takes: one that loses requests, and one that does not."""

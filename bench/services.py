@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.figures import HEADER, machine, row
-from lastcall.cri.sandbox.network import PodNetwork
-from lastcall.nftables.objects import (
+from lastcall.kube.cri.sandbox.network import PodNetwork
+from lastcall.kube.nftables.objects import (
     AddChain,
     AddElements,
     AddRule,
@@ -27,14 +27,14 @@ from lastcall.nftables.objects import (
     NftSet,
     Transaction,
 )
-from lastcall.nftables.state import TableState
-from lastcall.nftables.statements import service_verdict, verdict
-from lastcall.proxy.libnftables_sink import LibnftablesSink
-from lastcall.proxy.netlink_sink import NetlinkSink
-from lastcall.proxy.sink import RuleSink
-from lastcall.proxy.table import fragment_of, service_chains, skeleton
-from lastcall.proxy.topology import Node
-from lastcall.proxy.view import View
+from lastcall.kube.nftables.state import TableState
+from lastcall.kube.nftables.statements import service_verdict, verdict
+from lastcall.kube.proxy.libnftables_sink import LibnftablesSink
+from lastcall.kube.proxy.netlink_sink import NetlinkSink
+from lastcall.kube.proxy.sink import RuleSink
+from lastcall.kube.proxy.table import fragment_of, service_chains, skeleton
+from lastcall.kube.proxy.topology import Node
+from lastcall.kube.proxy.view import View
 from lastcall.world import linux
 from lastcall.world.netlink import new_local_network
 

@@ -27,10 +27,10 @@ from typing import Any
 
 from bench.figures import machine, percentile
 from bench.soak_figures import Sample, fit, look
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import CONFIGMAPS, ENDPOINTSLICES, EVENTS, JOBS, PODS, SERVICES
-from lastcall.client.api import Client, ConnectionLost
-from lastcall.client.kubeconfig import client_for, load_kubeconfig
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import CONFIGMAPS, ENDPOINTSLICES, EVENTS, JOBS, PODS, SERVICES
+from lastcall.kube.client.api import Client, ConnectionLost
+from lastcall.kube.client.kubeconfig import client_for, load_kubeconfig
 
 NAMESPACE = "default"
 STUCK_SECONDS = 120.0
@@ -38,14 +38,14 @@ STUCK_SECONDS = 120.0
 WARM_UP = 1 / 3
 QUICK = "trap 'exit 0' TERM; while :; do sleep 600 & wait $!; done"
 BOUNDED = {
-    "PSS front": "records of the last 500 Pods that ended, 64 MiB at most (timeline/keep.py)",
-    "PSS control-plane": "history of the store, 10 000 writes or 16 MiB or 5 min (store/index.py); what was told "
-    "lately, 4 096 keys of each component that writes Events (client/event_correlator.py), which a Job reaches after "
-    "4 000; uids of 10 000 objects that are gone (controllers/garbagecollector/controller.py)",
+    "PSS front": "records of the last 500 Pods that ended, 64 MiB at most (records/keep.py)",
+    "PSS control-plane": "history of the store, 10 000 writes or 16 MiB or 5 min (kube/store/index.py); what was told "
+    "lately, 4 096 keys of each component that writes Events (kube/client/event_correlator.py), which a Job reaches after "
+    "4 000; uids of 10 000 objects that are gone (kube/controllers/garbagecollector/controller.py)",
     "PSS node-1": "the allocator's arenas; records of the ring in shared memory",
     "PSS shim-1": "the record ring in shared memory, until each of its pages was written once",
     "PSS init": "the record ring in shared memory, until each of its pages was written once",
-    "store, KiB": "write-ahead log up to 16 MB, 1 024 spare pages (store/log.py)",
+    "store, KiB": "write-ahead log up to 16 MB, 1 024 spare pages (kube/store/log.py)",
 }
 """What may grow, up to which bound."""
 

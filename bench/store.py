@@ -15,10 +15,10 @@ import uvloop
 
 from bench.api_server import pod, status
 from bench.figures import HEADER, machine, row
-from lastcall.store.api import Entry
-from lastcall.store.open import open_store
-from lastcall.store.sqlite import SQLiteStore
-from lastcall.store.value import Value
+from lastcall.kube.store.api import Entry
+from lastcall.kube.store.open import open_store
+from lastcall.kube.store.sqlite import SQLiteStore
+from lastcall.kube.store.value import Value
 from lastcall.world.world import World
 
 PODS = 10_000

@@ -24,11 +24,11 @@ import click
 
 from bench.api import Server
 from bench.figures import machine
-from lastcall.api.resources import ENDPOINTSLICES, EVENTS, PODS
-from lastcall.cli.clusters.connecting import choose, connected
-from lastcall.cli.clusters.options import ContextOptions
+from lastcall.cli.context_options import ContextOptions
 from lastcall.cli.options import JSON_LINE
-from lastcall.client.kubeconfig import render_kubeconfig
+from lastcall.contexts.connection import choose, connected
+from lastcall.kube.api.resources import ENDPOINTSLICES, EVENTS, PODS
+from lastcall.kube.client.kubeconfig import render_kubeconfig
 
 NODES = 50
 IN_A_SLICE = 100
@@ -123,10 +123,10 @@ async def side_by_side(at_once: int, count: int, work: Any) -> None:
 
 async def follow(kubeconfig: str, count: int, profile: str) -> None:
     """The process that is measured: it prints a line when it follows, and its figures at the end."""
+    from lastcall.cli import output
     from lastcall.cli.exit_status import exit_status
-    from lastcall.cli.run import output
-    from lastcall.tracing.follower import Follower, Options
-    from lastcall.tracing.scope import Scope
+    from lastcall.trace.follower import Follower, Options
+    from lastcall.trace.scope import Scope
 
     async with connected(choose(ContextOptions(kubeconfig)), agent="bench") as there:
         follower = Follower(there.client, Scope(), kubernetes_version="1.36", options=Options(logs=False, count=count))

@@ -15,18 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from bench.virtual_cluster_nodes import ALLOCATABLE, StagesNode, VirtualNode
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object
-from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, NODES, PODS, REPLICASETS, SERVICEACCOUNTS
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.server import APIServer, APIServerConfig
-from lastcall.apiserver.wire.options import ListOptions
-from lastcall.client.api import Client
-from lastcall.controllers.manager import run_controllers
-from lastcall.scheduler.scheduler import run_scheduler
-from lastcall.store.memory import MemoryStore
-from lastcall.timeline.record_json import encode_record
-from lastcall.timeline.ring import Ring, RingRecorder
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import CONFIGMAPS, DEPLOYMENTS, NODES, PODS, REPLICASETS, SERVICEACCOUNTS
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.server import APIServer, APIServerConfig
+from lastcall.kube.apiserver.wire.options import ListOptions
+from lastcall.kube.client.api import Client
+from lastcall.kube.controllers.manager import run_controllers
+from lastcall.kube.scheduler.scheduler import run_scheduler
+from lastcall.kube.store.memory import MemoryStore
+from lastcall.records.record_json import encode_record
+from lastcall.records.ring import Ring, RingRecorder
 from lastcall.world.huge_pages import keep_in_huge_pages
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual

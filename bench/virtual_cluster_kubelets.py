@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 
 from virtual_node import VirtualNode
 
-from lastcall.client.api import Client
-from lastcall.cri.simulated_program import Program
-from lastcall.timeline.ring import RingRecorder
+from lastcall.kube.client.api import Client
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.records.ring import RingRecorder
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

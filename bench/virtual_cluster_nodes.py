@@ -1,19 +1,19 @@
 """The nodes of the virtual cluster: stages, as KWOK plays them, or real kubelets on the simulated runtime.
 
 Either way a node is a client of its own with a watch of its own (`spec.nodeName=<name>`), and registers, renews its
-lease and writes its status by the kubelet's own code (`lastcall.node.node_status`).
+lease and writes its status by the kubelet's own code (`lastcall.kube.node.node_status`).
 """
 
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from lastcall.api.errors import StatusError, is_conflict, is_not_found
-from lastcall.api.meta import Object, is_terminating, name_of, namespace_of, uid_of
-from lastcall.api.resources import PODS
-from lastcall.client.api import Client
-from lastcall.client.informer import Informer
-from lastcall.node.node_status import NodeConfig, NodeStatusManager
+from lastcall.kube.api.errors import StatusError, is_conflict, is_not_found
+from lastcall.kube.api.meta import Object, is_terminating, name_of, namespace_of, uid_of
+from lastcall.kube.api.resources import PODS
+from lastcall.kube.client.api import Client
+from lastcall.kube.client.informer import Informer
+from lastcall.kube.node.node_status import NodeConfig, NodeStatusManager
 from lastcall.world.clock import rfc3339_now
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World

@@ -1,9 +1,9 @@
 """Write what is made of the catalogue: `python tools/make_catalogue.py` (`--check` only says what is out of date).
 
-- src/lastcall/timeline/kinds.py: a constant for each kind of record, typed with its facts
-- src/lastcall/timeline/catalogue/meanings.py: what each kind of record means, for `--explain`
-- docs/ending-v1.schema.json, of timeline/render/document.py and the catalogue; tables of docs/ending-v1.md
-- docs/rollout-v1.schema.json, of cli/rollout/document.py; in docs/rollout-v1.md the causes
+- src/lastcall/records/kinds.py: a constant for each kind of record, typed with its facts
+- src/lastcall/records/meanings.py: what each kind of record means, for `--explain`
+- docs/ending-v1.schema.json, of endings/render/document.py and the catalogue; tables of docs/ending-v1.md
+- docs/rollout-v1.schema.json, of experiment/rollout/document.py; in docs/rollout-v1.md the causes
 
 The catalogue is src/lastcall/timeline/catalogue. A unit test fails where a file is not what this writes.
 """
@@ -21,12 +21,12 @@ sys.path[:0] = [str(ROOT / "src"), str(Path(__file__).parent)]
 
 from typed_docs import doc_of, fields, is_shape, object_of, sentence_for  # noqa: E402
 
-from lastcall.cli.rollout import document as rollout  # noqa: E402
-from lastcall.timeline.catalogue.lookup import CATALOGUE  # noqa: E402
-from lastcall.timeline.render import document as ending  # noqa: E402
+from lastcall.endings.catalogue.lookup import CATALOGUE  # noqa: E402
+from lastcall.endings.render import document as ending  # noqa: E402
+from lastcall.experiment.rollout import document as rollout  # noqa: E402
 from lastcall.traffic.account import CAUSE_IDS  # noqa: E402
 
-RECORDS = "lastcall.timeline.catalogue.records"
+RECORDS = "lastcall.records.fields"
 MODULES = (
     "client",
     "apiserver",
@@ -94,7 +94,7 @@ def kinds_module() -> str:
     lines = [KINDS_HEAD.rstrip("\n")]
     lines += [f"    from {RECORDS} import ("]
     lines += [f"        {name}," for name in sorted(MODULES)]
-    lines += ["    )", "    from lastcall.timeline.record import Kind", "else:", "    Kind = str", ""]
+    lines += ["    )", "    from lastcall.records.record import Kind", "else:", "    Kind = str", ""]
     for module, name in zip(modules(), MODULES, strict=True):
         lines += ["", f"# {module.ACTOR}"]
         for kind in kinds_of(module):
@@ -225,8 +225,8 @@ def files() -> dict[Path, str]:
     text = with_part(text, "records", records_text())
     text = with_part(text, "findings", findings_text())
     return {
-        ROOT / "src/lastcall/timeline/kinds.py": kinds_module(),
-        ROOT / "src/lastcall/timeline/catalogue/meanings.py": meanings_module(),
+        ROOT / "src/lastcall/records/kinds.py": kinds_module(),
+        ROOT / "src/lastcall/records/meanings.py": meanings_module(),
         docs / "ending-v1.schema.json": pretty(ending_schema()) + "\n",
         docs / "ending-v1.md": text,
         docs / "rollout-v1.schema.json": pretty(document_schema(rollout.Rollout, ROLLOUT_TITLE, rollout)) + "\n",

@@ -1,4 +1,4 @@
-"""Add to src/lastcall/api/schema/schema.json what only the Go types say: which fields are left out when they are zero,
+"""Add to src/lastcall/kube/api/schema/schema.json what only the Go types say: which fields are left out when they are zero,
 which are null then, and which are always written.
 
 `python tools/make_go_fields.py API APIMACHINERY APIEXTENSIONS AGGREGATOR [TAG]`
@@ -21,8 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-TARGET = Path(__file__).parents[1] / "src" / "lastcall" / "api" / "schema" / "schema.json"
-MESSAGES = Path(__file__).parents[1] / "src" / "lastcall" / "api" / "protobuf" / "protobuf.json"
+TARGET = Path(__file__).parents[1] / "src" / "lastcall" / "kube" / "api" / "schema" / "schema.json"
+MESSAGES = Path(__file__).parents[1] / "src" / "lastcall" / "kube" / "api" / "protobuf" / "protobuf.json"
 """Its lists of fields are put into the order of the Go types."""
 
 TAG = "v0.36.2"

@@ -1,4 +1,4 @@
-"""Make apiserver/auth/bootstrap_policy.json from a cluster's own default roles.
+"""Make kube/apiserver/auth/bootstrap_policy.json from a cluster's own default roles.
 
 `KUBECONFIG=… python tools/make_policy.py`. kubectl asks a new cluster of the version that lastcall serves, with nothing
 installed: what others add to the aggregated roles (`admin`, `edit`, `view`) would be taken for its own.
@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-OUT = Path(__file__).parents[1] / "src" / "lastcall" / "apiserver" / "auth" / "bootstrap_policy.json"
+OUT = Path(__file__).parents[1] / "src" / "lastcall" / "kube" / "apiserver" / "auth" / "bootstrap_policy.json"
 KINDS = {
     "clusterroles": "ClusterRole",
     "clusterrolebindings": "ClusterRoleBinding",

@@ -1,8 +1,8 @@
-"""Make src/lastcall/api/schema/schema.json from recorded schema facts: `python tools/make_schema.py FACTS OUT`.
+"""Make src/lastcall/kube/api/schema/schema.json from recorded schema facts: `python tools/make_schema.py FACTS OUT`.
 
 FACTS is a JSON file with `kinds`, `gvkToSchema` and `types` (584 types of Kubernetes 1.36.2 with their fields). The
 output says the same in fewer bytes: type names without their common prefixes, fields as objects with short keys. The
-short keys are explained in src/lastcall/api/schema/types.py, which is the only reader.
+short keys are explained in src/lastcall/kube/api/schema/types.py, which is the only reader.
 """
 
 import json
@@ -42,7 +42,7 @@ LOST = {
         "messageExpression": {"t": "string", "o": 1},
     },
 }
-"""Fields that the recorded facts lack: `api/protobuf/protobuf.json` has them, and a test compares the two."""
+"""Fields that the recorded facts lack: `kube/api/protobuf/protobuf.json` has them, and a test compares the two."""
 
 
 def short(name: str) -> str:

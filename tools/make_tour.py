@@ -22,14 +22,14 @@ from scenario.programs import ShellPrograms  # noqa: E402
 from virtual_cluster import VirtualCluster, run_cluster  # noqa: E402
 from virtual_proxy import proxies  # noqa: E402
 
-from lastcall.cri.api import ContainerConfig, PodSandboxConfig  # noqa: E402
-from lastcall.cri.simulated_program import Program  # noqa: E402
-from lastcall.node.versions import DEFAULT_VERSION, VERSIONS  # noqa: E402
-from lastcall.timeline import kinds  # noqa: E402
-from lastcall.timeline import language as languages  # noqa: E402
-from lastcall.timeline.ending import build_endings  # noqa: E402
-from lastcall.timeline.explain import RULES, explain  # noqa: E402
-from lastcall.timeline.story import ContainerEnding, Ending, PodFacts  # noqa: E402
+from lastcall.endings.ending import build_endings  # noqa: E402
+from lastcall.endings.story import ContainerEnding, Ending, PodFacts  # noqa: E402
+from lastcall.kube.cri.api import ContainerConfig, PodSandboxConfig  # noqa: E402
+from lastcall.kube.cri.simulated_program import Program  # noqa: E402
+from lastcall.kube.node.versions import DEFAULT_VERSION, VERSIONS  # noqa: E402
+from lastcall.records import kinds  # noqa: E402
+from lastcall.records import language as languages  # noqa: E402
+from lastcall.records.explain import RULES, explain  # noqa: E402
 from lastcall.ui.story import story  # noqa: E402
 from lastcall.ui.tour.experiments import EXPERIMENTS, FORWARDS, Experiment  # noqa: E402
 from lastcall.ui.tour.running import Run  # noqa: E402

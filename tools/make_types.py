@@ -1,4 +1,4 @@
-"""Make src/lastcall/api/types/ from src/lastcall/api/schema/schema.json: `python tools/make_types.py`.
+"""Make src/lastcall/kube/api/types/ from src/lastcall/kube/api/schema/schema.json: `python tools/make_types.py`.
 
 One TypedDict for each type of the API that `FILES` reaches. A type stands in the first file whose roots reach it, so a
 file imports only from the files before it. `python tools/make_types.py` is to be run after a change here or of the
@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-API = Path(__file__).parents[1] / "src" / "lastcall" / "api"
+API = Path(__file__).parents[1] / "src" / "lastcall" / "kube" / "api"
 LINE_LENGTH = 120
 
 FILES: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -98,7 +98,7 @@ LARGEST_LITERAL = 12
 SCALARS_FILE = '''"""Scalars of the API with a notation of their own. Made by tools/make_types.py."""
 
 Quantity = str
-"""Amount of a resource as the API server answers it: `100m`, `1Gi`. (`lastcall.api.quantity.parse_quantity`)"""
+"""Amount of a resource as the API server answers it: `100m`, `1Gi`. (`lastcall.kube.api.quantity.parse_quantity`)"""
 
 IntOrString = int | str
 """A number, or a name or percentage: ports (`8080`, `http`), `maxUnavailable` (`1`, `25%`)."""
@@ -202,7 +202,7 @@ class Types:
         if imports:
             head.append("")
         for module in sorted(imports):
-            head += import_lines(f"lastcall.api.types.{module}", list(imports[module]))
+            head += import_lines(f"lastcall.kube.api.types.{module}", list(imports[module]))
         return "\n".join(head) + "\n\n\n" + "\n\n\n".join(bodies) + "\n"
 
 

@@ -20,13 +20,13 @@ from scenario.agreement import differences
 from scenario.lifecycles import DATA, playable, traced
 from scenario.replay import Replay
 
-from lastcall.api.meta import uid_of
-from lastcall.api.resources import PODS
-from lastcall.cli.clusters.connecting import choose, connected
-from lastcall.cli.clusters.options import ContextOptions
-from lastcall.timeline.ending import build_endings
-from lastcall.timeline.facts.pod import pod_facts
-from lastcall.timeline.story import Ending
+from lastcall.cli.context_options import ContextOptions
+from lastcall.contexts.connection import choose, connected
+from lastcall.endings.ending import build_endings
+from lastcall.endings.facts.pod import pod_facts
+from lastcall.endings.story import Ending
+from lastcall.kube.api.meta import uid_of
+from lastcall.kube.api.resources import PODS
 
 
 def exact(name: str) -> dict[str, Ending]:

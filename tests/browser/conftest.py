@@ -7,7 +7,7 @@ import pytest
 from story_samples import samples
 
 from browser import Browser, BrowserProcess, Page, find_browser
-from lastcall.timeline.render.html import html_page
+from lastcall.endings.render.html import html_page
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from browser import Browser
-from lastcall.cli.rollout.html import html_page
-from lastcall.cli.rollout.result import Result
+from lastcall.experiment.rollout.html import html_page
+from lastcall.experiment.rollout.result import Result
 from lastcall.traffic.account import account
 from lastcall.traffic.advice import judge
 from lastcall.traffic.lives import PodLife

@@ -15,8 +15,8 @@ import pytest
 from engines.api_server import RealAPIServer, needs, real_api_server
 from waiting import eventually
 
-from lastcall.client.discovery import AGGREGATED
-from lastcall.client.kubeconfig import client_for, load_kubeconfig
+from lastcall.kube.client.discovery import AGGREGATED
+from lastcall.kube.client.kubeconfig import client_for, load_kubeconfig
 
 pytestmark = [pytest.mark.timeout(300), needs("etcd", "kube-apiserver", "kubectl")]
 

@@ -16,7 +16,7 @@ from pods import Manifest
 from run_command import Lastcall, lastcall
 from waiting import eventually
 
-from lastcall.cri.sandbox.images.from_host import static_busybox
+from lastcall.kube.cri.sandbox.images.from_host import static_busybox
 
 pytestmark = [
     pytest.mark.real_kernel,

@@ -17,9 +17,9 @@ from api_server import CONTROLLER, running_server, stand_in_controllers
 from kubectls import needs_kubectl
 from staying import Place
 
-from lastcall.api.meta import Object
-from lastcall.cri.sandbox.images.exports import HOST_SUBSTITUTES
-from lastcall.cri.sandbox.images.reference import parse_reference
+from lastcall.kube.api.meta import Object
+from lastcall.kube.cri.sandbox.images.exports import HOST_SUBSTITUTES
+from lastcall.kube.cri.sandbox.images.reference import parse_reference
 from lastcall.world.tasks import Tasks
 
 CLEAN = Path(__file__).resolve().parents[1] / "clean"

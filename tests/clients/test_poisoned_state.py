@@ -12,9 +12,9 @@ from poisoned_store import Stored, poisoned, put
 from staying import Place
 from waiting import eventually
 
-from lastcall.api.resources import EVENTS, NODES
-from lastcall.store.open import open_store
-from lastcall.store.value import Value
+from lastcall.kube.api.resources import EVENTS, NODES
+from lastcall.kube.store.open import open_store
+from lastcall.kube.store.value import Value
 from lastcall.world.world import World
 
 pytestmark = [pytest.mark.real_kernel, needs_kubectl]

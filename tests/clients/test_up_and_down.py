@@ -428,7 +428,7 @@ def test_logs_are_followed_until_the_cluster_ends(own: Place) -> None:
 
 READ_RECORDS = """
 import asyncio, sys
-from lastcall.cluster.control.socket import ControlClient
+from lastcall.kube.cluster.control.socket import ControlClient
 async def main():
     seen = [record async for record in await ControlClient().records(pod_uid=sys.argv[1])]
     print(sorted({record.kind for record in seen}), {record.pod_uid for record in seen} == {sys.argv[1]})

@@ -15,8 +15,8 @@ from kubectls import CURRENT, Kubectl
 from pods import Manifest, container, pod
 from waiting import eventually
 
-from lastcall.cri.sandbox.images.exports import ImageStore, build_image
-from lastcall.cri.sandbox.spec import ImageConfig
+from lastcall.kube.cri.sandbox.images.exports import ImageStore, build_image
+from lastcall.kube.cri.sandbox.spec import ImageConfig
 
 pytestmark = pytest.mark.real_kernel
 

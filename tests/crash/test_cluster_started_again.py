@@ -4,7 +4,7 @@ from pods import container, pod
 from staying_cluster import StayingCluster, staying
 from waiting import until
 
-from lastcall.api.resources import CONFIGMAPS, EVENTS, NODES, SERVICES
+from lastcall.kube.api.resources import CONFIGMAPS, EVENTS, NODES, SERVICES
 
 FOREVER = "trap 'exit 0' TERM; while true; do sleep 0.05; done"
 DEAF = "while true; do sleep 0.05; done"

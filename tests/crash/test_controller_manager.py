@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from waiting import eventually, until
 
-from lastcall.api.meta import Object, is_terminating, name_of, uid_of
-from lastcall.api.pods.spec import is_pod_ready
-from lastcall.api.resources import DEPLOYMENTS, ENDPOINTSLICES, LEASES, PODS, REPLICASETS, SERVICES
-from lastcall.client.http import HTTPClient
-from lastcall.client.kubeconfig import client_for, load_kubeconfig
+from lastcall.kube.api.meta import Object, is_terminating, name_of, uid_of
+from lastcall.kube.api.pods.spec import is_pod_ready
+from lastcall.kube.api.resources import DEPLOYMENTS, ENDPOINTSLICES, LEASES, PODS, REPLICASETS, SERVICES
+from lastcall.kube.client.http import HTTPClient
+from lastcall.kube.client.kubeconfig import client_for, load_kubeconfig
 
 SUPPORT = Path(__file__).parents[1] / "support"
 REPLICAS = 6

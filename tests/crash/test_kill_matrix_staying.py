@@ -18,8 +18,8 @@ from staying_cluster import StayingCluster, staying
 from tree import children, cmdline
 from waiting import until
 
-from lastcall.api.resources import CONFIGMAPS, NAMESPACES
-from lastcall.cri.sandbox.images.from_host import static_busybox
+from lastcall.kube.api.resources import CONFIGMAPS, NAMESPACES
+from lastcall.kube.cri.sandbox.images.from_host import static_busybox
 
 APP = "trap 'sleep 0.6; exit 0' TERM; touch /tmp/up; while true; do sleep 0.02; done # the app"
 HOOK = "sleep 0.5; true # the hook"

@@ -7,8 +7,8 @@ import pytest
 from pods import container, pod
 from staying_cluster import StayingCluster, staying
 
-from lastcall.api.resources import CONFIGMAPS
-from lastcall.client.api import ConnectionLost
+from lastcall.kube.api.resources import CONFIGMAPS
+from lastcall.kube.client.api import ConnectionLost
 
 APP = "trap 'exit 0' TERM; touch /tmp/up; while true; do sleep 0.02; done"
 READY = {"exec": {"command": ["test", "-e", "/tmp/up"]}, "periodSeconds": 1}

@@ -14,9 +14,9 @@ pytestmark = pytest.mark.real_kernel
 
 PROGRAM = """
 import asyncio, ctypes, os, sys
-from lastcall.store.api import StoreError
-from lastcall.store.open import open_store
-from lastcall.store.value import Value
+from lastcall.kube.store.api import StoreError
+from lastcall.kube.store.open import open_store
+from lastcall.kube.store.value import Value
 from lastcall.world.world import World
 
 directory = sys.argv[1]
@@ -98,9 +98,9 @@ def test_a_full_disk_and_a_read_only_one(tmp_path: Path) -> None:
 
 FULL = """
 import asyncio, ctypes, os, sys
-from lastcall.store.api import StoreFull
-from lastcall.store.open import open_store
-from lastcall.store.value import Value
+from lastcall.kube.store.api import StoreFull
+from lastcall.kube.store.open import open_store
+from lastcall.kube.store.value import Value
 from lastcall.world.world import World
 
 directory, who, most = sys.argv[1], sys.argv[2], 24 << 20
@@ -211,9 +211,9 @@ def test_a_full_store_is_read_and_emptied_and_takes_writes_again(tmp_path: Path,
 
 LIMITED = """
 import asyncio, resource, sys
-from lastcall.store.api import StoreError
-from lastcall.store.open import open_store
-from lastcall.store.value import Value
+from lastcall.kube.store.api import StoreError
+from lastcall.kube.store.open import open_store
+from lastcall.kube.store.value import Value
 from lastcall.world.world import World
 
 async def main():
@@ -248,9 +248,9 @@ def test_a_limit_on_file_sizes_refuses_writes_and_no_more(tmp_path: Path) -> Non
 
 KILLED = """
 import asyncio, ctypes, os, sys
-from lastcall.store.api import StoreFull
-from lastcall.store.open import open_store
-from lastcall.store.value import Value
+from lastcall.kube.store.api import StoreFull
+from lastcall.kube.store.open import open_store
+from lastcall.kube.store.value import Value
 from lastcall.world.world import World
 
 directory, size = sys.argv[1], int(sys.argv[2])

@@ -13,8 +13,8 @@ import pytest
 import store_writer
 from store_writer import WRITERS
 
-from lastcall.store.api import Change, Compacted
-from lastcall.store.open import open_store
+from lastcall.kube.store.api import Change, Compacted
+from lastcall.kube.store.open import open_store
 from lastcall.world.world import World
 
 TURNS = 10

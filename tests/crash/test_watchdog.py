@@ -26,8 +26,8 @@ from staying import Place
 from staying_cluster import HANGING, StayingCluster, staying
 from waiting import eventually
 
-from lastcall.api.resources import CONFIGMAPS
-from lastcall.timeline.record import Record
+from lastcall.kube.api.resources import CONFIGMAPS
+from lastcall.records.record import Record
 
 CONFIGMAPS_PATH = "/api/v1/namespaces/default/configmaps"
 STOPPED_SECONDS = 30.0

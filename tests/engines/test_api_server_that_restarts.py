@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 from engines.api_server import RealAPIServer, needs, real_api_server
 
-from lastcall.api.resources import CONFIGMAPS
-from lastcall.cli.clusters.connecting import choose, connected
-from lastcall.cli.clusters.options import ContextOptions
+from lastcall.cli.context_options import ContextOptions
+from lastcall.contexts.connection import choose, connected
+from lastcall.kube.api.resources import CONFIGMAPS
 
 pytestmark = [pytest.mark.timeout(300), needs("etcd", "kube-apiserver")]
 

@@ -16,8 +16,8 @@ from engines.servers import Keys, Server, etcd_arguments
 from waiting import eventually
 
 from engines import servers
-from lastcall.api.protobuf.decoding import decode_envelope
-from lastcall.store.etcd.values import decode
+from lastcall.kube.api.protobuf.decoding import decode_envelope
+from lastcall.kube.store.etcd.values import decode
 
 WHY = missing_etcd() or servers.missing_kubernetes()
 pytestmark = pytest.mark.skipif(bool(WHY), reason=WHY)

@@ -5,7 +5,7 @@ import json
 import pytest
 from engines.api_server import RealAPIServer, needs
 
-from lastcall.apiserver.auth.bootstrap_policy import METRICS, default_policy
+from lastcall.kube.apiserver.auth.bootstrap_policy import METRICS, default_policy
 
 pytestmark = [pytest.mark.proof, pytest.mark.real_kernel, needs("kube-apiserver", "etcd", "kubectl")]
 OWN = ("rules", "roleRef", "subjects", "aggregationRule")

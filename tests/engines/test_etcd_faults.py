@@ -14,11 +14,11 @@ import pytest
 from engines.etcd import Etcd, missing_etcd
 from waiting import until
 
-from lastcall.apiserver.auth.pki import ClusterCA
-from lastcall.store.api import Compacted, Store, StoreConflict, StoreError, StoreFull, StoreUnsure
-from lastcall.store.etcd.open import open_etcd
-from lastcall.store.etcd.options import EtcdOptions, etcd_options
-from lastcall.store.value import Value
+from lastcall.kube.apiserver.auth.pki import ClusterCA
+from lastcall.kube.store.api import Compacted, Store, StoreConflict, StoreError, StoreFull, StoreUnsure
+from lastcall.kube.store.etcd.open import open_etcd
+from lastcall.kube.store.etcd.options import EtcdOptions, etcd_options
+from lastcall.kube.store.value import Value
 from lastcall.world.world import World
 
 pytestmark = pytest.mark.skipif(bool(missing_etcd()), reason=missing_etcd())

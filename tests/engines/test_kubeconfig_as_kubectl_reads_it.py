@@ -14,13 +14,13 @@ import yaml
 from engines.api_server import RealAPIServer, needs
 from engines.proxies import proxy
 
-from lastcall.api.resources import NAMESPACES
-from lastcall.apiserver.auth.pki import ClusterCA
-from lastcall.cli.clusters.connecting import choose, connected
-from lastcall.cli.clusters.options import ContextOptions
-from lastcall.client.access.config import Impersonation
-from lastcall.client.kubeconfig import client_for, load_kubeconfig
+from lastcall.cli.context_options import ContextOptions
+from lastcall.contexts.connection import choose, connected
 from lastcall.errors import LastcallError, UserError
+from lastcall.kube.api.resources import NAMESPACES
+from lastcall.kube.apiserver.auth.pki import ClusterCA
+from lastcall.kube.client.access.config import Impersonation
+from lastcall.kube.client.kubeconfig import client_for, load_kubeconfig
 
 pytestmark = [pytest.mark.timeout(300), needs("etcd", "kube-apiserver", "kubectl")]
 

@@ -8,12 +8,12 @@ import pytest
 from engines.api_server import RealAPIServer, needs
 from engines.older import AGGREGATED_V2, LACKS, Older, older
 
-from lastcall.api.resources import PODS
-from lastcall.cli.clusters.connecting import Connected, choose, connected
-from lastcall.cli.clusters.options import ContextOptions
-from lastcall.client.access.reviews import denied, user_name
-from lastcall.client.access.rights import Right
-from lastcall.client.discovery import discover
+from lastcall.cli.context_options import ContextOptions
+from lastcall.contexts.connection import Connected, choose, connected
+from lastcall.kube.api.resources import PODS
+from lastcall.kube.client.access.reviews import denied, user_name
+from lastcall.kube.client.access.rights import Right
+from lastcall.kube.client.discovery import discover
 
 pytestmark = [pytest.mark.timeout(300), needs("etcd", "kube-apiserver", "kubectl")]
 

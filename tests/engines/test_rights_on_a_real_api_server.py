@@ -7,12 +7,12 @@ import subprocess
 import pytest
 from engines.api_server import BINARIES, RealAPIServer, needs
 
-from lastcall.api.errors import StatusError
-from lastcall.cli.clusters.explaining import forbidden_text
-from lastcall.client.access.config import Impersonation, Overrides
-from lastcall.client.access.reviews import denied, user_name
-from lastcall.client.access.rights import Right, commands_for, missing_right
-from lastcall.client.kubeconfig import client_for, load_kubeconfig
+from lastcall.contexts.diagnosis import forbidden_text
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.client.access.config import Impersonation, Overrides
+from lastcall.kube.client.access.reviews import denied, user_name
+from lastcall.kube.client.access.rights import Right, commands_for, missing_right
+from lastcall.kube.client.kubeconfig import client_for, load_kubeconfig
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(300), needs("etcd", "kube-apiserver", "kubectl")]
 

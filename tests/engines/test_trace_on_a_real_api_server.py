@@ -14,16 +14,16 @@ from engines.by_hand import PodByHand, manifest
 from engines.older import Older, older
 from engines.relay import Relay, relay
 
-from lastcall.api.resources import CONFIGMAPS
-from lastcall.cli.clusters.connecting import choose, connected
-from lastcall.cli.clusters.options import ContextOptions
-from lastcall.client.http import HTTPClient
-from lastcall.client.kubeconfig import render_kubeconfig
-from lastcall.store.etcd import messages
-from lastcall.timeline import kinds
-from lastcall.timeline.story import Ending
-from lastcall.tracing.follower import Follower, Options
-from lastcall.tracing.scope import Scope
+from lastcall.cli.context_options import ContextOptions
+from lastcall.contexts.connection import choose, connected
+from lastcall.endings.story import Ending
+from lastcall.kube.api.resources import CONFIGMAPS
+from lastcall.kube.client.http import HTTPClient
+from lastcall.kube.client.kubeconfig import render_kubeconfig
+from lastcall.kube.store.etcd import messages
+from lastcall.records import kinds
+from lastcall.trace.follower import Follower, Options
+from lastcall.trace.scope import Scope
 from lastcall.world.tasks import Tasks
 
 pytestmark = [pytest.mark.timeout(300), needs("etcd", "kube-apiserver", "kubectl")]

@@ -22,7 +22,7 @@ AGENT = ("--node-agent", "--node-agent-ptrace")
 DEAF = "trap '' TERM; while true; do sleep 0.2; done"
 SHORT = """
 import sys
-from lastcall.tracing.node_agent import job
+from lastcall.trace.node_agent import job
 job.IDLE_SECONDS, job.TTL_SECONDS = 3, 1
 from lastcall.cli.main import main
 sys.argv[0] = "lastcall"

@@ -9,20 +9,20 @@ from random import Random
 import orjson
 from harness import Target, changed_bytes, json_change, json_value, texts
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object
-from lastcall.api.patch.apply import apply_json_patch, merge_patch, strategic_merge_patch
-from lastcall.api.protobuf.decoding import decode_envelope
-from lastcall.api.protobuf.encoding import encode_envelope
-from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, JOBS, NODES, PODS, SERVICES, Resource
-from lastcall.api.schema.checks import DecodeError, check_fields, prune
-from lastcall.api.text.go_json import complaint, loads
-from lastcall.api.text.go_yaml import YAMLError, decode
-from lastcall.api.text.json_bounds import MAX_DEPTH, check_bounds
-from lastcall.store.api import StoreError
-from lastcall.store.open import open_store
-from lastcall.store.value import Value
-from lastcall.streaming.hosts import host_name
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.patch.apply import apply_json_patch, merge_patch, strategic_merge_patch
+from lastcall.kube.api.protobuf.decoding import decode_envelope
+from lastcall.kube.api.protobuf.encoding import encode_envelope
+from lastcall.kube.api.resources import CONFIGMAPS, DEPLOYMENTS, JOBS, NODES, PODS, SERVICES, Resource
+from lastcall.kube.api.schema.checks import DecodeError, check_fields, prune
+from lastcall.kube.api.text.go_json import complaint, loads
+from lastcall.kube.api.text.go_yaml import YAMLError, decode
+from lastcall.kube.api.text.json_bounds import MAX_DEPTH, check_bounds
+from lastcall.kube.store.api import StoreError
+from lastcall.kube.store.open import open_store
+from lastcall.kube.store.value import Value
+from lastcall.kube.streaming.hosts import host_name
 from lastcall.world.world import World
 
 POD = {

@@ -14,19 +14,19 @@ from random import Random
 import orjson
 from harness import Target, changed_bytes, json_change, texts
 
-from lastcall.cri.api import (
+from lastcall.kube.cri.api import (
     ContainerConfig,
     ContainerMetadata,
     PodSandboxConfig,
     PodSandboxMetadata,
     RuntimeServiceError,
 )
-from lastcall.cri.docker_config import DockerConfigError, credentials_for, parse_docker_config, parse_dockercfg
-from lastcall.cri.sandbox.cni import conf, rules
-from lastcall.cri.sandbox.images.from_files import import_images
-from lastcall.cri.sandbox.images.layout import ImageLayout
-from lastcall.cri.sandbox.object_records import ObjectRecords
-from lastcall.cri.sandbox.shim.past import read_journals
+from lastcall.kube.cri.docker_config import DockerConfigError, credentials_for, parse_docker_config, parse_dockercfg
+from lastcall.kube.cri.sandbox.cni import conf, rules
+from lastcall.kube.cri.sandbox.images.from_files import import_images
+from lastcall.kube.cri.sandbox.images.layout import ImageLayout
+from lastcall.kube.cri.sandbox.object_records import ObjectRecords
+from lastcall.kube.cri.sandbox.shim.past import read_journals
 from lastcall.world import netlink
 
 # -- CNI -----------------------------------------------------------------------------------------------------------------

@@ -12,19 +12,19 @@ from random import Random
 from aiohttp import WSMsgType
 from harness import Target
 
-from lastcall.cluster import load
-from lastcall.cluster.control import channel
-from lastcall.cluster.control import node as node_control
-from lastcall.cluster.control import socket as control
-from lastcall.cluster.egress import pair as egress
-from lastcall.cri.sandbox.shim import messages
-from lastcall.node.streaming.port_forward import _Channels
-from lastcall.node.streaming.remote_command import StreamOptions
-from lastcall.node.streaming.websocket_client import PROTOCOLS, WebSocketClient
-from lastcall.proxy.dns import DNSServer
-from lastcall.proxy.dns_records import Zone
-from lastcall.streaming import spdy_frames as spdy
-from lastcall.streaming.spdy_session import SpdySession, SpdyStream
+from lastcall.kube.cluster.control import channel
+from lastcall.kube.cluster.control import node as node_control
+from lastcall.kube.cluster.control import socket as control
+from lastcall.kube.cluster.egress import pair as egress
+from lastcall.kube.cri.sandbox.shim import messages
+from lastcall.kube.node.streaming.port_forward import _Channels
+from lastcall.kube.node.streaming.remote_command import StreamOptions
+from lastcall.kube.node.streaming.websocket_client import PROTOCOLS, WebSocketClient
+from lastcall.kube.proxy.dns import DNSServer
+from lastcall.kube.proxy.dns_records import Zone
+from lastcall.kube.streaming import spdy_frames as spdy
+from lastcall.kube.streaming.spdy_session import SpdySession, SpdyStream
+from lastcall.traffic import process as load
 from lastcall.world.messages import Message, Verbs, WrongMessage, shape_of
 from lastcall.world.wire import Frames, Packets, WireError, encode, packets_pair
 

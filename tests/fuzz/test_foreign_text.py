@@ -18,41 +18,41 @@ from hypothesis import strategies as st
 from rollout_results import rollout_result
 from story_samples import hostile
 
-from lastcall.api.resources import DEPLOYMENTS
 from lastcall.cli.cleanup import tell_found
+from lastcall.cli.confirmation import confirm
 from lastcall.cli.errors import guarded
-from lastcall.cli.linting.command import FORMATS as LINT_FORMATS
-from lastcall.cli.linting.command import lint
-from lastcall.cli.manifests.not_simulated import Note
-from lastcall.cli.rollout import checks as rollout_checks
-from lastcall.cli.rollout.experiments.confirming import confirm
-from lastcall.cli.rollout.experiments.ledger import Changed, Created, Holder, Ledger, Target
-from lastcall.cli.rollout.experiments.leftovers import Leftovers
-from lastcall.cli.rollout.html import html_page as rollout_page
-from lastcall.cli.rollout.report import as_json, tell_limits, tell_results
-from lastcall.cli.rollout.result import Result
-from lastcall.cli.run import checks as run_checks
-from lastcall.cli.run.live import LiveTimeline
-from lastcall.cli.run.output import FORMATS, document
+from lastcall.cli.lint import FORMATS as LINT_FORMATS
+from lastcall.cli.lint import lint
+from lastcall.cli.output import FORMATS, document
 from lastcall.cli.terminal import redraw, say, say_all, say_from
-from lastcall.cli.waiting.not_well import NotWell
-from lastcall.cli.waiting.status_line import StatusLine
-from lastcall.client.access.config import Overrides
-from lastcall.client.access.errors import KubeconfigError
-from lastcall.client.access.merging import merged
-from lastcall.client.access.selecting import select
+from lastcall.endings.render.checks import as_github, as_junit
+from lastcall.endings.render.console import SafeConsole, Text
+from lastcall.endings.render.json_text import quoted_json
+from lastcall.endings.render.json_v1 import record_line
+from lastcall.endings.render.live import LiveTimeline
+from lastcall.endings.render.status_line import StatusLine
+from lastcall.endings.render.text import print_endings
+from lastcall.endings.render.versions import plain_versions
+from lastcall.endings.story import Ending, Finding
+from lastcall.endings.versions import VersionStory
 from lastcall.errors import UserError, WorldError
-from lastcall.exporting.health import Health
-from lastcall.exporting.metrics import Metrics
-from lastcall.timeline.quoting import is_plain, log_line, one_line
-from lastcall.timeline.render.checks import as_github, as_junit
-from lastcall.timeline.render.console import SafeConsole, Text
-from lastcall.timeline.render.json_text import quoted_json
-from lastcall.timeline.render.json_v1 import record_line
-from lastcall.timeline.render.text import print_endings
-from lastcall.timeline.render.versions import plain_versions
-from lastcall.timeline.story import Ending, Finding
-from lastcall.timeline.versions import VersionStory
+from lastcall.experiment.existing.ledger import Changed, Created, Holder, Ledger, Target
+from lastcall.experiment.existing.leftovers import Leftovers
+from lastcall.experiment.not_simulated import Note
+from lastcall.experiment.reasons.failures import NotWell
+from lastcall.experiment.rollout import checks as rollout_checks
+from lastcall.experiment.rollout.html import html_page as rollout_page
+from lastcall.experiment.rollout.report import as_json, tell_limits, tell_results
+from lastcall.experiment.rollout.result import Result
+from lastcall.experiment.run import checks as run_checks
+from lastcall.kube.api.resources import DEPLOYMENTS
+from lastcall.kube.client.access.config import Overrides
+from lastcall.kube.client.access.errors import KubeconfigError
+from lastcall.kube.client.access.merging import merged
+from lastcall.kube.client.access.selecting import select
+from lastcall.records.quoting import is_plain, log_line, one_line
+from lastcall.trace.exporting.health import Health
+from lastcall.trace.exporting.metrics import Metrics
 from lastcall.traffic.thresholds import MaxLost, Thresholds
 from lastcall.world.world import World
 

@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from waiting import until
 
-from lastcall.cri.api import RuntimeServiceError
-from lastcall.cri.sandbox.network import NOWHERE, PodNetwork
+from lastcall.kube.cri.api import RuntimeServiceError
+from lastcall.kube.cri.sandbox.network import NOWHERE, PodNetwork
 from lastcall.world import linux
 
 NODE_IP, SERVICE_IP = "172.18.0.2", "10.96.0.1"

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from waiting import eventually
 
-from lastcall.cri.sandbox.cgroups import files, v2
-from lastcall.cri.sandbox.cgroups.others import OtherHierarchies
-from lastcall.cri.sandbox.cgroups.place import parse_mounts
-from lastcall.cri.sandbox.shim.limits import Limits
+from lastcall.kube.cri.sandbox.cgroups import files, v2
+from lastcall.kube.cri.sandbox.cgroups.others import OtherHierarchies
+from lastcall.kube.cri.sandbox.cgroups.place import parse_mounts
+from lastcall.kube.cri.sandbox.shim.limits import Limits
 
 pytestmark = [
     pytest.mark.real_kernel,

@@ -16,7 +16,7 @@ from pods import container, pod
 from staying import Place
 from waiting import eventually
 
-from lastcall.cri.sandbox.network import NOWHERE
+from lastcall.kube.cri.sandbox.network import NOWHERE
 
 PLUGINS = Path("/usr/lib/cni")
 

@@ -10,7 +10,7 @@ import pytest
 from escaping import attempts, build
 from shim_world import ShimWorld, inside
 
-from lastcall.cri.api import Capability, LinuxContainerSecurityContext, NamespaceOption, SecurityProfile
+from lastcall.kube.cri.api import Capability, LinuxContainerSecurityContext, NamespaceOption, SecurityProfile
 
 pytestmark = [pytest.mark.core, pytest.mark.real_kernel, pytest.mark.proof]
 

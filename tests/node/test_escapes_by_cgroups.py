@@ -13,7 +13,7 @@ import pytest
 from escaping import attempts, build
 from shim_world import ShimWorld, inside
 
-from lastcall.cri.api import LinuxContainerResources, LinuxContainerSecurityContext, SecurityProfile
+from lastcall.kube.cri.api import LinuxContainerResources, LinuxContainerSecurityContext, SecurityProfile
 
 pytestmark = [pytest.mark.real_kernel, pytest.mark.proof]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from shim_world import STATE, ShimWorld, inside_as
 from shim_world import USERS as ALL_USERS
 
-from lastcall.cri.sandbox.runtime import SandboxRuntime
-from lastcall.node.logs.reader import LogOptions, read_logs
-from lastcall.node.logs.rotation import ContainerLogManager, ContainerLogPolicy
+from lastcall.kube.cri.sandbox.runtime import SandboxRuntime
+from lastcall.kube.node.logs.reader import LogOptions, read_logs
+from lastcall.kube.node.logs.rotation import ContainerLogManager, ContainerLogPolicy
 from lastcall.world.tasks import Tasks
 
 KIB = 1 << 10

@@ -7,7 +7,7 @@ import pytest
 from escaping import build
 from shim_world import ShimWorld, inside
 
-from lastcall.cri.api import Capability, LinuxContainerSecurityContext
+from lastcall.kube.cri.api import Capability, LinuxContainerSecurityContext
 
 pytestmark = [pytest.mark.core, pytest.mark.real_kernel, pytest.mark.proof]
 

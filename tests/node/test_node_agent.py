@@ -30,7 +30,7 @@ class Agent:
     """The program, and what it has said."""
 
     def __init__(self, tree: Path, *options: str) -> None:
-        command = [sys.executable, "-m", "lastcall.agent", "--cgroup", str(tree), "--node", "n1", *options]
+        command = [sys.executable, "-m", "lastcall.trace.agent", "--cgroup", str(tree), "--node", "n1", *options]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.said: list[dict[str, Any]] = []
         threading.Thread(target=self._read, daemon=True).start()
@@ -221,7 +221,7 @@ def test_what_it_does_not_understand_is_answered(agent: Callable[..., Agent]) ->
 
 
 def test_without_control_groups_it_says_what_to_mount(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "lastcall.agent", "--cgroup", str(tmp_path / "nothing")]
+    command = [sys.executable, "-m", "lastcall.trace.agent", "--cgroup", str(tmp_path / "nothing")]
     ended = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert ended.returncode == 1
     assert "fix: mount the node's /sys/fs/cgroup there, read-only" in ended.stderr

@@ -12,10 +12,10 @@ import pytest
 from shim_world import STATE, ShimWorld, inside, start_shim
 from waiting import until
 
-from lastcall.cri.api import ContainerState, PodSandboxState, RuntimeServiceError
-from lastcall.cri.sandbox.runtime import SandboxRuntime
-from lastcall.cri.sandbox.shim import messages
-from lastcall.cri.sandbox.shim.past import read_journals
+from lastcall.kube.cri.api import ContainerState, PodSandboxState, RuntimeServiceError
+from lastcall.kube.cri.sandbox.runtime import SandboxRuntime
+from lastcall.kube.cri.sandbox.shim import messages
+from lastcall.kube.cri.sandbox.shim.past import read_journals
 
 pytestmark = pytest.mark.core
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from shim_world import STATE, ShimWorld, inside
 
-from lastcall.cri.api import ContainerState, RuntimeServiceError
-from lastcall.cri.sandbox.shim import messages
-from lastcall.cri.sandbox.shim.procfs import start_time
+from lastcall.kube.cri.api import ContainerState, RuntimeServiceError
+from lastcall.kube.cri.sandbox.shim import messages
+from lastcall.kube.cri.sandbox.shim.procfs import start_time
 from lastcall.world.messages import Message
 
 pytestmark = pytest.mark.core

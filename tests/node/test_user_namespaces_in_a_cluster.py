@@ -13,7 +13,7 @@ from kubectls import needs_kubectl
 from staying import Place
 from waiting import eventually
 
-from lastcall.cluster.user_ids import PODS_PER_BLOCK, REGION
+from lastcall.kube.cluster.user_ids import PODS_PER_BLOCK, REGION
 
 pytestmark = [
     pytest.mark.real_kernel,

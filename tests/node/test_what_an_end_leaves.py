@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from shim_world import ShimWorld, inside
 
-from lastcall.cri.api import Mount
+from lastcall.kube.cri.api import Mount
 
 pytestmark = [pytest.mark.real_kernel, pytest.mark.core]
 

@@ -8,8 +8,8 @@ import yaml
 from light import Light, exempted, load_lights
 from pain import HERE, Pain, load_all
 
+from lastcall.endings.catalogue.lookup import CATALOGUE
 from lastcall.lint.catalogue.lookup import RULES
-from lastcall.timeline.catalogue.lookup import CATALOGUE
 
 PATH = HERE.parents[1] / "docs" / "pains.md"
 LINT = PATH.with_name("lint.md")

@@ -34,10 +34,10 @@ from kubectls import KUBECTL
 from pain import HERE, resource_of
 from trial import Ground, Verdict, called, cluster_facts
 
-from lastcall.api.patch.apply import strategic_merge_patch
-from lastcall.cli.linting.sources import read as read_subjects
+from lastcall.kube.api.patch.apply import strategic_merge_patch
 from lastcall.lint.engine import lint
 from lastcall.lint.paths import shown_path
+from lastcall.lint.sources import read as read_subjects
 from lastcall.lint.subject import Finding
 
 PREDICTED = HERE / "predicted"

@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import yaml
 
-from lastcall.api.patch.apply import strategic_merge_patch
-from lastcall.cli.manifests.read import Manifest, load_manifests
+from lastcall.kube.api.patch.apply import strategic_merge_patch
+from lastcall.manifests.read import Manifest, load_manifests
 
 HERE = Path(__file__).resolve().parent
 APPS = HERE / "apps"
@@ -132,7 +132,7 @@ def patched(manifest: Path, patches: Sequence[dict[str, Any]]) -> list[dict[str,
 
 
 def resource_of(obj: dict[str, Any]) -> Any:
-    from lastcall.api.schema.checks import resource_for
+    from lastcall.kube.api.schema.checks import resource_for
 
     return resource_for(obj["apiVersion"], obj["kind"])
 

@@ -7,8 +7,8 @@ from lint_objects import findings
 from pain import Expected, Fixed, Pain, load_all
 from trial import Said, Verdict, judge_broken, judge_fixed, said_of_experiment, summary
 
-from lastcall.cli.manifests.read import load_manifests
 from lastcall.lint.catalogue.lookup import RULES
+from lastcall.manifests.read import load_manifests
 
 PAINS = load_all()
 

@@ -6,9 +6,9 @@ from counted_writes import CountedWrites
 from virtual_cluster import VirtualCluster, pod_manifest, run_cluster
 from workloads import events_about, listed, template, workload
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object, annotations_of, is_terminating, name_of, uid_of
-from lastcall.api.resources import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object, annotations_of, is_terminating, name_of, uid_of
+from lastcall.kube.api.resources import (
     NAMESPACES,
     PERSISTENTVOLUMECLAIMS,
     PERSISTENTVOLUMES,
@@ -16,8 +16,8 @@ from lastcall.api.resources import (
     STATEFULSETS,
     STORAGECLASSES,
 )
-from lastcall.cri.simulated_program import Program
-from lastcall.timeline import kinds
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.records import kinds
 
 DRAINS = {"app": Program(drain_seconds=2)}
 SIZE = {"requests": {"storage": "1Gi"}}

@@ -4,9 +4,9 @@ from typing import Any
 
 from virtual_cluster import VirtualCluster, run_cluster
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object
-from lastcall.api.resources import CONFIGMAPS, CUSTOMRESOURCEDEFINITIONS, NAMESPACES, Resource
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import CONFIGMAPS, CUSTOMRESOURCEDEFINITIONS, NAMESPACES, Resource
 
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget", True)
 DEFINITION: Object = {

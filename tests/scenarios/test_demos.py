@@ -6,9 +6,9 @@ import pytest
 from scenario.programs import ShellPrograms
 from virtual_cluster import VirtualCluster, run_cluster
 
-from lastcall.timeline import kinds
-from lastcall.timeline.ending import build_endings
-from lastcall.timeline.facts.pod import pod_facts
+from lastcall.endings.ending import build_endings
+from lastcall.endings.facts.pod import pod_facts
+from lastcall.records import kinds
 
 BEFORE_TERMINAL_PHASES = ("1.18", "1.23")
 """Since 1.27 every deleted Pod ends in a terminal phase; before, restartPolicy Always left it Running."""

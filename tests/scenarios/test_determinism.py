@@ -63,7 +63,7 @@ WHOLE = """
 import hashlib, logging, sys
 sys.path.insert(0, sys.argv[1])
 logging.disable(logging.CRITICAL)
-from lastcall.api.resources import NAMESPACES
+from lastcall.kube.api.resources import NAMESPACES
 from virtual_cluster import run_cluster, service
 from workloads import template, workload
 def named(kind, name, **spec):

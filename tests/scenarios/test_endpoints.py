@@ -3,10 +3,10 @@
 from virtual_cluster import VirtualCluster, run_cluster
 from workloads import listed, workload
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import labels_of
-from lastcall.api.resources import ENDPOINTS, ENDPOINTSLICES, PODS, SERVICES
-from lastcall.controllers.services.mirroring import MIRRORED_BY
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import labels_of
+from lastcall.kube.api.resources import ENDPOINTS, ENDPOINTSLICES, PODS, SERVICES
+from lastcall.kube.controllers.services.mirroring import MIRRORED_BY
 
 SERVICE = {
     "apiVersion": "v1",

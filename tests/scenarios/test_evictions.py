@@ -8,12 +8,12 @@ import pytest
 from virtual_cluster import VirtualCluster, pod_manifest, run_cluster
 from workloads import events_about, fewest_at_once, listed, pods, workload
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object, copy_object, is_terminating, name_of
-from lastcall.api.pods.spec import get_condition, is_pod_ready
-from lastcall.api.resources import PODDISRUPTIONBUDGETS, PODS
-from lastcall.cri.simulated_program import Program
-from lastcall.timeline import kinds
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object, copy_object, is_terminating, name_of
+from lastcall.kube.api.pods.spec import get_condition, is_pod_ready
+from lastcall.kube.api.resources import PODDISRUPTIONBUDGETS, PODS
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.records import kinds
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 

@@ -4,12 +4,12 @@ import pytest
 from virtual_cluster import VirtualCluster, run_cluster
 from workloads import events_about, listed, pods, workload
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import is_terminating, name_of
-from lastcall.api.pods.spec import is_pod_ready
-from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, PODS, REPLICASETS
-from lastcall.cri.simulated_program import Program
-from lastcall.timeline import kinds
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import is_terminating, name_of
+from lastcall.kube.api.pods.spec import is_pod_ready
+from lastcall.kube.api.resources import CONFIGMAPS, DEPLOYMENTS, PODS, REPLICASETS
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.records import kinds
 
 DRAINS = {"app": Program(drain_seconds=3)}
 

@@ -6,13 +6,13 @@ import pytest
 from node_stats import MI, Stats, disruption, ended_as, using
 from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import PODS
-from lastcall.cri.api import RuntimeServiceError
-from lastcall.cri.simulated_program import ExecResult, Program
-from lastcall.node.shutdown.decide import ShutdownGracePeriod, ShutdownNotSupported, grace_periods
-from lastcall.node.versions import VERSIONS, behaviour_at, behaviour_of
-from lastcall.timeline import kinds
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import PODS
+from lastcall.kube.cri.api import RuntimeServiceError
+from lastcall.kube.cri.simulated_program import ExecResult, Program
+from lastcall.kube.node.shutdown.decide import ShutdownGracePeriod, ShutdownNotSupported, grace_periods
+from lastcall.kube.node.versions import VERSIONS, behaviour_at, behaviour_of
+from lastcall.records import kinds
 
 IGNORES = Program(on_term="ignore", execs={"hang": ExecResult(seconds=3600)})
 

@@ -7,9 +7,9 @@ from virtual_cluster import container, pod_manifest, run_cluster, service
 from virtual_proxy import proxies
 from workloads import workload
 
-from lastcall.api.metrics.text import exposition
-from lastcall.cri.simulated_program import Program
-from lastcall.node.metrics.kubelet import kubelet_families, probe_families, running_families
+from lastcall.kube.api.metrics.text import exposition
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.kube.node.metrics.kubelet import kubelet_families, probe_families, running_families
 
 
 def test_scheduler_controllers_kubelet_and_service_proxy_count_what_they_do():

@@ -3,12 +3,12 @@
 import pytest
 from virtual_cluster import VirtualCluster, container, pod_manifest, run_cluster
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import copy_object
-from lastcall.api.resources import CONFIGMAPS, NAMESPACES, PODS, SECRETS
-from lastcall.client.api import Client
-from lastcall.cri.simulated_program import Program
-from lastcall.timeline import kinds
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import copy_object
+from lastcall.kube.api.resources import CONFIGMAPS, NAMESPACES, PODS, SECRETS
+from lastcall.kube.client.api import Client
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.records import kinds
 
 
 def test_a_deleted_namespace_waits_for_its_pods_and_takes_everything_else_with_it() -> None:

@@ -4,12 +4,12 @@ import pytest
 from virtual_cluster import is_node_ready, pod_manifest, run_cluster
 from workloads import pods, template, workload
 
-from lastcall.api.meta import is_terminating, name_of
-from lastcall.api.pods.spec import get_condition
-from lastcall.api.resources import EVENTS, NODES, PODS
-from lastcall.client.api import STRATEGIC_MERGE_PATCH
-from lastcall.cri.simulated_program import Program
-from lastcall.timeline import kinds
+from lastcall.kube.api.meta import is_terminating, name_of
+from lastcall.kube.api.pods.spec import get_condition
+from lastcall.kube.api.resources import EVENTS, NODES, PODS
+from lastcall.kube.client.api import STRATEGIC_MERGE_PATCH
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.records import kinds
 
 DRAINS = {"app": Program(drain_seconds=2)}
 

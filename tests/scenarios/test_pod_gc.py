@@ -5,8 +5,8 @@ from typing import Any
 from virtual_cluster import VirtualCluster, pod_manifest, run_cluster, service
 from workloads import events_about
 
-from lastcall.api.resources import ENDPOINTSLICES, NODES, PODS
-from lastcall.timeline import kinds
+from lastcall.kube.api.resources import ENDPOINTSLICES, NODES, PODS
+from lastcall.records import kinds
 
 OUT_OF_SERVICE = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
 

@@ -4,9 +4,9 @@ import pytest
 from poisoned_store import Stored, poisoned, put
 from virtual_cluster import VirtualCluster
 
-from lastcall.api.errors import StatusError, is_not_found
-from lastcall.api.resources import EVENTS, NODES, PODS
-from lastcall.cri.simulated_program import Program
+from lastcall.kube.api.errors import StatusError, is_not_found
+from lastcall.kube.api.resources import EVENTS, NODES, PODS
+from lastcall.kube.cri.simulated_program import Program
 from lastcall.world import walls
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

@@ -3,10 +3,10 @@
 from virtual_cluster import run_cluster
 from workloads import events_about, listed, pods, workload
 
-from lastcall.api.meta import name_of
-from lastcall.api.pods.spec import get_condition
-from lastcall.api.resources import DEPLOYMENTS, PODS, REPLICASETS, RESOURCEQUOTAS
-from lastcall.cri.simulated_program import Program
+from lastcall.kube.api.meta import name_of
+from lastcall.kube.api.pods.spec import get_condition
+from lastcall.kube.api.resources import DEPLOYMENTS, PODS, REPLICASETS, RESOURCEQUOTAS
+from lastcall.kube.cri.simulated_program import Program
 
 DRAINS = {"app": Program(drain_seconds=2)}
 

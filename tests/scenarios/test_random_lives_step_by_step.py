@@ -26,9 +26,9 @@ from scenario.faults import Faults, FaultyClient
 from stepped_cluster import Step, SteppedCluster
 from virtual_cluster import VirtualCluster, container, pod_manifest, service
 
-from lastcall.api.errors import StatusError
-from lastcall.cri.simulated_program import ExecResult, Program
-from lastcall.node.shutdown.decide import grace_periods
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.cri.simulated_program import ExecResult, Program
+from lastcall.kube.node.shutdown.decide import grace_periods
 
 COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": False}
 PROFILES = {

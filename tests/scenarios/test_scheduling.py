@@ -3,10 +3,10 @@
 from virtual_cluster import container, pod_manifest, run_cluster
 from workloads import pods, template, workload
 
-from lastcall.api.meta import is_terminating, labels_of, name_of
-from lastcall.api.resources import EVENTS, PODS
-from lastcall.cri.simulated_program import Program
-from lastcall.timeline import kinds
+from lastcall.kube.api.meta import is_terminating, labels_of, name_of
+from lastcall.kube.api.resources import EVENTS, PODS
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.records import kinds
 
 DRAINS = {"app": Program(drain_seconds=2)}
 

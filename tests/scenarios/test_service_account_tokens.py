@@ -5,9 +5,9 @@ import base64
 import pytest
 from virtual_cluster import VirtualCluster, run_cluster
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object, annotations_of, uid_of
-from lastcall.api.resources import SECRETS, SERVICEACCOUNTS, TOKENREVIEWS
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object, annotations_of, uid_of
+from lastcall.kube.api.resources import SECRETS, SERVICEACCOUNTS, TOKENREVIEWS
 
 ACCOUNT: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
 SECRET: Object = {

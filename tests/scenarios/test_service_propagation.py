@@ -6,14 +6,14 @@ import pytest
 from virtual_cluster import VirtualCluster, container, pre_stop, run_cluster, service
 from virtual_proxy import proxies
 
-from lastcall.api.meta import Object
-from lastcall.api.resources import PODS, SERVICES
-from lastcall.cri.simulated_program import Program
-from lastcall.proxy.propagation import Propagation
-from lastcall.proxy.rules import Target
-from lastcall.proxy.sink import RecordingSink
-from lastcall.timeline import kinds
-from lastcall.timeline.causes.join import join_causes
+from lastcall.endings.causes.join import join_causes
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import PODS, SERVICES
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.kube.proxy.propagation import Propagation
+from lastcall.kube.proxy.rules import Target
+from lastcall.kube.proxy.sink import RecordingSink
+from lastcall.records import kinds
 
 LAG = {"node-1": 0.4, "node-2": 1.0}
 """Seconds, half of them for each hop."""

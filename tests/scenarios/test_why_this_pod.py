@@ -6,13 +6,13 @@ import pytest
 from virtual_cluster import VirtualCluster, pod_manifest, run_cluster
 from workloads import pods, workload
 
-from lastcall.api.meta import Object, is_terminating, name_of, uid_of
-from lastcall.api.pods.spec import is_pod_ready
-from lastcall.api.resources import DEPLOYMENTS, NODES, PODS, REPLICASETS
-from lastcall.cri.simulated_program import Program
-from lastcall.timeline import kinds
-from lastcall.timeline.ending import build_endings
-from lastcall.timeline.story import DecidedBy, Ending, PodFacts
+from lastcall.endings.ending import build_endings
+from lastcall.endings.story import DecidedBy, Ending, PodFacts
+from lastcall.kube.api.meta import Object, is_terminating, name_of, uid_of
+from lastcall.kube.api.pods.spec import is_pod_ready
+from lastcall.kube.api.resources import DEPLOYMENTS, NODES, PODS, REPLICASETS
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.records import kinds
 
 DRAINS = {"app": Program(drain_seconds=2)}
 ADMIN = "system:kubernetes-admin"

@@ -11,11 +11,11 @@ import os
 
 from api_server import running_server
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object, name_of, namespace_of, uid_of
-from lastcall.api.resources import BINDINGS, LEASES, NODES, PODS
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.client.api import Client
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object, name_of, namespace_of, uid_of
+from lastcall.kube.api.resources import BINDINGS, LEASES, NODES, PODS
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.client.api import Client
 from lastcall.world.clock import RealClock, now, rfc3339, rfc3339_micro
 
 NODE = "stand-in"

@@ -17,20 +17,20 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object
-from lastcall.api.resources import BINDINGS, CONFIGMAPS, NAMESPACES, NODES, PODS, SERVICEACCOUNTS
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.auth.pki import ClusterCA
-from lastcall.apiserver.auth.tls import server_context
-from lastcall.apiserver.proxying.aggregation.front_proxy import FrontProxy
-from lastcall.apiserver.server import APIServer, APIServerConfig
-from lastcall.apiserver.streaming.proxy import KubeletStreams
-from lastcall.apiserver.subresources.kubelet_client import KubeletLogs
-from lastcall.client.api import Client
-from lastcall.client.http import HTTPClient
-from lastcall.client.kubeconfig import render_kubeconfig
-from lastcall.store.memory import MemoryStore
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import BINDINGS, CONFIGMAPS, NAMESPACES, NODES, PODS, SERVICEACCOUNTS
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.auth.pki import ClusterCA
+from lastcall.kube.apiserver.auth.tls import server_context
+from lastcall.kube.apiserver.proxying.aggregation.front_proxy import FrontProxy
+from lastcall.kube.apiserver.server import APIServer, APIServerConfig
+from lastcall.kube.apiserver.streaming.proxy import KubeletStreams
+from lastcall.kube.apiserver.subresources.kubelet_client import KubeletLogs
+from lastcall.kube.client.api import Client
+from lastcall.kube.client.http import HTTPClient
+from lastcall.kube.client.kubeconfig import render_kubeconfig
+from lastcall.kube.store.memory import MemoryStore
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

@@ -9,11 +9,11 @@ import json
 from collections import Counter
 from typing import Any
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object, copy_object, name_of, namespace_of
-from lastcall.api.resources import SERVED
-from lastcall.client.api import Client
-from lastcall.client.kubeconfig import client_for, load_kubeconfig
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object, copy_object, name_of, namespace_of
+from lastcall.kube.api.resources import SERVED
+from lastcall.kube.client.api import Client
+from lastcall.kube.client.kubeconfig import client_for, load_kubeconfig
 
 LEFT_OUT = {
     "ComponentStatus",

@@ -4,9 +4,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from lastcall.api.meta import Object
-from lastcall.api.resources import Resource
-from lastcall.client.api import Client
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import Resource
+from lastcall.kube.client.api import Client
 
 WRITES = ("create", "update", "patch", "delete")
 

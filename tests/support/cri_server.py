@@ -1,6 +1,6 @@
 """A container runtime that serves CRI v1 on a Unix socket: the simulated one. `async with serving(runtime, path):`.
 
-The messages that it reads and writes are the other way round to `lastcall.cri.v1.translate`.
+The messages that it reads and writes are the other way round to `lastcall.kube.cri.v1.translate`.
 """
 
 import re
@@ -10,12 +10,12 @@ from typing import Any
 
 import grpc
 
-from lastcall.cri import api
-from lastcall.cri.simulated import SimulatedRuntime
-from lastcall.cri.v1 import messages
-from lastcall.cri.v1.messages import new
-from lastcall.cri.v1.translate.mounts import mount_message, mount_of
-from lastcall.cri.v1.translate.parts import (
+from lastcall.kube.cri import api
+from lastcall.kube.cri.simulated import SimulatedRuntime
+from lastcall.kube.cri.v1 import messages
+from lastcall.kube.cri.v1.messages import new
+from lastcall.kube.cri.v1.translate.mounts import mount_message, mount_of
+from lastcall.kube.cri.v1.translate.parts import (
     metadata_message,
     metadata_of,
     namespaces_message,
@@ -23,7 +23,7 @@ from lastcall.cri.v1.translate.parts import (
     resources_message,
     resources_of,
 )
-from lastcall.cri.v1.translate.signals import signal_name_of, signal_number
+from lastcall.kube.cri.v1.translate.signals import signal_name_of, signal_number
 
 _CODES = {
     "NotFound": grpc.StatusCode.NOT_FOUND,

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object, name_of, namespace_of
-from lastcall.api.resources import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object, name_of, namespace_of
+from lastcall.kube.api.resources import (
     CONFIGMAPS,
     CRONJOBS,
     CUSTOMRESOURCEDEFINITIONS,
@@ -42,7 +42,7 @@ from lastcall.api.resources import (
     STORAGECLASSES,
     Resource,
 )
-from lastcall.api.schema.types import Field, Struct, struct_for, struct_of
+from lastcall.kube.api.schema.types import Field, Struct, struct_for, struct_of
 
 DEEPEST = 9
 TIMES = (

@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from lastcall.api.errors import StatusError, status_failure
-from lastcall.api.meta import AnyObject, Object, copy_object
-from lastcall.api.resources import PODS, Resource
-from lastcall.api.selectors import parse_label_selector
-from lastcall.client.api import STRATEGIC_MERGE_PATCH, ConnectionLost, ListResult, WatchEvent
-from lastcall.timeline.record import Evidence
+from lastcall.kube.api.errors import StatusError, status_failure
+from lastcall.kube.api.meta import AnyObject, Object, copy_object
+from lastcall.kube.api.resources import PODS, Resource
+from lastcall.kube.api.selectors import parse_label_selector
+from lastcall.kube.client.api import STRATEGIC_MERGE_PATCH, ConnectionLost, ListResult, WatchEvent
+from lastcall.records.record import Evidence
 from lastcall.world.world import World
 
 

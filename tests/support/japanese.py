@@ -3,12 +3,12 @@
 import re
 from string import Template
 
-from lastcall.timeline import kinds
-from lastcall.timeline.language import catalogue_of, told
-from lastcall.timeline.record import Record
-from lastcall.timeline.said import Said
-from lastcall.timeline.wording.recorded import recalled
-from lastcall.timeline.wording.words import words_for
+from lastcall.records import kinds
+from lastcall.records.language import catalogue_of, told
+from lastcall.records.record import Record
+from lastcall.records.said import Said
+from lastcall.records.wording.recorded import recalled
+from lastcall.records.wording.words import words_for
 
 LETTERS = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 _KEEP = """
 import asyncio, json, sys
-from lastcall.cluster.embedded import start
-from lastcall.cluster.options import ClusterOptions
+from lastcall.kube.cluster.embedded import start
+from lastcall.kube.cluster.options import ClusterOptions
 cluster = start(ClusterOptions(feature_gates=json.loads(sys.argv[1])))
 async def main():
     await cluster.connect()
@@ -36,8 +36,8 @@ int main(void) { action.sa_handler = term; sigaction(SIGTERM, &action, 0); for (
 
 def make_images(root: Path) -> None:
     """busybox:1.36, busybox:1.36-b and quick:1 in the store of `root`."""
-    from lastcall.cri.sandbox.images.exports import ImageStore, build_image, host_image
-    from lastcall.cri.sandbox.spec import ImageConfig
+    from lastcall.kube.cri.sandbox.images.exports import ImageStore, build_image, host_image
+    from lastcall.kube.cri.sandbox.spec import ImageConfig
 
     store = ImageStore(root / "lastcall" / "images", unpacked=root / "unpacked")
     for name in ("busybox:1.36", "busybox:1.36-b"):

@@ -21,10 +21,10 @@ from typing import Any, Literal
 from counted_writes import WRITES, target_of
 from virtual_cluster import KINDS, VirtualCluster, run_cluster
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object, name_of, namespace_of, uid_of
-from lastcall.api.resources import EVENTS, LEASES, Resource
-from lastcall.client.api import Client
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object, name_of, namespace_of, uid_of
+from lastcall.kube.api.resources import EVENTS, LEASES, Resource
+from lastcall.kube.client.api import Client
 
 MANAGER = "kube-controller-manager"
 

@@ -3,7 +3,7 @@
 import copy
 from typing import Any
 
-from lastcall.api.schema.checks import resource_for
+from lastcall.kube.api.schema.checks import resource_for
 from lastcall.lint.engine import Report, lint
 from lastcall.lint.subject import Finding, Subject
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from virtual_cluster import Seen, VirtualCluster
 
-from lastcall.api.meta import Object, uid_of
-from lastcall.api.resources import PODS
-from lastcall.timeline import kinds
-from lastcall.timeline.ending import build_endings
-from lastcall.timeline.record import Record
-from lastcall.timeline.story import PodFacts
+from lastcall.endings.ending import build_endings
+from lastcall.endings.story import PodFacts
+from lastcall.kube.api.meta import Object, uid_of
+from lastcall.kube.api.resources import PODS
+from lastcall.records import kinds
+from lastcall.records.record import Record
 
 FLOOR_SECONDS = 2
 """The least that StopContainer is given."""

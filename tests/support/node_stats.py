@@ -4,8 +4,8 @@ from typing import Any
 
 from virtual_cluster import VirtualCluster
 
-from lastcall.api.resources import EVENTS
-from lastcall.node.eviction.decide import ContainerUsage, FileUsage, Observation, PodUsage
+from lastcall.kube.api.resources import EVENTS
+from lastcall.kube.node.eviction.decide import ContainerUsage, FileUsage, Observation, PodUsage
 
 MI = 1 << 20
 

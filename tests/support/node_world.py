@@ -7,16 +7,16 @@ from typing import Any
 from fake_api import FakeAPI, ListRecorder
 from waiting import until
 
-from lastcall.api.meta import AnyObject, copy_object
-from lastcall.api.resources import PODS
-from lastcall.cri.simulated import Durations, SimulatedRuntime
-from lastcall.cri.simulated_dialer import SimulatedDialer
-from lastcall.cri.simulated_images import SimulatedImage
-from lastcall.cri.simulated_program import Programs
-from lastcall.node.assembly import Given
-from lastcall.node.interfaces import DialError, HTTPResponse
-from lastcall.node.kubelet import Kubelet, KubeletConfig
-from lastcall.node.volumes.simulated import SimulatedVolumeManager
+from lastcall.kube.api.meta import AnyObject, copy_object
+from lastcall.kube.api.resources import PODS
+from lastcall.kube.cri.simulated import Durations, SimulatedRuntime
+from lastcall.kube.cri.simulated_dialer import SimulatedDialer
+from lastcall.kube.cri.simulated_images import SimulatedImage
+from lastcall.kube.cri.simulated_program import Programs
+from lastcall.kube.node.assembly import Given
+from lastcall.kube.node.interfaces import DialError, HTTPResponse
+from lastcall.kube.node.kubelet import Kubelet, KubeletConfig
+from lastcall.kube.node.volumes.simulated import SimulatedVolumeManager
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual

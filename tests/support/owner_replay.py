@@ -13,10 +13,10 @@ from scenario.programs import ShellPrograms
 from scenario.replay import _counted, _difference, _is_optional, _normal, _sets
 from virtual_cluster import KINDS, VirtualCluster, run_cluster
 
-from lastcall.api.meta import Object, is_terminating, name_of
-from lastcall.api.resources import DAEMONSETS, EVENTS, JOBS, PODS, STATEFULSETS
-from lastcall.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH
-from lastcall.controllers.ownership import controller_of
+from lastcall.kube.api.meta import Object, is_terminating, name_of
+from lastcall.kube.api.resources import DAEMONSETS, EVENTS, JOBS, PODS, STATEFULSETS
+from lastcall.kube.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from lastcall.kube.controllers.ownership import controller_of
 
 DATA = Path(__file__).parents[1] / "scenarios" / "data" / "owners"
 OWNERS = (DAEMONSETS, JOBS, STATEFULSETS)

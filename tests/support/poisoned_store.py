@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from lastcall.api.meta import Object, name_of, namespace_of
-from lastcall.api.resources import (
+from lastcall.kube.api.meta import Object, name_of, namespace_of
+from lastcall.kube.api.resources import (
     CRONJOBS,
     DAEMONSETS,
     DEPLOYMENTS,
@@ -31,12 +31,12 @@ from lastcall.api.resources import (
     SERVICES,
     Resource,
 )
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.server import APIServer, APIServerConfig
-from lastcall.store.api import Store
-from lastcall.store.memory import MemoryStore
-from lastcall.store.value import Value
-from lastcall.timeline.memory import NoRecorder
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.server import APIServer, APIServerConfig
+from lastcall.kube.store.api import Store
+from lastcall.kube.store.memory import MemoryStore
+from lastcall.kube.store.value import Value
+from lastcall.records.memory import NoRecorder
 from lastcall.world.world import World
 
 BEFORE = "0001-01-01T00:00:00+05:00"

@@ -17,7 +17,7 @@ if str(ROOT / "tools") not in sys.path:
 
 import typed_docs  # noqa: E402
 
-from lastcall.timeline.record import Record  # noqa: E402
+from lastcall.records.record import Record  # noqa: E402
 
 PUBLISHED = json.loads((ROOT / "docs" / "ending-v1.schema.json").read_text())
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lastcall.cli.rollout.result import Result
+from lastcall.experiment.rollout.result import Result
 from lastcall.traffic.account import account
 from lastcall.traffic.advice import judge
 from lastcall.traffic.lives import PodLife

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lastcall.nftables.objects import (
+from lastcall.kube.nftables.objects import (
     AddChain,
     AddElements,
     AddRule,
@@ -16,8 +16,8 @@ from lastcall.nftables.objects import (
     SetValue,
     Transaction,
 )
-from lastcall.nftables.statements import text_of
-from lastcall.proxy.sink import RuleError
+from lastcall.kube.nftables.statements import text_of
+from lastcall.kube.proxy.sink import RuleError
 from lastcall.world.world import World
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from lastcall.api.meta import uid_of
-from lastcall.scheduler.cache import Cache
-from lastcall.scheduler.filters import Diagnosis, failure_text
-from lastcall.scheduler.placement import look
-from lastcall.scheduler.pod_info import PodInfo
-from lastcall.scheduler.preemption import preempt
+from lastcall.kube.api.meta import uid_of
+from lastcall.kube.scheduler.cache import Cache
+from lastcall.kube.scheduler.filters import Diagnosis, failure_text
+from lastcall.kube.scheduler.placement import look
+from lastcall.kube.scheduler.pod_info import PodInfo
+from lastcall.kube.scheduler.preemption import preempt
 
 if TYPE_CHECKING:
-    from lastcall.api.types.node import Node
-    from lastcall.api.types.pod import Pod
+    from lastcall.kube.api.types.node import Node
+    from lastcall.kube.api.types.pod import Pod
 
 
 def node(

@@ -8,8 +8,8 @@ from weakref import ref
 import orjson
 import pytest
 
-from lastcall.apiserver.registry.objects import ObjectCache
-from lastcall.store.value import Decoded
+from lastcall.kube.apiserver.registry.objects import ObjectCache
+from lastcall.kube.store.value import Decoded
 
 
 @pytest.fixture(autouse=True)

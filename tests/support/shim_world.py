@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from ordinary_user import USERS, command_prefix, skip_without_newuidmap
 
-from lastcall.cri.api import (
+from lastcall.kube.cri.api import (
     ContainerConfig,
     ContainerMetadata,
     ContainerState,
@@ -38,11 +38,11 @@ from lastcall.cri.api import (
     PodSandboxMetadata,
     RuntimeServiceError,
 )
-from lastcall.cri.sandbox.cgroups.place import make_place
-from lastcall.cri.sandbox.runtime import SandboxRuntime
-from lastcall.cri.sandbox.spec import ImageConfig, RootFilesystem
-from lastcall.timeline.record import Record
-from lastcall.timeline.ring import Ring, RingReader
+from lastcall.kube.cri.sandbox.cgroups.place import make_place
+from lastcall.kube.cri.sandbox.runtime import SandboxRuntime
+from lastcall.kube.cri.sandbox.spec import ImageConfig, RootFilesystem
+from lastcall.records.record import Record
+from lastcall.records.ring import Ring, RingReader
 from lastcall.world import linux
 from lastcall.world.id_maps import write_id_maps
 from lastcall.world.world import World
@@ -304,7 +304,7 @@ def start_shim(ring: Ring) -> int:
             os.set_inheritable(ring.fd, True)
             import lastcall
 
-            program = Path(lastcall.__file__).parent / "cri/sandbox/shim/__main__.py"
+            program = Path(lastcall.__file__).parent / "kube/cri/sandbox/shim/__main__.py"
             options = ["--socket", f"{STATE}/shim.sock", "--state", f"{STATE}/shim", "--ring-fd", str(ring.fd)]
             options += ["--cgroups", os.environ["LASTCALL_TEST_CGROUPS"]]
             os.execv(sys.executable, [sys.executable, "-I", "-S", str(program), *options])

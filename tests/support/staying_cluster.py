@@ -30,13 +30,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 from ordinary_user import USERS, command_prefix, skip_without_newuidmap
 from tree import MachineState, assert_clean, children, clock_ticks, cmdline
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import CONFIGMAPS, EVENTS, NODES, PODS, SERVICEACCOUNTS
-from lastcall.client.api import ConnectionLost
-from lastcall.cluster.embedded import Running, start
-from lastcall.cluster.options import ClusterOptions
-from lastcall.cluster.staying.state import StateDirectory
-from lastcall.timeline.record import Record
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import CONFIGMAPS, EVENTS, NODES, PODS, SERVICEACCOUNTS
+from lastcall.kube.client.api import ConnectionLost
+from lastcall.kube.cluster.embedded import Running, start
+from lastcall.kube.cluster.options import ClusterOptions
+from lastcall.kube.cluster.staying.state import StateDirectory
+from lastcall.records.record import Record
 
 Scenario = Callable[["StayingCluster"], Awaitable[None]]
 

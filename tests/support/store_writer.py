@@ -12,10 +12,10 @@ import os
 import random
 import sys
 
-from lastcall.store import sqlite
-from lastcall.store.api import Store, StoreError
-from lastcall.store.open import open_store
-from lastcall.store.value import Value
+from lastcall.kube.store import sqlite
+from lastcall.kube.store.api import Store, StoreError
+from lastcall.kube.store.open import open_store
+from lastcall.kube.store.value import Value
 from lastcall.world.world import World
 
 WRITERS = 16

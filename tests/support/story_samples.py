@@ -8,11 +8,11 @@ import yaml
 from scenario.programs import ShellPrograms
 from virtual_cluster import VirtualCluster, run_cluster
 
-from lastcall.timeline import kinds as k
-from lastcall.timeline.ending import build_endings
-from lastcall.timeline.facts.pod import pod_facts
-from lastcall.timeline.record import Record
-from lastcall.timeline.story import ContainerFacts, Ending, PodFacts
+from lastcall.endings.ending import build_endings
+from lastcall.endings.facts.pod import pod_facts
+from lastcall.endings.story import ContainerFacts, Ending, PodFacts
+from lastcall.records import kinds as k
+from lastcall.records.record import Record
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

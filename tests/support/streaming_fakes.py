@@ -8,7 +8,7 @@ from typing import Any
 
 from waiting import until
 
-from lastcall.cri.api import (
+from lastcall.kube.cri.api import (
     ContainerMetadata,
     ContainerState,
     ContainerStatus,
@@ -18,8 +18,8 @@ from lastcall.cri.api import (
     PodSandboxStatus,
     RuntimeServiceError,
 )
-from lastcall.streaming.spdy_session import SpdySession, SpdyStream
-from lastcall.streaming.upgrade import SocketStream
+from lastcall.kube.streaming.spdy_session import SpdySession, SpdyStream
+from lastcall.kube.streaming.upgrade import SocketStream
 
 POD = {
     "metadata": {"name": "p", "namespace": "default", "uid": "uid-1"},

@@ -10,7 +10,7 @@
 
 What is not real is what `lastcall.world.virtual` forbids: the store is in memory, clients are in process, containers
 are `Program`s, volumes take no space and the dialer reaches simulated ports. The composition mirrors
-`lastcall.cluster.control_plane` and `lastcall.cluster.node`.
+`lastcall.kube.cluster.control_plane` and `lastcall.kube.cluster.node`.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ from scenario.rights import RightsNoted
 from virtual_node import ALLOCATABLE, VirtualNode
 from waiting import until
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object, name_of, namespace_of, uid_of
-from lastcall.api.resources import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object, name_of, namespace_of, uid_of
+from lastcall.kube.api.resources import (
     BINDINGS,
     CONFIGMAPS,
     ENDPOINTSLICES,
@@ -43,20 +43,20 @@ from lastcall.api.resources import (
     SERVICEACCOUNTS,
     Resource,
 )
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.auth.pki import new_key_pem
-from lastcall.apiserver.server import APIServer, APIServerConfig
-from lastcall.client.api import MERGE_PATCH, Client
-from lastcall.cluster.virtual.tree import component_user
-from lastcall.controllers.manager import run_controllers
-from lastcall.controllers.volumes.storage_class import STANDARD_CLASS, SimulatedDirectories
-from lastcall.cri.simulated import Durations
-from lastcall.node.kubelet import Kubelet
-from lastcall.scheduler.scheduler import run_scheduler
-from lastcall.store.memory import MemoryStore
-from lastcall.timeline import kinds
-from lastcall.timeline.memory import MemoryRecorder
-from lastcall.timeline.record import Record
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.auth.pki import new_key_pem
+from lastcall.kube.apiserver.server import APIServer, APIServerConfig
+from lastcall.kube.client.api import MERGE_PATCH, Client
+from lastcall.kube.cluster.virtual.tree import component_user
+from lastcall.kube.controllers.manager import run_controllers
+from lastcall.kube.controllers.volumes.storage_class import STANDARD_CLASS, SimulatedDirectories
+from lastcall.kube.cri.simulated import Durations
+from lastcall.kube.node.kubelet import Kubelet
+from lastcall.kube.scheduler.scheduler import run_scheduler
+from lastcall.kube.store.memory import MemoryStore
+from lastcall.records import kinds
+from lastcall.records.memory import MemoryRecorder
+from lastcall.records.record import Record
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

@@ -4,17 +4,17 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lastcall.api.meta import AnyObject
-from lastcall.client.api import Client
-from lastcall.client.events import EventRecorder
-from lastcall.cri.simulated import Durations, SimulatedRuntime
-from lastcall.cri.simulated_dialer import SimulatedDialer
-from lastcall.node.assembly import Given
-from lastcall.node.interfaces import DialError, HTTPResponse, RPCError
-from lastcall.node.kubelet import Kubelet, KubeletConfig
-from lastcall.node.node_status import NodeConfig, NodeStatusManager
-from lastcall.node.volumes.simulated import SimulatedVolumeManager
-from lastcall.timeline.memory import MemoryRecorder
+from lastcall.kube.api.meta import AnyObject
+from lastcall.kube.client.api import Client
+from lastcall.kube.client.events import EventRecorder
+from lastcall.kube.cri.simulated import Durations, SimulatedRuntime
+from lastcall.kube.cri.simulated_dialer import SimulatedDialer
+from lastcall.kube.node.assembly import Given
+from lastcall.kube.node.interfaces import DialError, HTTPResponse, RPCError
+from lastcall.kube.node.kubelet import Kubelet, KubeletConfig
+from lastcall.kube.node.node_status import NodeConfig, NodeStatusManager
+from lastcall.kube.node.volumes.simulated import SimulatedVolumeManager
+from lastcall.records.memory import MemoryRecorder
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

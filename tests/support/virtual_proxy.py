@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 
 from virtual_cluster import VirtualCluster
 
-from lastcall.client.events import EventRecorder
-from lastcall.proxy.propagation import Propagation
-from lastcall.proxy.proxier import Proxier, ProxyConfig
-from lastcall.proxy.sink import RecordingSink
-from lastcall.proxy.topology import Node
+from lastcall.kube.client.events import EventRecorder
+from lastcall.kube.proxy.propagation import Propagation
+from lastcall.kube.proxy.proxier import Proxier, ProxyConfig
+from lastcall.kube.proxy.sink import RecordingSink
+from lastcall.kube.proxy.topology import Node
 from lastcall.world.tasks import Tasks
 
 

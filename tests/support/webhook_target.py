@@ -11,10 +11,10 @@ from typing import Any
 from aiohttp import web
 from api_server import RunningServer, running_server
 
-from lastcall.api.resources import NAMESPACES
-from lastcall.apiserver.auth.pki import ClusterCA
-from lastcall.apiserver.auth.tls import server_context
-from lastcall.apiserver.proxying import upstream
+from lastcall.kube.api.resources import NAMESPACES
+from lastcall.kube.apiserver.auth.pki import ClusterCA
+from lastcall.kube.apiserver.auth.tls import server_context
+from lastcall.kube.apiserver.proxying import upstream
 
 ADDRESS = "10.1.2.3"
 """The API server reaches the webhook at this address, too."""

@@ -5,7 +5,7 @@
 
 from pathlib import Path
 
-from lastcall.node.workers.transitions import EDGES, State
+from lastcall.kube.node.workers.transitions import EDGES, State
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "architecture" / "deletion.md"
 BEGIN, END = "<!-- workers: begin -->\n", "<!-- workers: end -->\n"

@@ -4,8 +4,8 @@ from typing import Any
 
 from virtual_cluster import VirtualCluster
 
-from lastcall.api.meta import Object, name_of
-from lastcall.api.resources import EVENTS, PODS, Resource
+from lastcall.kube.api.meta import Object, name_of
+from lastcall.kube.api.resources import EVENTS, PODS, Resource
 
 
 def template(image: str = "app:1", *, ready_after: float = 0.0, **spec: Any) -> Object:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from checks.report import Report
 from checks.source import Project, is_in
 
-ADMISSION = "lastcall.apiserver.admission"
-NOT_NOTED = ("lastcall.store", "lastcall.apiserver.registry")
+ADMISSION = "lastcall.kube.apiserver.admission"
+NOT_NOTED = ("lastcall.kube.store", "lastcall.kube.apiserver.registry")
 CHARGE = "charge"
 """The function that is called for each object, remembered or not."""
-APISERVER = "lastcall.apiserver"
-STRATEGIES = "lastcall.apiserver.strategies"
+APISERVER = "lastcall.kube.apiserver"
+STRATEGIES = "lastcall.kube.apiserver.strategies"
 WORDS = ("Pod", "Namespace", "Node", "Service", "Secret", "Event", "Job")
 NAMES = ("resource", "info", "roles", "rest", "rest[0]", "kind", "self")
 """What begins an expression for the kind of a request, in contrast to a kind that an object names."""

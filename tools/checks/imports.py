@@ -8,7 +8,7 @@ from checks.report import Report
 from checks.source import Project, Source, is_in, root_name
 
 ROOT = "lastcall"
-TYPES = "lastcall.api.types"
+TYPES = "lastcall.kube.api.types"
 AIOHTTP = ("aiohttp", "aiohttp.web", "aiohttp.abc")
 """Modules that aiohttp documents by these names."""
 AIOHTTP_INSIDE = "aiohttp_inside"

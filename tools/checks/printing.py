@@ -1,4 +1,4 @@
-"""Text reaches a terminal through `cli/terminal.py` and `timeline/render/console.py`, which quote it."""
+"""Text reaches a terminal through `cli/terminal.py` and `endings/render/console.py`, which quote it."""
 
 import ast
 
@@ -16,7 +16,7 @@ CALLS = {
     "rich.print": "SafeConsole",
     "rich.get_console": "SafeConsole",
     "rich.console.Console": "SafeConsole",
-    "rich.text.Text": "Text of lastcall.timeline.render.console",
+    "rich.text.Text": "Text of lastcall.endings.render.console",
     "traceback.print_exc": "say_all(traceback.format_exc())",
     "traceback.print_exception": "say_all(traceback.format_exception(…))",
     "logging.StreamHandler": "say()",

@@ -7,12 +7,12 @@ from checks.report import Report
 from checks.source import Import, Project, Source, is_in
 
 FOUND_BY_NAME = "decide"
-CONTROLLERS = "lastcall.controllers"
+CONTROLLERS = "lastcall.kube.controllers"
 NO_RULE_USES = (
     "aiohttp",
     "asyncio",
-    "lastcall.client",
-    "lastcall.store",
+    "lastcall.kube.client",
+    "lastcall.kube.store",
     "lastcall.world",
     "os",
     "random",
@@ -88,5 +88,5 @@ def plain_objects(project: Project, report: Report) -> None:
             for node in source.nodes(ast.Name):
                 if node.id == "Object":
                     found.setdefault(source.path, node.lineno)
-    text = "`Object` has fields of any name; take the type of the kind from lastcall.api.types"
+    text = "`Object` has fields of any name; take the type of the kind from lastcall.kube.api.types"
     report.needs_marker(project, "plain objects", found, text)

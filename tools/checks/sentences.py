@@ -8,10 +8,10 @@ from string import Template
 
 from checks.report import Report
 from checks.source import SOURCES, Project, Source, is_in
-from lastcall.timeline.catalogue.lookup import CATALOGUE
-from lastcall.timeline.explain import explain
-from lastcall.timeline.language import catalogue_of
-from lastcall.timeline.wording.recorded import SENTENCES
+from lastcall.endings.catalogue.lookup import CATALOGUE
+from lastcall.records.explain import explain
+from lastcall.records.language import catalogue_of
+from lastcall.records.wording.recorded import SENTENCES
 
 LINT = "lastcall.lint"
 """Its findings name a Kubernetes rule as the source of what they say in words themselves."""

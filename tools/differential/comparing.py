@@ -10,7 +10,7 @@ import yaml
 from differential.normalising import HEADERS, normalised, text
 from differential.request import Request
 from differential.servers import Answer
-from lastcall.api.protobuf.decoding import decode_envelope
+from lastcall.kube.api.protobuf.decoding import decode_envelope
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _ABSENT = "<absent>"

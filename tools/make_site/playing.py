@@ -8,7 +8,7 @@ import orjson
 from story_samples import samples
 
 from lastcall._version import __version__
-from lastcall.timeline.render.html import html_page
+from lastcall.endings.render.html import html_page
 
 STORIES = {
     "graceful": "A Pod that ends well: hook, SIGTERM, drain, exit code 0.",

@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lastcall.cli.clusters.options import ContextOptions, context_options
+from lastcall.cli.confirmation import confirm, yes_option
+from lastcall.cli.context_options import ContextOptions, context_options
 from lastcall.cli.interrupts import Interrupts
-from lastcall.cli.rollout.experiments.confirming import confirm, yes_option
 from lastcall.cli.terminal import say
 from lastcall.errors import UserError
 
 if TYPE_CHECKING:
-    from lastcall.cli.rollout.experiments.leftovers import Leftovers
+    from lastcall.experiment.existing.leftovers import Leftovers
 
 
 @click.command()
@@ -37,8 +37,8 @@ def cleanup(asked: ContextOptions, yes: str) -> None:
 
 async def _cleanup(asked: ContextOptions, yes: str) -> None:
     # late: 104 ms of `cleanup --help`
-    from lastcall.cli.rollout.experiments.leftovers import find_leftovers, put_back
-    from lastcall.cli.rollout.experiments.reaching import reached
+    from lastcall.experiment.existing.connection import reached
+    from lastcall.experiment.existing.leftovers import find_leftovers, put_back
     from lastcall.world.clock import RealClock
 
     context = asked.context

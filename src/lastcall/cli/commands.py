@@ -10,27 +10,27 @@ import click
 from lastcall._version import __version__
 from lastcall.cli.settings.context import config_option, settle, with_place
 from lastcall.errors import ReaderGone
-from lastcall.timeline.quoted_log import quote_what_nobody_handles
+from lastcall.records.quoted_log import quote_what_nobody_handles
 
 COMMANDS = {
-    "run": ("lastcall.cli.there.run:run", "Delete Pods and report how each of them ended."),
+    "run": ("lastcall.cli.run.command:run", "Delete Pods and report how each of them ended."),
     "demo": ("lastcall.cli.demo:demo", "Watch a Pod end gracefully, by SIGKILL, or both."),
     "rollout": (
         "lastcall.cli.rollout.command:rollout",
         "Update a workload under load, and tell which requests were lost.",
     ),
-    "trace": ("lastcall.cli.tracing.command:trace", "Follow Pods on any cluster and report how each of them ends."),
-    "lint": ("lastcall.cli.linting.command:lint", "Check manifests without a cluster, and propose fixes."),
+    "trace": ("lastcall.cli.trace.command:trace", "Follow Pods on any cluster and report how each of them ends."),
+    "lint": ("lastcall.cli.lint:lint", "Check manifests without a cluster, and propose fixes."),
     "up": ("lastcall.cli.up:up", "Start a cluster that keeps running."),
     "down": ("lastcall.cli.down:down", "Stop a cluster that up started."),
     "status": ("lastcall.cli.status:status", "Show the running clusters."),
     "kubeconfig": ("lastcall.cli.staying.kubeconfig:kubeconfig", "Print the path of a cluster's kubeconfig."),
     "logs": ("lastcall.cli.staying.logs:logs", "Show recent logs of a cluster's own processes."),
     "controller-manager": (
-        "lastcall.cli.clusters.controller_manager:controller_manager",
+        "lastcall.cli.controller_manager:controller_manager",
         "Run the controllers as a process of their own.",
     ),
-    "scheduler": ("lastcall.cli.clusters.scheduler:scheduler", "Run the scheduler as a process of its own."),
+    "scheduler": ("lastcall.cli.scheduler:scheduler", "Run the scheduler as a process of its own."),
     "apiserver": ("lastcall.cli.apiserver:apiserver", "Serve the API as a process of its own, from an etcd."),
     "story": ("lastcall.cli.story:story", "Report how a Pod ended in a cluster started by up."),
     "ui": ("lastcall.cli.staying.page:ui", "Show a cluster started by up in a browser, live."),

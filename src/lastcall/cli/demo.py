@@ -25,8 +25,8 @@ def demo(which: str, **options: Any) -> None:
     The manifests are those of examples/. Exit status as for `lastcall run`: 3 for the Pod that is killed.
     """
     # late: 100 ms of `demo --help`
-    from lastcall.cli.manifests.read import load_manifests
     from lastcall.cli.run.experiment import run_manifests
+    from lastcall.manifests.read import load_manifests
 
     manifests = load_manifests([str(EXAMPLES / name) for name in DEMOS[which]])
     raise SystemExit(run_manifests(manifests, make_options(**options)))

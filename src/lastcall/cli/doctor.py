@@ -9,10 +9,10 @@ from contextlib import contextmanager, nullcontext
 
 import click
 
-from lastcall.cli.clusters.options import ContextOptions, context_options
+from lastcall.cli.context_options import ContextOptions, context_options
 from lastcall.cli.options import json_text, text_or_json_option
 from lastcall.cli.terminal import show
-from lastcall.cri.sandbox.cgroups.place import NOT_MOUNTED, Place, make_place
+from lastcall.kube.cri.sandbox.cgroups.place import NOT_MOUNTED, Place, make_place
 from lastcall.world import needs
 from lastcall.world.need import Need
 from lastcall.world.probes import Probe
@@ -34,7 +34,7 @@ def doctor(asked: ContextOptions, output: str) -> None:
     """
     if asked != ContextOptions():
         # late: 104 ms of `doctor --help`
-        from lastcall.cli.rollout.experiments.looking import look_for_leftovers
+        from lastcall.cli.leftovers import look_for_leftovers
 
         raise SystemExit(look_for_leftovers(asked, output))
     found = needs.check(_try_cgroups())
@@ -113,7 +113,7 @@ def _print_table(found: Sequence[Need]) -> None:
     from rich.table import Table
 
     from lastcall.cli.console import CommandConsole
-    from lastcall.timeline.render.console import Text
+    from lastcall.endings.render.console import Text
 
     console = CommandConsole()
     if not console.is_terminal:

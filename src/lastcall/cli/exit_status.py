@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lastcall.errors import Crashed, Interrupted, LastcallError, ReaderGone, UserError
 
 if TYPE_CHECKING:
-    from lastcall.timeline.story import Ending
+    from lastcall.endings.story import Ending
 
 OK = 0
 """Every Pod ended gracefully."""

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 from click.core import ParameterSource
 
+from lastcall.endings.render.json_text import quoted_json
 from lastcall.errors import UserError
-from lastcall.timeline.render.json_text import quoted_json
 from lastcall.world.durations import parse_duration, told_duration
 
 if TYPE_CHECKING:
-    from lastcall.cli.manifests.read import Manifest
+    from lastcall.manifests.read import Manifest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -178,7 +178,7 @@ class Sources:
     def load(self) -> "list[Manifest]":
         """All objects, in the order to create them. Raises UserError, WorldError."""
         # late: `--help` reads no manifest
-        from lastcall.cli.manifests.read import load_manifests
+        from lastcall.manifests.read import load_manifests
 
         return load_manifests(
             self.manifests,
@@ -321,8 +321,8 @@ def _etcd_options(given: dict[str, str]) -> Any:
             raise UserError(f"--etcd-{others[0]}: is for --etcd-servers, which is not given; fix: name the servers")
         return None
     # late: only where there is an etcd
-    from lastcall.store.etcd.layout import DEFAULT_PREFIX
-    from lastcall.store.etcd.options import etcd_options
+    from lastcall.kube.store.etcd.layout import DEFAULT_PREFIX
+    from lastcall.kube.store.etcd.options import etcd_options
 
     try:
         return etcd_options(
@@ -340,7 +340,7 @@ def _etcd_options(given: dict[str, str]) -> Any:
 def read_pem(flag: str, path: str) -> bytes:
     """The PEM file that a flag names. Raises UserError."""
     # late: only for servers that are given certificates
-    from lastcall.store.etcd import options
+    from lastcall.kube.store.etcd import options
 
     try:
         return options.read_pem(flag, path)
@@ -353,7 +353,7 @@ def read_service_account_key(path: str) -> bytes:
     if not path:
         return b""
     # late: only where a key is given
-    from lastcall.apiserver.auth.tokens import TokenIssuer
+    from lastcall.kube.apiserver.auth.tokens import TokenIssuer
     from lastcall.world.world import World
 
     content = read_pem("service-account-signing-key-file", path)

@@ -11,16 +11,16 @@ import click
 
 from lastcall.cli.exit_status import exit_status
 from lastcall.cli.options import asked_for_one_line
-from lastcall.cli.run.output import checked_output, output_options, stdout_console, takes_stdout, tell
+from lastcall.cli.output import checked_output, output_options, stdout_console, takes_stdout, tell
 from lastcall.cli.staying.clusters import cluster_errors, cluster_option, show_json
 from lastcall.cli.terminal import say
-from lastcall.cluster.control.socket import ControlClient
+from lastcall.endings.ending import build_endings
+from lastcall.endings.findings.restarts import is_over
+from lastcall.endings.story import Ending, PodFacts
+from lastcall.endings.verdict import is_ongoing, outcome_words
 from lastcall.errors import UserError
-from lastcall.timeline.ending import build_endings
-from lastcall.timeline.findings.restarts import is_over
-from lastcall.timeline.record import Record
-from lastcall.timeline.story import Ending, PodFacts
-from lastcall.timeline.verdict import is_ongoing, outcome_words
+from lastcall.kube.cluster.control.socket import ControlClient
+from lastcall.records.record import Record
 
 SCHEMA = "lastcall/endings/v1"
 

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import click
 
-from lastcall.timeline.quoting import log_line, one_line
+from lastcall.records.quoting import log_line, one_line
 
 _WIPE = "\r\x1b[K"
 """Empties the line of a terminal."""

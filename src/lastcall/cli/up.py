@@ -16,6 +16,7 @@ from lastcall.cli.options import (
     text_or_json_option,
     timeout_option,
 )
+from lastcall.cli.page_options import asked_page, page_options
 from lastcall.cli.run.options import (
     check_cni,
     check_feature_gates,
@@ -28,9 +29,8 @@ from lastcall.cli.run.options import (
     node_options,
     propagation_option,
 )
-from lastcall.cli.showing.options import asked_page, page_options
 from lastcall.cli.staying.names import name_argument
-from lastcall.cluster.layout import MOST_NODES
+from lastcall.kube.cluster.layout import MOST_NODES
 
 
 @click.command()

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from lastcall.api.meta import Object
-from lastcall.api.resources import (
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import (
     CRONJOBS,
     DAEMONSETS,
     DEPLOYMENTS,
@@ -19,8 +19,8 @@ from lastcall.api.resources import (
     STATEFULSETS,
     Resource,
 )
-from lastcall.api.selectors import LabelSelector, selector_of_expressions, selector_of_labels
-from lastcall.api.text.numbers import scaled
+from lastcall.kube.api.selectors import LabelSelector, selector_of_expressions, selector_of_labels
+from lastcall.kube.api.text.numbers import scaled
 from lastcall.lint.paths import Path
 from lastcall.lint.subject import NotHere, Subject
 

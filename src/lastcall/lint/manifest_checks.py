@@ -6,14 +6,14 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
-from lastcall.api.custom.kinds import versions_stored_first
-from lastcall.api.defaults.kinds import set_defaults
-from lastcall.api.features.disabled_fields import drop_disabled_fields
-from lastcall.api.features.gates import FeatureGates
-from lastcall.api.meta import Object, copy_object
-from lastcall.api.resources import CUSTOMRESOURCEDEFINITIONS, JOBS, Resource
-from lastcall.api.schema.checks import DecodeError, check_fields, prune
-from lastcall.api.validation import validate_create
+from lastcall.kube.api.custom.kinds import versions_stored_first
+from lastcall.kube.api.defaults.kinds import set_defaults
+from lastcall.kube.api.features.disabled_fields import drop_disabled_fields
+from lastcall.kube.api.features.gates import FeatureGates
+from lastcall.kube.api.meta import Object, copy_object
+from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS, JOBS, Resource
+from lastcall.kube.api.schema.checks import DecodeError, check_fields, prune
+from lastcall.kube.api.validation import validate_create
 from lastcall.lint.paths import path_in, value_at
 
 Problem = tuple[str, str]

@@ -4,9 +4,9 @@ import json
 import re
 from typing import Any
 
-from lastcall.api.meta import Object
-from lastcall.api.resources import Resource
-from lastcall.api.schema.types import Struct, struct_for, struct_of
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import Resource
+from lastcall.kube.api.schema.types import Struct, struct_for, struct_of
 from lastcall.lint.names import closest_field
 from lastcall.lint.paths import Path, value_at
 

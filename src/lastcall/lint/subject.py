@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from lastcall.api.meta import Object
-from lastcall.api.resources import Resource
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import Resource
 from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.catalogue.rule import Certainty, Severity
 from lastcall.lint.manifest_checks import as_created

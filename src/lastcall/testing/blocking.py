@@ -11,10 +11,10 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from lastcall.api.meta import Object
-from lastcall.cli.manifests.applying.manifests import Manifests
-from lastcall.cli.manifests.applying.objects import ObjectList
-from lastcall.cli.manifests.applying.references import Reference
+from lastcall.experiment.ready.objects import ObjectList
+from lastcall.kube.api.meta import Object
+from lastcall.manifests.applying.manifests import Manifests
+from lastcall.manifests.applying.references import Reference
 from lastcall.testing.cluster import AsyncCluster
 from lastcall.testing.ending import Ending
 from lastcall.testing.namespace import REACH_SECONDS, READY_SECONDS, AsyncNamespace

@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
-from lastcall.api.errors import StatusError, is_not_found
-from lastcall.api.resources import NAMESPACES
-from lastcall.cli.manifests.applying.references import Named
-from lastcall.cluster.errors import ClusterStartError
-from lastcall.cluster.staying.child import ClusterProcess, unused_name
 from lastcall.errors import ClusterError
+from lastcall.kube.api.errors import StatusError, is_not_found
+from lastcall.kube.api.resources import NAMESPACES
+from lastcall.kube.cluster.errors import ClusterStartError
+from lastcall.kube.cluster.staying.child import ClusterProcess, unused_name
+from lastcall.manifests.applying.references import Named
 from lastcall.testing.link import Link
 from lastcall.testing.namespace import AsyncNamespace
 from lastcall.testing.rollout import Rollout, run_rollout
@@ -111,7 +111,7 @@ class AsyncCluster(AsyncNamespace):
     async def _delete_owners(self, namespace: str) -> None:
         """Delete what makes Pods in a namespace and leave the Pods: an owner that is being deleted replaces none."""
         # late: pytest imports the plugin in every run, with a cluster or without
-        from lastcall.api import resources as r
+        from lastcall.kube.api import resources as r
 
         client = self._objects.client
         if not any(pod["metadata"].get("ownerReferences") for pod in (await client.list(r.PODS, namespace)).items):
@@ -129,7 +129,7 @@ class AsyncCluster(AsyncNamespace):
         afterwards does not interrupt a stop under way.
         """
         # late: pytest imports the plugin in every run, with a cluster or without
-        from lastcall.api.resources import PODS
+        from lastcall.kube.api.resources import PODS
 
         for pod in (await self._objects.client.list(PODS, namespace)).items:
             with suppress(StatusError):

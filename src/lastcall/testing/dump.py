@@ -1,13 +1,13 @@
 """What a failed test's report says of a namespace: Pods, Warning Events, last lines."""
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object, name_of
-from lastcall.api.resources import EVENTS, PODS
-from lastcall.cli.manifests.applying.objects import Objects
-from lastcall.cli.manifests.applying.ready import last_lines
-from lastcall.cli.waiting.why_not_ready import in_short, is_ready, told_message
-from lastcall.client.api import ConnectionLost
-from lastcall.timeline.quoting import log_line
+from lastcall.experiment.ready.objects import Objects
+from lastcall.experiment.ready.wait import last_lines
+from lastcall.experiment.reasons.why_not_ready import in_short, is_ready, told_message
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object, name_of
+from lastcall.kube.api.resources import EVENTS, PODS
+from lastcall.kube.client.api import ConnectionLost
+from lastcall.records.quoting import log_line
 
 _EVENTS = 30
 _PODS = 20

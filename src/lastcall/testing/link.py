@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lastcall.cli.manifests.applying.objects import Objects
-from lastcall.client.kubeconfig import client_for, load_kubeconfig
-from lastcall.cluster.control.socket import ControlClient, Publish
-from lastcall.cluster.errors import ClusterUsageError, ControlError, DirectoryError, NotRunning
+from lastcall.endings.ending import build_endings
+from lastcall.endings.story import PodFacts
 from lastcall.errors import ClusterError, LastcallError
-from lastcall.timeline.ending import build_endings
-from lastcall.timeline.record import Record
-from lastcall.timeline.story import PodFacts
+from lastcall.experiment.ready.objects import Objects
+from lastcall.kube.client.kubeconfig import client_for, load_kubeconfig
+from lastcall.kube.cluster.control.socket import ControlClient, Publish
+from lastcall.kube.cluster.errors import ClusterUsageError, ControlError, DirectoryError, NotRunning
+from lastcall.records.record import Record
 from lastcall.world.clock import RealClock, monotonic
 
 if TYPE_CHECKING:

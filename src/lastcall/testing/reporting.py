@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from lastcall.api.errors import StatusError
-from lastcall.client.api import ConnectionLost
 from lastcall.errors import LastcallError
-from lastcall.timeline.quoting import log_line
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.client.api import ConnectionLost
+from lastcall.records.quoting import log_line
 
 if TYPE_CHECKING:
     from lastcall.testing.blocking import Namespace

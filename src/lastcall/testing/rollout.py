@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lastcall.cli.manifests.applying.manifests import Manifests, read
 from lastcall.errors import ClusterError, InvalidManifest, NotReady
+from lastcall.manifests.applying.manifests import Manifests, read
 
 _BAD_INPUT = 2
 _NO_VERDICT = 4

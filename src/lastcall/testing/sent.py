@@ -54,8 +54,8 @@ class Sent:
 async def sending(requests: Requests, address: tuple[str, int], clock: Clock) -> AsyncIterator[Sent]:
     """Send from before the block until after it. Raises ClusterError when nobody answers before the block."""
     # late: pytest imports the plugin in every run, with a cluster or without
-    from lastcall.cluster.errors import ControlError
-    from lastcall.cluster.load import LoadClient
+    from lastcall.kube.cluster.errors import ControlError
+    from lastcall.traffic.process import LoadClient
 
     sent = Sent(requests)
     try:

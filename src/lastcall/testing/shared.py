@@ -6,10 +6,10 @@ The first that needs it starts it, the others find it; it ends with the controll
 from collections.abc import Sequence
 from contextlib import suppress
 
-from lastcall.cluster.control.socket import ControlClient
-from lastcall.cluster.errors import ClusterStartError, ControlError, NotRunning
-from lastcall.cluster.staying.child import STOP_SECONDS, ClusterProcess
 from lastcall.errors import ClusterError
+from lastcall.kube.cluster.control.socket import ControlClient
+from lastcall.kube.cluster.errors import ClusterStartError, ControlError, NotRunning
+from lastcall.kube.cluster.staying.child import STOP_SECONDS, ClusterProcess
 from lastcall.world.blocking import monotonic, sleep
 
 START_SECONDS = 120.0

@@ -13,10 +13,10 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from lastcall.api.errors import StatusError
-from lastcall.client.api import ConnectionLost
-from lastcall.client.http import HTTPClient
 from lastcall.errors import LastcallError
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.client.api import ConnectionLost
+from lastcall.kube.client.http import HTTPClient
 from lastcall.world.tasks import Tasks
 
 STDIN, STDOUT, STDERR, ERROR, CLOSE = 0, 1, 2, 3, 255

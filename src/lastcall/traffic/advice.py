@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from lastcall.timeline import kinds
-from lastcall.timeline.catalogue.lookup import CATALOGUE, fix, said
-from lastcall.timeline.said import Said, fact_of, joined, tell
+from lastcall.endings.catalogue.lookup import CATALOGUE, fix, said
+from lastcall.records import kinds
+from lastcall.records.said import Said, fact_of, joined, tell
 from lastcall.traffic.account import CAUSE_IDS, WHY, Account, LostRequest, NeverAnswered
 from lastcall.traffic.advice_check import why_not
 from lastcall.traffic.bounds import percentage

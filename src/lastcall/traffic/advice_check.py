@@ -1,6 +1,6 @@
 """Advice is checked before it is shown: what the patch makes of the owner is valid, and keeps what the owner has. Pure.
 
-What only a server knows (admission, other objects) a dry run asks it (`cli/rollout/advice.py`).
+What only a server knows (admission, other objects) a dry run asks it (`experiment/rollout/advice.py`).
 """
 
 # check: pure
@@ -8,13 +8,13 @@ What only a server knows (admission, other objects) a dry run asks it (`cli/roll
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lastcall.api.defaults.kinds import set_defaults
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import copy_object
-from lastcall.api.patch.apply import strategic_merge_patch
-from lastcall.api.schema.checks import resource_for
-from lastcall.api.validation import validate_create
-from lastcall.timeline.said import joined, tell
+from lastcall.kube.api.defaults.kinds import set_defaults
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import copy_object
+from lastcall.kube.api.patch.apply import strategic_merge_patch
+from lastcall.kube.api.schema.checks import resource_for
+from lastcall.kube.api.validation import validate_create
+from lastcall.records.said import joined, tell
 from lastcall.traffic.hooks import keeps_hook
 
 _PROBES = ("readinessProbe", "livenessProbe", "startupProbe")

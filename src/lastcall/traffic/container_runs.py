@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lastcall.timeline import kinds
-from lastcall.timeline.record import Record
+from lastcall.records import kinds
+from lastcall.records.record import Record
 
 if TYPE_CHECKING:
-    from lastcall.timeline.catalogue.records.parts import Listener
-    from lastcall.timeline.catalogue.records.runtime import SignalSent
+    from lastcall.records.fields.parts import Listener
+    from lastcall.records.fields.runtime import SignalSent
 
 SKEW_SECONDS = 0.01
 """A record is written a moment after what it reports; what a client sees may lie between."""

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.traffic.connection import Connection, Dialler, Failed
-from lastcall.traffic.conntrack import Address, Connections
 from lastcall.traffic.http1 import exchange
 from lastcall.traffic.outcome import LONG_LIVED, Answer, Kind, Outcome
 from lastcall.traffic.ports import source_ports
 from lastcall.traffic.secured import Secured
 from lastcall.traffic.stream import follow
 from lastcall.world.clock import monotonic
+from lastcall.world.conntrack import Address, Connections
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

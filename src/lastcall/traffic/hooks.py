@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from lastcall.timeline.said import tell
+from lastcall.records.said import tell
 
 _SHELLS = ("sh", "bash", "ash", "dash")
 _SLEEP = re.compile(r"\s*(?:exec\s+)?sleep\s+(\d+)s?\s*")

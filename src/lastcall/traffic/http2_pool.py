@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from lastcall.traffic.connection import Connection, Dialler, Failed
-from lastcall.traffic.conntrack import Address
 from lastcall.traffic.http2 import Http2Connection
 from lastcall.traffic.outcome import Answer
 from lastcall.traffic.secured import HTTP2
 from lastcall.world.clock import Clock, monotonic
+from lastcall.world.conntrack import Address
 from lastcall.world.tasks import Tasks
 
 Where = Connection | Failed | None

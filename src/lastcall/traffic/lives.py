@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from lastcall.timeline import kinds
-from lastcall.timeline.record import Record
+from lastcall.records import kinds
+from lastcall.records.record import Record
 from lastcall.traffic.container_runs import SKEW_SECONDS, ContainerRuns, Outage, Run, outages
 
 if TYPE_CHECKING:
-    from lastcall.timeline.catalogue.records.kube_proxy import EndpointRulesWritten
-    from lastcall.timeline.catalogue.records.kubelet_start import ProbeChanged
+    from lastcall.records.fields.kube_proxy import EndpointRulesWritten
+    from lastcall.records.fields.kubelet_start import ProbeChanged
 
 Phase = Literal["before it was ready", "ready", "preStop hook", "draining", "restarting", "after its exit"]
 

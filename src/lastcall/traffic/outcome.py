@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any, Literal, Self, get_args
 
-from lastcall.timeline.said import tell
+from lastcall.records.said import tell
 
 Kind = Literal["fresh", "keep-alive", "slow", "tcp", "stream", "websocket", "http2"]
 """A connection each · connections that are used again · a connection each, and an answer that takes a while · a line

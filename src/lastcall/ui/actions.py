@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 import orjson
 
-from lastcall.api.meta import AnyObject, name_of, namespace_of, uid_of
-from lastcall.api.resources import EVENTS, PODS
-from lastcall.timeline.quoting import one_line
+from lastcall.kube.api.meta import AnyObject, name_of, namespace_of, uid_of
+from lastcall.kube.api.resources import EVENTS, PODS
+from lastcall.records.quoting import one_line
 from lastcall.ui.source import PageClient
 
 LOG_LINES = 500

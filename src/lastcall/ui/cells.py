@@ -5,12 +5,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lastcall.api.meta import AnyObject, name_of, namespace_of, uid_of
-from lastcall.api.table.pod import pod_summary
-from lastcall.api.table.workloads import job_status
-from lastcall.timeline import kinds
-from lastcall.timeline.record import Record
-from lastcall.timeline.signal_names import SIGKILL, signal_name
+from lastcall.kube.api.meta import AnyObject, name_of, namespace_of, uid_of
+from lastcall.kube.api.table.pod import pod_summary
+from lastcall.kube.api.table.workloads import job_status
+from lastcall.records import kinds
+from lastcall.records.record import Record
+from lastcall.records.signal_names import SIGKILL, signal_name
 from lastcall.ui.board import Value
 
 STAGES: Mapping[str, str] = {

@@ -10,12 +10,12 @@ import orjson
 from aiohttp import web
 
 from lastcall._version import __version__
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import AnyObject
-from lastcall.api.selectors import LabelSelector, parse_label_selector
-from lastcall.client.api import ConnectionLost
-from lastcall.timeline.language import ENGLISH, LANGUAGES, told
-from lastcall.timeline.render.html import html_page
+from lastcall.endings.render.html import html_page
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import AnyObject
+from lastcall.kube.api.selectors import LabelSelector, parse_label_selector
+from lastcall.kube.client.api import ConnectionLost
+from lastcall.records.language import ENGLISH, LANGUAGES, told
 from lastcall.ui import actions, terminal
 from lastcall.ui.board import Changes
 from lastcall.ui.entrance import HEADERS, Asked, Entrance

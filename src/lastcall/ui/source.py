@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from lastcall.api.meta import Object
-from lastcall.api.resources import Resource
-from lastcall.client.api import Client
-from lastcall.client.kubeconfig import client_for, load_kubeconfig
-from lastcall.cluster.control.socket import ControlClient
-from lastcall.cluster.errors import NotRunning
-from lastcall.timeline.record import Record
-from lastcall.timeline.story import Ending
+from lastcall.endings.story import Ending
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import Resource
+from lastcall.kube.client.api import Client
+from lastcall.kube.client.kubeconfig import client_for, load_kubeconfig
+from lastcall.kube.cluster.control.socket import ControlClient
+from lastcall.kube.cluster.errors import NotRunning
+from lastcall.records.record import Record
 
 
 class NoMore(Exception):
@@ -24,7 +24,7 @@ Told = Callable[[Resource, str, Object], None]
 
 
 class PageClient(Client, Protocol):
-    """What the page needs of a client: `lastcall.client.http.HTTPClient`."""
+    """What the page needs of a client: `lastcall.kube.client.http.HTTPClient`."""
 
     async def request(
         self,

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from lastcall.api.meta import AnyObject
-from lastcall.timeline import kinds
-from lastcall.timeline.explain import explain, meaning
-from lastcall.timeline.picture.lanes import Lane, Mark, decide_picture
-from lastcall.timeline.record import Record
-from lastcall.timeline.render.lines import actor_label
-from lastcall.timeline.story import Ending
-from lastcall.timeline.text import printable
-from lastcall.timeline.verdict import is_ongoing, outcome_words
-from lastcall.timeline.wording.words import words_for
+from lastcall.endings.picture.lanes import Lane, Mark, decide_picture
+from lastcall.endings.render.lines import actor_label
+from lastcall.endings.story import Ending
+from lastcall.endings.verdict import is_ongoing, outcome_words
+from lastcall.kube.api.meta import AnyObject
+from lastcall.records import kinds
+from lastcall.records.explain import explain, meaning
+from lastcall.records.record import Record
+from lastcall.records.text import printable
+from lastcall.records.wording.words import words_for
 from lastcall.ui.predict import Next, what_comes_next
 
 MOST_MARKS = 400

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from lastcall.api.meta import Object
-from lastcall.api.resources import Resource
-from lastcall.timeline.record import Record
-from lastcall.timeline.story import Ending
+from lastcall.endings.story import Ending
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import Resource
+from lastcall.records.record import Record
 from lastcall.ui.source import NoMore, Opened, PageClient, Told
 
 

@@ -7,8 +7,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from lastcall.api.meta import AnyObject, Object, name_of, namespace_of, uid_of
-from lastcall.api.resources import (
+from lastcall.endings.ending import build_endings
+from lastcall.endings.story import Ending, PodFacts
+from lastcall.kube.api.meta import AnyObject, Object, name_of, namespace_of, uid_of
+from lastcall.kube.api.resources import (
     CRONJOBS,
     DAEMONSETS,
     DEPLOYMENTS,
@@ -19,13 +21,11 @@ from lastcall.api.resources import (
     STATEFULSETS,
     Resource,
 )
-from lastcall.client.informer import Informer
-from lastcall.client.kubeconfig import KubeconfigError
-from lastcall.cluster.errors import ClusterUsageError, ControlError, DirectoryError, NotRunning
-from lastcall.timeline.ending import build_endings
-from lastcall.timeline.keep import MAX_PODS, RecordKeeper
-from lastcall.timeline.record import Record
-from lastcall.timeline.story import Ending, PodFacts
+from lastcall.kube.client.informer import Informer
+from lastcall.kube.client.kubeconfig import KubeconfigError
+from lastcall.kube.cluster.errors import ClusterUsageError, ControlError, DirectoryError, NotRunning
+from lastcall.records.keep import MAX_PODS, RecordKeeper
+from lastcall.records.record import Record
 from lastcall.ui.board import Board, Value
 from lastcall.ui.cells import node_cell, pod_cell, stage_of, workload_cell
 from lastcall.ui.source import NoMore, Opened, PageClient, Source

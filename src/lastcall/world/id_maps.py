@@ -1,7 +1,7 @@
 """User and group ids of a new user namespace: all of root's, a subordinate range, or the one id a user has.
 
 With more than one id a container's processes can be different users, as on any machine. With one, they are all the same
-user whatever they ask for; `cri/sandbox/shim/single_id/filter.py` says what then becomes of images that drop
+user whatever they ask for; `kube/cri/sandbox/shim/single_id/filter.py` says what then becomes of images that drop
 privileges.
 """
 

@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 from api_server import running_server
 
-from lastcall.api.resources import SERVED, SERVICEACCOUNTS
+from lastcall.kube.api.resources import SERVED, SERVICEACCOUNTS
 
 VALUES = [None, 1, -1, "", [], {}, "x", True, [1], {"a": None}, {"name": "z"}, [{}], [{"name": "m"}], 1.5]
 TOP = ["metadata", "spec", "status", "data", "stringData", "involvedObject", "target", "endpoints", "ports", "kind"]

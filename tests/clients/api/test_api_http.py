@@ -11,8 +11,8 @@ import orjson
 import pytest
 from api_server import RunningServer, running_server
 
-from lastcall.api.protobuf.decoding import decode_envelope
-from lastcall.api.resources import (
+from lastcall.kube.api.protobuf.decoding import decode_envelope
+from lastcall.kube.api.resources import (
     BINDINGS,
     CLUSTERROLEBINDINGS,
     CLUSTERROLES,
@@ -25,9 +25,9 @@ from lastcall.api.resources import (
     SERVICEACCOUNTS,
     SERVICES,
 )
-from lastcall.apiserver.auth.authentication import MASTERS
-from lastcall.apiserver.auth.tls import client_context
-from lastcall.apiserver.subresources.kubelet_client import PodLogOptions
+from lastcall.kube.apiserver.auth.authentication import MASTERS
+from lastcall.kube.apiserver.auth.tls import client_context
+from lastcall.kube.apiserver.subresources.kubelet_client import PodLogOptions
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "m", "image": "busybox:1.36"}]}}

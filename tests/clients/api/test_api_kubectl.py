@@ -10,8 +10,8 @@ import pytest
 from api_server import CONTROLLER, NODE, RunningServer, running_server, stand_in_controllers, stand_in_node
 from kubectls import KUBECTL, needs_kubectl
 
-from lastcall.api.resources import SERVICEACCOUNTS
-from lastcall.client.api import Client
+from lastcall.kube.api.resources import SERVICEACCOUNTS
+from lastcall.kube.client.api import Client
 from lastcall.world.tasks import Tasks
 
 pytestmark = needs_kubectl

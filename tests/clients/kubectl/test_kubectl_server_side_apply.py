@@ -11,9 +11,9 @@ from api_server import CONTROLLER, running_server
 from kubectls import CURRENT, DEBIAN, Kubectl
 from waiting import until
 
-from lastcall.api.resources import NODES, PODS, SERVICEACCOUNTS
-from lastcall.client.api import Client
-from lastcall.controllers.manager import run_controllers
+from lastcall.kube.api.resources import NODES, PODS, SERVICEACCOUNTS
+from lastcall.kube.client.api import Client
+from lastcall.kube.controllers.manager import run_controllers
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

@@ -15,10 +15,10 @@ import yaml
 from story_samples import samples
 from waiting import until
 
-from lastcall.exporting.addresses import parse_listen
-from lastcall.exporting.health import Health
-from lastcall.exporting.metrics import Metrics
-from lastcall.exporting.server import Server
+from lastcall.trace.exporting.addresses import parse_listen
+from lastcall.trace.exporting.health import Health
+from lastcall.trace.exporting.metrics import Metrics
+from lastcall.trace.exporting.server import Server
 from lastcall.world.world import World
 
 ROOT = Path(__file__).parents[3]

@@ -14,10 +14,10 @@ import yaml
 from api_mutation import Mutator
 from api_seeds import BODIES, BOUND, NAMESPACE, OPTIONS, SEEDS, STATUSES, THINGS, THINGS_DEFINITION, name_of_seed
 
-from lastcall.api.meta import Object
-from lastcall.api.protobuf.encoding import encode_envelope
-from lastcall.api.resources import Resource
-from lastcall.api.schema.types import Struct, struct_for, struct_of
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.protobuf.encoding import encode_envelope
+from lastcall.kube.api.resources import Resource
+from lastcall.kube.api.schema.types import Struct, struct_for, struct_of
 
 JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
 PATCHES = {

@@ -6,8 +6,8 @@ from typing import Any
 
 from api_values import Values
 
-from lastcall.api.meta import Object
-from lastcall.api.schema.types import Field, Struct, struct_of
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.schema.types import Field, Struct, struct_of
 
 MANY = (1, 1, 1, 2, 3, 6)
 LONG = (1, 3, 60)

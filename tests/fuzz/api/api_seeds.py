@@ -8,8 +8,8 @@ import copy
 
 from cluster_seeds import BY_KIND, NAMES, STATUS_BY_KIND
 
-from lastcall.api.meta import Object
-from lastcall.api.resources import SERVED, Resource
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import SERVED, Resource
 
 NAME = "fuzzed"
 NAMESPACE = "fuzz"

@@ -4,7 +4,7 @@ import copy
 import random
 from typing import Any
 
-from lastcall.api.schema.types import Field
+from lastcall.kube.api.schema.types import Field
 
 INTEGERS = (0, 1, -1, 2, 7, 100, 2**31 - 1, 2**31, -(2**31), 2**53, 2**63 - 1, 2**63, -(2**63), 10**40)
 WIDE = {"int32": 2**31, "int64": 2**63}

@@ -18,12 +18,12 @@ from api_outcome import Outcome, is_finding
 from api_seeds import NAMESPACE
 from virtual_cluster import VirtualCluster
 
-from lastcall.api.resources import PODS
-from lastcall.apiserver.auth.authentication import Authenticator, UserInfo
-from lastcall.apiserver.http import HTTPFace
-from lastcall.client.api import Client
-from lastcall.cri.simulated import Program
-from lastcall.streaming.hosts import Hosts
+from lastcall.kube.api.resources import PODS
+from lastcall.kube.apiserver.auth.authentication import Authenticator, UserInfo
+from lastcall.kube.apiserver.http import HTTPFace
+from lastcall.kube.client.api import Client
+from lastcall.kube.cri.simulated import Program
+from lastcall.kube.streaming.hosts import Hosts
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 

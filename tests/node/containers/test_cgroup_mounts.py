@@ -7,7 +7,7 @@ from pathlib import Path
 
 from shim_world import ShimWorld, inside
 
-from lastcall.cri.api import LinuxContainerResources, LinuxContainerSecurityContext
+from lastcall.kube.cri.api import LinuxContainerResources, LinuxContainerSecurityContext
 
 POD = "/kubepods/burstable/poduid-1"
 PRIVILEGED = LinuxContainerSecurityContext(privileged=True)

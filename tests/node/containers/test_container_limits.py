@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from shim_world import ShimWorld, inside
 
-from lastcall.cri.api import LIMITS_ENFORCED, LinuxContainerResources
+from lastcall.kube.cri.api import LIMITS_ENFORCED, LinuxContainerResources
 
 pytestmark = [pytest.mark.real_kernel, pytest.mark.core]
 

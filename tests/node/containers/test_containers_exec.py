@@ -8,7 +8,7 @@ import time
 import pytest
 from shim_world import ShimWorld, inside
 
-from lastcall.cri.api import LinuxContainerSecurityContext, RuntimeServiceError
+from lastcall.kube.cri.api import LinuxContainerSecurityContext, RuntimeServiceError
 
 
 @inside

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from shim_world import ShimWorld, inside
 
-from lastcall.cri.api import Capability, LinuxContainerSecurityContext, Mount, RuntimeServiceError
-from lastcall.cri.sandbox.spec import RootFilesystem
+from lastcall.kube.cri.api import Capability, LinuxContainerSecurityContext, Mount, RuntimeServiceError
+from lastcall.kube.cri.sandbox.spec import RootFilesystem
 from lastcall.world import linux
 
 DEFAULT_MASK = 0x00000000A80425FB
@@ -254,7 +254,7 @@ async def test_nothing_of_the_shim_is_open_in_a_container(world: ShimWorld):
 
 @inside
 async def test_env_working_directory_and_oom_score_are_the_container_s(world: ShimWorld):
-    from lastcall.cri.api import LinuxContainerResources
+    from lastcall.kube.cri.api import LinuxContainerResources
 
     image = world.images.known["busybox"]
     config = replace(image.config, env=("A=image", "B=image", "C=a=b"), working_dir="/made/here")
@@ -302,8 +302,8 @@ async def test_before_linux_5_12_a_read_only_bind_is_remounted_mount_by_mount(wo
     import errno
     import os
 
-    from lastcall.cri.sandbox.shim.rootfs.confined import Root
-    from lastcall.cri.sandbox.shim.rootfs.volumes import bind_mount
+    from lastcall.kube.cri.sandbox.shim.rootfs.confined import Root
+    from lastcall.kube.cri.sandbox.shim.rootfs.volumes import bind_mount
 
     for name in ("root", "data", "data/in ner"):
         Path("/mnt", name).mkdir()

@@ -4,7 +4,7 @@
 import pytest
 from shim_world import ShimWorld, inside
 
-from lastcall.cri.api import ContainerState
+from lastcall.kube.cri.api import ContainerState
 
 pytestmark = pytest.mark.core
 
@@ -175,7 +175,7 @@ async def test_stopping_the_sandbox_kills_what_is_left_and_detaches_the_network_
 async def test_a_network_that_cannot_be_detached_fails_the_stop_until_it_can(world: ShimWorld):
     import pytest
 
-    from lastcall.cri.api import RuntimeServiceError
+    from lastcall.kube.cri.api import RuntimeServiceError
 
     sandbox = await world.sandbox()
     world.network.error = RuntimeServiceError("netlink says no")
@@ -193,7 +193,7 @@ async def test_a_network_that_cannot_be_attached_leaves_no_sandbox_behind(world:
 
     import pytest
 
-    from lastcall.cri.api import RuntimeServiceError
+    from lastcall.kube.cri.api import RuntimeServiceError
 
     world.network.error = RuntimeServiceError("no address left")
     with pytest.raises(RuntimeServiceError, match="no address left"):

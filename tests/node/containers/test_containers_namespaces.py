@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from shim_world import ShimWorld, inside
 
-from lastcall.cri.api import LinuxContainerSecurityContext, NamespaceOption, RuntimeServiceError
+from lastcall.kube.cri.api import LinuxContainerSecurityContext, NamespaceOption, RuntimeServiceError
 
 
 def options(**modes: str) -> dict:

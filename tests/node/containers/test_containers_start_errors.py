@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from shim_world import ShimWorld, inside
 
-from lastcall.cri.api import ContainerState, Mount, RuntimeServiceError
+from lastcall.kube.cri.api import ContainerState, Mount, RuntimeServiceError
 
 PREFIX = (
     "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "
@@ -85,7 +85,7 @@ async def test_a_mount_that_cannot_be_made_is_named(world: ShimWorld):
 async def test_an_unknown_user_capability_or_working_directory_is_named(world: ShimWorld):
     from dataclasses import replace
 
-    from lastcall.cri.api import Capability, LinuxContainerSecurityContext
+    from lastcall.kube.cri.api import Capability, LinuxContainerSecurityContext
 
     sandbox = await world.sandbox()
     image = world.images.known["busybox"]
@@ -102,7 +102,7 @@ async def test_an_unknown_user_capability_or_working_directory_is_named(world: S
 async def test_what_the_runtime_refuses_at_once(world: ShimWorld):
     from dataclasses import replace
 
-    from lastcall.cri.sandbox.spec import ImageConfig
+    from lastcall.kube.cri.sandbox.spec import ImageConfig
 
     sandbox = await world.sandbox()
     with pytest.raises(RuntimeServiceError) as caught:

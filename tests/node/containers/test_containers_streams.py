@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from shim_world import ShimWorld, inside
 
-from lastcall.cri.api import ContainerStreams, LinuxContainerSecurityContext, RuntimeServiceError
+from lastcall.kube.cri.api import ContainerStreams, LinuxContainerSecurityContext, RuntimeServiceError
 
 
 async def all_of(read) -> bytes:

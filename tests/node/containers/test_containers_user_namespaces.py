@@ -16,7 +16,7 @@ from kernel_features import needs_mapped_tmpfs
 from ordinary_user import MANY_IDS, USERS
 from shim_world import STATE, ShimWorld, inside_as
 
-from lastcall.cri.api import (
+from lastcall.kube.cri.api import (
     Capability,
     IDMapping,
     LinuxContainerSecurityContext,

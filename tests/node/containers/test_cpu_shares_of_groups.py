@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from shim_world import ShimWorld, inside
 
-from lastcall.cri.api import LinuxContainerResources, PodSandboxMetadata
-from lastcall.cri.cpu_shares import BEST_EFFORT, BURSTABLE, KUBEPODS, cpu_shares, cpu_weight
+from lastcall.kube.cri.api import LinuxContainerResources, PodSandboxMetadata
+from lastcall.kube.cri.cpu_shares import BEST_EFFORT, BURSTABLE, KUBEPODS, cpu_shares, cpu_weight
 
 pytestmark = pytest.mark.real_kernel
 

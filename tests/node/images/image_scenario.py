@@ -14,10 +14,10 @@ import sys
 import tarfile
 from typing import Any
 
-from lastcall.cri.sandbox.images.exports import ImageContent, ImageStore
-from lastcall.cri.sandbox.images.from_host import busybox_image, host_directories, static_busybox
-from lastcall.cri.sandbox.images.layout import CONFIG, LAYER, MANIFEST
-from lastcall.cri.sandbox.spec import RootFilesystem
+from lastcall.kube.cri.sandbox.images.exports import ImageContent, ImageStore
+from lastcall.kube.cri.sandbox.images.from_host import busybox_image, host_directories, static_busybox
+from lastcall.kube.cri.sandbox.images.layout import CONFIG, LAYER, MANIFEST
+from lastcall.kube.cri.sandbox.spec import RootFilesystem
 from lastcall.world import linux
 from lastcall.world.id_maps import write_id_maps
 

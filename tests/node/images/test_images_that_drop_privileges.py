@@ -11,7 +11,7 @@ import pytest
 from ordinary_user import EVERY_USER, SUBORDINATE
 from shim_world import ShimWorld, inside_as
 
-from lastcall.cri.api import (
+from lastcall.kube.cri.api import (
     MISSING_GROUPS,
     SINGLE_USER_ID,
     USER_IDS_MAPPED,

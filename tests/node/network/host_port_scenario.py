@@ -15,8 +15,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # network_scenario
 
 from network_scenario import NODE_IP, SERVICE_IP, enter_namespaces, in_netns, listener, new_netns, sandbox
 
-from lastcall.cri.api import PodSandboxConfig, PodSandboxMetadata, PortMapping
-from lastcall.cri.sandbox.network import HOST_PORTS, PodNetwork
+from lastcall.kube.cri.api import PodSandboxConfig, PodSandboxMetadata, PortMapping
+from lastcall.kube.cri.sandbox.network import HOST_PORTS, PodNetwork
 from lastcall.world import netlink
 
 OTHER_NODE = "172.18.0.3"

@@ -14,14 +14,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # network_scenario
 from host_port_scenario import OTHER_NODE, ask, ask_udp, other_node, serve
 from network_scenario import NODE_IP, SERVICE_IP, enter_namespaces, in_netns, new_netns
 
-from lastcall.cri.sandbox.network import PodNetwork
-from lastcall.nftables.names import POLICIES
-from lastcall.proxy.netlink_sink import NetlinkSink
-from lastcall.proxy.policies.decide import PodRules
-from lastcall.proxy.policies.pod_table import Surroundings, pod_table
-from lastcall.proxy.policies.policy import PolicyPod, parse_policy
-from lastcall.proxy.policies.table import Alias
-from lastcall.proxy.policies.writer import PolicyWriter
+from lastcall.kube.cri.sandbox.network import PodNetwork
+from lastcall.kube.nftables.names import POLICIES
+from lastcall.kube.proxy.netlink_sink import NetlinkSink
+from lastcall.kube.proxy.policies.decide import PodRules
+from lastcall.kube.proxy.policies.pod_table import Surroundings, pod_table
+from lastcall.kube.proxy.policies.policy import PolicyPod, parse_policy
+from lastcall.kube.proxy.policies.table import Alias
+from lastcall.kube.proxy.policies.writer import PolicyWriter
 from lastcall.world.clock import RealClock
 
 API = Alias((SERVICE_IP, 443), ("172.18.0.1", 6443))

@@ -16,9 +16,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # network_scenario
 
 from network_scenario import NODE_IP, SERVICE_IP, enter_namespaces, in_netns, new_netns
 
-from lastcall.cri.sandbox.network import PodNetwork, host_link_name, pod_hardware_address
-from lastcall.nftables import encode
-from lastcall.nftables.names import SOURCES
+from lastcall.kube.cri.sandbox.network import PodNetwork, host_link_name, pod_hardware_address
+from lastcall.kube.nftables import encode
+from lastcall.kube.nftables.names import SOURCES
 from lastcall.world import netlink
 
 PORT, END = 9, b"end"

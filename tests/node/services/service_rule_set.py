@@ -15,18 +15,18 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "support"))
 from network_scenario import enter_namespaces
 from services import endpoint, endpoint_slice, service
 
-from lastcall.nftables.objects import NftSet, Transaction
-from lastcall.nftables.state import Fragment, TableState
-from lastcall.nftables.text import text_of_transaction
-from lastcall.proxy.endpoints import endpoints_of
-from lastcall.proxy.libnftables_sink import LibnftablesSink
-from lastcall.proxy.names import TABLE
-from lastcall.proxy.netlink_sink import NetlinkSink
-from lastcall.proxy.rules import rules_of
-from lastcall.proxy.services import parse_service
-from lastcall.proxy.sink import RuleSink
-from lastcall.proxy.table import fragment_of, service_chains, skeleton
-from lastcall.proxy.topology import Node
+from lastcall.kube.nftables.objects import NftSet, Transaction
+from lastcall.kube.nftables.state import Fragment, TableState
+from lastcall.kube.nftables.text import text_of_transaction
+from lastcall.kube.proxy.endpoints import endpoints_of
+from lastcall.kube.proxy.libnftables_sink import LibnftablesSink
+from lastcall.kube.proxy.names import TABLE
+from lastcall.kube.proxy.netlink_sink import NetlinkSink
+from lastcall.kube.proxy.rules import rules_of
+from lastcall.kube.proxy.services import parse_service
+from lastcall.kube.proxy.sink import RuleSink
+from lastcall.kube.proxy.table import fragment_of, service_chains, skeleton
+from lastcall.kube.proxy.topology import Node
 
 NODE = Node("node-1", addresses=("172.18.0.2",))
 

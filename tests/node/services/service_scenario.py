@@ -23,17 +23,17 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "support"))
 from network_scenario import enter_namespaces, in_netns, new_netns, sandbox
 from services import endpoint, endpoint_slice, service
 
-from lastcall.cri.sandbox.network import PodNetwork
-from lastcall.nftables.state import TableState
-from lastcall.proxy.conntrack import frontends_to_clean
-from lastcall.proxy.endpoints import endpoints_of
-from lastcall.proxy.health import HTTPHealthServers, ServiceHealth
-from lastcall.proxy.netlink_sink import NetlinkSink
-from lastcall.proxy.rules import PortRules, rules_of
-from lastcall.proxy.services import parse_service
-from lastcall.proxy.table import fragment_of, service_chains, skeleton
-from lastcall.proxy.topology import Node
-from lastcall.traffic.conntrack import Connections
+from lastcall.kube.cri.sandbox.network import PodNetwork
+from lastcall.kube.nftables.state import TableState
+from lastcall.kube.proxy.conntrack import frontends_to_clean
+from lastcall.kube.proxy.endpoints import endpoints_of
+from lastcall.kube.proxy.health import HTTPHealthServers, ServiceHealth
+from lastcall.kube.proxy.netlink_sink import NetlinkSink
+from lastcall.kube.proxy.rules import PortRules, rules_of
+from lastcall.kube.proxy.services import parse_service
+from lastcall.kube.proxy.table import fragment_of, service_chains, skeleton
+from lastcall.kube.proxy.topology import Node
+from lastcall.world.conntrack import Connections
 from lastcall.world.netlink import new_local_network
 
 NODE_IP = "172.18.0.2"

@@ -11,11 +11,11 @@ pytestmark = pytest.mark.real_kernel
 
 SCRIPT = """
 import json, time
-from lastcall.agent.rule_watch import RuleWatch
-from lastcall.cri.sandbox.shim.loop import Loop
-from lastcall.nftables import statements as nft
-from lastcall.nftables.objects import AddChain, AddRule, Chain, DeleteChain, FlushChain, Hook, Transaction
-from lastcall.proxy.netlink_sink import NetlinkSink
+from lastcall.trace.agent.rule_watch import RuleWatch
+from lastcall.kube.cri.sandbox.shim.loop import Loop
+from lastcall.kube.nftables import statements as nft
+from lastcall.kube.nftables.objects import AddChain, AddRule, Chain, DeleteChain, FlushChain, Hook, Transaction
+from lastcall.kube.proxy.netlink_sink import NetlinkSink
 from lastcall.world.clock import RealClock
 
 CHAIN = "endpoint-5OJB2KTY-shop/web/tcp/p80__10.0.0.7/80"
@@ -58,7 +58,7 @@ def test_it_hears_when_a_hook_leads_to_an_address_no_longer() -> None:
 
 
 def test_without_the_capability_it_says_what_is_missing() -> None:
-    command = [sys.executable, "-m", "lastcall.agent", "--cgroup", "/sys/fs/cgroup", "--rules"]
+    command = [sys.executable, "-m", "lastcall.trace.agent", "--cgroup", "/sys/fs/cgroup", "--rules"]
     drop = ["setpriv", "--bounding-set=-net_admin", "--inh-caps=-all"]
     prefix = drop if os.geteuid() == 0 else []
     done = subprocess.run([*prefix, *command], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as some
 from virtual_cluster import run_cluster
 
-from lastcall.cri.simulated_program import Program
+from lastcall.kube.cri.simulated_program import Program
 
 LONG = os.environ.get("LASTCALL_HYPOTHESIS") == "long"
 COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": False}

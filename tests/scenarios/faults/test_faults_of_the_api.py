@@ -8,9 +8,9 @@ from scenario.faults import Faults, FaultyClient
 from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster, service
 from workloads import workload
 
-from lastcall.client.api import Client
-from lastcall.cri.simulated_program import Program
-from lastcall.timeline import kinds
+from lastcall.kube.client.api import Client
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.records import kinds
 
 # The drain is longer than the longest pause after a watch broke: what happens in it is seen whatever breaks.
 PROGRAMS = {"app": Program(drain_seconds=8), "slow": Program(on_term="ignore"), "once": Program(exits_after=2.0)}

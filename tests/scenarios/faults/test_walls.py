@@ -7,19 +7,19 @@ import pytest
 from virtual_cluster import VirtualCluster, run_cluster
 from workloads import events_about
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import name_of
-from lastcall.api.resources import PODS
-from lastcall.controllers.daemonset import controller as daemonset
-from lastcall.controllers.garbagecollector.pods import controller as podgc
-from lastcall.cri.simulated_program import Program
-from lastcall.node.prober import worker as prober
-from lastcall.node.prober.probe import Probed
-from lastcall.node.runtime import pleg
-from lastcall.node.status import manager as status_manager
-from lastcall.node.workers import syncer as pod_syncer
-from lastcall.node.workers import transitions
-from lastcall.scheduler import scheduler
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import name_of
+from lastcall.kube.api.resources import PODS
+from lastcall.kube.controllers.daemonset import controller as daemonset
+from lastcall.kube.controllers.garbagecollector.pods import controller as podgc
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.kube.node.prober import worker as prober
+from lastcall.kube.node.prober.probe import Probed
+from lastcall.kube.node.runtime import pleg
+from lastcall.kube.node.status import manager as status_manager
+from lastcall.kube.node.workers import syncer as pod_syncer
+from lastcall.kube.node.workers import transitions
+from lastcall.kube.scheduler import scheduler
 from lastcall.world import walls
 
 PROGRAMS = {"app": Program(drain_seconds=1)}

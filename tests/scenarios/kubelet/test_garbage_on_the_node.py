@@ -7,9 +7,9 @@ import pytest
 from node_stats import MI, Stats, node_events, using
 from virtual_cluster import VirtualCluster, container, pod_manifest, run_cluster
 
-from lastcall.cri.simulated import SimulatedImage
-from lastcall.cri.simulated_program import Program
-from lastcall.timeline import kinds
+from lastcall.kube.cri.simulated import SimulatedImage
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.records import kinds
 
 
 async def instances(cluster: VirtualCluster, pod: str = "p") -> list[int]:

@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster, service
 
-from lastcall.cri.simulated_program import Program
-from lastcall.timeline import kinds
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.records import kinds
 
 PROGRAMS = {"app": Program(drain_seconds=1.0), "once": Program(exits_after=1.5)}
 

@@ -6,15 +6,15 @@ import pytest
 from node_stats import MI, Stats, disruption, ended_as, node_events, using
 from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster
 
-from lastcall.api.resources import NODES
-from lastcall.cri.simulated_program import ExecResult, Program
-from lastcall.node.eviction.decide import (
+from lastcall.kube.api.resources import NODES
+from lastcall.kube.cri.simulated_program import ExecResult, Program
+from lastcall.kube.node.eviction.decide import (
     EvictionConfig,
     PodUsage,
     parse_thresholds,
 )
-from lastcall.node.shutdown.decide import ShutdownGracePeriod, grace_periods
-from lastcall.timeline import kinds
+from lastcall.kube.node.shutdown.decide import ShutdownGracePeriod, grace_periods
+from lastcall.records import kinds
 
 IGNORES = Program(on_term="ignore", execs={"hang": ExecResult(seconds=3600)})
 SHUTDOWN = "Pod was terminated in response to imminent node shutdown."

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster
 
-from lastcall.api.resources import PODS
-from lastcall.client.api import ConnectionLost
-from lastcall.cri.simulated_program import ExecResult, Program
-from lastcall.timeline import kinds
+from lastcall.kube.api.resources import PODS
+from lastcall.kube.client.api import ConnectionLost
+from lastcall.kube.cri.simulated_program import ExecResult, Program
+from lastcall.records import kinds
 
 IGNORES = Program(on_term="ignore", execs={"hang": ExecResult(seconds=3600)})
 HOLD = "example.com/hold"

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from virtual_cluster import VirtualCluster, container, run_cluster
 
-from lastcall.client.api import ConnectionLost
-from lastcall.cri.simulated_program import Program
-from lastcall.timeline import kinds
+from lastcall.kube.client.api import ConnectionLost
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.records import kinds
 
 NAME = "web-node-1"
 

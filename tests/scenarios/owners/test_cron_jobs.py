@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 from virtual_cluster import VirtualCluster, run_cluster
 from workloads import events_about, listed, pods
 
-from lastcall.api.meta import annotations_of, labels_of, name_of, uid_of
-from lastcall.api.resources import CRONJOBS, EVENTS, JOBS
-from lastcall.cri.simulated_program import Program
-from lastcall.timeline import kinds
+from lastcall.kube.api.meta import annotations_of, labels_of, name_of, uid_of
+from lastcall.kube.api.resources import CRONJOBS, EVENTS, JOBS
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.records import kinds
 from lastcall.world.clock import now
 
 

@@ -4,12 +4,12 @@ import pytest
 from virtual_cluster import run_cluster
 from workloads import events_about, listed, most_at_once, pods, template, workload
 
-from lastcall.api.meta import is_terminating, labels_of, name_of
-from lastcall.api.pods.spec import is_pod_ready
-from lastcall.api.resources import CONTROLLERREVISIONS, DAEMONSETS, EVENTS, PODS
-from lastcall.controllers.daemonset.decide import limits, manage, rolling_update, should_run, status_of
-from lastcall.controllers.pods.control import is_pod_active
-from lastcall.cri.simulated_program import Program
+from lastcall.kube.api.meta import is_terminating, labels_of, name_of
+from lastcall.kube.api.pods.spec import is_pod_ready
+from lastcall.kube.api.resources import CONTROLLERREVISIONS, DAEMONSETS, EVENTS, PODS
+from lastcall.kube.controllers.daemonset.decide import limits, manage, rolling_update, should_run, status_of
+from lastcall.kube.controllers.pods.control import is_pod_active
+from lastcall.kube.cri.simulated_program import Program
 
 DRAINS = {"app": Program(drain_seconds=2)}
 

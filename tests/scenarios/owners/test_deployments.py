@@ -4,12 +4,12 @@ import pytest
 from virtual_cluster import VirtualCluster, run_cluster
 from workloads import events_about, fewest_at_once, listed, most_at_once, pods, template, workload
 
-from lastcall.api.meta import is_terminating, labels_of, name_of
-from lastcall.api.pods.spec import is_pod_ready
-from lastcall.api.resources import DEPLOYMENTS, EVENTS, PODS, REPLICASETS, REPLICATIONCONTROLLERS
-from lastcall.controllers.pods.control import is_pod_active
-from lastcall.cri.simulated_program import Program
-from lastcall.timeline import kinds
+from lastcall.kube.api.meta import is_terminating, labels_of, name_of
+from lastcall.kube.api.pods.spec import is_pod_ready
+from lastcall.kube.api.resources import DEPLOYMENTS, EVENTS, PODS, REPLICASETS, REPLICATIONCONTROLLERS
+from lastcall.kube.controllers.pods.control import is_pod_active
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.records import kinds
 
 REVISION = "deployment.kubernetes.io/revision"
 DRAINS = {"app": Program(drain_seconds=2)}

@@ -4,11 +4,11 @@ import pytest
 from virtual_cluster import VirtualCluster, run_cluster
 from workloads import events_about, listed, most_at_once, pods
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import annotations_of, is_terminating, labels_of, name_of, uid_of
-from lastcall.api.resources import EVENTS, JOBS, PODS
-from lastcall.cri.simulated_program import Program
-from lastcall.timeline import kinds
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import annotations_of, is_terminating, labels_of, name_of, uid_of
+from lastcall.kube.api.resources import EVENTS, JOBS, PODS
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.records import kinds
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"

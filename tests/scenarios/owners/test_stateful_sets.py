@@ -4,11 +4,11 @@ import pytest
 from virtual_cluster import VirtualCluster, run_cluster
 from workloads import events_about, listed, most_at_once, pods, template, workload
 
-from lastcall.api.meta import is_terminating, labels_of, name_of
-from lastcall.api.pods.spec import is_pod_ready
-from lastcall.api.resources import CONTROLLERREVISIONS, EVENTS, PERSISTENTVOLUMECLAIMS, PODS, STATEFULSETS
-from lastcall.cri.simulated_program import Program
-from lastcall.timeline import kinds
+from lastcall.kube.api.meta import is_terminating, labels_of, name_of
+from lastcall.kube.api.pods.spec import is_pod_ready
+from lastcall.kube.api.resources import CONTROLLERREVISIONS, EVENTS, PERSISTENTVOLUMECLAIMS, PODS, STATEFULSETS
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.records import kinds
 
 DRAINS = {"app": Program(drain_seconds=2)}
 

@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster, service
 
-from lastcall.cri.simulated import SimulatedImage
-from lastcall.cri.simulated_program import Program
-from lastcall.timeline import kinds
+from lastcall.kube.cri.simulated import SimulatedImage
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.records import kinds
 
 
 def near(value: float, by: float = 0.05):

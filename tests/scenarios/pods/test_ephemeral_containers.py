@@ -3,12 +3,12 @@
 import pytest
 from virtual_cluster import VirtualCluster, container, pod_manifest, run_cluster
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import PODS
-from lastcall.client.api import STRATEGIC_MERGE_PATCH
-from lastcall.cri.simulated import SimulatedImage
-from lastcall.cri.simulated_program import Program
-from lastcall.timeline import kinds
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import PODS
+from lastcall.kube.client.api import STRATEGIC_MERGE_PATCH
+from lastcall.kube.cri.simulated import SimulatedImage
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.records import kinds
 
 NEVER_EXITS = Program(on_term="ignore")
 

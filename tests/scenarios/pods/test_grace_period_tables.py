@@ -6,9 +6,9 @@ All seconds count from the Killing event (T0). Not here: the RestartAllContainer
 import pytest
 from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster
 
-from lastcall.api.resources import PODS
-from lastcall.cri.simulated_program import ExecResult, Program
-from lastcall.timeline import kinds
+from lastcall.kube.api.resources import PODS
+from lastcall.kube.cri.simulated_program import ExecResult, Program
+from lastcall.records import kinds
 
 IGNORES = Program(on_term="ignore", execs={"hook": ExecResult(seconds=3600)})
 

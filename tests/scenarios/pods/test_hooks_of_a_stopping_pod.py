@@ -3,10 +3,10 @@
 import pytest
 from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import PODS
-from lastcall.cri.simulated_program import ExecResult, HTTPAnswer, Listener, Program
-from lastcall.timeline import kinds
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import PODS
+from lastcall.kube.cri.simulated_program import ExecResult, HTTPAnswer, Listener, Program
+from lastcall.records import kinds
 
 
 def near(value: float):

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster
 
-from lastcall.cri.api import RuntimeServiceError
-from lastcall.cri.simulated_program import ExecResult, Listener, Program
-from lastcall.node.stopping.kill_container import ContainerKiller
-from lastcall.node.versions import behaviour_of
-from lastcall.timeline import kinds
+from lastcall.kube.cri.api import RuntimeServiceError
+from lastcall.kube.cri.simulated_program import ExecResult, Listener, Program
+from lastcall.kube.node.stopping.kill_container import ContainerKiller
+from lastcall.kube.node.versions import behaviour_of
+from lastcall.records import kinds
 from lastcall.world.tasks import Tasks
 
 OK, BAD = ExecResult(), ExecResult(exit_code=1)

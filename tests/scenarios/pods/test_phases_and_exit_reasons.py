@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from virtual_cluster import VirtualCluster, container, pod_manifest, run_cluster
 
-from lastcall.cri.simulated_program import ExecResult, Program
-from lastcall.timeline import kinds
+from lastcall.kube.cri.simulated_program import ExecResult, Program
+from lastcall.records import kinds
 
 STAYS = Program(on_term="ignore")
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster, service
 
-from lastcall.cri.simulated_program import ExecResult, HTTPAnswer, Listener, Program
-from lastcall.timeline import kinds
+from lastcall.kube.cri.simulated_program import ExecResult, HTTPAnswer, Listener, Program
+from lastcall.records import kinds
 
 OK, BAD = ExecResult(), ExecResult(exit_code=1)
 

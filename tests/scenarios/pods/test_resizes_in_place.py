@@ -4,10 +4,10 @@ import json
 
 from virtual_cluster import VirtualCluster, container, pod_manifest, run_cluster
 
-from lastcall.api.resources import NODES, PODS
-from lastcall.client.api import STRATEGIC_MERGE_PATCH
-from lastcall.cri.simulated_program import Program
-from lastcall.timeline import kinds
+from lastcall.kube.api.resources import NODES, PODS
+from lastcall.kube.client.api import STRATEGIC_MERGE_PATCH
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.records import kinds
 
 
 def amounts(cpu: str, memory: str, most_cpu: str = "", most_memory: str = "") -> dict:

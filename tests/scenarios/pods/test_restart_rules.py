@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from virtual_cluster import VirtualCluster, container, pod_manifest, run_cluster
 
-from lastcall.cri.api import ContainerConfig, PodSandboxConfig
-from lastcall.cri.simulated import Durations
-from lastcall.cri.simulated_program import ExecResult, Program
-from lastcall.timeline import kinds
+from lastcall.kube.cri.api import ContainerConfig, PodSandboxConfig
+from lastcall.kube.cri.simulated import Durations
+from lastcall.kube.cri.simulated_program import ExecResult, Program
+from lastcall.records import kinds
 
 ALL_ON_42 = {
     "restartPolicy": "Never",

@@ -3,8 +3,8 @@
 import pytest
 from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster, service
 
-from lastcall.cri.simulated_program import ExecResult, Program
-from lastcall.timeline import kinds
+from lastcall.kube.cri.simulated_program import ExecResult, Program
+from lastcall.records import kinds
 
 
 def near(value: float):

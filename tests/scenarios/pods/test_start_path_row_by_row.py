@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from virtual_cluster import VirtualCluster, container, pod_manifest, run_cluster
 
-from lastcall.api.resources import PODS
-from lastcall.cri.api import RuntimeServiceError
-from lastcall.cri.simulated_program import ExecResult, Program
-from lastcall.timeline import kinds
+from lastcall.kube.api.resources import PODS
+from lastcall.kube.cri.api import RuntimeServiceError
+from lastcall.kube.cri.simulated_program import ExecResult, Program
+from lastcall.records import kinds
 
 RUNS = Program()
 OK, BAD = ExecResult(), ExecResult(exit_code=1)

@@ -7,18 +7,18 @@ import pytest
 from virtual_cluster import VirtualCluster, container, pod_manifest, pre_stop, run_cluster, service
 from workloads import pods, workload
 
-from lastcall.api.errors import StatusError, status_failure
-from lastcall.api.meta import is_terminating, name_of
-from lastcall.api.pods.spec import is_pod_ready
-from lastcall.api.resources import EVENTS, PODS
-from lastcall.client.api import ConnectionLost
-from lastcall.cri.simulated_program import Program
-from lastcall.timeline import kinds
-from lastcall.timeline.ending import build_endings
-from lastcall.timeline.facts.pod import pod_facts
-from lastcall.timeline.story import Ending
-from lastcall.tracing.follower import Follower, Options
-from lastcall.tracing.scope import Scope, target_of
+from lastcall.endings.ending import build_endings
+from lastcall.endings.facts.pod import pod_facts
+from lastcall.endings.story import Ending
+from lastcall.kube.api.errors import StatusError, status_failure
+from lastcall.kube.api.meta import is_terminating, name_of
+from lastcall.kube.api.pods.spec import is_pod_ready
+from lastcall.kube.api.resources import EVENTS, PODS
+from lastcall.kube.client.api import ConnectionLost
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.records import kinds
+from lastcall.trace.follower import Follower, Options
+from lastcall.trace.scope import Scope, target_of
 from lastcall.world.tasks import Tasks
 
 STEPS = (

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from lastcall.apiserver.auth.pki import new_key_pem
-from lastcall.cli.manifests.read import load_manifests
-from lastcall.cli.rollout.options import RolloutOptions
-from lastcall.cli.rollout.result import Result
-from lastcall.cli.rollout.session import RolloutSession
-from lastcall.cli.rollout.target import find_target
-from lastcall.cluster.propagation import parse_propagation
-from lastcall.cluster.virtual.load import Behaviour, KindBehaviour
-from lastcall.cluster.virtual.tree import VirtualRolloutCluster
 from lastcall.errors import WorldError
+from lastcall.experiment.rollout.options import RolloutOptions
+from lastcall.experiment.rollout.result import Result
+from lastcall.experiment.rollout.session import RolloutSession
+from lastcall.experiment.rollout.target import find_target
+from lastcall.kube.apiserver.auth.pki import new_key_pem
+from lastcall.kube.cluster.propagation import parse_propagation
+from lastcall.kube.cluster.virtual.load import Behaviour, KindBehaviour
+from lastcall.kube.cluster.virtual.tree import VirtualRolloutCluster
+from lastcall.manifests.read import load_manifests
 from lastcall.traffic.advice import Judgement, judge
 from lastcall.world.clock import monotonic
 from lastcall.world.virtual import run_virtual
@@ -279,7 +279,7 @@ def test_advice_that_the_server_refuses_is_told_without_its_patch(monkeypatch: p
         ]
         return replace(judgement, advice=tuple(advice))
 
-    monkeypatch.setattr("lastcall.cli.rollout.session.judge", bad)
+    monkeypatch.setattr("lastcall.experiment.rollout.session.judge", bad)
     found = experiment("naive", LEAVES, "1s").judgement
     assert found.patch == {} and "It cannot be tried here: the API server refuses it" in found.sentence
     assert "is immutable" in found.advice[0].refused or "`selector` does not match" in found.advice[0].refused

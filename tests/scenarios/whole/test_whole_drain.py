@@ -6,12 +6,12 @@ from collections.abc import Callable
 from virtual_cluster import VirtualCluster, pod_manifest, run_cluster
 from workloads import pods, workload
 
-from lastcall.api.errors import StatusError, is_not_found
-from lastcall.api.meta import Object, is_terminating, labels_of, name_of, uid_of
-from lastcall.api.pods.spec import get_condition, is_pod_ready
-from lastcall.api.resources import NODES, PODDISRUPTIONBUDGETS, PODS
-from lastcall.controllers.ownership import controller_of
-from lastcall.cri.simulated_program import Program
+from lastcall.kube.api.errors import StatusError, is_not_found
+from lastcall.kube.api.meta import Object, is_terminating, labels_of, name_of, uid_of
+from lastcall.kube.api.pods.spec import get_condition, is_pod_ready
+from lastcall.kube.api.resources import NODES, PODDISRUPTIONBUDGETS, PODS
+from lastcall.kube.controllers.ownership import controller_of
+from lastcall.kube.cri.simulated_program import Program
 from lastcall.world.tasks import Tasks
 
 NODES_IN_ALL = 24

@@ -18,8 +18,8 @@ from killed_manager import Kill, Outcome, Story, differences, kills, run_killed
 from virtual_cluster import VirtualCluster, pod_manifest, service
 from workloads import template, workload
 
-from lastcall.api.meta import Object, copy_object, name_of
-from lastcall.api.resources import (
+from lastcall.kube.api.meta import Object, copy_object, name_of
+from lastcall.kube.api.resources import (
     CERTIFICATESIGNINGREQUESTS,
     CONFIGMAPS,
     DEPLOYMENTS,
@@ -33,9 +33,9 @@ from lastcall.api.resources import (
     VALIDATINGADMISSIONPOLICIES,
     VOLUMEATTRIBUTESCLASSES,
 )
-from lastcall.client.api import STRATEGIC_MERGE_PATCH
-from lastcall.controllers.manager import NAMES
-from lastcall.cri.simulated_program import Program
+from lastcall.kube.client.api import STRATEGIC_MERGE_PATCH
+from lastcall.kube.controllers.manager import NAMES
+from lastcall.kube.cri.simulated_program import Program
 
 DRAINS = {
     "app": Program(drain_seconds=2),

@@ -5,10 +5,10 @@ from counted_writes import CountedWrites
 from virtual_cluster import KINDS, VirtualCluster, pod_manifest, run_cluster, service
 from workloads import template, workload
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object, is_terminating, name_of
-from lastcall.api.pods.spec import is_pod_ready
-from lastcall.api.resources import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object, is_terminating, name_of
+from lastcall.kube.api.pods.spec import is_pod_ready
+from lastcall.kube.api.resources import (
     CONFIGMAPS,
     DEPLOYMENTS,
     JOBS,
@@ -17,8 +17,8 @@ from lastcall.api.resources import (
     PODS,
     SECRETS,
 )
-from lastcall.cri.simulated_program import Program
-from lastcall.timeline import kinds
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.records import kinds
 
 GONE = "gone"
 HELD = "example.com/held"

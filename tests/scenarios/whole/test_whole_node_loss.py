@@ -9,10 +9,10 @@ from itertools import pairwise
 from virtual_cluster import VirtualCluster, run_cluster
 from workloads import pods, template, workload
 
-from lastcall.api.meta import Object, is_terminating, labels_of, name_of, uid_of
-from lastcall.api.pods.spec import get_condition, is_pod_ready
-from lastcall.api.resources import NODES
-from lastcall.cri.simulated_program import Program
+from lastcall.kube.api.meta import Object, is_terminating, labels_of, name_of, uid_of
+from lastcall.kube.api.pods.spec import get_condition, is_pod_ready
+from lastcall.kube.api.resources import NODES
+from lastcall.kube.cri.simulated_program import Program
 
 PER_ZONE = 5
 ZONE = "topology.kubernetes.io/zone"

@@ -8,14 +8,20 @@ from hypothesis import strategies as st
 from virtual_cluster import VirtualCluster, run_cluster
 from workloads import pods, template, workload
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object, is_terminating, name_of, uid_of
-from lastcall.api.pods.spec import get_condition, is_pod_ready
-from lastcall.api.resources import PODDISRUPTIONBUDGETS, PODS
-from lastcall.controllers.deployment.rolling import max_surge, max_unavailable, new_replicas, replicas_of, shrink_old
-from lastcall.controllers.ownership import controller_of
-from lastcall.cri.simulated_program import Program
-from lastcall.timeline import kinds
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object, is_terminating, name_of, uid_of
+from lastcall.kube.api.pods.spec import get_condition, is_pod_ready
+from lastcall.kube.api.resources import PODDISRUPTIONBUDGETS, PODS
+from lastcall.kube.controllers.deployment.rolling import (
+    max_surge,
+    max_unavailable,
+    new_replicas,
+    replicas_of,
+    shrink_old,
+)
+from lastcall.kube.controllers.ownership import controller_of
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.records import kinds
 from lastcall.world.clock import now, rfc3339
 
 EXAMPLES = settings(max_examples=20, deadline=None, derandomize=True)

@@ -10,13 +10,13 @@ from counted_writes import CountedWrites
 from virtual_cluster import VirtualCluster, run_cluster
 from workloads import listed, pods, template, workload
 
-from lastcall.api.meta import Object, name_of, uid_of
-from lastcall.api.pods.spec import get_condition, is_pod_ready
-from lastcall.api.resources import DEPLOYMENTS, PODS, REPLICASETS
-from lastcall.controllers.deployment.rolling import fenceposts
-from lastcall.controllers.ownership import controller_of
-from lastcall.controllers.pods.control import is_pod_active
-from lastcall.cri.simulated_program import Listener, Program
+from lastcall.kube.api.meta import Object, name_of, uid_of
+from lastcall.kube.api.pods.spec import get_condition, is_pod_ready
+from lastcall.kube.api.resources import DEPLOYMENTS, PODS, REPLICASETS
+from lastcall.kube.controllers.deployment.rolling import fenceposts
+from lastcall.kube.controllers.ownership import controller_of
+from lastcall.kube.controllers.pods.control import is_pod_active
+from lastcall.kube.cri.simulated_program import Listener, Program
 
 REPLICAS = 500
 NODES = 10

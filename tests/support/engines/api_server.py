@@ -27,8 +27,8 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 from ports import reserve_port
 
-from lastcall.apiserver.auth.pki import ClusterCA
-from lastcall.client.kubeconfig import render_kubeconfig
+from lastcall.kube.apiserver.auth.pki import ClusterCA
+from lastcall.kube.client.kubeconfig import render_kubeconfig
 
 HOME = Path(os.environ.get("KUBERNETES_HOME", Path.home() / ".cache" / "kubernetes-1.36.2"))
 BINARIES = HOME / "bin"

@@ -4,10 +4,10 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object
-from lastcall.api.resources import ENDPOINTSLICES, EVENTS, PODS, SERVICEACCOUNTS
-from lastcall.client.api import Client
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import ENDPOINTSLICES, EVENTS, PODS, SERVICEACCOUNTS
+from lastcall.kube.client.api import Client
 
 NODE = "by-hand"
 

@@ -13,8 +13,8 @@ from kubectls import CURRENT, Kubectl
 from ports import reserve_port
 
 from engines.etcd import KUBERNETES_HOME
-from lastcall.apiserver.auth.pki import ClusterCA
-from lastcall.client.kubeconfig import render_kubeconfig
+from lastcall.kube.apiserver.auth.pki import ClusterCA
+from lastcall.kube.client.kubeconfig import render_kubeconfig
 
 LASTCALL = [sys.executable, "-m", "lastcall.cli.main"]
 

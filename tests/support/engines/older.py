@@ -17,7 +17,7 @@ import aiohttp
 from aiohttp import web
 
 from engines.api_server import RealAPIServer
-from lastcall.client.kubeconfig import render_kubeconfig
+from lastcall.kube.client.kubeconfig import render_kubeconfig
 
 
 @dataclass(frozen=True, slots=True)

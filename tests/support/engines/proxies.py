@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from lastcall.apiserver.auth.pki import ClusterCA
+from lastcall.kube.apiserver.auth.pki import ClusterCA
 
 
 class Proxy:

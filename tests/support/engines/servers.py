@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from ports import reserve_port
 
 from engines.etcd import KUBERNETES_HOME
-from lastcall.apiserver.auth.pki import ClusterCA
+from lastcall.kube.apiserver.auth.pki import ClusterCA
 
 SERVICE_RANGE = "10.96.0.0/24"
 START_SECONDS = 120

@@ -91,9 +91,9 @@ def in_kubelet(module: ModuleType) -> None:
 
 
 MODULES = {
-    "lastcall.apiserver.http": in_requests,
-    "lastcall.controllers.job.controller": in_jobs,
-    "lastcall.node.kubelet": in_kubelet,
+    "lastcall.kube.apiserver.http": in_requests,
+    "lastcall.kube.controllers.job.controller": in_jobs,
+    "lastcall.kube.node.kubelet": in_kubelet,
 }
 
 

@@ -6,9 +6,9 @@ What `trace` says it does not know is not a difference; what it claims and what 
 import re
 from collections.abc import Iterable, Iterator
 
-from lastcall.timeline import kinds
-from lastcall.timeline.record import Record
-from lastcall.timeline.story import ContainerEnding, Ending
+from lastcall.endings.story import ContainerEnding, Ending
+from lastcall.records import kinds
+from lastcall.records.record import Record
 
 STEPS = (
     kinds.DELETE_ACCEPTED,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from lastcall.api.meta import Object
+from lastcall.kube.api.meta import Object
 
 
 def pod_facts(pod: Object) -> dict[str, str]:

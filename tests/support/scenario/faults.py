@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from lastcall.api.errors import StatusError, conflict
-from lastcall.api.resources import Resource
-from lastcall.client.api import Client, ConnectionLost, WatchEvent
+from lastcall.kube.api.errors import StatusError, conflict
+from lastcall.kube.api.resources import Resource
+from lastcall.kube.client.api import Client, ConnectionLost, WatchEvent
 
 
 @dataclass(frozen=True)

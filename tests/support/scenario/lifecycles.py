@@ -19,15 +19,15 @@ from typing import Any
 
 from virtual_cluster import KINDS
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object, is_terminating, name_of
-from lastcall.api.resources import EVENTS, NAMESPACES, PODS, SERVICEACCOUNTS
-from lastcall.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH
-from lastcall.client.http import HTTPClient
-from lastcall.timeline import kinds
-from lastcall.timeline.story import Ending
-from lastcall.tracing.follower import Follower, Options
-from lastcall.tracing.scope import Scope
+from lastcall.endings.story import Ending
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object, is_terminating, name_of
+from lastcall.kube.api.resources import EVENTS, NAMESPACES, PODS, SERVICEACCOUNTS
+from lastcall.kube.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from lastcall.kube.client.http import HTTPClient
+from lastcall.records import kinds
+from lastcall.trace.follower import Follower, Options
+from lastcall.trace.scope import Scope
 from lastcall.world.tasks import Tasks
 
 DATA = Path(__file__).parents[2] / "scenarios" / "data"

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lastcall.cri.api import ContainerConfig, PodSandboxConfig
-from lastcall.cri.simulated_images import SimulatedImage
-from lastcall.cri.simulated_program import ExecResult, HTTPAnswer, Listener, Program
+from lastcall.kube.cri.api import ContainerConfig, PodSandboxConfig
+from lastcall.kube.cri.simulated_images import SimulatedImage
+from lastcall.kube.cri.simulated_program import ExecResult, HTTPAnswer, Listener, Program
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from virtual_cluster import VirtualCluster, run_cluster
 
-from lastcall.api.resources import EVENTS
-from lastcall.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH
-from lastcall.cri.api import RuntimeServiceError
-from lastcall.timeline import kinds
-from lastcall.timeline.record import Record
+from lastcall.kube.api.resources import EVENTS
+from lastcall.kube.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from lastcall.kube.cri.api import RuntimeServiceError
+from lastcall.records import kinds
+from lastcall.records.record import Record
 from scenario.facts import final_facts
 from scenario.programs import ShellPrograms, images_of
 

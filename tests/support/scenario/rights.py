@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import Resource
-from lastcall.client.access.rights import missing_right
-from lastcall.client.api import Client
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import Resource
+from lastcall.kube.client.access.rights import missing_right
+from lastcall.kube.client.api import Client
 
 
 class RightsNoted:

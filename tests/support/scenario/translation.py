@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from lastcall.timeline.language import catalogue_of
-from lastcall.timeline.said import Said, fact_of
-from lastcall.timeline.story import Finding
+from lastcall.endings.story import Finding
+from lastcall.records.language import catalogue_of
+from lastcall.records.said import Said, fact_of
 from lastcall.traffic.advice import Advice, Judgement
 
 TEXTS: dict[type, tuple[str, ...]] = {Finding: ("text", "advice"), Advice: ("sentence",), Judgement: ("sentence",)}

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from lastcall.api import errors
-from lastcall.api.defaults import kinds as defaults
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import copy_object
-from lastcall.api.patch import apply as patch
-from lastcall.api.pods import spec as pods
-from lastcall.api.resources import SERVED, Resource
-from lastcall.api.schema import checks as schema
-from lastcall.api.schema.types import Field, Struct, struct_for, struct_of
-from lastcall.api.validation import validate_create, validate_update
+from lastcall.kube.api import errors
+from lastcall.kube.api.defaults import kinds as defaults
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import copy_object
+from lastcall.kube.api.patch import apply as patch
+from lastcall.kube.api.pods import spec as pods
+from lastcall.kube.api.resources import SERVED, Resource
+from lastcall.kube.api.schema import checks as schema
+from lastcall.kube.api.schema.types import Field, Struct, struct_for, struct_of
+from lastcall.kube.api.validation import validate_create, validate_update
 
 TEXTS = ["", "a", "x/y", "Bad_Name", "..", "a=b", "\x00", "None", "Always", "ClusterIP", "10.0.0.1", "x" * 300, "é"]
 SCALARS: dict[str, list[Any]] = {

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from lastcall.api import errors, selectors, validation
-from lastcall.api.defaults import kinds as defaults
-from lastcall.api.errors import StatusError
-from lastcall.api.patch import apply as patch
-from lastcall.api.pods import spec as pods
-from lastcall.api.resources import PODS, Resource
-from lastcall.api.schema import checks as schema
+from lastcall.kube.api import errors, selectors, validation
+from lastcall.kube.api.defaults import kinds as defaults
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.patch import apply as patch
+from lastcall.kube.api.pods import spec as pods
+from lastcall.kube.api.resources import PODS, Resource
+from lastcall.kube.api.schema import checks as schema
 
 DATA = Path(__file__).parent / "data"
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment", True)

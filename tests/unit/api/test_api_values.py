@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.api import names, selectors
-from lastcall.api.field import go_quote
-from lastcall.api.patch import apply as patch
-from lastcall.api.pods import spec as pods
-from lastcall.api.quantity import QuantityError, canonical, parse_quantity
-from lastcall.api.resources import CONFIGMAPS, PODS, SERVED
-from lastcall.api.schema import checks as schema
+from lastcall.kube.api import names, selectors
+from lastcall.kube.api.field import go_quote
+from lastcall.kube.api.patch import apply as patch
+from lastcall.kube.api.pods import spec as pods
+from lastcall.kube.api.quantity import QuantityError, canonical, parse_quantity
+from lastcall.kube.api.resources import CONFIGMAPS, PODS, SERVED
+from lastcall.kube.api.schema import checks as schema
 
 QUANTITIES = [
     ("0.5", "500m"), ("1000m", "1"), ("1024Mi", "1Gi"), ("1.5Gi", "1536Mi"), ("1e3", "1e3"), ("100m", "100m"),

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.resources import DEPLOYMENTS, EVENTS, PODS, SECRETS, SERVICES, Resource
-from lastcall.api.schema.checks import DecodeError, check_fields, prune
-from lastcall.api.schema.decoding import decode_fields
+from lastcall.kube.api.resources import DEPLOYMENTS, EVENTS, PODS, SECRETS, SERVICES, Resource
+from lastcall.kube.api.schema.checks import DecodeError, check_fields, prune
+from lastcall.kube.api.schema.decoding import decode_fields
 
 POD: dict[str, Any] = {
     "apiVersion": "v1",

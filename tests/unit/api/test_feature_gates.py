@@ -4,16 +4,16 @@ import copy
 
 import pytest
 
-from lastcall.api.features.disabled_fields import (
+from lastcall.kube.api.features.disabled_fields import (
     disabled_values,
     drop_disabled_fields,
     drop_disabled_status,
     dropped_fields,
 )
-from lastcall.api.features.gates import FeatureGateError, FeatureGates, feature_gates, parse_feature_gates
-from lastcall.api.resources import DEPLOYMENTS, PODS
-from lastcall.api.validators.containers.hooks import STOP_SIGNALS
-from lastcall.api.validators.pod import validate_spec
+from lastcall.kube.api.features.gates import FeatureGateError, FeatureGates, feature_gates, parse_feature_gates
+from lastcall.kube.api.resources import DEPLOYMENTS, PODS
+from lastcall.kube.api.validators.containers.hooks import STOP_SIGNALS
+from lastcall.kube.api.validators.pod import validate_spec
 
 RULE = {"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}
 

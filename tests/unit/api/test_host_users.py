@@ -2,12 +2,12 @@
 
 import pytest
 
-from lastcall.api.defaults import kinds as defaults
-from lastcall.api.features.disabled_fields import drop_disabled_fields
-from lastcall.api.features.gates import FeatureGateError, FeatureGates, feature_gates
-from lastcall.api.resources import DEPLOYMENTS, PODS
-from lastcall.api.schema import checks as schema
-from lastcall.api.validation import validate_create
+from lastcall.kube.api.defaults import kinds as defaults
+from lastcall.kube.api.features.disabled_fields import drop_disabled_fields
+from lastcall.kube.api.features.gates import FeatureGateError, FeatureGates, feature_gates
+from lastcall.kube.api.resources import DEPLOYMENTS, PODS
+from lastcall.kube.api.schema import checks as schema
+from lastcall.kube.api.validation import validate_create
 
 WHY = "when `hostUsers` is false"
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.defaults.kinds import set_defaults
-from lastcall.api.resources import DEPLOYMENTS, PODS
-from lastcall.api.validators.pod_spec import validate_pod_spec
+from lastcall.kube.api.defaults.kinds import set_defaults
+from lastcall.kube.api.resources import DEPLOYMENTS, PODS
+from lastcall.kube.api.validators.pod_spec import validate_pod_spec
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "image_volumes.json").read_text())
 

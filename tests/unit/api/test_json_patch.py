@@ -4,8 +4,8 @@ import copy
 
 import pytest
 
-from lastcall.api.patch.json_patch import MAX_COPIED_BYTES, PatchError, apply
-from lastcall.api.text.json_bounds import MAX_DEPTH, check_bounds
+from lastcall.kube.api.patch.json_patch import MAX_COPIED_BYTES, PatchError, apply
+from lastcall.kube.api.text.json_bounds import MAX_DEPTH, check_bounds
 
 DOC = {"data": {"a": "b"}, "list": [1, {"c": 2}], "null": None}
 

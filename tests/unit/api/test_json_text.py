@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.api.text import go_json as json_text
-from lastcall.api.text.json_bounds import MAX_DEPTH, MAX_VALUES, OutOfBoundsError
+from lastcall.kube.api.text import go_json as json_text
+from lastcall.kube.api.text.json_bounds import MAX_DEPTH, MAX_VALUES, OutOfBoundsError
 
 
 def complaint(body: bytes) -> str:

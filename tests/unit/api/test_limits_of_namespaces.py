@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lastcall.api.quota.counting import concerned, gives_back, handles, in_scope, unspecified, usage
-from lastcall.api.resource_lists import parse, pod_limits, pod_requests, written
-from lastcall.api.resources import (
+from lastcall.kube.api.quota.counting import concerned, gives_back, handles, in_scope, unspecified, usage
+from lastcall.kube.api.resource_lists import parse, pod_limits, pod_requests, written
+from lastcall.kube.api.resources import (
     CONFIGMAPS,
     DEPLOYMENTS,
     EVENTS,
@@ -16,7 +16,7 @@ from lastcall.api.resources import (
     SECRETS,
     SERVICES,
 )
-from lastcall.api.validators.limits import (
+from lastcall.kube.api.validators.limits import (
     update_resource_quota,
     update_resource_quota_status,
     validate_limit_range,

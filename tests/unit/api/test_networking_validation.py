@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.defaults.kinds import set_defaults
-from lastcall.api.resources import SERVED
-from lastcall.api.schema.decoding import decode_fields
-from lastcall.api.validation import validate_create, validate_update
+from lastcall.kube.api.defaults.kinds import set_defaults
+from lastcall.kube.api.resources import SERVED
+from lastcall.kube.api.schema.decoding import decode_fields
+from lastcall.kube.api.validation import validate_create, validate_update
 
 SUBDOMAIN = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "

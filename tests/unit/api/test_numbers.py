@@ -7,24 +7,39 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.quantity import Quantity, QuantityError, canonical, canonical_in_list, parse_quantity, six_decimals
-from lastcall.api.resources import DAEMONSETS, DEPLOYMENTS, PODDISRUPTIONBUDGETS
-from lastcall.api.scheduling import matches_node
-from lastcall.api.schema.checks import DecodeError, check_fields
-from lastcall.api.selectors import parse_label_selector
-from lastcall.api.text.cron import ScheduleError, parse
-from lastcall.api.text.numbers import NumberError, int_of, parse_duration, parse_int, parse_uint, percent_of, scaled
-from lastcall.api.validation import validate_create
-from lastcall.api.validators.jobs.specs import schedule_problems
-from lastcall.apiserver.strategies.workloads import DaemonSetStrategy
-from lastcall.apiserver.wire.options import parse_delete_options, parse_resource_version
-from lastcall.controllers.deployment.revisions import revision_of
-from lastcall.controllers.deployment.rolling import max_surge, max_unavailable
-from lastcall.controllers.job.indexes import Indexes
-from lastcall.controllers.job.pods import all_index_failures, completion_index
-from lastcall.controllers.replicaset.ranking import deletion_cost
-from lastcall.controllers.statefulset.decide import parent_and_ordinal
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.quantity import (
+    Quantity,
+    QuantityError,
+    canonical,
+    canonical_in_list,
+    parse_quantity,
+    six_decimals,
+)
+from lastcall.kube.api.resources import DAEMONSETS, DEPLOYMENTS, PODDISRUPTIONBUDGETS
+from lastcall.kube.api.scheduling import matches_node
+from lastcall.kube.api.schema.checks import DecodeError, check_fields
+from lastcall.kube.api.selectors import parse_label_selector
+from lastcall.kube.api.text.cron import ScheduleError, parse
+from lastcall.kube.api.text.numbers import (
+    NumberError,
+    int_of,
+    parse_duration,
+    parse_int,
+    parse_uint,
+    percent_of,
+    scaled,
+)
+from lastcall.kube.api.validation import validate_create
+from lastcall.kube.api.validators.jobs.specs import schedule_problems
+from lastcall.kube.apiserver.strategies.workloads import DaemonSetStrategy
+from lastcall.kube.apiserver.wire.options import parse_delete_options, parse_resource_version
+from lastcall.kube.controllers.deployment.revisions import revision_of
+from lastcall.kube.controllers.deployment.rolling import max_surge, max_unavailable
+from lastcall.kube.controllers.job.indexes import Indexes
+from lastcall.kube.controllers.job.pods import all_index_failures, completion_index
+from lastcall.kube.controllers.replicaset.ranking import deletion_cost
+from lastcall.kube.controllers.statefulset.decide import parent_and_ordinal
 
 LONG = "9" * 5000
 

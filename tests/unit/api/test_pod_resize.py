@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.defaults import kinds as defaults
-from lastcall.api.meta import Object, copy_object
-from lastcall.api.pods.resize import resized
-from lastcall.api.pods.spec import qos_class
-from lastcall.api.resources import PODS
-from lastcall.api.schema import checks as schema
-from lastcall.api.validation import validate_create, validate_update
+from lastcall.kube.api.defaults import kinds as defaults
+from lastcall.kube.api.meta import Object, copy_object
+from lastcall.kube.api.pods.resize import resized
+from lastcall.kube.api.pods.spec import qos_class
+from lastcall.kube.api.resources import PODS
+from lastcall.kube.api.schema import checks as schema
+from lastcall.kube.api.validation import validate_create, validate_update
 
 Change = Callable[[Object], Any]
 ONLY = "only cpu and memory resources are mutable"

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from lastcall.api.names import is_dns1123_label
-from lastcall.api.pods.warnings import MOST_PORTS, pod_warnings, warnings_on_create, warnings_on_update
-from lastcall.api.resources import CONFIGMAPS, CRONJOBS, DEPLOYMENTS, PODS
+from lastcall.kube.api.names import is_dns1123_label
+from lastcall.kube.api.pods.warnings import MOST_PORTS, pod_warnings, warnings_on_create, warnings_on_update
+from lastcall.kube.api.resources import CONFIGMAPS, CRONJOBS, DEPLOYMENTS, PODS
 
 M: dict[str, Any] = {"name": "m", "image": "i"}
 

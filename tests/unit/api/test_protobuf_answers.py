@@ -6,15 +6,15 @@ from typing import Any
 import orjson
 import pytest
 
-from lastcall.api.defaults import kinds as defaults
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object
-from lastcall.api.protobuf.decoding import decode_envelope
-from lastcall.api.protobuf.encoding import encode_envelope, watch_frame
-from lastcall.api.resources import PODS
-from lastcall.api.schema import checks as schema
-from lastcall.apiserver.answers.representation import reformat
-from lastcall.apiserver.wire.negotiation import PROTOBUF, negotiate, negotiate_status
+from lastcall.kube.api.defaults import kinds as defaults
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.protobuf.decoding import decode_envelope
+from lastcall.kube.api.protobuf.encoding import encode_envelope, watch_frame
+from lastcall.kube.api.resources import PODS
+from lastcall.kube.api.schema import checks as schema
+from lastcall.kube.apiserver.answers.representation import reformat
+from lastcall.kube.apiserver.wire.negotiation import PROTOBUF, negotiate, negotiate_status
 
 
 def pod() -> Object:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.protobuf.decoding import MAGIC, ProtobufError, decode_envelope
+from lastcall.kube.api.protobuf.decoding import MAGIC, ProtobufError, decode_envelope
 
 RECORDED = Path(__file__).parents[2] / "data" / "protobuf_bodies.json"
 """Made by tools/take_recordings.py."""

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.protobuf.decoding import decode_envelope
-from lastcall.api.protobuf.encoding import _ALWAYS, encode_envelope
-from lastcall.api.resources import CUSTOMRESOURCEDEFINITIONS, SERVED, Resource
-from lastcall.api.schema.decoding import decode_fields
-from lastcall.api.schema.types import Field, Struct, struct_for, struct_of
+from lastcall.kube.api.protobuf.decoding import decode_envelope
+from lastcall.kube.api.protobuf.encoding import _ALWAYS, encode_envelope
+from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS, SERVED, Resource
+from lastcall.kube.api.schema.decoding import decode_fields
+from lastcall.kube.api.schema.types import Field, Struct, struct_for, struct_of
 
-API = Path(__file__).parents[3] / "src" / "lastcall" / "api"
+API = Path(__file__).parents[3] / "src" / "lastcall" / "kube" / "api"
 TEXTS = {
     "quantity": "100m",
     "intstr": "5%",

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.field import FieldError
-from lastcall.api.meta import Object
-from lastcall.api.resources import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.field import FieldError
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import (
     CERTIFICATESIGNINGREQUESTS,
     CONFIGMAPS,
     ENDPOINTSLICES,
@@ -17,15 +17,15 @@ from lastcall.api.resources import (
     RESOURCESLICES,
     Resource,
 )
-from lastcall.api.selectors import parse_field_selector
-from lastcall.api.validation import validate_update
-from lastcall.api.validators.cluster.csi import validate_attachment
-from lastcall.api.validators.common import app_armor_profile
-from lastcall.api.validators.containers.devices import claim_statuses, claims_of_resources, volume_devices
-from lastcall.api.validators.jobs.status import update_job_status
-from lastcall.api.validators.others import validate_endpoint_slice
-from lastcall.api.validators.pod_spec import validate_pod_spec
-from lastcall.api.validators.storage.kinds import change_claim, update_claim_status
+from lastcall.kube.api.selectors import parse_field_selector
+from lastcall.kube.api.validation import validate_update
+from lastcall.kube.api.validators.cluster.csi import validate_attachment
+from lastcall.kube.api.validators.common import app_armor_profile
+from lastcall.kube.api.validators.containers.devices import claim_statuses, claims_of_resources, volume_devices
+from lastcall.kube.api.validators.jobs.status import update_job_status
+from lastcall.kube.api.validators.others import validate_endpoint_slice
+from lastcall.kube.api.validators.pod_spec import validate_pod_spec
+from lastcall.kube.api.validators.storage.kinds import change_claim, update_claim_status
 
 
 def told(errors: list[FieldError]) -> list[tuple[str, str]]:

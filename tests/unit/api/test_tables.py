@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.resources import ENDPOINTSLICES, EVENTS, NODES, PODS, SERVICES
-from lastcall.api.schema import checks as schema
-from lastcall.api.table.rows import columns_for, rows_for, table_for
-from lastcall.api.table.text import human_duration
+from lastcall.kube.api.resources import ENDPOINTSLICES, EVENTS, NODES, PODS, SERVICES
+from lastcall.kube.api.schema import checks as schema
+from lastcall.kube.api.table.rows import columns_for, rows_for, table_for
+from lastcall.kube.api.table.text import human_duration
 
 FACTS = json.loads((Path(__file__).parent / "data" / "tables.json").read_text())
 NOW = datetime(2030, 1, 1, 0, 1, tzinfo=UTC)

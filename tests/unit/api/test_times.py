@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from lastcall.api.protobuf.decoding import decode_envelope
-from lastcall.api.protobuf.encoding import encode_envelope
-from lastcall.api.resources import LEASES, NODES, PODDISRUPTIONBUDGETS, PODS
-from lastcall.api.schema.checks import DecodeError
-from lastcall.api.schema.decoding import decode_fields, decoded_copy
-from lastcall.api.table.text import since
-from lastcall.api.text.times import FIRST, LAST, from_unix, later, parse_rfc3339, time_text, unix_time
-from lastcall.controllers.cronjob.schedule import parse_schedule
+from lastcall.kube.api.protobuf.decoding import decode_envelope
+from lastcall.kube.api.protobuf.encoding import encode_envelope
+from lastcall.kube.api.resources import LEASES, NODES, PODDISRUPTIONBUDGETS, PODS
+from lastcall.kube.api.schema.checks import DecodeError
+from lastcall.kube.api.schema.decoding import decode_fields, decoded_copy
+from lastcall.kube.api.table.text import since
+from lastcall.kube.api.text.times import FIRST, LAST, from_unix, later, parse_rfc3339, time_text, unix_time
+from lastcall.kube.controllers.cronjob.schedule import parse_schedule
 from lastcall.world.clock import rfc3339
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "times.json").read_bytes())

@@ -1,4 +1,4 @@
-"""The TypedDicts of API objects (api/types) are what tools/make_types.py makes of the schema, and cost nothing."""
+"""The TypedDicts of API objects (kube/api/types) are what tools/make_types.py makes of the schema, and cost nothing."""
 
 import ast
 import importlib.util
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).parents[3]
-PACKAGE = PROJECT / "src" / "lastcall" / "api" / "types"
+PACKAGE = PROJECT / "src" / "lastcall" / "kube" / "api" / "types"
 
 _spec = importlib.util.spec_from_file_location("make_types", PROJECT / "tools" / "make_types.py")
 assert _spec and _spec.loader
@@ -41,7 +41,7 @@ def test_mypy_strict_knows_the_fields_of_a_pod(tmp_path: Path) -> None:
         'pod["spec"]["terminationGracePeriodSeconds"] + "s"': "Unsupported operand types",
         '(pod["status"].get("podIP") or "") + pod["status"]["containerStatuses"][0]["containerID"]': "",
     }
-    source = "from lastcall.api.types.pod import Pod\n"
+    source = "from lastcall.kube.api.types.pod import Pod\n"
     source += "".join(f"def f{number}(pod: Pod) -> object: return {text}\n" for number, text in enumerate(said))
     (tmp_path / "about.py").write_text(source)
     command = (sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"))

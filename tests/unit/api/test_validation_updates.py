@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from lastcall.api import errors
-from lastcall.api.defaults import kinds as defaults
-from lastcall.api.meta import Object, copy_object
-from lastcall.api.resources import (
+from lastcall.kube.api import errors
+from lastcall.kube.api.defaults import kinds as defaults
+from lastcall.kube.api.meta import Object, copy_object
+from lastcall.kube.api.resources import (
     APISERVICES,
     CONFIGMAPS,
     HORIZONTALPODAUTOSCALERS,
@@ -17,9 +17,9 @@ from lastcall.api.resources import (
     SERVED,
     SERVICES,
 )
-from lastcall.api.schema import checks as schema
-from lastcall.api.validation import validate_create, validate_update
-from lastcall.api.validators.pod import UPDATE_TEXT
+from lastcall.kube.api.schema import checks as schema
+from lastcall.kube.api.validation import validate_create, validate_update
+from lastcall.kube.api.validators.pod import UPDATE_TEXT
 
 
 def pod(**spec: Any) -> Object:

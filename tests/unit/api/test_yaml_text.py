@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from lastcall.api.text import go_yaml as yaml_text
-from lastcall.api.text.go_yaml import YAMLError, decode
-from lastcall.api.text.json_bounds import MAX_DEPTH
+from lastcall.kube.api.text import go_yaml as yaml_text
+from lastcall.kube.api.text.go_yaml import YAMLError, decode
+from lastcall.kube.api.text.json_bounds import MAX_DEPTH
 
 
 def read(text: str | bytes) -> tuple[object, list[str]]:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 import pytest
 from shared_objects import shared_objects_stay_as_they_are  # noqa: F401 (a fixture of every test here)
 
-from lastcall.api.resources import SERVICEACCOUNTS
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.server import APIServer, APIServerConfig
-from lastcall.client.api import Client
-from lastcall.store.memory import MemoryStore
+from lastcall.kube.api.resources import SERVICEACCOUNTS
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.server import APIServer, APIServerConfig
+from lastcall.kube.client.api import Client
+from lastcall.kube.store.memory import MemoryStore
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 

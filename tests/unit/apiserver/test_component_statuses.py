@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 import orjson
 import pytest
 
-from lastcall.api.errors import StatusError, not_watched
-from lastcall.api.resources import COMPONENTSTATUSES, NODE_METRICS
-from lastcall.apiserver.answers.computed import computed_body
-from lastcall.apiserver.subresources.component_statuses import (
+from lastcall.kube.api.errors import StatusError, not_watched
+from lastcall.kube.api.resources import COMPONENTSTATUSES, NODE_METRICS
+from lastcall.kube.apiserver.answers.computed import computed_body
+from lastcall.kube.apiserver.subresources.component_statuses import (
     CONTROLLER_MANAGER,
     SCHEDULER,
     STORE,
@@ -17,8 +17,8 @@ from lastcall.apiserver.subresources.component_statuses import (
     lease_problem,
     status_list,
 )
-from lastcall.apiserver.wire.negotiation import negotiate
-from lastcall.store.memory import MemoryStore
+from lastcall.kube.apiserver.wire.negotiation import negotiate
+from lastcall.kube.store.memory import MemoryStore
 from lastcall.world.virtual import run_virtual
 
 MOMENT = datetime(2026, 1, 1, 12, 0, 10, tzinfo=UTC)

@@ -7,14 +7,14 @@ from contextlib import AsyncExitStack
 import orjson
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import NODES, PODS, VALIDATINGWEBHOOKCONFIGURATIONS
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.registry.objects import ObjectCache
-from lastcall.apiserver.registry.selection import Selection
-from lastcall.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH
-from lastcall.store.memory import MemoryStore
-from lastcall.store.value import Value
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import NODES, PODS, VALIDATINGWEBHOOKCONFIGURATIONS
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.registry.objects import ObjectCache
+from lastcall.kube.apiserver.registry.selection import Selection
+from lastcall.kube.client.api import MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from lastcall.kube.store.memory import MemoryStore
+from lastcall.kube.store.value import Value
 
 
 def pod(name: str) -> dict:

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.apiserver.deletion import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.apiserver.deletion import (
     DeleteOptions,
     DeleteRules,
     before_delete,

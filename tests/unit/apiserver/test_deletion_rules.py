@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import copy_object
-from lastcall.api.text.times import parse_rfc3339
-from lastcall.apiserver.deletion import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import copy_object
+from lastcall.kube.api.text.times import parse_rfc3339
+from lastcall.kube.apiserver.deletion import (
     DeleteOptions,
     DeleteRules,
     GarbageCollectionPolicy,

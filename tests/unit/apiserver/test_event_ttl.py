@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lastcall.apiserver.registry.event_ttl import last_written
+from lastcall.kube.apiserver.registry.event_ttl import last_written
 
 CREATED, NOW = "2026-11-29T03:00:00Z", datetime(2026, 11, 29, 4, 0, tzinfo=UTC)
 

@@ -4,10 +4,10 @@ from copy import deepcopy
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import copy_object
-from lastcall.api.resources import PODDISRUPTIONBUDGETS, PODS
-from lastcall.apiserver.subresources.eviction import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import copy_object
+from lastcall.kube.api.resources import PODDISRUPTIONBUDGETS, PODS
+from lastcall.kube.apiserver.subresources.eviction import (
     MORE_THAN_ONE,
     WOULD_VIOLATE,
     checked_and_decremented,
@@ -15,7 +15,7 @@ from lastcall.apiserver.subresources.eviction import (
     may_ignore_budgets,
     why_not,
 )
-from lastcall.timeline import kinds
+from lastcall.records import kinds
 
 NOW = "2030-01-01T00:00:00Z"
 

@@ -7,10 +7,10 @@ import pytest
 from aiohttp import web
 from ports import reserve_port
 
-from lastcall.api.errors import StatusError
-from lastcall.apiserver.auth.pki import ClusterCA
-from lastcall.apiserver.auth.tls import client_context, server_context
-from lastcall.apiserver.subresources.kubelet_client import KubeletClient, PodLogOptions, kubelet_address
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.apiserver.auth.pki import ClusterCA
+from lastcall.kube.apiserver.auth.tls import client_context, server_context
+from lastcall.kube.apiserver.subresources.kubelet_client import KubeletClient, PodLogOptions, kubelet_address
 
 pytestmark = pytest.mark.loopback
 

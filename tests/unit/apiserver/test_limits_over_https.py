@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 import pytest
 from api_server import RunningServer, running_server
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import CONFIGMAPS, ROLEBINDINGS, SERVICEACCOUNTS
-from lastcall.apiserver import shares
-from lastcall.apiserver.wire import requests
-from lastcall.client.http import HTTPClient
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import CONFIGMAPS, ROLEBINDINGS, SERVICEACCOUNTS
+from lastcall.kube.apiserver import shares
+from lastcall.kube.apiserver.wire import requests
+from lastcall.kube.client.http import HTTPClient
 
 pytestmark = pytest.mark.loopback
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.custom.kinds import CustomResource
-from lastcall.api.resources import PODS, REVIEWS, SERVED, SERVICES
-from lastcall.apiserver.discovery import verbs_of
-from lastcall.apiserver.openapi.documents import PROTOBUF_NAMES, V2_PROTOBUF, OpenAPI
+from lastcall.kube.api.custom.kinds import CustomResource
+from lastcall.kube.api.resources import PODS, REVIEWS, SERVED, SERVICES
+from lastcall.kube.apiserver.discovery import verbs_of
+from lastcall.kube.apiserver.openapi.documents import PROTOBUF_NAMES, V2_PROTOBUF, OpenAPI
 from lastcall.world.world import World
 
 EVERYTHING = (*SERVED, *REVIEWS)

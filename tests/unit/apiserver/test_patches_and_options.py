@@ -2,14 +2,14 @@
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.patch.apply import apply_json_patch
-from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, ENDPOINTSLICES, EVENTS, PODS
-from lastcall.api.schema.checks import prune
-from lastcall.apiserver.registry.patching import patcher
-from lastcall.apiserver.wire.bodies import Turns, decode_patch
-from lastcall.apiserver.wire.options import parse_dry_run
-from lastcall.client.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.patch.apply import apply_json_patch
+from lastcall.kube.api.resources import CONFIGMAPS, DEPLOYMENTS, ENDPOINTSLICES, EVENTS, PODS
+from lastcall.kube.api.schema.checks import prune
+from lastcall.kube.apiserver.registry.patching import patcher
+from lastcall.kube.apiserver.wire.bodies import Turns, decode_patch
+from lastcall.kube.apiserver.wire.options import parse_dry_run
+from lastcall.kube.client.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from lastcall.world.clock import RealClock
 
 

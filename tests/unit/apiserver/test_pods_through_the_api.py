@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import BINDINGS, CONFIGMAPS, ENDPOINTSLICES, NAMESPACES, PODS, SERVICES
-from lastcall.client.api import WatchEvent
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import BINDINGS, CONFIGMAPS, ENDPOINTSLICES, NAMESPACES, PODS, SERVICES
+from lastcall.kube.client.api import WatchEvent
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 

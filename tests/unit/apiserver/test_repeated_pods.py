@@ -6,10 +6,10 @@ from typing import Any
 import orjson
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object, copy_object
-from lastcall.api.resources import NAMESPACES, PODS, PRIORITYCLASSES, SERVICEACCOUNTS
-from lastcall.apiserver.registry.repeated_pods import RepeatedPods
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object, copy_object
+from lastcall.kube.api.resources import NAMESPACES, PODS, PRIORITYCLASSES, SERVICEACCOUNTS
+from lastcall.kube.apiserver.registry.repeated_pods import RepeatedPods
 
 
 def body(**spec: Any) -> Object:
@@ -120,7 +120,7 @@ def test_a_name_that_is_taken_is_not_given_twice(virtual: Callable, monkeypatch:
     async def scenario(api: Any) -> None:
         taken = (await api.admin.create(PODS, body(), "default"))["metadata"]["name"]
         monkeypatch.setattr(
-            "lastcall.apiserver.registry.repeated_pods.generate_name",
+            "lastcall.kube.apiserver.registry.repeated_pods.generate_name",
             lambda prefix, random: taken if prefix == "web-" else f"{prefix}x",
         )
         second = await api.admin.create(PODS, body(), "default")
@@ -131,7 +131,7 @@ def test_a_name_that_is_taken_is_not_given_twice(virtual: Callable, monkeypatch:
 
 
 def test_only_the_latest_bodies_are_remembered(virtual: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lastcall.apiserver.registry.repeated_pods.KNOWN", 2)
+    monkeypatch.setattr("lastcall.kube.apiserver.registry.repeated_pods.KNOWN", 2)
 
     async def scenario(api: Any) -> None:
         for number in range(5):

@@ -9,9 +9,9 @@ from api_server import ADMIN, ListRecorder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object, copy_object
-from lastcall.api.resources import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object, copy_object
+from lastcall.kube.api.resources import (
     LIMITRANGES,
     NAMESPACES,
     NODES,
@@ -22,9 +22,9 @@ from lastcall.api.resources import (
     SERVICEACCOUNTS,
     Resource,
 )
-from lastcall.apiserver.server import APIServer, APIServerConfig
-from lastcall.client.api import Client
-from lastcall.store.memory import MemoryStore
+from lastcall.kube.apiserver.server import APIServer, APIServerConfig
+from lastcall.kube.client.api import Client
+from lastcall.kube.store.memory import MemoryStore
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 

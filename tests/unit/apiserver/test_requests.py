@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.api.errors import StatusError
-from lastcall.apiserver.allocators import AllocationError, Allocator, ClusterIPAllocator, NodePortAllocator
-from lastcall.apiserver.deletion import DeleteOptions
-from lastcall.apiserver.requestinfo import request_info
-from lastcall.apiserver.wire.negotiation import JSON, YAML, negotiate
-from lastcall.apiserver.wire.options import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.apiserver.allocators import AllocationError, Allocator, ClusterIPAllocator, NodePortAllocator
+from lastcall.kube.apiserver.deletion import DeleteOptions
+from lastcall.kube.apiserver.requestinfo import request_info
+from lastcall.kube.apiserver.wire.negotiation import JSON, YAML, negotiate
+from lastcall.kube.apiserver.wire.options import (
     decode_continue,
     encode_continue,
     parse_delete_options,

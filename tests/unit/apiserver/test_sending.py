@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from lastcall.apiserver.answers.sending import LOOK_SECONDS, PIECE_BYTES, STALL_SECONDS, Sending, Sendings
+from lastcall.kube.apiserver.answers.sending import LOOK_SECONDS, PIECE_BYTES, STALL_SECONDS, Sending, Sendings
 from lastcall.world.aiohttp_inside import server as web
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from api_server import ADMIN, ListRecorder
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object
-from lastcall.api.resources import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import (
     CONFIGMAPS,
     CUSTOMRESOURCEDEFINITIONS,
     ENDPOINTS,
@@ -22,10 +22,10 @@ from lastcall.api.resources import (
     SERVICES,
     Resource,
 )
-from lastcall.apiserver.server import APIServer, APIServerConfig
-from lastcall.client.api import Client
-from lastcall.store.open import open_store
-from lastcall.store.sqlite import SQLiteStore
+from lastcall.kube.apiserver.server import APIServer, APIServerConfig
+from lastcall.kube.client.api import Client
+from lastcall.kube.store.open import open_store
+from lastcall.kube.store.sqlite import SQLiteStore
 from lastcall.world.world import World
 
 

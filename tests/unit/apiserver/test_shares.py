@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.apiserver import shares
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.http import is_stream
-from lastcall.apiserver.requestinfo import request_info
-from lastcall.apiserver.shares import MOST_STREAMS, WAIT_SECONDS, Room, Share, Shares, flow_of
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.apiserver import shares
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.http import is_stream
+from lastcall.kube.apiserver.requestinfo import request_info
+from lastcall.kube.apiserver.shares import MOST_STREAMS, WAIT_SECONDS, Room, Share, Shares, flow_of
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 

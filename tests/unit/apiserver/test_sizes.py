@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.registry.sizes import MOST_SENT, MOST_STORED, check_size
-from lastcall.apiserver.wire.context import RequestContext
-from lastcall.store.value import Value
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import CONFIGMAPS, DEPLOYMENTS
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.registry.sizes import MOST_SENT, MOST_STORED, check_size
+from lastcall.kube.apiserver.wire.context import RequestContext
+from lastcall.kube.store.value import Value
 
 ADMIN = UserInfo("admin", ("system:masters",))
 TOO_LARGE = "etcdserver: request is too large"

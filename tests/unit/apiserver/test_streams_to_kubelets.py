@@ -12,12 +12,12 @@ import pytest
 from api_server import RunningServer, running_server
 from streaming_fakes import FakeRuntime, SpdyConnection, all_of
 
-from lastcall.api.meta import Object
-from lastcall.api.resources import NODES, PODS
-from lastcall.apiserver.auth.pki import ClusterCA
-from lastcall.apiserver.auth.tls import client_context, server_context
-from lastcall.apiserver.subresources.kubelet_client import KubeletClient
-from lastcall.node.server import KubeletServer
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import NODES, PODS
+from lastcall.kube.apiserver.auth.pki import ClusterCA
+from lastcall.kube.apiserver.auth.tls import client_context, server_context
+from lastcall.kube.apiserver.subresources.kubelet_client import KubeletClient
+from lastcall.kube.node.server import KubeletServer
 from lastcall.world.world import World
 
 pytestmark = pytest.mark.loopback
@@ -98,7 +98,7 @@ async def prepare(server: RunningServer, port: int) -> None:
             "daemonEndpoints": {"kubeletEndpoint": {"Port": kubelet_port}},
         }
         await admin.patch(NODES, name, {"status": status}, subresource="status")
-    from lastcall.api.resources import SERVICEACCOUNTS
+    from lastcall.kube.api.resources import SERVICEACCOUNTS
 
     await admin.create(SERVICEACCOUNTS, {"metadata": {"name": "default"}}, "default")
     for name, node, containers in (

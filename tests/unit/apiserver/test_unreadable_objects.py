@@ -11,8 +11,8 @@ import pytest
 from api_server import ADMIN, ListRecorder, running_server
 from extreme_values import BASES
 
-from lastcall.api.errors import StatusError, insufficient_storage
-from lastcall.api.resources import (
+from lastcall.kube.api.errors import StatusError, insufficient_storage
+from lastcall.kube.api.resources import (
     APISERVICES,
     BINDINGS,
     CONFIGMAPS,
@@ -25,14 +25,14 @@ from lastcall.api.resources import (
     SERVICES,
     Resource,
 )
-from lastcall.apiserver.faces.table import FACES
-from lastcall.apiserver.registry.definitions import Definitions
-from lastcall.apiserver.registry.stored import UnreadableError, read_stored, warning_of
-from lastcall.apiserver.server import APIServer, APIServerConfig
-from lastcall.client.api import Client
-from lastcall.store.open import open_store
-from lastcall.store.sqlite import SQLiteStore
-from lastcall.store.value import Value
+from lastcall.kube.apiserver.faces.table import FACES
+from lastcall.kube.apiserver.registry.definitions import Definitions
+from lastcall.kube.apiserver.registry.stored import UnreadableError, read_stored, warning_of
+from lastcall.kube.apiserver.server import APIServer, APIServerConfig
+from lastcall.kube.client.api import Client
+from lastcall.kube.store.open import open_store
+from lastcall.kube.store.sqlite import SQLiteStore
+from lastcall.kube.store.value import Value
 from lastcall.world import walls
 from lastcall.world.world import World
 

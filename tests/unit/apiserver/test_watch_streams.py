@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import orjson
 
-from lastcall.api.resources import CONFIGMAPS
-from lastcall.apiserver.registry.listing import SLICE
-from lastcall.apiserver.wire.options import ListOptions
-from lastcall.store.watchers import MOST_UNREAD
+from lastcall.kube.api.resources import CONFIGMAPS
+from lastcall.kube.apiserver.registry.listing import SLICE
+from lastcall.kube.apiserver.wire.options import ListOptions
+from lastcall.kube.store.watchers import MOST_UNREAD
 
 
 async def create(api, name: str, **labels: str) -> None:

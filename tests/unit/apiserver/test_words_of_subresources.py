@@ -2,15 +2,15 @@
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import DEPLOYMENTS, PODS
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.subresources.actions import parse_log_options
-from lastcall.apiserver.subresources.eviction import eviction_options
-from lastcall.apiserver.wire.bodies import Turns, decode_optional
-from lastcall.apiserver.wire.context import RequestContext
-from lastcall.apiserver.wire.negotiation import JSON
-from lastcall.apiserver.wire.options import parse_delete_options
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import DEPLOYMENTS, PODS
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.subresources.actions import parse_log_options
+from lastcall.kube.apiserver.subresources.eviction import eviction_options
+from lastcall.kube.apiserver.wire.bodies import Turns, decode_optional
+from lastcall.kube.apiserver.wire.context import RequestContext
+from lastcall.kube.apiserver.wire.negotiation import JSON
+from lastcall.kube.apiserver.wire.options import parse_delete_options
 from lastcall.world.clock import RealClock
 
 ADMIN = UserInfo("admin", ("system:masters",))

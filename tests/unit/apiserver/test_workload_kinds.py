@@ -4,8 +4,8 @@ from copy import deepcopy
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import (
     CLUSTERROLEBINDINGS,
     CLUSTERROLES,
     CRONJOBS,

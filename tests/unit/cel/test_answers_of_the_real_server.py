@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.cel.environment import Environment
-from lastcall.cel.types import DYN, STRING, map_of
-from lastcall.cel.values import CostExceeded, EvaluationError
+from lastcall.kube.cel.environment import Environment
+from lastcall.kube.cel.types import DYN, STRING, map_of
+from lastcall.kube.cel.values import CostExceeded, EvaluationError
 
 SHOWN = (
     "'<%s %s>'.format([type({0}), {0}])",

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.cel.environment import Environment
-from lastcall.cel.types import DYN, INT, STRING, Type, list_of, map_of, object_type
-from lastcall.cel.values import CostExceeded, EvaluationError
+from lastcall.kube.cel.environment import Environment
+from lastcall.kube.cel.types import DYN, INT, STRING, Type, list_of, map_of, object_type
+from lastcall.kube.cel.values import CostExceeded, EvaluationError
 
 FIELDS: dict[str, dict[str, Type]] = {
     "Self": {

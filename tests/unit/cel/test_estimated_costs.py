@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from lastcall.cel.bounds import Bounds
-from lastcall.cel.environment import Environment
-from lastcall.cel.libraries.library import type_of_text
-from lastcall.cel.types import Type
+from lastcall.kube.cel.bounds import Bounds
+from lastcall.kube.cel.environment import Environment
+from lastcall.kube.cel.libraries.library import type_of_text
+from lastcall.kube.cel.types import Type
 
 ESTIMATES: list[Any] = json.loads((Path(__file__).parent / "estimates.json").read_text())
 """[expression, types of variables, sizes by path, [least, most]]"""

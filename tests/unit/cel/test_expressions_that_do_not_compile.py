@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastcall.cel import types
-from lastcall.cel.environment import Environment
-from lastcall.cel.errors import CompileError, ProgramError
-from lastcall.cel.parsing.parser import parse
-from lastcall.cel.types import Type
+from lastcall.kube.cel import types
+from lastcall.kube.cel.environment import Environment
+from lastcall.kube.cel.errors import CompileError, ProgramError
+from lastcall.kube.cel.parsing.parser import parse
+from lastcall.kube.cel.types import Type
 
 RECORDED: list[tuple[str, str]] = json.loads((Path(__file__).parent / "compile_errors.json").read_text())
 """(expression, what the server says of it; "" where it compiles)"""

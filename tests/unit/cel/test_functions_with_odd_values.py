@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from lastcall.cel.environment import Environment
-from lastcall.cel.libraries import cidr, ip, quantity, semver, url
-from lastcall.cel.libraries.authz import Decision
-from lastcall.cel.libraries.every import KUBERNETES
-from lastcall.cel.libraries.format import NAMED
-from lastcall.cel.libraries.library import merged
-from lastcall.cel.types import DYN
-from lastcall.cel.values import (
+from lastcall.kube.cel.environment import Environment
+from lastcall.kube.cel.libraries import cidr, ip, quantity, semver, url
+from lastcall.kube.cel.libraries.authz import Decision
+from lastcall.kube.cel.libraries.every import KUBERNETES
+from lastcall.kube.cel.libraries.format import NAMED
+from lastcall.kube.cel.libraries.library import merged
+from lastcall.kube.cel.types import DYN
+from lastcall.kube.cel.values import (
     NONE,
     BoolKey,
     CostExceeded,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from lastcall.api.field import INVALID
-from lastcall.api.resources import DEVICECLASSES, RESOURCECLAIMS, RESOURCECLAIMTEMPLATES
-from lastcall.api.validation import validate_create
-from lastcall.apiserver.admission.machinery import LateExpressions
+from lastcall.kube.api.field import INVALID
+from lastcall.kube.api.resources import DEVICECLASSES, RESOURCECLAIMS, RESOURCECLAIMTEMPLATES
+from lastcall.kube.api.validation import validate_create
+from lastcall.kube.apiserver.admission.machinery import LateExpressions
 
 TAKEN = [
     'device.driver == "x"',

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lastcall.cel.errors import CompileError
-from lastcall.cel.parsing.parser import parse
+from lastcall.kube.cel.errors import CompileError
+from lastcall.kube.cel.parsing.parser import parse
 
 START = (
     "expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, "

@@ -11,10 +11,10 @@ KINDS = (
 
 def test_a_read_past_the_reader_is_found(find) -> None:
     code = (
-        "from lastcall.store.memory import Store\nif TYPE_CHECKING:\n    from lastcall.apiserver.registry import x\n"
+        "from lastcall.kube.store.memory import Store\nif TYPE_CHECKING:\n    from lastcall.kube.apiserver.registry import x\n"
         "def f(self):\n    return self.kinds\ndef charge(self):\n    return self.kinds\n"
     )
-    files = {"apiserver/admission/a.py": code, "apiserver/http.py": code}
+    files = {"apiserver/admission/a.py": code, "kube/apiserver/http.py": code}
     assert find(admission_reads, files) == ["apiserver/admission/a.py:1", "apiserver/admission/a.py:5"]
 
 
@@ -32,11 +32,11 @@ def test_a_question_for_a_kind_is_seen(find, text: str) -> None:
     code = f"if {text} and x:\n    pass\n"
     marker = '"""Doc."""\n\n# check: asks for kinds because it is a test\n\n'
     files = {
-        "api/resources.py": KINDS,
+        "kube/api/resources.py": KINDS,
         "apiserver/a.py": code,
         "apiserver/idle.py": marker,
         "apiserver/marked.py": marker + code,
-        "apiserver/strategies/pod.py": code,
+        "kube/apiserver/strategies/pod.py": code,
         "node/a.py": code,
     }
     assert find(asks_for_kinds, files) == ["apiserver/a.py:1", "apiserver/idle.py:3"]
@@ -44,4 +44,4 @@ def test_a_question_for_a_kind_is_seen(find, text: str) -> None:
 
 def test_other_comparisons_are_left_alone(find) -> None:
     code = "resource in REVIEWS or TABLE.get(resource) is None or kind == 'struct' or owner == 'Pod'\n"
-    assert find(asks_for_kinds, {"api/resources.py": KINDS, "apiserver/a.py": code}) == []
+    assert find(asks_for_kinds, {"kube/api/resources.py": KINDS, "apiserver/a.py": code}) == []

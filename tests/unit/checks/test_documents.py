@@ -4,11 +4,9 @@ from checks.documents import links, paths
 
 
 def test_a_path_that_does_not_exist_is_found(find) -> None:
-    page = (
-        "`node/kubelet.py:main` in `node/`\n`kubelet.py`, `let.py`, `gone/`\n`support/x.py` `durable/` `contributing/`"
-    )
+    page = "`kube/node/kubelet.py:main` in `node/`\n`kubelet.py`, `let.py`, `gone/`\n`support/x.py` `durable/` `contributing/`"
     files = {
-        "node/kubelet.py": "",
+        "kube/node/kubelet.py": "",
         "/tests/support/x.py": "",
         "/ARCHITECTURE.md": page,
         "/docs/architecture/a.md": "`node/gone.py`\n",

@@ -30,12 +30,12 @@ def test_the_standard_library_is_enough_for_a_marked_file_and_for_a_marked_folde
 
 
 def test_a_type_of_objects_that_is_loaded_is_found(find) -> None:
-    code = "from lastcall.api.types.pod import Pod\n"
+    code = "from lastcall.kube.api.types.pod import Pod\n"
     files = {
         "a.py": code,
         "b.py": f"if TYPE_CHECKING:\n    {code}",
         "c.py": f"def f():\n    {code}",
-        "api/types/pod.py": "",
+        "kube/api/types/pod.py": "",
         "api/types/job.py": code,
     }
     assert find(types, files) == ["a.py:1", "c.py:2"]

@@ -16,7 +16,7 @@ def test_what_a_rule_must_not_have_is_found(find) -> None:
 
 def test_a_rule_uses_pure_modules_and_the_names_that_are_given(find) -> None:
     files = {
-        "decide.py": "from lastcall.api import meta\n",
+        "decide.py": "from lastcall.kube.api import meta\n",
         "a/decide.py": "import os.path\nfrom random import Random\nfrom lastcall.world import delays\n",
         "b/decide.py": "from lastcall.world.clock import rfc3339, now\nfrom lastcall.world.delays import Delay\n",
         "world/delays.py": PURE,
@@ -33,10 +33,10 @@ def test_a_rule_of_a_controller_that_does_not_say_its_kind_is_found(find) -> Non
     code = "def f(pod: Object) -> None: ...\n"
     marker = PURE[:-1] + "# check: plain objects because owners are of any kind\n\n"
     files = {
-        "controllers/job/decide.py": code,
-        "controllers/job/controller.py": code,
-        "controllers/quota/status.py": marker + code,
+        "kube/controllers/job/decide.py": code,
+        "kube/controllers/job/controller.py": code,
+        "kube/controllers/quota/status.py": marker + code,
         "controllers/quota/other.py": marker,
         "node/decide.py": code,
     }
-    assert find(plain_objects, files) == ["controllers/job/decide.py:1", "controllers/quota/other.py:4"]
+    assert find(plain_objects, files) == ["kube/controllers/job/decide.py:1", "controllers/quota/other.py:4"]

@@ -7,7 +7,7 @@ from checks import sentences
 from checks.sentences import explained_rules, findings, japanese, rules_in
 from checks.source import Source
 
-from lastcall.timeline.catalogue.cause import Cause
+from lastcall.endings.catalogue.cause import Cause
 
 
 def test_a_rule_is_read_of_f_strings_of_module_constants() -> None:

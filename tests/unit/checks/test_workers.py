@@ -24,14 +24,14 @@ def test_a_state_that_is_set_elsewhere_is_seen(text: str) -> None:
 
 def test_the_rule_reports_writers_and_users_outside_of_the_package(find) -> None:
     move = "class PodSyncStatus: ...\ndef move(status):\n    return replace(status, state=1)\n"
-    other = "from lastcall.node.workers.transitions import PodSyncStatus\ndef f(status):\n    status.state = 1\n"
+    other = "from lastcall.kube.node.workers.transitions import PodSyncStatus\ndef f(status):\n    status.state = 1\n"
     files = {
-        "node/workers/transitions.py": move + "def other(status):\n    return replace(status, state=2)\n",
-        "node/workers/manager.py": other,
-        "node/kubelet.py": other,
+        "kube/node/workers/transitions.py": move + "def other(status):\n    return replace(status, state=2)\n",
+        "kube/node/workers/manager.py": other,
+        "kube/node/kubelet.py": other,
     }
     assert find(worker_state, files) == [
-        "node/kubelet.py:1",
-        "node/workers/manager.py:3",
-        "node/workers/transitions.py:5",
+        "kube/node/kubelet.py:1",
+        "kube/node/workers/manager.py:3",
+        "kube/node/workers/transitions.py:5",
     ]

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from fake_api import FakeAPI
 
-from lastcall.api.meta import copy_object
-from lastcall.api.resources import PODS
-from lastcall.timeline import kinds as k
-from lastcall.timeline.memory import MemoryRecorder
-from lastcall.timeline.record import Record
+from lastcall.kube.api.meta import copy_object
+from lastcall.kube.api.resources import PODS
+from lastcall.records import kinds as k
+from lastcall.records.memory import MemoryRecorder
+from lastcall.records.record import Record
 from lastcall.world.clock import RealClock
 from lastcall.world.world import World
 

@@ -10,10 +10,10 @@ import pytest
 from lastcall.cli import errors
 from lastcall.cli.errors import guarded
 from lastcall.cli.exit_status import BROKEN_PIPE
-from lastcall.cli.manifests.read import load_manifests
-from lastcall.cli.run.asked import RunOptions
+from lastcall.cli.output import stdout_console
 from lastcall.cli.run.experiment import run_manifests
-from lastcall.cli.run.output import stdout_console
+from lastcall.experiment.run.options import RunOptions
+from lastcall.manifests.read import load_manifests
 
 FAST = RunOptions(after=0, timeout=60)
 

@@ -17,10 +17,10 @@ from lastcall.cli.commands import COMMANDS, cli
 from lastcall.cli.demo import DEMOS, EXAMPLES
 from lastcall.cli.errors import describe_os_error, guarded
 from lastcall.cli.interrupts import Interrupts
-from lastcall.cli.manifests.read import load_manifests
 from lastcall.cli.staying import execute
-from lastcall.cli.waiting.why_not_ready import hopeless_reason, why_not_ready
-from lastcall.timeline.story import Ending, PodFacts
+from lastcall.endings.story import Ending, PodFacts
+from lastcall.experiment.reasons.why_not_ready import hopeless_reason, why_not_ready
+from lastcall.manifests.read import load_manifests
 
 
 def lastcall(*arguments, stdin="", **environment):
@@ -41,7 +41,7 @@ def test_version_imports_neither_aiohttp_nor_rich_nor_a_command():
     code = (
         "import sys; from lastcall.cli.commands import invoke; invoke(['--version']); "
         "print(sorted(m for m in sys.modules if m.split('.')[0] in "
-        "('aiohttp', 'rich', 'yaml', 'orjson', 'uvloop', 'cryptography') or m == 'lastcall.cli.there.run'))"
+        "('aiohttp', 'rich', 'yaml', 'orjson', 'uvloop', 'cryptography') or m == 'lastcall.cli.run.command'))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.splitlines() == [f"lastcall {__version__}", "[]"]
@@ -302,7 +302,7 @@ import os, signal, sys, time
 from dataclasses import dataclass
 from lastcall.errors import Interrupted
 from lastcall.cli.staying import starting
-from lastcall.cluster.staying import detach
+from lastcall.kube.cluster.staying import detach
 
 @dataclass
 class Options:

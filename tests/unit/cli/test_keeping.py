@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lastcall.cli.interrupts import Interrupts
-from lastcall.cli.rollout.running.keeping import kept_on_failure
+from lastcall.cli.rollout.keep import kept_on_failure
 from lastcall.errors import WorldError
 
 

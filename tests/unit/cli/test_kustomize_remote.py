@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.cli.manifests.kustomize import kustomized, refuse_remote
-from lastcall.cli.manifests.kustomize_remote import is_remote, remote_sources
 from lastcall.errors import UserError
+from lastcall.manifests.kustomize import kustomized, refuse_remote
+from lastcall.manifests.kustomize_remote import is_remote, remote_sources
 
 REMOTE = [
     "https://example.com/base.yaml",

@@ -11,10 +11,10 @@ from click.testing import CliRunner, Result
 from published_schema import problems
 
 from lastcall.cli.errors import guarded
-from lastcall.cli.linting.command import lint
-from lastcall.cli.linting.early import certain_errors
-from lastcall.cli.manifests.read import load_manifests
+from lastcall.cli.lint import lint
 from lastcall.lint.catalogue.lookup import RULES
+from lastcall.lint.early import certain_errors
+from lastcall.manifests.read import load_manifests
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "lint-v1.schema.json").read_text())
 

@@ -3,11 +3,11 @@
 import io
 import re
 
-from lastcall.cli.run.live import LiveTimeline
-from lastcall.timeline import kinds as k
-from lastcall.timeline.record import Record
-from lastcall.timeline.render.console import SafeConsole
-from lastcall.timeline.story import PodFacts
+from lastcall.endings.render.console import SafeConsole
+from lastcall.endings.render.live import LiveTimeline
+from lastcall.endings.story import PodFacts
+from lastcall.records import kinds as k
+from lastcall.records.record import Record
 
 ZERO_NS = 10**12
 

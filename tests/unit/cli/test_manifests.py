@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.cli.manifests.read import load_manifests, missing_namespaces
-from lastcall.cli.manifests.yaml_documents import YAMLProblem, read_documents, written
 from lastcall.errors import UserError
+from lastcall.manifests.read import load_manifests, missing_namespaces
+from lastcall.manifests.yaml_documents import YAMLProblem, read_documents, written
 
 WORDS = json.loads(Path(__file__).with_name("data").joinpath("words_as_kubectl_reads_them.json").read_text())
 """(word, what kubectl 1.36.2 makes of `k: WORD`, in JSON; None where it refuses it): `kubectl annotate --local`

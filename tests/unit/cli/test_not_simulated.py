@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from lastcall.cli.manifests.not_simulated import of_images, of_load, of_manifests
-from lastcall.cli.manifests.read import load_manifests
-from lastcall.timeline import kinds
-from lastcall.timeline.record import Record
+from lastcall.experiment.not_simulated import of_images, of_load, of_manifests
+from lastcall.manifests.read import load_manifests
+from lastcall.records import kinds
+from lastcall.records.record import Record
 from lastcall.traffic.outcome import Outcome
 
 MANIFESTS = """\

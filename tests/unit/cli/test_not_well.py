@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from lastcall.cli.waiting.causes import fix_of
-from lastcall.cli.waiting.not_well import ends_of_all, ends_told, told_once, with_ends
-from lastcall.cli.waiting.why_not_ready import has_failed, why_not_ready
-from lastcall.timeline import kinds
-from lastcall.timeline.record import Record
+from lastcall.experiment.reasons.causes import fix_of
+from lastcall.experiment.reasons.failures import ends_of_all, ends_told, told_once, with_ends
+from lastcall.experiment.reasons.why_not_ready import has_failed, why_not_ready
+from lastcall.records import kinds
+from lastcall.records.record import Record
 
 REFUSED = "dial tcp 10.244.0.2:8080: connect: connection refused"
 

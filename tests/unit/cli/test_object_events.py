@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from lastcall.cli.waiting.object_events import LONGEST_SECONDS, last_events_of
-from lastcall.client.api import ListResult
+from lastcall.experiment.reasons.object_events import LONGEST_SECONDS, last_events_of
+from lastcall.kube.client.api import ListResult
 from lastcall.world.clock import Clock, monotonic
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

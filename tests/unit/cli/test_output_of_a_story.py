@@ -10,12 +10,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from lastcall.cli.manifests.read import load_manifests
-from lastcall.cli.run.asked import RunOptions
+from lastcall.cli.output import checked_output, write_file
+from lastcall.cli.run.command import run
 from lastcall.cli.run.experiment import run_manifests
 from lastcall.cli.run.options import make_options
-from lastcall.cli.run.output import checked_output, write_file
-from lastcall.cli.there.run import run
+from lastcall.experiment.run.options import RunOptions
+from lastcall.manifests.read import load_manifests
 
 FAST = RunOptions(after=0, timeout=60)
 

@@ -8,18 +8,18 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from lastcall.cli.manifests.not_simulated import Note, of_balance
-from lastcall.cli.manifests.read import Manifest, load_manifests
 from lastcall.cli.rollout.command import rollout
-from lastcall.cli.rollout.lost import alike, tell_lost
-from lastcall.cli.rollout.options import RolloutOptions
-from lastcall.cli.rollout.published import Carried
-from lastcall.cli.rollout.target import find_target
 from lastcall.cli.run.options import check_propagation_nodes
-from lastcall.cluster.egress import pair
-from lastcall.cluster.propagation import parse_propagation
 from lastcall.errors import UserError
-from lastcall.timeline import kinds
+from lastcall.experiment.not_simulated import Note, of_balance
+from lastcall.experiment.rollout.lost import alike, tell_lost
+from lastcall.experiment.rollout.options import RolloutOptions
+from lastcall.experiment.rollout.published import Carried
+from lastcall.experiment.rollout.target import find_target
+from lastcall.kube.cluster.egress import pair
+from lastcall.kube.cluster.propagation import parse_propagation
+from lastcall.manifests.read import Manifest, load_manifests
+from lastcall.records import kinds
 from lastcall.traffic.account import Account, Balance, LostRequest
 from lastcall.traffic.outcome import Kind, Outcome
 from lastcall.world.clock import RealClock, monotonic

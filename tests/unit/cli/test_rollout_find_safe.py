@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lastcall.cli.manifests.read import load_manifests
-from lastcall.cli.rollout.find_safe import Found, exit_is_good, find_safe
-from lastcall.cli.rollout.find_safe_report import as_json, sentence, sleep_sentence, tell_surprises, tell_text
-from lastcall.cli.rollout.options import RolloutOptions
-from lastcall.cluster.propagation import parse_propagation
+from lastcall.experiment.rollout.find_safe import Found, exit_is_good, find_safe
+from lastcall.experiment.rollout.find_safe_report import as_json, sentence, sleep_sentence, tell_surprises, tell_text
+from lastcall.experiment.rollout.options import RolloutOptions
+from lastcall.kube.cluster.propagation import parse_propagation
+from lastcall.manifests.read import load_manifests
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import Outcome
 

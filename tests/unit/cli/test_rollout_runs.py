@@ -12,25 +12,25 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from lastcall.cli.manifests.not_simulated import Note
-from lastcall.cli.manifests.read import load_manifests
-from lastcall.cli.rollout.checks import checks_of, summary_of
+from lastcall.cli.rollout import rounds
 from lastcall.cli.rollout.command import rollout as command
-from lastcall.cli.rollout.live.page import RolloutPage
-from lastcall.cli.rollout.options import RolloutOptions
-from lastcall.cli.rollout.pool import exit_status, pool
-from lastcall.cli.rollout.report import as_json, tell_results
-from lastcall.cli.rollout.result import Result
-from lastcall.cli.rollout.running import rounds
-from lastcall.cli.showing.messages import Again
-from lastcall.cli.waiting.not_well import NotWell
+from lastcall.cli.rollout.page import RolloutPage
+from lastcall.endings.story import Finding, Severity
 from lastcall.errors import Interrupted, LastcallError, WorldError
-from lastcall.timeline.story import Finding, Severity
+from lastcall.experiment.not_simulated import Note
+from lastcall.experiment.reasons.failures import NotWell
+from lastcall.experiment.rollout.checks import checks_of, summary_of
+from lastcall.experiment.rollout.options import RolloutOptions
+from lastcall.experiment.rollout.pool import exit_status, pool
+from lastcall.experiment.rollout.report import as_json, tell_results
+from lastcall.experiment.rollout.result import Result
+from lastcall.manifests.read import load_manifests
 from lastcall.traffic.account import account
 from lastcall.traffic.advice import judge
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import Outcome
 from lastcall.traffic.thresholds import MaxLost, Thresholds
+from lastcall.ui.command_page.messages import Again
 
 NAIVE = Path(__file__).resolve().parents[3] / "examples" / "rollout" / "naive.yaml"
 MANIFESTS = load_manifests([str(NAIVE)])

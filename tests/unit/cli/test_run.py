@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 import uvloop
 
-from lastcall.api.errors import status_failure
 from lastcall.cli.errors import guarded
 from lastcall.cli.interrupts import Interrupts
-from lastcall.cli.manifests.read import load_manifests
-from lastcall.cli.run.asked import RunOptions
 from lastcall.cli.run.experiment import run_manifests
-from lastcall.cluster.errors import ClusterStartError
 from lastcall.errors import Interrupted, UserError, WorldError
+from lastcall.experiment.run.options import RunOptions
+from lastcall.kube.api.errors import status_failure
+from lastcall.kube.cluster.errors import ClusterStartError
+from lastcall.manifests.read import load_manifests
 from lastcall.world.need import Need
 
 pytestmark = pytest.mark.loopback
@@ -116,7 +116,7 @@ def test_a_reason_that_waiting_does_not_change_is_told_at_once(run, new_cluster)
 
 
 def test_a_pod_that_does_not_go_is_an_error_with_its_story(run, new_cluster, capsys, monkeypatch):
-    monkeypatch.setattr("lastcall.cli.run.session.Session._longest_grace", lambda self, pods: 0.0)
+    monkeypatch.setattr("lastcall.experiment.run.session.Session._longest_grace", lambda self, pods: 0.0)
     cluster = new_cluster(stuck=True)
     with pytest.raises(WorldError, match="default/web is still there"):
         run(cluster, replace(FAST, timeout=0.2))

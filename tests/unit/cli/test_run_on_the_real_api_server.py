@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from api_server import CONTROLLER, NODE, running_server, stand_in_controllers
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import BINDINGS, NODES, PODS
-from lastcall.cli.manifests.read import load_manifests
-from lastcall.cli.run.asked import RunOptions
 from lastcall.cli.run.experiment import run_manifests
 from lastcall.errors import UserError, WorldError
-from lastcall.timeline import kinds as k
-from lastcall.timeline.memory import MemoryRecorder
+from lastcall.experiment.run.options import RunOptions
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import BINDINGS, NODES, PODS
+from lastcall.manifests.read import load_manifests
+from lastcall.records import kinds as k
+from lastcall.records.memory import MemoryRecorder
 from lastcall.world.clock import RealClock
 
 pytestmark = pytest.mark.loopback
@@ -133,7 +133,7 @@ def test_a_pod_in_a_namespace_of_its_own_is_created_ended_and_followed_to_its_en
 
 
 def test_a_finalizer_that_nobody_removes_is_named(run, monkeypatch):
-    monkeypatch.setattr("lastcall.cli.run.session.Session._longest_grace", lambda self, pods: 0.0)
+    monkeypatch.setattr("lastcall.experiment.run.session.Session._longest_grace", lambda self, pods: 0.0)
     text = POD.format(namespace="default").replace("name: web", "name: web\n  finalizers: [example.com/hold]", 1)
     with pytest.raises(WorldError) as error:
         run(text, replace(OPTIONS, timeout=0.5))

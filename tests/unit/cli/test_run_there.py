@@ -4,8 +4,11 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.meta import Object
-from lastcall.api.resources import (
+from lastcall.errors import UserError
+from lastcall.experiment.existing.changes import how_to_delete
+from lastcall.experiment.existing.run_checks import check_manifests, controller_of, overlaps, own_pods, planned
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import (
     CONFIGMAPS,
     DAEMONSETS,
     DEPLOYMENTS,
@@ -19,11 +22,8 @@ from lastcall.api.resources import (
     STATEFULSETS,
     Resource,
 )
-from lastcall.cli.manifests.read import Manifest, Place
-from lastcall.cli.manifests.yaml_documents import Document
-from lastcall.cli.rollout.experiments.changing import how_to_delete
-from lastcall.cli.there.checks import check_manifests, controller_of, overlaps, own_pods, planned
-from lastcall.errors import UserError
+from lastcall.manifests.read import Manifest, Place
+from lastcall.manifests.yaml_documents import Document
 
 WEB = {"app": "web"}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.cli.waiting.siblings import fix_of_old_pod, fix_of_peers
+from lastcall.experiment.reasons.siblings import fix_of_old_pod, fix_of_peers
 from lastcall.world.clock import rfc3339
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

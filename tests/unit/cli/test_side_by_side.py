@@ -9,13 +9,13 @@ from click.testing import CliRunner
 from published_schema import documented
 
 from lastcall.cli.commands import cli
-from lastcall.cli.manifests.read import load_manifests
-from lastcall.cli.run.asked import RunOptions
 from lastcall.cli.run.experiment import run_manifests
+from lastcall.endings.story import Budget, ContainerEnding, DecidedBy, Ending, Entry, PodFacts
+from lastcall.endings.versions import VersionStory, compare, labelled
 from lastcall.errors import UserError, WorldError
-from lastcall.timeline.record import Record
-from lastcall.timeline.story import Budget, ContainerEnding, DecidedBy, Ending, Entry, PodFacts
-from lastcall.timeline.versions import VersionStory, compare, labelled
+from lastcall.experiment.run.options import RunOptions
+from lastcall.manifests.read import load_manifests
+from lastcall.records.record import Record
 
 BOTH = RunOptions(after=0, timeout=5, versions=("1.23", "1.36"))
 

@@ -2,7 +2,7 @@
 
 from io import StringIO
 
-from lastcall.cli.waiting.status_line import StatusLine
+from lastcall.endings.render.status_line import StatusLine
 
 
 def test_on_a_terminal_one_line_changes_in_place_and_goes() -> None:

@@ -12,9 +12,9 @@ from virtual_cluster import VirtualCluster, run_cluster
 
 from lastcall.cli.errors import guarded
 from lastcall.cli.story import known_endings, story
-from lastcall.cluster.errors import NotRunning
 from lastcall.errors import UserError, WorldError
-from lastcall.timeline import kinds as k
+from lastcall.kube.cluster.errors import NotRunning
+from lastcall.records import kinds as k
 
 POD = """
 apiVersion: v1

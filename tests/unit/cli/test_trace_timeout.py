@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from lastcall.cli.clusters.connecting import Chosen
-from lastcall.cli.clusters.options import ContextOptions
+from lastcall.cli.context_options import ContextOptions
 from lastcall.cli.interrupts import Interrupts
-from lastcall.cli.tracing.session import Asked, _run
-from lastcall.client.access.config import ClientConfig
+from lastcall.cli.trace.session import Asked, _run
+from lastcall.contexts.connection import Chosen
 from lastcall.errors import UserError, WorldError
-from lastcall.tracing.scope import Scope
+from lastcall.kube.client.access.config import ClientConfig
+from lastcall.trace.scope import Scope
 
 pytestmark = pytest.mark.loopback
 VERSION = b'{"major":"1","minor":"36","gitVersion":"v1.36.2"}'

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lastcall.cli.waiting.causes import waiting_helps
-from lastcall.cli.waiting.why_not_ready import (
+from lastcall.experiment.reasons.causes import waiting_helps
+from lastcall.experiment.reasons.why_not_ready import (
     Unschedulable,
     in_short,
     is_crash_looping,

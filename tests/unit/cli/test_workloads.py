@@ -2,9 +2,9 @@
 
 import pytest
 
-from lastcall.api.resources import DAEMONSETS, DEPLOYMENTS, JOBS, PODS, REPLICASETS
-from lastcall.cli.manifests.workloads import Progress, may_have_pods, progress, with_grace
-from lastcall.cli.waiting.follow import FollowedPod
+from lastcall.experiment.reasons.pod_watch import FollowedPod
+from lastcall.kube.api.resources import DAEMONSETS, DEPLOYMENTS, JOBS, PODS, REPLICASETS
+from lastcall.manifests.workloads import Progress, may_have_pods, progress, with_grace
 
 
 def owner(status=None, *, generation=1, **spec):

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.api.errors import status_failure
-from lastcall.api.resources import DEPLOYMENTS, HORIZONTALPODAUTOSCALERS, PODS, STORAGECLASSES, PartialResource
-from lastcall.client.api import ConnectionLost
-from lastcall.client.discovery import Discovered, discover
+from lastcall.kube.api.errors import status_failure
+from lastcall.kube.api.resources import DEPLOYMENTS, HORIZONTALPODAUTOSCALERS, PODS, STORAGECLASSES, PartialResource
+from lastcall.kube.client.api import ConnectionLost
+from lastcall.kube.client.discovery import Discovered, discover
 
 RECORDED = (Path(__file__).parent / "recorded_discovery.json").read_text().replace("csistorage", "somestorage")
 """With a kind that lastcall does not know."""

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from fake_api import ConnectionLost, FakeAPI
 
-from lastcall.api.errors import status_failure
-from lastcall.api.resources import EVENTS
-from lastcall.api.text.times import parse_rfc3339
-from lastcall.client.event_correlator import EventCorrelator
-from lastcall.client.events import EventRecorder
+from lastcall.kube.api.errors import status_failure
+from lastcall.kube.api.resources import EVENTS
+from lastcall.kube.api.text.times import parse_rfc3339
+from lastcall.kube.client.event_correlator import EventCorrelator
+from lastcall.kube.client.events import EventRecorder
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

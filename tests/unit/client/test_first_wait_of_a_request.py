@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import uvloop
 
-from lastcall.api.resources import PODS
-from lastcall.client.http import HTTPClient
+from lastcall.kube.api.resources import PODS
+from lastcall.kube.client.http import HTTPClient
 from lastcall.world.tasks import Tasks, at_first_wait
 
 pytestmark = pytest.mark.loopback

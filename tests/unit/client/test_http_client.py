@@ -17,13 +17,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import ENDPOINTSLICES, NODES, PODS
-from lastcall.client import answers as answering
-from lastcall.client.answers import Reading
-from lastcall.client.api import ConnectionLost, UnusableAnswer
-from lastcall.client.http import HTTPClient
-from lastcall.client.kubeconfig import make_ssl_context
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import ENDPOINTSLICES, NODES, PODS
+from lastcall.kube.client import answers as answering
+from lastcall.kube.client.answers import Reading
+from lastcall.kube.client.api import ConnectionLost, UnusableAnswer
+from lastcall.kube.client.http import HTTPClient
+from lastcall.kube.client.kubeconfig import make_ssl_context
 
 pytestmark = pytest.mark.loopback
 
@@ -467,7 +467,7 @@ async def test_an_answer_that_is_not_an_object_is_named_without_what_a_terminal_
 
 
 async def test_a_message_of_a_websocket_that_is_too_large_is_not_kept(certificate, monkeypatch):
-    monkeypatch.setattr("lastcall.client.http.MOST_EVENT_BYTES", 1000)
+    monkeypatch.setattr("lastcall.kube.client.http.MOST_EVENT_BYTES", 1000)
 
     async def handler(request):
         socket = web.WebSocketResponse(protocols=["v5.channel.k8s.io"])

@@ -4,11 +4,11 @@ import itertools
 
 from fake_api import ConnectionLost, FakeAPI
 
-from lastcall.api.errors import status_failure
-from lastcall.api.meta import copy_object
-from lastcall.api.resources import NODES, PODS
-from lastcall.client.api import WatchEvent
-from lastcall.client.informer import MAX_BACKOFF, Informer
+from lastcall.kube.api.errors import status_failure
+from lastcall.kube.api.meta import copy_object
+from lastcall.kube.api.resources import NODES, PODS
+from lastcall.kube.client.api import WatchEvent
+from lastcall.kube.client.informer import MAX_BACKOFF, Informer
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

@@ -3,9 +3,9 @@
 import pytest
 from fake_api import FakeAPI
 
-from lastcall.api.meta import Object, name_of
-from lastcall.api.resources import PODS
-from lastcall.client.informer import Informer
+from lastcall.kube.api.meta import Object, name_of
+from lastcall.kube.api.resources import PODS
+from lastcall.kube.client.informer import Informer
 from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual

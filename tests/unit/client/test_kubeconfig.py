@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from lastcall.client.kubeconfig import (
+from lastcall.kube.client.kubeconfig import (
     KubeconfigError,
     client_for,
     kubeconfig_paths,

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from lastcall.client import kubeconfig_merge
-from lastcall.client.kubeconfig import KubeconfigError, load_kubeconfig, render_kubeconfig
-from lastcall.client.kubeconfig_merge import merge, unmerge, users_kubeconfig
+from lastcall.kube.client import kubeconfig_merge
+from lastcall.kube.client.kubeconfig import KubeconfigError, load_kubeconfig, render_kubeconfig
+from lastcall.kube.client.kubeconfig_merge import merge, unmerge, users_kubeconfig
 
 OTHER = {
     "apiVersion": "v1",

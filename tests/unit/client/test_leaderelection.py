@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from fake_api import FakeAPI
 
-from lastcall.api.errors import status_failure
-from lastcall.api.resources import CONFIGMAPS, LEASES
-from lastcall.client.api import ConnectionLost
-from lastcall.client.leaderelection import FencedClient, LeaderElector, LeadershipLost, LeaseTimes
+from lastcall.kube.api.errors import status_failure
+from lastcall.kube.api.resources import CONFIGMAPS, LEASES
+from lastcall.kube.client.api import ConnectionLost
+from lastcall.kube.client.leaderelection import FencedClient, LeaderElector, LeadershipLost, LeaseTimes
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from lastcall.client.lost import why_lost
+from lastcall.kube.client.lost import why_lost
 
 pytestmark = pytest.mark.loopback
 

@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from lastcall.client.workqueue import QueueShutDown, RateLimit, TokenBucket, WorkQueue
+from lastcall.kube.client.workqueue import QueueShutDown, RateLimit, TokenBucket, WorkQueue
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

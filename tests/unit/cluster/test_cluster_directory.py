@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.cluster import directory as module
-from lastcall.cluster.directory import ClusterDirectory, check_name, names, places
-from lastcall.cluster.errors import ClusterUsageError, DirectoryError
+from lastcall.kube.cluster import directory as module
+from lastcall.kube.cluster.directory import ClusterDirectory, check_name, names, places
+from lastcall.kube.cluster.errors import ClusterUsageError, DirectoryError
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from waiting import eventually, until
 
-from lastcall.cluster.control import server as control_server
-from lastcall.cluster.control import socket as control
-from lastcall.cluster.control.socket import ControlClient, claim, encode
-from lastcall.cluster.directory import ClusterDirectory, names
-from lastcall.cluster.errors import AlreadyRunning, ControlError, NewerVersion, NotRunning
-from lastcall.timeline.record import Record
+from lastcall.kube.cluster.control import server as control_server
+from lastcall.kube.cluster.control import socket as control
+from lastcall.kube.cluster.control.socket import ControlClient, claim, encode
+from lastcall.kube.cluster.directory import ClusterDirectory, names
+from lastcall.kube.cluster.errors import AlreadyRunning, ControlError, NewerVersion, NotRunning
+from lastcall.records.record import Record
 
 pytestmark = pytest.mark.loopback
 

@@ -5,10 +5,10 @@ import ssl
 
 import pytest
 
-from lastcall.apiserver.auth.tls import client_context, server_context
-from lastcall.cluster.layout import layouts
-from lastcall.cluster.staying import credentials
-from lastcall.cluster.staying.credentials import Credentials, Identity, Issuing
+from lastcall.kube.apiserver.auth.tls import client_context, server_context
+from lastcall.kube.cluster.layout import layouts
+from lastcall.kube.cluster.staying import credentials
+from lastcall.kube.cluster.staying.credentials import Credentials, Identity, Issuing
 
 pytestmark = pytest.mark.loopback
 

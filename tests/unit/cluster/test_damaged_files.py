@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from damage import changed, cut
 
-from lastcall.client.kubeconfig import KubeconfigError, load_kubeconfig, render_kubeconfig
-from lastcall.cluster.errors import ClusterUsageError, NewerVersion
-from lastcall.cluster.staying.credentials import Identity
-from lastcall.cluster.staying.state import StateDirectory
+from lastcall.kube.client.kubeconfig import KubeconfigError, load_kubeconfig, render_kubeconfig
+from lastcall.kube.cluster.errors import ClusterUsageError, NewerVersion
+from lastcall.kube.cluster.staying.credentials import Identity
+from lastcall.kube.cluster.staying.state import StateDirectory
 
 IDENTITY = Identity(b"-----BEGIN CERTIFICATE-----\nMIIB\n", b"ca key", b"account key", "token-1")
 
@@ -70,8 +70,8 @@ def test_credentials_of_before_there_were_checksums_are_read(tmp_path: Path) -> 
 
 
 def test_the_facts_of_a_front_that_were_cut_off_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lastcall.cluster.control.socket import what_is_left
-    from lastcall.cluster.directory import ClusterDirectory
+    from lastcall.kube.cluster.control.socket import what_is_left
+    from lastcall.kube.cluster.directory import ClusterDirectory
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     os.makedirs(tmp_path / "lastcall/one", 0o700)

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from waiting import until
 
-from lastcall.cluster.egress.dial_out import DialOutError, Proxy, dial_out, is_loopback, proxy_for
-from lastcall.cluster.egress.pair import EgressClient, EgressServer, egress_pair, local_way_out
-from lastcall.cri.api import AuthConfig, RuntimeServiceError
-from lastcall.cri.sandbox.images.way_out import DialError
+from lastcall.kube.cluster.egress.dial_out import DialOutError, Proxy, dial_out, is_loopback, proxy_for
+from lastcall.kube.cluster.egress.pair import EgressClient, EgressServer, egress_pair, local_way_out
+from lastcall.kube.cri.api import AuthConfig, RuntimeServiceError
+from lastcall.kube.cri.sandbox.images.way_out import DialError
 
 pytestmark = pytest.mark.loopback
 

@@ -3,10 +3,10 @@
 from typing import Any
 
 from lastcall.cli.status import text_of
-from lastcall.cluster.health.faults import MOST_OF_A_ROLE, CaughtFaults
-from lastcall.timeline import kinds
-from lastcall.timeline.memory import MemoryRecorder
-from lastcall.timeline.record import Record
+from lastcall.kube.cluster.health.faults import MOST_OF_A_ROLE, CaughtFaults
+from lastcall.records import kinds
+from lastcall.records.memory import MemoryRecorder
+from lastcall.records.record import Record
 from lastcall.world import walls
 
 

@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 from waiting import until
 
-from lastcall.api.errors import not_found
-from lastcall.api.resources import PODS
-from lastcall.client.api import ConnectionLost, ListResult
-from lastcall.cluster.control.socket import ControlClient, Logs, claim
-from lastcall.cluster.errors import ClusterDied, ClusterStartError, ControlError
-from lastcall.cluster.options import ClusterOptions
-from lastcall.cluster.staying import follower
-from lastcall.cluster.staying import front as module
-from lastcall.cluster.staying.front import Front
-from lastcall.cluster.staying.front_log import FrontLog
-from lastcall.timeline import kinds
-from lastcall.timeline.record import Record
+from lastcall.kube.api.errors import not_found
+from lastcall.kube.api.resources import PODS
+from lastcall.kube.client.api import ConnectionLost, ListResult
+from lastcall.kube.cluster.control.socket import ControlClient, Logs, claim
+from lastcall.kube.cluster.errors import ClusterDied, ClusterStartError, ControlError
+from lastcall.kube.cluster.options import ClusterOptions
+from lastcall.kube.cluster.staying import follower
+from lastcall.kube.cluster.staying import front as module
+from lastcall.kube.cluster.staying.front import Front
+from lastcall.kube.cluster.staying.front_log import FrontLog
+from lastcall.records import kinds
+from lastcall.records.record import Record
 from lastcall.world import walls
 
 pytestmark = pytest.mark.loopback

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.cluster.directory import ClusterDirectory
-from lastcall.cluster.staying.front_log import FrontLog, LogTail, forget_all_but_the_end
+from lastcall.kube.cluster.directory import ClusterDirectory
+from lastcall.kube.cluster.staying.front_log import FrontLog, LogTail, forget_all_but_the_end
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.cluster.health.decide import (
+from lastcall.kube.cluster.health.decide import (
     HANGS_AFTER_SECONDS,
     LOOK_SECONDS,
     MOST_SECONDS,

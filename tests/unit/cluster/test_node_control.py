@@ -2,9 +2,9 @@
 
 import pytest
 
-from lastcall.cluster.control.node import Cancel, NodeControlClient, NodeControlServer, ShutDown, node_control_pair
-from lastcall.cluster.errors import ControlError
-from lastcall.node.shutdown.decide import ShutdownGracePeriod, ShutdownNotSupported
+from lastcall.kube.cluster.control.node import Cancel, NodeControlClient, NodeControlServer, ShutDown, node_control_pair
+from lastcall.kube.cluster.errors import ControlError
+from lastcall.kube.node.shutdown.decide import ShutdownGracePeriod, ShutdownNotSupported
 from lastcall.world.messages import Message
 from lastcall.world.tasks import Tasks
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lastcall.client.api import ConnectionLost
-from lastcall.cluster.health.nodes_ready import nodes_ready
+from lastcall.kube.client.api import ConnectionLost
+from lastcall.kube.cluster.health.nodes_ready import nodes_ready
 from lastcall.world.clock import RealClock
 
 pytestmark = pytest.mark.loopback
@@ -43,6 +43,6 @@ async def test_a_busy_machine_on_which_nobody_answers_in_time_is_asked_again() -
 
 
 async def test_a_server_that_never_answers_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lastcall.cluster.health.nodes_ready.NODES_SECONDS", 0.3)
+    monkeypatch.setattr("lastcall.kube.cluster.health.nodes_ready.NODES_SECONDS", 0.3)
     with pytest.raises(ConnectionLost):
         await nodes_ready(Server(1_000_000), ["node-1"], RealClock(), controllers=True)  # type: ignore[arg-type]

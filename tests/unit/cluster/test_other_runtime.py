@@ -2,8 +2,8 @@
 
 import pytest
 
-from lastcall.cluster.runtime.other import place
-from lastcall.cluster.runtime.other.checks import socket_of, taken_network
+from lastcall.kube.cluster.runtime.other import place
+from lastcall.kube.cluster.runtime.other.checks import socket_of, taken_network
 
 HEAD = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n"
 

@@ -5,14 +5,14 @@ import socket
 
 import pytest
 
-from lastcall.cluster.egress import outside
-from lastcall.cluster.egress import pods as pod_egress
-from lastcall.cluster.egress.outside import outside_address
-from lastcall.cluster.egress.pair import EgressClient, EgressServer, egress_pair
-from lastcall.cri.sandbox.images.way_out import DialError
-from lastcall.nftables.encode import batch
-from lastcall.nftables.objects import AddRule
-from lastcall.nftables.statements import text_of
+from lastcall.kube.cluster.egress import outside
+from lastcall.kube.cluster.egress import pods as pod_egress
+from lastcall.kube.cluster.egress.outside import outside_address
+from lastcall.kube.cluster.egress.pair import EgressClient, EgressServer, egress_pair
+from lastcall.kube.cri.sandbox.images.way_out import DialError
+from lastcall.kube.nftables.encode import batch
+from lastcall.kube.nftables.objects import AddRule
+from lastcall.kube.nftables.statements import text_of
 
 REFUSED = [
     "127.0.0.1",
@@ -92,7 +92,7 @@ async def test_a_proxy_of_the_host_is_for_https_only(monkeypatch: pytest.MonkeyP
         asked.append((host, port, tls, environ is None))
         return socket.socket()
 
-    monkeypatch.setattr("lastcall.cluster.egress.dial_out.dial_out", dial_out)
+    monkeypatch.setattr("lastcall.kube.cluster.egress.dial_out.dial_out", dial_out)
     front, node = egress_pair()
     server, client = EgressServer(front, pods=True), EgressClient(node)
     server.start()

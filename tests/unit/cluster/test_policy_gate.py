@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from lastcall.cluster.nodes import policy_gate
-from lastcall.cluster.nodes.policy_gate import PolicyGate
-from lastcall.cri.api import PodSandboxConfig, PodSandboxMetadata, RuntimeServiceError
+from lastcall.kube.cluster.nodes import policy_gate
+from lastcall.kube.cluster.nodes.policy_gate import PolicyGate
+from lastcall.kube.cri.api import PodSandboxConfig, PodSandboxMetadata, RuntimeServiceError
 
 CONFIG = PodSandboxConfig(PodSandboxMetadata("web", "u1", "default"), labels={"app": "web"})
 

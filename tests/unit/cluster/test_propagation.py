@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from lastcall.cluster.propagation import HOPS, PROFILES, parse_propagation
+from lastcall.kube.cluster.propagation import HOPS, PROFILES, parse_propagation
 from lastcall.world.delays import parse_delay
 
 RANDOM = Random(1)

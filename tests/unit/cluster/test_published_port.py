@@ -2,7 +2,7 @@
 
 import pytest
 
-from lastcall.cluster.published.port import (
+from lastcall.kube.cluster.published.port import (
     PublishedPort,
     outside_ports,
     parse_published_port,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.cluster.health.orphans import strangers
-from lastcall.cluster.health.restarts import (
+from lastcall.kube.cluster.health.orphans import strangers
+from lastcall.kube.cluster.health.restarts import (
     MAX_DELAY,
     Deaths,
     RestartBackoff,

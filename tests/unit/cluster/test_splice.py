@@ -5,9 +5,9 @@ import socket
 
 import pytest
 
-from lastcall.cluster.egress.pair import Carried, EgressClient, EgressServer, egress_pair
-from lastcall.cluster.published.carrier import Carrier
-from lastcall.cluster.splice import splice
+from lastcall.kube.cluster.egress.pair import Carried, EgressClient, EgressServer, egress_pair
+from lastcall.kube.cluster.published.carrier import Carrier
+from lastcall.kube.cluster.splice import splice
 from lastcall.world.tasks import Tasks
 
 pytestmark = pytest.mark.loopback

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from lastcall.cluster.errors import ClusterUsageError, NewerVersion
-from lastcall.cluster.layout import layouts
-from lastcall.cluster.staying import state as module
-from lastcall.cluster.staying.credentials import Identity, issue_credentials
-from lastcall.cluster.staying.state import StateDirectory
+from lastcall.kube.cluster.errors import ClusterUsageError, NewerVersion
+from lastcall.kube.cluster.layout import layouts
+from lastcall.kube.cluster.staying import state as module
+from lastcall.kube.cluster.staying.credentials import Identity, issue_credentials
+from lastcall.kube.cluster.staying.state import StateDirectory
 from lastcall.world import files
 
 

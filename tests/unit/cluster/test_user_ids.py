@@ -5,9 +5,16 @@ import stat
 
 import pytest
 
-from lastcall.cluster import user_ids
-from lastcall.cluster.user_ids import BLOCKS, PODS_PER_BLOCK, REGION, UserIDBlocks, claim_blocks, subordinate_blocks
-from lastcall.node.pods.user_ids import IDS_PER_POD
+from lastcall.kube.cluster import user_ids
+from lastcall.kube.cluster.user_ids import (
+    BLOCKS,
+    PODS_PER_BLOCK,
+    REGION,
+    UserIDBlocks,
+    claim_blocks,
+    subordinate_blocks,
+)
+from lastcall.kube.node.pods.user_ids import IDS_PER_POD
 
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="an ordinary user has no region")
 BLOCK = PODS_PER_BLOCK * IDS_PER_POD

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from lastcall.cluster.health import decide as hang_rule
-from lastcall.cluster.health import heartbeat, watchdog
-from lastcall.cluster.health.heartbeat import Heartbeat, WorkingOn
-from lastcall.cluster.health.watchdog import Hang, Watchdog, look_at
+from lastcall.kube.cluster.health import decide as hang_rule
+from lastcall.kube.cluster.health import heartbeat, watchdog
+from lastcall.kube.cluster.health.heartbeat import Heartbeat, WorkingOn
+from lastcall.kube.cluster.health.watchdog import Hang, Watchdog, look_at
 from lastcall.world import walls
 from lastcall.world.clock import RealClock
 

@@ -7,23 +7,23 @@ from importlib.util import find_spec
 import pytest
 
 RARE = (
-    "yaml", "re2", "rich", "click", "grpc", "google.protobuf", "prometheus_client", "lastcall.cel",
-    "lastcall.api.table", "lastcall.api.text.go_yaml", "lastcall.ui", "lastcall.exporting", "lastcall.tracing",
+    "yaml", "re2", "rich", "click", "grpc", "google.protobuf", "prometheus_client", "lastcall.kube.cel",
+    "lastcall.kube.api.table", "lastcall.kube.api.text.go_yaml", "lastcall.ui", "lastcall.trace.exporting", "lastcall.trace",
 )  # fmt: skip
 NODE = (
-    "lastcall.api.validation", "lastcall.api.validators", "lastcall.api.defaults", "lastcall.api.schema",
-    "lastcall.api.protobuf", "lastcall.api.custom.structural", "lastcall.apiserver.discovery", "lastcall.controllers",
-    "lastcall.scheduler", "lastcall.store", "lastcall.cri.v1", "lastcall.node.static_pods.manifest",
-    "lastcall.nftables.objects", "lastcall.proxy.proxier", "lastcall.proxy.policies.agent",
+    "lastcall.kube.api.validation", "lastcall.kube.api.validators", "lastcall.kube.api.defaults", "lastcall.kube.api.schema",
+    "lastcall.kube.api.protobuf", "lastcall.kube.api.custom.structural", "lastcall.kube.apiserver.discovery", "lastcall.kube.controllers",
+    "lastcall.kube.scheduler", "lastcall.kube.store", "lastcall.kube.cri.v1", "lastcall.kube.node.static_pods.manifest",
+    "lastcall.kube.nftables.objects", "lastcall.kube.proxy.proxier", "lastcall.kube.proxy.policies.agent",
 )  # fmt: skip
 """Beside RARE: what only the control plane uses, or a node with static Pods, Services or NetworkPolicies."""
 CONTROL_PLANE = (
-    "sqlite3", "lastcall.node.kubelet", "lastcall.cri.sandbox.runtime", "lastcall.store.etcd", "lastcall.store.sqlite",
-    "lastcall.apiserver.expressions.rules", "lastcall.apiserver.openapi", "lastcall.apiserver.proxying.webhooks",
-    "lastcall.apiserver.proxying.handler", "lastcall.apiserver.proxying.aggregation.backends",
-    "lastcall.apiserver.subresources.metrics_server", "lastcall.apiserver.paths.metrics.endpoints",
-    "lastcall.controllers.podautoscaler.controller", "lastcall.controllers.quota.controller",
-    "lastcall.controllers.access.certificates.controller", "lastcall.controllers.access.policies.controller",
+    "sqlite3", "lastcall.kube.node.kubelet", "lastcall.kube.cri.sandbox.runtime", "lastcall.kube.store.etcd", "lastcall.kube.store.sqlite",
+    "lastcall.kube.apiserver.expressions.rules", "lastcall.kube.apiserver.openapi", "lastcall.kube.apiserver.proxying.webhooks",
+    "lastcall.kube.apiserver.proxying.handler", "lastcall.kube.apiserver.proxying.aggregation.backends",
+    "lastcall.kube.apiserver.subresources.metrics_server", "lastcall.kube.apiserver.paths.metrics.endpoints",
+    "lastcall.kube.controllers.podautoscaler.controller", "lastcall.kube.controllers.quota.controller",
+    "lastcall.kube.controllers.access.certificates.controller", "lastcall.kube.controllers.access.policies.controller",
 )  # fmt: skip
 """The same of webhooks, policies, aggregation, HorizontalPodAutoscalers, metrics, quotas and requests to sign."""
 
@@ -32,9 +32,9 @@ CONTROL_PLANE = (
 @pytest.mark.parametrize(
     ("module", "names"),
     [
-        ("lastcall.cluster.node", NODE),
-        ("lastcall.cluster.control_plane", CONTROL_PLANE),
-        ("lastcall.apiserver.http", CONTROL_PLANE),
+        ("lastcall.kube.cluster.node", NODE),
+        ("lastcall.kube.cluster.control_plane", CONTROL_PLANE),
+        ("lastcall.kube.apiserver.http", CONTROL_PLANE),
     ],
 )
 def test_a_role_imports_nothing_that_only_some_clusters_use(module: str, names: tuple[str, ...]) -> None:

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from lastcall.cluster import plan
-from lastcall.cluster.layout import layouts
-from lastcall.cluster.options import ClusterOptions
-from lastcall.cluster.staying.credentials import Identity, issue_credentials
+from lastcall.kube.cluster import plan
+from lastcall.kube.cluster.layout import layouts
+from lastcall.kube.cluster.options import ClusterOptions
+from lastcall.kube.cluster.staying.credentials import Identity, issue_credentials
 
 pytestmark = pytest.mark.loopback
 

@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from lastcall.apiserver.auth.pki import ClusterCA
-from lastcall.controllers.access.certificates.decide import (
+from lastcall.kube.apiserver.auth.pki import ClusterCA
+from lastcall.kube.controllers.access.certificates.decide import (
     CLIENT,
     KUBELET_CLIENT,
     KUBELET_SERVING,
@@ -20,7 +20,7 @@ from lastcall.controllers.access.certificates.decide import (
     lifetime,
     problem_of,
 )
-from lastcall.controllers.access.certificates.request import read_request
+from lastcall.kube.controllers.access.certificates.request import read_request
 
 NODE = Requested("system:node:n1", ("system:nodes",), {})
 KUBELET = ("digital signature", "key encipherment", "client auth")

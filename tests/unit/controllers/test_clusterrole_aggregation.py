@@ -2,9 +2,9 @@
 
 import pytest
 
-from lastcall.api.resources import CLUSTERROLES
-from lastcall.apiserver.auth.bootstrap_policy import default_policy
-from lastcall.controllers.access.clusterrole_aggregation import aggregated_rules
+from lastcall.kube.api.resources import CLUSTERROLES
+from lastcall.kube.apiserver.auth.bootstrap_policy import default_policy
+from lastcall.kube.controllers.access.clusterrole_aggregation import aggregated_rules
 
 PODS, NODES = ({"apiGroups": [""], "resources": [each], "verbs": ["get"]} for each in ("pods", "nodes"))
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastcall.api.validators.jobs.specs import schedule_problems
-from lastcall.controllers.cronjob.schedule import Every, parse_schedule
+from lastcall.kube.api.validators.jobs.specs import schedule_problems
+from lastcall.kube.controllers.cronjob.schedule import Every, parse_schedule
 
 
 def at(text: str) -> float:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lastcall.controllers.cronjob.decide import (
+from lastcall.kube.controllers.cronjob.decide import (
     LATER_SECONDS,
     MANY_MISSED,
     Start,
@@ -19,7 +19,7 @@ from lastcall.controllers.cronjob.decide import (
     reference_to,
     seconds_until_next,
 )
-from lastcall.controllers.cronjob.schedule import Every, parse_schedule
+from lastcall.kube.controllers.cronjob.schedule import Every, parse_schedule
 
 MIDNIGHT = datetime(2030, 1, 1, tzinfo=UTC).timestamp()
 HOUR = 3600

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 from fake_api import FakeAPI, ListRecorder
 
-from lastcall.api.errors import status_failure
-from lastcall.api.meta import Object
-from lastcall.api.resources import CRONJOBS, EVENTS, JOBS
-from lastcall.controllers.manager import run_controllers
+from lastcall.kube.api.errors import status_failure
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import CRONJOBS, EVENTS, JOBS
+from lastcall.kube.controllers.manager import run_controllers
 from lastcall.world.clock import now
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
@@ -42,7 +42,7 @@ def run(test: Callable[[World, FakeAPI, ListRecorder], Awaitable[None]]) -> None
 
 
 def stamp(world: World, ago: float = 0.0) -> str:
-    from lastcall.api.text.times import from_unix
+    from lastcall.kube.api.text.times import from_unix
     from lastcall.world.clock import rfc3339
 
     return rfc3339(from_unix(now(world.clock).timestamp() - ago))

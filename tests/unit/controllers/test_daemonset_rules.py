@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lastcall.controllers.daemonset.decide import (
+from lastcall.kube.controllers.daemonset.decide import (
     TEMPLATE_GENERATION,
     TEMPLATE_GENERATION_LABEL,
     by_node,

@@ -5,7 +5,7 @@ Source: pkg/controller/deployment/rolling.go, sync.go, util/deployment_util.go.
 
 import pytest
 
-from lastcall.controllers.deployment.revisions import (
+from lastcall.kube.controllers.deployment.revisions import (
     MAX_HISTORY_CHARACTERS,
     REVISION,
     REVISION_HISTORY,
@@ -18,7 +18,7 @@ from lastcall.controllers.deployment.revisions import (
     with_replicas_annotations,
     with_revision_annotations,
 )
-from lastcall.controllers.deployment.rolling import (
+from lastcall.kube.controllers.deployment.rolling import (
     by_age,
     max_surge,
     max_unavailable,
@@ -27,7 +27,7 @@ from lastcall.controllers.deployment.rolling import (
     shrink_old,
     status_count,
 )
-from lastcall.controllers.deployment.scaling import DESIRED_REPLICAS, MAX_REPLICAS, is_scaling_event, scale
+from lastcall.kube.controllers.deployment.scaling import DESIRED_REPLICAS, MAX_REPLICAS, is_scaling_event, scale
 
 
 def deployment(replicas: int = 10, surge: object = 3, unavailable: object = 2, kind: str = "RollingUpdate") -> dict:

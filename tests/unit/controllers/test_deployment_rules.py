@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastcall.controllers.deployment.revisions import (
+from lastcall.kube.controllers.deployment.revisions import (
     equal_ignoring_hash,
     new_replica_set,
     template_hash,
     to_clean_up,
     with_revision_annotations,
 )
-from lastcall.controllers.deployment.rolling import (
+from lastcall.kube.controllers.deployment.rolling import (
     fenceposts,
     max_surge,
     max_unavailable,
@@ -19,8 +19,8 @@ from lastcall.controllers.deployment.rolling import (
     replicas_of,
     shrink_old,
 )
-from lastcall.controllers.deployment.scaling import scale
-from lastcall.controllers.replicaset.ranking import choose_victims
+from lastcall.kube.controllers.deployment.scaling import scale
+from lastcall.kube.controllers.replicaset.ranking import choose_victims
 
 NOW = 100_000.0
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lastcall.controllers.deployment.status import (
+from lastcall.kube.controllers.deployment.status import (
     NO_DEADLINE,
     calculate_status,
     condition,

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lastcall.api.disruption import Expected, expected_pods
-from lastcall.controllers.disruption.decide import (
+from lastcall.kube.api.disruption import Expected, expected_pods
+from lastcall.kube.controllers.disruption.decide import (
     count_healthy,
     disrupted_pods,
     failed_status,

@@ -9,9 +9,9 @@ from datetime import timedelta
 import pytest
 from fake_api import FakeAPI, ListRecorder
 
-from lastcall.api.errors import status_failure
-from lastcall.api.meta import Object
-from lastcall.api.resources import (
+from lastcall.kube.api.errors import status_failure
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import (
     DEPLOYMENTS,
     EVENTS,
     JOBS,
@@ -21,7 +21,7 @@ from lastcall.api.resources import (
     STATEFULSETS,
     Resource,
 )
-from lastcall.controllers.manager import run_controllers
+from lastcall.kube.controllers.manager import run_controllers
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual

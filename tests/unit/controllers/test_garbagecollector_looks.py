@@ -2,13 +2,13 @@
 
 from fake_api import ListRecorder
 
-from lastcall.api.resources import CONFIGMAPS, PODS, REPLICASETS, SECRETS
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.server import APIServer, APIServerConfig
-from lastcall.controllers.garbagecollector.controller import GarbageCollector
-from lastcall.controllers.garbagecollector.graph import Graph
-from lastcall.controllers.informers import Informers
-from lastcall.store.memory import MemoryStore
+from lastcall.kube.api.resources import CONFIGMAPS, PODS, REPLICASETS, SECRETS
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.server import APIServer, APIServerConfig
+from lastcall.kube.controllers.garbagecollector.controller import GarbageCollector
+from lastcall.kube.controllers.garbagecollector.graph import Graph
+from lastcall.kube.controllers.informers import Informers
+from lastcall.kube.store.memory import MemoryStore
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from lastcall.api.meta import Object
-from lastcall.api.resources import CUSTOMRESOURCEDEFINITIONS, NAMESPACES, RESOURCEQUOTAS, SERVICEACCOUNTS
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.server import APIServer, APIServerConfig
-from lastcall.client.api import Client
-from lastcall.controllers.manager import run_controllers
-from lastcall.store.memory import MemoryStore
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS, NAMESPACES, RESOURCEQUOTAS, SERVICEACCOUNTS
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.server import APIServer, APIServerConfig
+from lastcall.kube.client.api import Client
+from lastcall.kube.controllers.manager import run_controllers
+from lastcall.kube.store.memory import MemoryStore
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from waiting import until
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import (
     CONFIGMAPS,
     CUSTOMRESOURCEDEFINITIONS,
     NAMESPACES,
@@ -19,12 +19,12 @@ from lastcall.api.resources import (
     PartialResource,
     Resource,
 )
-from lastcall.client.api import Client
-from lastcall.client.discovery import Discovered, ServedKind, discover
-from lastcall.client.http import HTTPClient
-from lastcall.controllers.kinds.discovered import DiscoveredKinds
-from lastcall.controllers.manager import run_controllers
-from lastcall.timeline.memory import NoRecorder
+from lastcall.kube.client.api import Client
+from lastcall.kube.client.discovery import Discovered, ServedKind, discover
+from lastcall.kube.client.http import HTTPClient
+from lastcall.kube.controllers.kinds.discovered import DiscoveredKinds
+from lastcall.kube.controllers.manager import run_controllers
+from lastcall.records.memory import NoRecorder
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

@@ -2,15 +2,15 @@
 
 import pytest
 
-from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, PODS, SECRETS
-from lastcall.controllers.garbagecollector.pods.decide import (
+from lastcall.kube.api.resources import CONFIGMAPS, DEPLOYMENTS, PODS, SECRETS
+from lastcall.kube.controllers.garbagecollector.pods.decide import (
     Quarantine,
     excess_terminated,
     is_out_of_service,
     is_pod_terminated,
     is_unscheduled_terminating,
 )
-from lastcall.controllers.namespace.conditions import (
+from lastcall.kube.controllers.namespace.conditions import (
     CONDITIONS,
     Findings,
     graceful_estimate,

@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.api.pods.spec import is_pod_ready, is_pod_terminal
-from lastcall.api.resources import PODS
-from lastcall.client.informer import Informer
-from lastcall.controllers.ownership import owner_value
-from lastcall.controllers.pods.owned import PodsByOwner
+from lastcall.kube.api.pods.spec import is_pod_ready, is_pod_terminal
+from lastcall.kube.api.resources import PODS
+from lastcall.kube.client.informer import Informer
+from lastcall.kube.controllers.ownership import owner_value
+from lastcall.kube.controllers.pods.owned import PodsByOwner
 
 OWNERS = ("u1", "u2", "")
 LABELS = ({"app": "web"}, {"app": "web", "hash": "1"}, {})

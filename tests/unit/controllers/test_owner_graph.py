@@ -5,8 +5,8 @@ Source: pkg/controller/garbagecollector/graph_builder.go (processGraphChanges, p
 
 import pytest
 
-from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, NODES, PODS, REPLICASETS
-from lastcall.controllers.garbagecollector.graph import Effects, Graph, Node, Reference
+from lastcall.kube.api.resources import CONFIGMAPS, DEPLOYMENTS, NODES, PODS, REPLICASETS
+from lastcall.kube.controllers.garbagecollector.graph import Effects, Graph, Node, Reference
 
 OF = {"set": REPLICASETS, "deployment": DEPLOYMENTS, "pod": PODS, "node": NODES}
 GOES = {"deletionTimestamp": "2030-01-01T00:00:00Z"}

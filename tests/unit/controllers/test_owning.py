@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from lastcall.api.resources import PODS, REPLICASETS
-from lastcall.api.selectors import selector_of_expressions
-from lastcall.controllers.expectations import EXPIRY_SECONDS, Expectations
-from lastcall.controllers.ownership import Claim, claim, controller_reference, decide_claim
-from lastcall.controllers.pods.control import pod_from_template, seconds_until_available, slow_start_batch
+from lastcall.kube.api.resources import PODS, REPLICASETS
+from lastcall.kube.api.selectors import selector_of_expressions
+from lastcall.kube.controllers.expectations import EXPIRY_SECONDS, Expectations
+from lastcall.kube.controllers.ownership import Claim, claim, controller_reference, decide_claim
+from lastcall.kube.controllers.pods.control import pod_from_template, seconds_until_available, slow_start_batch
 from lastcall.world.virtual import run_virtual
 
 OWNER = {"metadata": {"name": "web", "namespace": "default", "uid": "u1"}}

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lastcall.controllers.replicaset.ranking import RULES, choose_victims, deletion_cost
+from lastcall.kube.controllers.replicaset.ranking import RULES, choose_victims, deletion_cost
 from lastcall.world.clock import rfc3339
 
 MOMENT = datetime(2030, 1, 1, tzinfo=UTC)

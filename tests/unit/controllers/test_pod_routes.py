@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.resources import PODS
-from lastcall.client.informer import Informer
-from lastcall.controllers.pods.routes import PodRoutes
+from lastcall.kube.api.resources import PODS
+from lastcall.kube.client.informer import Informer
+from lastcall.kube.controllers.pods.routes import PodRoutes
 
 Heard = list[tuple[str, str]]
 

@@ -2,14 +2,14 @@
 
 from datetime import UTC, datetime
 
-from lastcall.api.disruption import set_status_condition
-from lastcall.api.resources import JOBS
-from lastcall.api.validation import validate_update
-from lastcall.apiserver.strategies.custom import set_condition as set_definition_condition
-from lastcall.controllers.deployment.status import condition, is_timed_out, set_condition
-from lastcall.controllers.job.pods import finish_time
-from lastcall.controllers.statefulset.decide import claims_of, new_pod
-from lastcall.controllers.volumes.decide import claim_key
+from lastcall.kube.api.disruption import set_status_condition
+from lastcall.kube.api.resources import JOBS
+from lastcall.kube.api.validation import validate_update
+from lastcall.kube.apiserver.strategies.custom import set_condition as set_definition_condition
+from lastcall.kube.controllers.deployment.status import condition, is_timed_out, set_condition
+from lastcall.kube.controllers.job.pods import finish_time
+from lastcall.kube.controllers.statefulset.decide import claims_of, new_pod
+from lastcall.kube.controllers.volumes.decide import claim_key
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

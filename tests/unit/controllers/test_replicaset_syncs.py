@@ -3,12 +3,12 @@
 import pytest
 from fake_api import ListRecorder
 
-from lastcall.api.resources import PODS, REPLICASETS
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.server import APIServer, APIServerConfig
-from lastcall.controllers.manager import run_controllers
-from lastcall.controllers.replicaset.controller import ReplicaSetController
-from lastcall.store.memory import MemoryStore
+from lastcall.kube.api.resources import PODS, REPLICASETS
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.server import APIServer, APIServerConfig
+from lastcall.kube.controllers.manager import run_controllers
+from lastcall.kube.controllers.replicaset.controller import ReplicaSetController
+from lastcall.kube.store.memory import MemoryStore
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

@@ -1,11 +1,11 @@
 """A count that comes between a charge and its object."""
 
-from lastcall.api.resources import PODS, RESOURCEQUOTAS, SERVICEACCOUNTS
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.server import APIServer, APIServerConfig
-from lastcall.controllers.informers import Informers
-from lastcall.controllers.quota.controller import ResourceQuotaController
-from lastcall.store.memory import MemoryStore
+from lastcall.kube.api.resources import PODS, RESOURCEQUOTAS, SERVICEACCOUNTS
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.server import APIServer, APIServerConfig
+from lastcall.kube.controllers.informers import Informers
+from lastcall.kube.controllers.quota.controller import ResourceQuotaController
+from lastcall.kube.store.memory import MemoryStore
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 

@@ -2,8 +2,18 @@
 
 from datetime import UTC, datetime
 
-from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, EVENTS, EVENTS_V1, NODES, PODS, SECRETS, SERVED, SERVICES
-from lastcall.controllers.quota.status import counted_kinds, lessens, status_of
+from lastcall.kube.api.resources import (
+    CONFIGMAPS,
+    DEPLOYMENTS,
+    EVENTS,
+    EVENTS_V1,
+    NODES,
+    PODS,
+    SECRETS,
+    SERVED,
+    SERVICES,
+)
+from lastcall.kube.controllers.quota.status import counted_kinds, lessens, status_of
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 from fake_api import FakeAPI
 
-from lastcall.api.errors import StatusError, status_failure
-from lastcall.api.resources import CONTROLLERREVISIONS, PODS, STATEFULSETS
-from lastcall.client.informer import Informer
-from lastcall.controllers.errors import namespace_is_terminating
-from lastcall.controllers.expectations import EXPIRY_SECONDS, Expectations
-from lastcall.controllers.history import (
+from lastcall.kube.api.errors import StatusError, status_failure
+from lastcall.kube.api.resources import CONTROLLERREVISIONS, PODS, STATEFULSETS
+from lastcall.kube.client.informer import Informer
+from lastcall.kube.controllers.errors import namespace_is_terminating
+from lastcall.kube.controllers.expectations import EXPIRY_SECONDS, Expectations
+from lastcall.kube.controllers.history import (
     HASH_LABEL,
     RevisionWriter,
     by_revision,
@@ -24,7 +24,7 @@ from lastcall.controllers.history import (
     revision_of_pod,
     with_revision,
 )
-from lastcall.controllers.written import Written
+from lastcall.kube.controllers.written import Written
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lastcall.controllers.statefulset.decide import (
+from lastcall.kube.controllers.statefulset.decide import (
     POD_INDEX,
     POD_NAME,
     Decision,

@@ -7,8 +7,8 @@ from api_server import ADMIN, running_server
 from fake_api import ListRecorder
 from waiting import until
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import (
     CONFIGMAPS,
     ENDPOINTSLICES,
     EVENTS,
@@ -17,11 +17,11 @@ from lastcall.api.resources import (
     SERVICEACCOUNTS,
     SERVICES,
 )
-from lastcall.apiserver.server import APIServer, APIServerConfig
-from lastcall.client.events import EventRecorder
-from lastcall.controllers.manager import run_controllers
-from lastcall.scheduler.scheduler import run_scheduler
-from lastcall.store.memory import MemoryStore
+from lastcall.kube.apiserver.server import APIServer, APIServerConfig
+from lastcall.kube.client.events import EventRecorder
+from lastcall.kube.controllers.manager import run_controllers
+from lastcall.kube.scheduler.scheduler import run_scheduler
+from lastcall.kube.store.memory import MemoryStore
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

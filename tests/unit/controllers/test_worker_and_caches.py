@@ -8,10 +8,10 @@ import itertools
 import pytest
 from fake_api import ConnectionLost, FakeAPI
 
-from lastcall.api.errors import status_failure
-from lastcall.api.resources import CONFIGMAPS, PODS, SERVICES
-from lastcall.client.informer import Informer
-from lastcall.controllers.informers import (
+from lastcall.kube.api.errors import status_failure
+from lastcall.kube.api.resources import CONFIGMAPS, PODS, SERVICES
+from lastcall.kube.client.informer import Informer
+from lastcall.kube.controllers.informers import (
     CONTROLLER,
     NAMESPACE,
     NODE,
@@ -24,9 +24,9 @@ from lastcall.controllers.informers import (
     is_managed,
     owned_and_orphans,
 )
-from lastcall.controllers.ownership import controller_of, is_controlled_by, owner_value
-from lastcall.controllers.pods.control import is_pod_active, is_pod_terminating, pod_from_template
-from lastcall.controllers.worker import Retry, Worker, queue_name, split_key
+from lastcall.kube.controllers.ownership import controller_of, is_controlled_by, owner_value
+from lastcall.kube.controllers.pods.control import is_pod_active, is_pod_terminating, pod_from_template
+from lastcall.kube.controllers.worker import Retry, Worker, queue_name, split_key
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual

@@ -5,11 +5,11 @@ import itertools
 import pytest
 from fake_api import FakeAPI
 
-from lastcall.api.meta import Object
-from lastcall.api.resources import EVENTS, PODS
-from lastcall.client.events import EventRecorder
-from lastcall.client.informer import Informer
-from lastcall.controllers.worker import Worker
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import EVENTS, PODS
+from lastcall.kube.client.events import EventRecorder
+from lastcall.kube.client.informer import Informer
+from lastcall.kube.controllers.worker import Worker
 from lastcall.world import walls
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks

@@ -8,10 +8,19 @@ from collections.abc import Awaitable, Callable
 import pytest
 from fake_api import FakeAPI, ListRecorder
 
-from lastcall.api.errors import status_failure
-from lastcall.api.meta import Object
-from lastcall.api.resources import DAEMONSETS, DEPLOYMENTS, EVENTS, NODES, PODS, REPLICASETS, STATEFULSETS, Resource
-from lastcall.controllers.manager import run_controllers
+from lastcall.kube.api.errors import status_failure
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import (
+    DAEMONSETS,
+    DEPLOYMENTS,
+    EVENTS,
+    NODES,
+    PODS,
+    REPLICASETS,
+    STATEFULSETS,
+    Resource,
+)
+from lastcall.kube.controllers.manager import run_controllers
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

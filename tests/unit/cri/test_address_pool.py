@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from lastcall.cri.sandbox.address_pool import AddressPool, AddressPoolError
+from lastcall.kube.cri.sandbox.address_pool import AddressPool, AddressPoolError
 
 
 def test_the_first_pod_gets_the_address_behind_the_conventional_gateway() -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lastcall.cri.sandbox.cgroups.choice import NOT_DELEGATED, SHARED, Group, Seen, choose, needs_linger, slice_of
-from lastcall.cri.sandbox.cgroups.systemd import call
+from lastcall.kube.cri.sandbox.cgroups.choice import NOT_DELEGATED, SHARED, Group, Seen, choose, needs_linger, slice_of
+from lastcall.kube.cri.sandbox.cgroups.systemd import call
 
 POINT = "/sys/fs/cgroup"
 ROOT = Group(POINT, hands_down=True, writable=True)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from lastcall.cri.sandbox.cgroups import files, place, systemd, v1, v2
-from lastcall.cri.sandbox.cgroups.others import NoCgroups, OtherHierarchies
-from lastcall.cri.sandbox.cgroups.place import make_place, open_cgroups, parse_groups, parse_mounts, sweep
-from lastcall.cri.sandbox.shim.limits import Limits
+from lastcall.kube.cri.sandbox.cgroups import files, place, systemd, v1, v2
+from lastcall.kube.cri.sandbox.cgroups.others import NoCgroups, OtherHierarchies
+from lastcall.kube.cri.sandbox.cgroups.place import make_place, open_cgroups, parse_groups, parse_mounts, sweep
+from lastcall.kube.cri.sandbox.shim.limits import Limits
 
 LIMITED = {
     "cpu_shares": 512,

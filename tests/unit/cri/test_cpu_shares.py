@@ -5,8 +5,16 @@ from typing import Any
 
 import pytest
 
-from lastcall.cri.cpu_shares import BEST_EFFORT, BURSTABLE, KUBEPODS, cpu_shares, cpu_weight, level_shares, milli_cpu
-from lastcall.cri.sandbox.shim.pod_groups import PodGroups
+from lastcall.kube.cri.cpu_shares import (
+    BEST_EFFORT,
+    BURSTABLE,
+    KUBEPODS,
+    cpu_shares,
+    cpu_weight,
+    level_shares,
+    milli_cpu,
+)
+from lastcall.kube.cri.sandbox.shim.pod_groups import PodGroups
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from damage import changed, cut
 
-from lastcall.cri.api import (
+from lastcall.kube.cri.api import (
     ContainerConfig,
     ContainerMetadata,
     ContainerState,
@@ -14,14 +14,14 @@ from lastcall.cri.api import (
     PodSandboxMetadata,
     RuntimeServiceError,
 )
-from lastcall.cri.sandbox.cni.attachments import Attachments
-from lastcall.cri.sandbox.cni.conf import NetworkConfiguration
-from lastcall.cri.sandbox.cni.rules import Attachment
-from lastcall.cri.sandbox.images.exports import ImageStore, build_image
-from lastcall.cri.sandbox.images.layout import ImageError
-from lastcall.cri.sandbox.object_records import ObjectRecords
-from lastcall.cri.sandbox.objects import Container, Sandbox
-from lastcall.cri.sandbox.shim.past import read_journals
+from lastcall.kube.cri.sandbox.cni.attachments import Attachments
+from lastcall.kube.cri.sandbox.cni.conf import NetworkConfiguration
+from lastcall.kube.cri.sandbox.cni.rules import Attachment
+from lastcall.kube.cri.sandbox.images.exports import ImageStore, build_image
+from lastcall.kube.cri.sandbox.images.layout import ImageError
+from lastcall.kube.cri.sandbox.object_records import ObjectRecords
+from lastcall.kube.cri.sandbox.objects import Container, Sandbox
+from lastcall.kube.cri.sandbox.shim.past import read_journals
 
 POD = PodSandboxConfig(PodSandboxMetadata("p", "u", "default", 2))
 CONFIG = ContainerConfig(metadata=ContainerMetadata("app", 3), image="busybox:1.36", log_path="app/3.log")

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from lastcall.cri.api import AuthConfig
-from lastcall.cri.docker_config import (
+from lastcall.kube.cri.api import AuthConfig
+from lastcall.kube.cri.docker_config import (
     DockerConfigError,
     credentials_for,
     parse_docker_config,
     parse_dockercfg,
     parse_pull_secret,
 )
-from lastcall.cri.sandbox.images.registry_auth import parse_challenges, read_token
+from lastcall.kube.cri.sandbox.images.registry_auth import parse_challenges, read_token
 
 
 def encoded(value: Any) -> str:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from lastcall.cri.api import ContainerConfig, ContainerMetadata, LinuxContainerSecurityContext
-from lastcall.cri.sandbox.shim import identity
-from lastcall.node.runtime.container_config import security_context
+from lastcall.kube.cri.api import ContainerConfig, ContainerMetadata, LinuxContainerSecurityContext
+from lastcall.kube.cri.sandbox.shim import identity
+from lastcall.kube.node.runtime.container_config import security_context
 
 FILES = {
     "/etc/passwd": [["root", "x", "0", "0", "", "/root", ""], ["app", "x", "1000", "1001", "", "/home/app", ""]],

@@ -4,10 +4,10 @@ import struct
 
 import pytest
 
-from lastcall.cri.api import PortMapping
-from lastcall.cri.sandbox.host_ports import HostPorts, Kept, PodPorts, rules_of, udp_frontends, wanted
-from lastcall.nftables.objects import AddRule
-from lastcall.nftables.statements import text_of
+from lastcall.kube.cri.api import PortMapping
+from lastcall.kube.cri.sandbox.host_ports import HostPorts, Kept, PodPorts, rules_of, udp_frontends, wanted
+from lastcall.kube.nftables.objects import AddRule
+from lastcall.kube.nftables.statements import text_of
 
 KEPT = Kept(("10.96.0.0/16",), (("172.18.0.2", 10250),))
 

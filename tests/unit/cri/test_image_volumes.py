@@ -5,8 +5,8 @@ import stat
 
 import pytest
 
-from lastcall.cri.api import Mount, RuntimeServiceError
-from lastcall.cri.sandbox.image_volumes import check_sub_path, has_path
+from lastcall.kube.cri.api import Mount, RuntimeServiceError
+from lastcall.kube.cri.sandbox.image_volumes import check_sub_path, has_path
 
 
 @pytest.fixture

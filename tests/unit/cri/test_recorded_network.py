@@ -2,9 +2,9 @@
 
 from fake_api import ListRecorder
 
-from lastcall.cri.api import PodSandboxConfig, PodSandboxMetadata
-from lastcall.cri.sandbox.objects import Sandbox
-from lastcall.cri.sandbox.recorded_network import RecordedNetwork
+from lastcall.kube.cri.api import PodSandboxConfig, PodSandboxMetadata
+from lastcall.kube.cri.sandbox.objects import Sandbox
+from lastcall.kube.cri.sandbox.recorded_network import RecordedNetwork
 from lastcall.world import walls
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

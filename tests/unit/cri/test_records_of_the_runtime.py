@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.cri import api
-from lastcall.cri.sandbox.records import Records, decode
+from lastcall.kube.cri import api
+from lastcall.kube.cri.sandbox.records import Records, decode
 
 CONFIG = api.ContainerConfig(
     metadata=api.ContainerMetadata("app", 3),

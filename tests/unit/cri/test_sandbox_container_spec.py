@@ -1,7 +1,7 @@
 import pytest
 
-from lastcall.api.validators.containers.hooks import STOP_SIGNALS
-from lastcall.cri.api import (
+from lastcall.kube.api.validators.containers.hooks import STOP_SIGNALS
+from lastcall.kube.cri.api import (
     ContainerConfig,
     ContainerMetadata,
     Mount,
@@ -9,9 +9,9 @@ from lastcall.cri.api import (
     PodSandboxMetadata,
     RuntimeServiceError,
 )
-from lastcall.cri.sandbox.container_spec import process_args, start_spec, stop_signal
-from lastcall.cri.sandbox.shim.procfs import signal_name, signal_number
-from lastcall.cri.sandbox.spec import ImageConfig, RootFilesystem
+from lastcall.kube.cri.sandbox.container_spec import process_args, start_spec, stop_signal
+from lastcall.kube.cri.sandbox.shim.procfs import signal_name, signal_number
+from lastcall.kube.cri.sandbox.spec import ImageConfig, RootFilesystem
 
 SANDBOX = PodSandboxConfig(PodSandboxMetadata("p", "u", "ns"), hostname="host", log_directory="/logs/p")
 

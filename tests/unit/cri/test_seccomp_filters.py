@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from lastcall.cri.sandbox.seccomp import bpf, default_profile
-from lastcall.cri.sandbox.seccomp.bpf import ALLOW, USER_NOTIF, Condition, Rule, compile_filter, errno_action
-from lastcall.cri.sandbox.seccomp.container import container_filter
-from lastcall.cri.sandbox.seccomp.profile import ProfileError, compile_profile, load_profile
-from lastcall.cri.sandbox.seccomp.syscalls import MACHINES, system_calls
-from lastcall.cri.sandbox.shim import pause
-from lastcall.cri.sandbox.shim.single_id import filter as single_id
+from lastcall.kube.cri.sandbox.seccomp import bpf, default_profile
+from lastcall.kube.cri.sandbox.seccomp.bpf import ALLOW, USER_NOTIF, Condition, Rule, compile_filter, errno_action
+from lastcall.kube.cri.sandbox.seccomp.container import container_filter
+from lastcall.kube.cri.sandbox.seccomp.profile import ProfileError, compile_profile, load_profile
+from lastcall.kube.cri.sandbox.seccomp.syscalls import MACHINES, system_calls
+from lastcall.kube.cri.sandbox.shim import pause
+from lastcall.kube.cri.sandbox.shim.single_id import filter as single_id
 from lastcall.world import linux, privileges
 
 NONE: frozenset[str] = frozenset()

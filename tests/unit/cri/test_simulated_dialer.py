@@ -5,15 +5,15 @@ from dataclasses import dataclass
 import pytest
 from fake_api import ListRecorder
 
-from lastcall.cri.api import (
+from lastcall.kube.cri.api import (
     ContainerConfig,
     ContainerMetadata,
     PodSandboxConfig,
     PodSandboxMetadata,
 )
-from lastcall.cri.simulated import Durations, SimulatedRuntime
-from lastcall.cri.simulated_dialer import SimulatedDialer
-from lastcall.cri.simulated_program import HTTPAnswer, Listener, Program
+from lastcall.kube.cri.simulated import Durations, SimulatedRuntime
+from lastcall.kube.cri.simulated_dialer import SimulatedDialer
+from lastcall.kube.cri.simulated_program import HTTPAnswer, Listener, Program
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual

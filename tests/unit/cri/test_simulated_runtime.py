@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from fake_api import ListRecorder
 
-from lastcall.cri.api import (
+from lastcall.kube.cri.api import (
     ContainerConfig,
     ContainerEventType,
     ContainerMetadata,
@@ -20,10 +20,10 @@ from lastcall.cri.api import (
     RuntimeService,
     RuntimeServiceError,
 )
-from lastcall.cri.sandbox.images.store import ImageStore
-from lastcall.cri.sandbox.runtime import SandboxRuntime
-from lastcall.cri.simulated import Durations, SimulatedImage, SimulatedRuntime
-from lastcall.cri.simulated_program import ExecResult, Program
+from lastcall.kube.cri.sandbox.images.store import ImageStore
+from lastcall.kube.cri.sandbox.runtime import SandboxRuntime
+from lastcall.kube.cri.simulated import Durations, SimulatedImage, SimulatedRuntime
+from lastcall.kube.cri.simulated_program import ExecResult, Program
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual

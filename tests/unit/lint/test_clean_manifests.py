@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.cli.linting.early import certain_errors
-from lastcall.cli.linting.sources import read
-from lastcall.cli.manifests.read import load_manifests
+from lastcall.lint.early import certain_errors
 from lastcall.lint.engine import lint
 from lastcall.lint.rules.references import RULE_OF
+from lastcall.lint.sources import read
+from lastcall.manifests.read import load_manifests
 
 CLEAN = sorted((Path(__file__).parents[2] / "clean").rglob("*.yaml"))
 

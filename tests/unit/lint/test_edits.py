@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from lastcall.cli.linting.edits import edited
+from lastcall.lint.edits import edited
 from lastcall.lint.patching import patched
 from lastcall.lint.subject import Op
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lastcall.api.resources import CONFIGMAPS, PODS, Resource
+from lastcall.kube.api.resources import CONFIGMAPS, PODS, Resource
 from lastcall.lint.manifest_checks import applied_bytes, refusals
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lastcall.cli.linting.sources import read
 from lastcall.lint.engine import lint
+from lastcall.lint.sources import read
 
 PAINS = sorted((Path(__file__).parents[2] / "pains").rglob("pain.yaml"))
 PREDICTED = {file: rules for file in PAINS if (rules := yaml.safe_load(file.read_text()).get("lint"))}

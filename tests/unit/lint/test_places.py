@@ -2,10 +2,10 @@
 
 import pytest
 
-from lastcall.cli.linting.places import spot_of
-from lastcall.cli.linting.sources import read
-from lastcall.cli.manifests.yaml_documents import read_documents
 from lastcall.lint.paths import parsed_path, path_in, shown_path
+from lastcall.lint.places import spot_of
+from lastcall.lint.sources import read
+from lastcall.manifests.yaml_documents import read_documents
 
 TEXT = """\
 # a comment

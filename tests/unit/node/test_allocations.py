@@ -4,8 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.node.admission.allocation import Waiting, allocation_of, in_order, increases_requests, with_allocation
-from lastcall.node.admission.checkpoint import AllocationFiles
+from lastcall.kube.node.admission.allocation import (
+    Waiting,
+    allocation_of,
+    in_order,
+    increases_requests,
+    with_allocation,
+)
+from lastcall.kube.node.admission.checkpoint import AllocationFiles
 
 
 def pod(name="p", cpu="100m", memory="50Mi", limits=None, **spec):

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from lastcall.node.admission.critical_pods import (
+from lastcall.kube.node.admission.critical_pods import (
     NoVictims,
     is_critical_pod,
     is_preemptable,
     pods_to_preempt,
 )
-from lastcall.node.admission.decide import Shortage, has_free_ports, matches_node, request_of, shortages
-from lastcall.node.pods.cgroups import cpu_quota, cpu_shares, declares_limits, resource_config_for_pod
-from lastcall.node.pods.resources import pod_resources
-from lastcall.node.pods.spec import (
+from lastcall.kube.node.admission.decide import Shortage, has_free_ports, matches_node, request_of, shortages
+from lastcall.kube.node.pods.cgroups import cpu_quota, cpu_shares, declares_limits, resource_config_for_pod
+from lastcall.kube.node.pods.resources import pod_resources
+from lastcall.kube.node.pods.spec import (
     all_containers_of,
     container_field_path,
     find_container,
@@ -23,7 +23,7 @@ from lastcall.node.pods.spec import (
     is_static_pod,
     is_terminal_phase,
 )
-from lastcall.node.runtime.container_config import oom_score_adjust
+from lastcall.kube.node.runtime.container_config import oom_score_adjust
 
 MI, GI = 1 << 20, 1 << 30
 

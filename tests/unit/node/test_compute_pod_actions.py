@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lastcall.cri.api import (
+from lastcall.kube.cri.api import (
     ContainerMetadata,
     ContainerState,
     ContainerStatus,
@@ -13,10 +13,10 @@ from lastcall.cri.api import (
     PodSandboxState,
     PodSandboxStatus,
 )
-from lastcall.node.interfaces import PodStatus
-from lastcall.node.pods.runtime_pod import CONTAINER_HASH_ANNOTATION
-from lastcall.node.runtime.decide import compute_pod_actions, hash_container
-from lastcall.node.stopping.grace import KillReason
+from lastcall.kube.node.interfaces import PodStatus
+from lastcall.kube.node.pods.runtime_pod import CONTAINER_HASH_ANNOTATION
+from lastcall.kube.node.runtime.decide import compute_pod_actions, hash_container
+from lastcall.kube.node.stopping.grace import KillReason
 
 RUNNING, EXITED = ContainerState.CONTAINER_RUNNING, ContainerState.CONTAINER_EXITED
 UNKNOWN, CREATED = ContainerState.CONTAINER_UNKNOWN, ContainerState.CONTAINER_CREATED

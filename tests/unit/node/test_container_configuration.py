@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.cri.api import DEFAULT_MASKED_PATHS, DEFAULT_READONLY_PATHS, Image
-from lastcall.node.admission.decide import Rejection, enforces_app_armor, fits_node, matches_node, matches_os
-from lastcall.node.runtime.container_config import (
+from lastcall.kube.cri.api import DEFAULT_MASKED_PATHS, DEFAULT_READONLY_PATHS, Image
+from lastcall.kube.node.admission.decide import Rejection, enforces_app_armor, fits_node, matches_node, matches_os
+from lastcall.kube.node.runtime.container_config import (
     generate_container_config,
     generate_pod_sandbox_config,
     linux_resources,
 )
-from lastcall.node.runtime.environment import ContainerConfigError, make_environment, service_variables
-from lastcall.node.runtime.expansion import expand
-from lastcall.node.stopping.hooks import UnknownPort, http_request, resolve_port
-from lastcall.node.versions import behaviour_of
+from lastcall.kube.node.runtime.environment import ContainerConfigError, make_environment, service_variables
+from lastcall.kube.node.runtime.expansion import expand
+from lastcall.kube.node.stopping.hooks import UnknownPort, http_request, resolve_port
+from lastcall.kube.node.versions import behaviour_of
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_resources(resources, expected):
 
 def test_a_sandbox_config_says_where_logs_go_and_which_namespaces_are_shared():
     pod = {**POD, "spec": {**POD["spec"], "hostNetwork": True, "shareProcessNamespace": True}}
-    from lastcall.cri.api import DNSConfig
+    from lastcall.kube.cri.api import DNSConfig
 
     config = generate_pod_sandbox_config(pod, 3, hostname="p", dns_config=DNSConfig(), pod_log_root="/logs")
     assert config.log_directory == "/logs/default_p_u" and config.metadata.attempt == 3
@@ -243,7 +243,7 @@ def test_a_sandbox_config_says_where_logs_go_and_which_namespaces_are_shared():
 
 @pytest.mark.parametrize("group", ["initContainers", "containers", "ephemeralContainers"])
 def test_a_sandbox_config_says_whether_a_container_is_privileged(group):
-    from lastcall.cri.api import DNSConfig
+    from lastcall.kube.cri.api import DNSConfig
 
     for privileged in (True, False):
         container = {"name": "c", "securityContext": {"privileged": privileged}}
@@ -253,7 +253,7 @@ def test_a_sandbox_config_says_whether_a_container_is_privileged(group):
 
 
 def test_a_sandbox_config_names_the_node_s_ports_that_containers_and_sidecars_want():
-    from lastcall.cri.api import DNSConfig, PortMapping
+    from lastcall.kube.cri.api import DNSConfig, PortMapping
 
     web = {"name": "web", "ports": [{"containerPort": 80, "hostPort": 8080}, {"containerPort": 81}]}
     udp = {"containerPort": 53, "hostPort": 53, "protocol": "UDP", "hostIP": "127.0.0.1"}

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from lastcall.cri.api import RuntimeServiceError
-from lastcall.node.runtime_deadlines import RUNTIME_REQUEST_TIMEOUT, RuntimeWithDeadlines
+from lastcall.kube.cri.api import RuntimeServiceError
+from lastcall.kube.node.runtime_deadlines import RUNTIME_REQUEST_TIMEOUT, RuntimeWithDeadlines
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.errors import status_failure
-from lastcall.client.api import ConnectionLost
-from lastcall.cri.api import (
+from lastcall.kube.api.errors import status_failure
+from lastcall.kube.client.api import ConnectionLost
+from lastcall.kube.cri.api import (
     DEFAULT_MASKED_PATHS,
     DEFAULT_READONLY_PATHS,
     DNSConfig,
@@ -17,7 +17,7 @@ from lastcall.cri.api import (
     NamespaceOption,
     SecurityProfile,
 )
-from lastcall.node.runtime.container_config import (
+from lastcall.kube.node.runtime.container_config import (
     container_annotations,
     generate_container_config,
     generate_pod_sandbox_config,
@@ -25,7 +25,7 @@ from lastcall.node.runtime.container_config import (
     namespace_options,
     security_context,
 )
-from lastcall.node.runtime.environment import (
+from lastcall.kube.node.runtime.environment import (
     APISources,
     ContainerConfigError,
     make_environment,

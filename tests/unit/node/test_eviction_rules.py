@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from lastcall.node.eviction.decide import (
+from lastcall.kube.node.eviction.decide import (
     Amount,
     ContainerUsage,
     EvictionConfig,

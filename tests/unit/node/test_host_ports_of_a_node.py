@@ -2,7 +2,7 @@
 
 import pytest
 
-from lastcall.node.admission.decide import has_free_ports
+from lastcall.kube.node.admission.decide import has_free_ports
 
 WHY = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from lastcall.cri.api import SUBSTITUTE_FOR, AuthConfig, Image, RuntimeServiceError
-from lastcall.node.image_manager import PodImageManager, default_pull_policy, repository_of
-from lastcall.node.interfaces import ImagePullError
-from lastcall.node.runtime.environment import ContainerConfigError
-from lastcall.node.status.features import status_features
+from lastcall.kube.cri.api import SUBSTITUTE_FOR, AuthConfig, Image, RuntimeServiceError
+from lastcall.kube.node.image_manager import PodImageManager, default_pull_policy, repository_of
+from lastcall.kube.node.interfaces import ImagePullError
+from lastcall.kube.node.runtime.environment import ContainerConfigError
+from lastcall.kube.node.status.features import status_features
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from lastcall.cri.api import (
+from lastcall.kube.cri.api import (
     ContainerEventResponse,
     ContainerMetadata,
     ContainerState,
@@ -13,19 +13,19 @@ from lastcall.cri.api import (
     PodSandboxState,
     PodSandboxStatus,
 )
-from lastcall.node.admission.critical_pods import is_critical_pod
-from lastcall.node.config import Operation, classify, merge
-from lastcall.node.garbage.decide import instances_to_prune
-from lastcall.node.garbage.manager import ContainerGC
-from lastcall.node.interfaces import PodStatus, StartError
-from lastcall.node.logs.files import LogLinks
-from lastcall.node.pods.runtime_pod import make_pod_status
-from lastcall.node.runtime.backoff import Backoff
-from lastcall.node.runtime.pleg import PodLifecycleEventGenerator, generate_events
-from lastcall.node.runtime.start_container import highest_log_number, restart_count
-from lastcall.node.status.reason_cache import MAX_ENTRIES, LastStartErrors
-from lastcall.node.stopping.order import prerequisites_of
-from lastcall.node.workers.queue import WorkQueue
+from lastcall.kube.node.admission.critical_pods import is_critical_pod
+from lastcall.kube.node.config import Operation, classify, merge
+from lastcall.kube.node.garbage.decide import instances_to_prune
+from lastcall.kube.node.garbage.manager import ContainerGC
+from lastcall.kube.node.interfaces import PodStatus, StartError
+from lastcall.kube.node.logs.files import LogLinks
+from lastcall.kube.node.pods.runtime_pod import make_pod_status
+from lastcall.kube.node.runtime.backoff import Backoff
+from lastcall.kube.node.runtime.pleg import PodLifecycleEventGenerator, generate_events
+from lastcall.kube.node.runtime.start_container import highest_log_number, restart_count
+from lastcall.kube.node.status.reason_cache import MAX_ENTRIES, LastStartErrors
+from lastcall.kube.node.stopping.order import prerequisites_of
+from lastcall.kube.node.workers.queue import WorkQueue
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from lastcall.node.logs.files import (
+from lastcall.kube.node.logs.files import (
     LogLinks,
     container_id_of_link,
     log_files,
     log_link_name,
     remove_log,
 )
-from lastcall.node.logs.reader import BLOCK, LogOptions, read_logs, tail_log_text, tail_offset
-from lastcall.node.logs.target import LogsNotAvailable, log_container_id
+from lastcall.kube.node.logs.reader import BLOCK, LogOptions, read_logs, tail_log_text, tail_offset
+from lastcall.kube.node.logs.target import LogsNotAvailable, log_container_id
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 

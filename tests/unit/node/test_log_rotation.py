@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.cri.api import ContainerMetadata, ContainerState, ContainerStatus, RuntimeServiceError
-from lastcall.node.logs.rotation import (
+from lastcall.kube.cri.api import ContainerMetadata, ContainerState, ContainerStatus, RuntimeServiceError
+from lastcall.kube.node.logs.rotation import (
     ContainerLogManager,
     ContainerLogPolicy,
     Rotation,

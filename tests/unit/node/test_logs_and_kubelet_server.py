@@ -9,10 +9,10 @@ import aiohttp
 import pytest
 from waiting import until
 
-from lastcall.cri.api import ContainerMetadata, ContainerState, ContainerStatus
-from lastcall.node.logs.reader import LogOptions, read_logs
-from lastcall.node.logs.target import LogsNotAvailable, log_container_id
-from lastcall.node.server import KubeletServer
+from lastcall.kube.cri.api import ContainerMetadata, ContainerState, ContainerStatus
+from lastcall.kube.node.logs.reader import LogOptions, read_logs
+from lastcall.kube.node.logs.target import LogsNotAvailable, log_container_id
+from lastcall.kube.node.server import KubeletServer
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -208,8 +208,8 @@ async def test_who_stops_following_a_log_leaves_no_error_behind(
 
 
 async def test_only_the_api_servers_client_certificate_may_read_logs(tmp_path: Path) -> None:
-    from lastcall.apiserver.auth.pki import ClusterCA
-    from lastcall.apiserver.auth.tls import client_context, server_context
+    from lastcall.kube.apiserver.auth.pki import ClusterCA
+    from lastcall.kube.apiserver.auth.tls import client_context, server_context
 
     authority, stranger = ClusterCA.create(), ClusterCA.create()
     tls = server_context(*authority.issue_server(["127.0.0.1"]), client_ca=authority.certificate_pem)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.node.eviction.decide import FileUsage, parse_thresholds
-from lastcall.node.eviction.host_stats import tree_usage
-from lastcall.node.static_pods import directory as manifest_directory
-from lastcall.node.static_pods.decide import MAX_BYTES, ManifestError
-from lastcall.node.static_pods.directory import HostManifestDirectory
-from lastcall.node.static_pods.manifest import read_manifest
+from lastcall.kube.node.eviction.decide import FileUsage, parse_thresholds
+from lastcall.kube.node.eviction.host_stats import tree_usage
+from lastcall.kube.node.static_pods import directory as manifest_directory
+from lastcall.kube.node.static_pods.decide import MAX_BYTES, ManifestError
+from lastcall.kube.node.static_pods.directory import HostManifestDirectory
+from lastcall.kube.node.static_pods.manifest import read_manifest
 
 
 def read(directory: HostManifestDirectory) -> dict[str, bytes | str]:

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.errors import status_failure
-from lastcall.api.meta import copy_object
-from lastcall.api.text.go_notation import go_duration, go_quote
-from lastcall.client.api import ConnectionLost
-from lastcall.node.node_status import NodeConfig, NodeStatusManager, machine_capacity
-from lastcall.node.status.features import status_features
+from lastcall.kube.api.errors import status_failure
+from lastcall.kube.api.meta import copy_object
+from lastcall.kube.api.text.go_notation import go_duration, go_quote
+from lastcall.kube.client.api import ConnectionLost
+from lastcall.kube.node.node_status import NodeConfig, NodeStatusManager, machine_capacity
+from lastcall.kube.node.status.features import status_features
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

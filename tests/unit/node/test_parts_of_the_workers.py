@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.node.static_pods.decide import (
+from lastcall.kube.node.static_pods.decide import (
     CONFIG_HASH,
     CONFIG_MIRROR,
     duplicate_message,
@@ -12,11 +12,11 @@ from lastcall.node.static_pods.decide import (
     mirror_pod,
     without_duplicates,
 )
-from lastcall.node.workers.active_deadline import ActiveDeadlineHandler
-from lastcall.node.workers.mirrors import MirrorAction, mirror_action
-from lastcall.node.workers.pod_manager import PodManager
-from lastcall.node.workers.queue import WorkQueue
-from lastcall.node.workers.static_starts import StaticPodStarts
+from lastcall.kube.node.workers.active_deadline import ActiveDeadlineHandler
+from lastcall.kube.node.workers.mirrors import MirrorAction, mirror_action
+from lastcall.kube.node.workers.pod_manager import PodManager
+from lastcall.kube.node.workers.queue import WorkQueue
+from lastcall.kube.node.workers.static_starts import StaticPodStarts
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.cri.api import (
+from lastcall.kube.cri.api import (
     LIMITS_ENFORCED,
     MISSING_GROUPS,
     SINGLE_USER_ID,
@@ -15,12 +15,12 @@ from lastcall.cri.api import (
     RuntimeCondition,
     RuntimeStatus,
 )
-from lastcall.cri.sandbox.runtime_status import runtime_status
-from lastcall.node.interfaces import PodStatus
-from lastcall.node.pods.cgroups import cgroup_parent, resource_config_for_pod
-from lastcall.node.runtime.container_config import oom_score_adjust, seccomp_profile
-from lastcall.node.runtime.environment import ContainerConfigError
-from lastcall.node.runtime.notices import RuntimeNotices
+from lastcall.kube.cri.sandbox.runtime_status import runtime_status
+from lastcall.kube.node.interfaces import PodStatus
+from lastcall.kube.node.pods.cgroups import cgroup_parent, resource_config_for_pod
+from lastcall.kube.node.runtime.container_config import oom_score_adjust, seccomp_profile
+from lastcall.kube.node.runtime.environment import ContainerConfigError
+from lastcall.kube.node.runtime.notices import RuntimeNotices
 
 
 def pod(*resources: dict[str, Any], init: list[dict[str, Any]] | None = None, **spec: Any) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from lastcall.node.pods.runtime_pod import RunningPod
-from lastcall.node.runtime.backoff import BackoffError
-from lastcall.node.workers import transitions as t
-from lastcall.node.workers.transitions import (
+from lastcall.kube.node.pods.runtime_pod import RunningPod
+from lastcall.kube.node.runtime.backoff import BackoffError
+from lastcall.kube.node.workers import transitions as t
+from lastcall.kube.node.workers.transitions import (
     Cause,
     KillPodOptions,
     PodSyncStatus,

@@ -3,9 +3,9 @@
 import pytest
 from node_world import Node, container, exec_hook, on_node, pre_stop
 
-from lastcall.api.resources import CONFIGMAPS, PODS
-from lastcall.cri.simulated import SimulatedImage
-from lastcall.cri.simulated_program import ExecResult, Program
+from lastcall.kube.api.resources import CONFIGMAPS, PODS
+from lastcall.kube.cri.simulated import SimulatedImage
+from lastcall.kube.cri.simulated_program import ExecResult, Program
 
 TOLERANCE = 0.05
 

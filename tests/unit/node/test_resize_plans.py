@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lastcall.cri.api import (
+from lastcall.kube.cri.api import (
     ContainerMetadata,
     ContainerState,
     ContainerStats,
@@ -16,12 +16,20 @@ from lastcall.cri.api import (
     PodSandboxState,
     PodSandboxStatus,
 )
-from lastcall.node.interfaces import PodStatus
-from lastcall.node.pods.cgroups import resource_config_for_pod
-from lastcall.node.runtime.container_config import linux_resources
-from lastcall.node.runtime.resize import ContainerUpdate, ResizeError, Resizer, larger, plan_resize, shrinks, too_small
-from lastcall.node.status.resources import container_resources
-from lastcall.timeline.memory import MemoryRecorder
+from lastcall.kube.node.interfaces import PodStatus
+from lastcall.kube.node.pods.cgroups import resource_config_for_pod
+from lastcall.kube.node.runtime.container_config import linux_resources
+from lastcall.kube.node.runtime.resize import (
+    ContainerUpdate,
+    ResizeError,
+    Resizer,
+    larger,
+    plan_resize,
+    shrinks,
+    too_small,
+)
+from lastcall.kube.node.status.resources import container_resources
+from lastcall.records.memory import MemoryRecorder
 from lastcall.world.clock import RealClock
 
 MI = 1 << 20

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.meta import copy_object
-from lastcall.node.admission.checkpoint import AllocationFiles
-from lastcall.node.admission.resizes import RETRY_SECONDS, Resizes, resize_text
+from lastcall.kube.api.meta import copy_object
+from lastcall.kube.node.admission.checkpoint import AllocationFiles
+from lastcall.kube.node.admission.resizes import RETRY_SECONDS, Resizes, resize_text
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

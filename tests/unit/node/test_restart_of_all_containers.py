@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from lastcall.cri.api import ContainerMetadata, ContainerState, ContainerStatus
-from lastcall.node.interfaces import PodStatus
-from lastcall.node.pods.restart_all import containers_to_reset, is_cleaned_up, should_restart_all
-from lastcall.node.status.conditions import all_containers_restarting_condition
+from lastcall.kube.cri.api import ContainerMetadata, ContainerState, ContainerStatus
+from lastcall.kube.node.interfaces import PodStatus
+from lastcall.kube.node.pods.restart_all import containers_to_reset, is_cleaned_up, should_restart_all
+from lastcall.kube.node.status.conditions import all_containers_restarting_condition
 
 RULES = [{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}]
 RUNNING, EXITED = ContainerState.CONTAINER_RUNNING, ContainerState.CONTAINER_EXITED

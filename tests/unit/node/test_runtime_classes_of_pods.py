@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from fake_api import FakeAPI
 
-from lastcall.api.resources import RUNTIMECLASSES
-from lastcall.cri.api import RuntimeServiceError, check_handler
-from lastcall.node.runtime.classes import runtime_handlers
+from lastcall.kube.api.resources import RUNTIMECLASSES
+from lastcall.kube.cri.api import RuntimeServiceError, check_handler
+from lastcall.kube.node.runtime.classes import runtime_handlers
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lastcall.node.shutdown.decide import (
+from lastcall.kube.node.shutdown.decide import (
     ShutdownGracePeriod,
     ShutdownNotSupported,
     check_supported,
@@ -15,10 +15,10 @@ from lastcall.node.shutdown.decide import (
     group_by_priority,
     shutdown_status,
 )
-from lastcall.node.static_pods import manifest
-from lastcall.node.static_pods.decide import MAX_BYTES, ManifestError
-from lastcall.node.static_pods.manifest import read_manifest
-from lastcall.node.versions import behaviour_at
+from lastcall.kube.node.static_pods import manifest
+from lastcall.kube.node.static_pods.decide import MAX_BYTES, ManifestError
+from lastcall.kube.node.static_pods.manifest import read_manifest
+from lastcall.kube.node.versions import behaviour_at
 
 CRITICAL = 2_000_000_000
 

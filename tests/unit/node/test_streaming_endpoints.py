@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streaming_fakes import POD, FakeRuntime, FakeStreams, SpdyConnection, all_of
 
-from lastcall.cri.api import ContainerState
-from lastcall.node.server import KubeletServer
-from lastcall.node.streaming import endpoints
-from lastcall.node.streaming.port_forward import parse_port
-from lastcall.node.streaming.remote_command import parse_size
-from lastcall.node.streaming.websocket_client import pack, unpack
+from lastcall.kube.cri.api import ContainerState
+from lastcall.kube.node.server import KubeletServer
+from lastcall.kube.node.streaming import endpoints
+from lastcall.kube.node.streaming.port_forward import parse_port
+from lastcall.kube.node.streaming.remote_command import parse_size
+from lastcall.kube.node.streaming.websocket_client import pack, unpack
 from lastcall.world.world import World
 
 pytestmark = pytest.mark.loopback
@@ -443,8 +443,8 @@ async def test_a_stream_without_its_headers_is_reset(headers: dict[str, str]) ->
 
 
 async def test_the_same_session_travels_in_websocket_messages() -> None:
-    from lastcall.node.streaming.port_forward import WebSocketStream
-    from lastcall.streaming.spdy_session import SpdySession
+    from lastcall.kube.node.streaming.port_forward import WebSocketStream
+    from lastcall.kube.streaming.spdy_session import SpdySession
 
     async with kubelet() as node:
         async with node.websocket("/portForward/default/p", "SPDY/3.1+portforward.k8s.io") as socket:

@@ -8,10 +8,16 @@ from typing import Any
 
 import pytest
 
-from lastcall.cri.api import ContainerMetadata, ContainerState, ContainerStats, ContainerStatus, RuntimeServiceError
-from lastcall.node.eviction import host_stats
-from lastcall.node.eviction.decide import FileUsage, Observation
-from lastcall.node.eviction.host_stats import HostStats, tree_usage
+from lastcall.kube.cri.api import (
+    ContainerMetadata,
+    ContainerState,
+    ContainerStats,
+    ContainerStatus,
+    RuntimeServiceError,
+)
+from lastcall.kube.node.eviction import host_stats
+from lastcall.kube.node.eviction.decide import FileUsage, Observation
+from lastcall.kube.node.eviction.host_stats import HostStats, tree_usage
 from lastcall.world.world import World
 
 RUNNING, EXITED = ContainerState.CONTAINER_RUNNING, ContainerState.CONTAINER_EXITED

@@ -1,6 +1,6 @@
 import pytest
 
-from lastcall.cri.api import (
+from lastcall.kube.cri.api import (
     IDMapping,
     NamespaceOption,
     PodSandboxMetadata,
@@ -9,9 +9,9 @@ from lastcall.cri.api import (
     RuntimeServiceError,
     UserNamespace,
 )
-from lastcall.node.pods.user_ids import IDS_PER_POD, UserIDs
-from lastcall.node.pods.user_namespaces import UserNamespaces, why_not_by_default
-from lastcall.node.runtime.container_config import namespace_options
+from lastcall.kube.node.pods.user_ids import IDS_PER_POD, UserIDs
+from lastcall.kube.node.pods.user_namespaces import UserNamespaces, why_not_by_default
+from lastcall.kube.node.runtime.container_config import namespace_options
 
 
 class Events:

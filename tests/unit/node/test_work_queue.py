@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from lastcall.node.workers.queue import WorkQueue
+from lastcall.kube.node.workers.queue import WorkQueue
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

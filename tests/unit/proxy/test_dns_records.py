@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.proxy.dns_records import Answer, Zone
+from lastcall.kube.proxy.dns_records import Answer, Zone
 
 DOMAIN = "cluster.local"
 

@@ -13,9 +13,9 @@ import dns.rcode
 import pytest
 from ports import reserve_port
 
-from lastcall.api.resources import ENDPOINTSLICES, SERVICES
-from lastcall.client.api import ListResult
-from lastcall.proxy.dns import DNSServer
+from lastcall.kube.api.resources import ENDPOINTSLICES, SERVICES
+from lastcall.kube.client.api import ListResult
+from lastcall.kube.proxy.dns import DNSServer
 from lastcall.world.world import World
 
 pytestmark = pytest.mark.loopback

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rule_kernel import Kernel
 
-from lastcall.nftables import encode
-from lastcall.nftables.objects import SetKey
-from lastcall.nftables.state import Fragment, Owner, TableState
-from lastcall.proxy.policies import decide
-from lastcall.proxy.policies.decide import ranges
-from lastcall.proxy.policies.pod_table import Surroundings, pod_table
-from lastcall.proxy.policies.policy import Block, PolicyPod, closed_policy, parse_pod, parse_policy
-from lastcall.proxy.policies.table import Alias, skeleton
+from lastcall.kube.nftables import encode
+from lastcall.kube.nftables.objects import SetKey
+from lastcall.kube.nftables.state import Fragment, Owner, TableState
+from lastcall.kube.proxy.policies import decide
+from lastcall.kube.proxy.policies.decide import ranges
+from lastcall.kube.proxy.policies.pod_table import Surroundings, pod_table
+from lastcall.kube.proxy.policies.policy import Block, PolicyPod, closed_policy, parse_pod, parse_policy
+from lastcall.kube.proxy.policies.table import Alias, skeleton
 
 Object = dict[str, Any]
 

@@ -10,13 +10,13 @@ from fake_api import FakeAPI, ListRecorder
 from node_world import ListEvents
 from rule_kernel import Kernel
 
-from lastcall.api.resources import NAMESPACES, NETWORKPOLICIES, PODS
-from lastcall.nftables.objects import Transaction
-from lastcall.proxy.policies.agent import PolicyAgent, PolicyConfig
-from lastcall.proxy.policies.first_policy import AttachedPod, first_policy
-from lastcall.proxy.policies.policy import PolicyPod
-from lastcall.proxy.policies.table import Alias
-from lastcall.proxy.sink import RuleError
+from lastcall.kube.api.resources import NAMESPACES, NETWORKPOLICIES, PODS
+from lastcall.kube.nftables.objects import Transaction
+from lastcall.kube.proxy.policies.agent import PolicyAgent, PolicyConfig
+from lastcall.kube.proxy.policies.first_policy import AttachedPod, first_policy
+from lastcall.kube.proxy.policies.policy import PolicyPod
+from lastcall.kube.proxy.policies.table import Alias
+from lastcall.kube.proxy.sink import RuleError
 from lastcall.world import walls
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks

@@ -9,17 +9,17 @@ from node_world import ListEvents
 from rule_kernel import KernelSink
 from services import endpoint, endpoint_slice, service
 
-from lastcall.api.resources import ENDPOINTSLICES, NODES, SERVICES
-from lastcall.client.api import ConnectionLost
-from lastcall.proxy import view
-from lastcall.proxy.first_service import first_service
-from lastcall.proxy.health import ServiceHealth, answer
-from lastcall.proxy.propagation import Propagation
-from lastcall.proxy.proxier import Proxier, ProxyConfig
-from lastcall.proxy.services import ServiceKey
-from lastcall.proxy.sink import RecordingSink
-from lastcall.proxy.topology import Node
-from lastcall.timeline import kinds
+from lastcall.kube.api.resources import ENDPOINTSLICES, NODES, SERVICES
+from lastcall.kube.client.api import ConnectionLost
+from lastcall.kube.proxy import view
+from lastcall.kube.proxy.first_service import first_service
+from lastcall.kube.proxy.health import ServiceHealth, answer
+from lastcall.kube.proxy.propagation import Propagation
+from lastcall.kube.proxy.proxier import Proxier, ProxyConfig
+from lastcall.kube.proxy.services import ServiceKey
+from lastcall.kube.proxy.sink import RecordingSink
+from lastcall.kube.proxy.topology import Node
+from lastcall.records import kinds
 from lastcall.world import walls
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks

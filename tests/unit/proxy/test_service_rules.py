@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from services import endpoint, endpoint_slice, service
 
-from lastcall.proxy.endpoints import endpoints_of, service_of
-from lastcall.proxy.rules import Frontend, PortRules, Target, local_ready_addresses, rules_of
-from lastcall.proxy.services import parse_service
-from lastcall.proxy.topology import Node
+from lastcall.kube.proxy.endpoints import endpoints_of, service_of
+from lastcall.kube.proxy.rules import Frontend, PortRules, Target, local_ready_addresses, rules_of
+from lastcall.kube.proxy.services import parse_service
+from lastcall.kube.proxy.topology import Node
 
 NODE = Node("node-1", addresses=("172.18.0.2",))
 HERE, THERE = "node-1", "node-2"

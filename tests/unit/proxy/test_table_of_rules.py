@@ -8,19 +8,19 @@ from hypothesis import strategies as st
 from rule_kernel import Kernel
 from services import endpoint, endpoint_slice, service
 
-from lastcall.nftables.encode import batch
-from lastcall.nftables.objects import AddSet, DeleteSet
-from lastcall.nftables.state import Fragment, TableState
-from lastcall.nftables.text import text_of_transaction
-from lastcall.proxy.endpoints import endpoints_of
-from lastcall.proxy.libnftables_sink import pieces
-from lastcall.proxy.names import TABLE
-from lastcall.proxy.netlink_sink import in_batches
-from lastcall.proxy.rules import PortRules, rules_of
-from lastcall.proxy.services import parse_service
-from lastcall.proxy.sink import RecordingSink
-from lastcall.proxy.table import fragment_of, service_chains, skeleton
-from lastcall.proxy.topology import Node
+from lastcall.kube.nftables.encode import batch
+from lastcall.kube.nftables.objects import AddSet, DeleteSet
+from lastcall.kube.nftables.state import Fragment, TableState
+from lastcall.kube.nftables.text import text_of_transaction
+from lastcall.kube.proxy.endpoints import endpoints_of
+from lastcall.kube.proxy.libnftables_sink import pieces
+from lastcall.kube.proxy.names import TABLE
+from lastcall.kube.proxy.netlink_sink import in_batches
+from lastcall.kube.proxy.rules import PortRules, rules_of
+from lastcall.kube.proxy.services import parse_service
+from lastcall.kube.proxy.sink import RecordingSink
+from lastcall.kube.proxy.table import fragment_of, service_chains, skeleton
+from lastcall.kube.proxy.topology import Node
 from lastcall.world.netlink import Message
 
 NODE = Node("node-1", addresses=("172.18.0.2",))

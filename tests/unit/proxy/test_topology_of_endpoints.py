@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.proxy.endpoints import Endpoint
-from lastcall.proxy.topology import Node, categorize_endpoints, topology_mode
+from lastcall.kube.proxy.endpoints import Endpoint
+from lastcall.kube.proxy.topology import Node, categorize_endpoints, topology_mode
 
 NODE = Node("a", zone="z1")
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from waiting import until
 
-from lastcall.api.resources import PODS, REPLICASETS
 from lastcall.cli.commands import CLIENTS, COMMANDS, OTHER_WORDS
-from lastcall.client.kubeconfig import client_for, load_kubeconfig
+from lastcall.kube.api.resources import PODS, REPLICASETS
+from lastcall.kube.client.kubeconfig import client_for, load_kubeconfig
 from lastcall.world.elsewhere import why_not
 
 pytestmark = pytest.mark.loopback

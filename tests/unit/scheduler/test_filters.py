@@ -3,9 +3,9 @@
 import pytest
 from scheduling import cache_of, node, pod, pod_info, requests, running, text
 
-from lastcall.scheduler.filters import CycleState, refusal
-from lastcall.scheduler.node_info import NodeInfo
-from lastcall.scheduler.placement import look
+from lastcall.kube.scheduler.filters import CycleState, refusal
+from lastcall.kube.scheduler.node_info import NodeInfo
+from lastcall.kube.scheduler.placement import look
 
 UNSCHEDULABLE = "node(s) were unschedulable"
 NAME = "node(s) didn't match the requested node name"

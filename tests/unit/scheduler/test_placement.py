@@ -5,15 +5,15 @@ import random
 import pytest
 from scheduling import cache_of, node, pod, pod_info, requests, running
 
-from lastcall.scheduler import ranking
-from lastcall.scheduler.cache import Cache
-from lastcall.scheduler.filters import Diagnosis
-from lastcall.scheduler.node_info import NodeInfo
-from lastcall.scheduler.placement import look, place
-from lastcall.scheduler.ranking import Rankings, is_ranked
-from lastcall.scheduler.scores import balanced, best_node, least_allocated
-from lastcall.scheduler.terms import PodSelection, selector_of_expressions
-from lastcall.scheduler.topology_spread import normalise, spread_scores
+from lastcall.kube.scheduler import ranking
+from lastcall.kube.scheduler.cache import Cache
+from lastcall.kube.scheduler.filters import Diagnosis
+from lastcall.kube.scheduler.node_info import NodeInfo
+from lastcall.kube.scheduler.placement import look, place
+from lastcall.kube.scheduler.ranking import Rankings, is_ranked
+from lastcall.kube.scheduler.scores import balanced, best_node, least_allocated
+from lastcall.kube.scheduler.terms import PodSelection, selector_of_expressions
+from lastcall.kube.scheduler.topology_spread import normalise, spread_scores
 
 SIZES = ({}, {"cpu": "100m"}, {"cpu": "250m", "memory": "256Mi"}, {"memory": "1Gi"}, {"cpu": "1"})
 TAINT = {"key": "k", "effect": "NoSchedule"}

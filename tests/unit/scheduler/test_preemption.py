@@ -3,9 +3,9 @@
 import pytest
 from scheduling import cache_of, node, pod, pod_info, requests, running, text
 
-from lastcall.scheduler.filters import Diagnosis
-from lastcall.scheduler.placement import look
-from lastcall.scheduler.preemption import preempt
+from lastcall.kube.scheduler.filters import Diagnosis
+from lastcall.kube.scheduler.placement import look
+from lastcall.kube.scheduler.preemption import preempt
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
 

@@ -3,7 +3,7 @@
 import pytest
 from scheduling import cache_of, pod, pod_info
 
-from lastcall.scheduler.queue import SchedulingQueue
+from lastcall.kube.scheduler.queue import SchedulingQueue
 from lastcall.world.virtual import run_virtual
 
 FIT = ("NodeResourcesFit",)

@@ -1,6 +1,6 @@
 """What a Pod holds of its node while a resize is under way: the most of wanted, given and had."""
 
-from lastcall.scheduler.pod_resources import held_spec, pod_requests
+from lastcall.kube.scheduler.pod_resources import held_spec, pod_requests
 
 
 def pod(asked, given=None, has=None, conditions=()):

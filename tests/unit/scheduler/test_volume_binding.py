@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from scheduling import cache_of, node, pod, pod_info, running
 
-from lastcall.api.meta import Object
-from lastcall.scheduler.filters import Diagnosis
-from lastcall.scheduler.placement import look
-from lastcall.scheduler.volume_binding import PodVolumes, can_provision, not_bound_because, pod_volumes
+from lastcall.kube.api.meta import Object
+from lastcall.kube.scheduler.filters import Diagnosis
+from lastcall.kube.scheduler.placement import look
+from lastcall.kube.scheduler.volume_binding import PodVolumes, can_provision, not_bound_because, pod_volumes
 
 LATER = {"metadata": {"name": "later"}, "provisioner": "example.com/p", "volumeBindingMode": "WaitForFirstConsumer"}
 BY_HAND = {**LATER, "metadata": {"name": "by-hand"}, "provisioner": "kubernetes.io/no-provisioner"}

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.store.api import StoreError
-from lastcall.store.open import open_store
-from lastcall.store.value import Value
+from lastcall.kube.store.api import StoreError
+from lastcall.kube.store.open import open_store
+from lastcall.kube.store.value import Value
 from lastcall.world.world import World
 
 Contents = dict[str, bytes]
@@ -141,7 +141,7 @@ async def test_an_emptied_file_is_no_new_store(tmp_path: Path) -> None:
 
 
 async def test_rows_of_a_version_without_checksums_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lastcall.store import log
+    from lastcall.kube.store import log
 
     path = tmp_path / "store.sqlite"
     monkeypatch.setattr(log, "_checksum", lambda row: log.NO_CHECKSUM)

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from lastcall.store import keys as module
-from lastcall.store.keys import Keys
+from lastcall.kube.store import keys as module
+from lastcall.kube.store.keys import Keys
 
 
 @pytest.mark.parametrize("seed", range(40))

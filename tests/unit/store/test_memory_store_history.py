@@ -4,9 +4,9 @@ from weakref import ref
 
 import pytest
 
-from lastcall.store.api import Compacted, TooSlow
-from lastcall.store.memory import MemoryStore
-from lastcall.store.value import Value
+from lastcall.kube.store.api import Compacted, TooSlow
+from lastcall.kube.store.memory import MemoryStore
+from lastcall.kube.store.value import Value
 
 
 class Watched(Value):

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.store.api import Change, Changes, Compacted
-from lastcall.store.history import History
-from lastcall.store.keys import Keys
-from lastcall.store.open import open_store
-from lastcall.store.sqlite import SQLiteStore
-from lastcall.store.value import Value
+from lastcall.kube.store.api import Change, Changes, Compacted
+from lastcall.kube.store.history import History
+from lastcall.kube.store.keys import Keys
+from lastcall.kube.store.open import open_store
+from lastcall.kube.store.sqlite import SQLiteStore
+from lastcall.kube.store.value import Value
 from lastcall.world.world import World
 
 pytestmark = pytest.mark.timeout(30)

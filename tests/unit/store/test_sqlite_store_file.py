@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.store import schema
-from lastcall.store.api import Compacted, StoreError
-from lastcall.store.open import open_store
-from lastcall.store.sqlite import SQLiteStore
-from lastcall.store.value import Value
+from lastcall.kube.store import schema
+from lastcall.kube.store.api import Compacted, StoreError
+from lastcall.kube.store.open import open_store
+from lastcall.kube.store.sqlite import SQLiteStore
+from lastcall.kube.store.value import Value
 from lastcall.world.world import World
 
 
@@ -211,7 +211,7 @@ async def test_other_files_are_refused_and_left_alone(path: Path) -> None:
 
 @pytest.mark.loopback
 async def test_a_second_process_is_told_that_the_store_is_in_use(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lastcall.store.log.LOCK_SECONDS", 0.05)
+    monkeypatch.setattr("lastcall.kube.store.log.LOCK_SECONDS", 0.05)
     async with opened(path):
         other = await asyncio.create_subprocess_exec(
             sys.executable, "-c", SECOND, str(path), stdout=asyncio.subprocess.PIPE
@@ -222,9 +222,9 @@ async def test_a_second_process_is_told_that_the_store_is_in_use(path: Path, mon
 
 SECOND = """
 import asyncio, sys
-from lastcall.store import log
-from lastcall.store.api import StoreError
-from lastcall.store.open import open_store
+from lastcall.kube.store import log
+from lastcall.kube.store.api import StoreError
+from lastcall.kube.store.open import open_store
 from lastcall.world.world import World
 log.LOCK_SECONDS = 0.05
 try:

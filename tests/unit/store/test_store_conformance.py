@@ -15,12 +15,12 @@ from engines.etcd import Etcd, missing_etcd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastcall.store.api import Change, Compacted, Store, StoreConflict
-from lastcall.store.etcd.open import open_etcd
-from lastcall.store.etcd.options import etcd_options
-from lastcall.store.memory import MemoryStore
-from lastcall.store.open import open_store
-from lastcall.store.value import Value
+from lastcall.kube.store.api import Change, Compacted, Store, StoreConflict
+from lastcall.kube.store.etcd.open import open_etcd
+from lastcall.kube.store.etcd.options import etcd_options
+from lastcall.kube.store.memory import MemoryStore
+from lastcall.kube.store.open import open_store
+from lastcall.kube.store.value import Value
 from lastcall.world.world import World
 
 

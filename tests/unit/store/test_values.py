@@ -5,8 +5,8 @@ import gc
 import orjson
 import pytest
 
-from lastcall.store.memory import MemoryStore
-from lastcall.store.value import Decoded, Value
+from lastcall.kube.store.memory import MemoryStore
+from lastcall.kube.store.value import Decoded, Value
 
 OBJECT = {"kind": "Pod", "metadata": {"name": "p"}}
 

@@ -6,10 +6,10 @@ from weakref import ref
 
 import pytest
 
-from lastcall.store.api import TooSlow
-from lastcall.store.memory import MemoryStore
-from lastcall.store.value import Value
-from lastcall.store.watchers import MOST_UNREAD, Watcher
+from lastcall.kube.store.api import TooSlow
+from lastcall.kube.store.memory import MemoryStore
+from lastcall.kube.store.value import Value
+from lastcall.kube.store.watchers import MOST_UNREAD, Watcher
 
 
 def node_of(change) -> tuple[str, ...]:

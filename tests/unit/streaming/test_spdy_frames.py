@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.streaming.spdy_frames import (
+from lastcall.kube.streaming.spdy_frames import (
     DICTIONARY,
     Data,
     Decoder,

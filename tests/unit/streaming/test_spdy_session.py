@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from lastcall.streaming.spdy_frames import (
+from lastcall.kube.streaming.spdy_frames import (
     SETTINGS_INITIAL_WINDOW_SIZE,
     Data,
     Decoder,
@@ -20,7 +20,7 @@ from lastcall.streaming.spdy_frames import (
     SynStream,
     WindowUpdate,
 )
-from lastcall.streaming.spdy_session import MOST_UNREAD, SpdySession, SpdyStream
+from lastcall.kube.streaming.spdy_session import MOST_UNREAD, SpdySession, SpdyStream
 from lastcall.world.tasks import Tasks
 
 

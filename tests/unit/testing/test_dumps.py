@@ -7,7 +7,7 @@ from typing import Any
 from fake_api import FakeAPI
 from foreign_text import FRAGMENTS, harm_in
 
-from lastcall.api.resources import EVENTS, PODS
+from lastcall.kube.api.resources import EVENTS, PODS
 from lastcall.testing.dump import dump
 from lastcall.world.world import World
 

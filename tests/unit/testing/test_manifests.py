@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.cli.manifests.applying.manifests import read
 from lastcall.errors import InvalidManifest
+from lastcall.manifests.applying.manifests import read
 from lastcall.testing.rollout import arguments
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}}

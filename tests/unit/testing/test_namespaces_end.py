@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.meta import Object
-from lastcall.api.resources import Resource
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import Resource
 from lastcall.testing.cluster import AsyncCluster
 
 OWNED = {"ownerReferences": [{"kind": "ReplicaSet", "name": "web"}]}

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.resources import (
+from lastcall.experiment.ready.readiness import is_waited_for, readiness
+from lastcall.kube.api.resources import (
     CONFIGMAPS,
     CUSTOMRESOURCEDEFINITIONS,
     DAEMONSETS,
@@ -17,7 +18,6 @@ from lastcall.api.resources import (
     STATEFULSETS,
     Resource,
 )
-from lastcall.cli.manifests.applying.readiness import is_waited_for, readiness
 
 
 def condition(name: str, status: str = "True", **more: str) -> dict[str, Any]:

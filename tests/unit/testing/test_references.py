@@ -2,9 +2,9 @@
 
 import pytest
 
-from lastcall.api.resources import DEPLOYMENTS, NODES, PODS, SERVED, SERVICES, Resource
-from lastcall.cli.manifests.applying.references import find, with_namespace
 from lastcall.errors import LastcallError
+from lastcall.kube.api.resources import DEPLOYMENTS, NODES, PODS, SERVED, SERVICES, Resource
+from lastcall.manifests.applying.references import find, with_namespace
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ FILES = {
     "src/lastcall/__init__.py": (0, 9),
     "src/lastcall/node/a.py": (1, 4),
     "src/lastcall/node/b/c.py": (2, 2),
-    "src/lastcall/apiserver/deletion.py": (1, 2),
+    "src/lastcall/kube/apiserver/deletion.py": (1, 2),
     "src/lastcall/apiserver/x.py": (3, 4),
     "src/lastcall/plain/y.py": (0, 0),
 }

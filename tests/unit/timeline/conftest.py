@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from scenario.translation import what_is_made_can_be_told_in_japanese  # noqa: F401 (a fixture of every test here)
 
-from lastcall.timeline import kinds as k
-from lastcall.timeline.ending import build_endings
-from lastcall.timeline.record import Evidence, Record
-from lastcall.timeline.story import ContainerFacts, Ending, PodFacts
+from lastcall.endings.ending import build_endings
+from lastcall.endings.story import ContainerFacts, Ending, PodFacts
+from lastcall.records import kinds as k
+from lastcall.records.record import Evidence, Record
 
 ZERO_NS = 1_000_000_000_000
 WALL_NS = 1_900_000_000_000_000_000

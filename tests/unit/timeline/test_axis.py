@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.timeline.picture.axis import MARGIN, adaptive_axis, tick_label, ticks
+from lastcall.endings.picture.axis import MARGIN, adaptive_axis, tick_label, ticks
 
 BURSTS = [0.0, 0.001, 0.002, 0.004, 3.01, 3.011, 3.012, 30.0, 30.001, 30.002]
 

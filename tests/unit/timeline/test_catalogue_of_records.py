@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from published_schema import misfits
 
-from lastcall.timeline import kinds
-from lastcall.timeline.record import Record
+from lastcall.records import kinds
+from lastcall.records.record import Record
 
 TOOL = Path(__file__).parents[3] / "tools" / "make_catalogue.py"
 _spec = importlib.util.spec_from_file_location("make_catalogue", TOOL)
@@ -35,7 +35,7 @@ def test_every_kind_says_what_it_means():
 def test_writers_do_not_load_the_types():
     """They would cost every process of a cluster milliseconds (a TypedDict 0.05 ms, a dataclass 1 ms)."""
     code = (
-        "import sys, lastcall.timeline.kinds, lastcall.cri.sandbox.shim.__main__\n"
+        "import sys, lastcall.records.kinds, lastcall.kube.cri.sandbox.shim.__main__\n"
         "print([each for each in sys.modules if each in ('typing', 'dataclasses') or 'records' in each])"
     )
     made = subprocess.run(

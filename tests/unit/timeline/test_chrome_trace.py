@@ -6,8 +6,8 @@ import pytest
 from story_samples import samples
 from trace_format import trace_problems
 
-from lastcall.timeline import kinds as k
-from lastcall.timeline.render.chrome_trace import trace_document
+from lastcall.endings.render.chrome_trace import trace_document
+from lastcall.records import kinds as k
 
 
 def trace(endings):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from lastcall.timeline import kinds as k
-from lastcall.timeline.render.plain import plain_text
-from lastcall.timeline.verdict import why
+from lastcall.endings.render.plain import plain_text
+from lastcall.endings.verdict import why
+from lastcall.records import kinds as k
 
 KUBECTL = "kubectl/v1.36.2 (linux/amd64) kubernetes/abc"
 RANKS = "pkg/controller/replicaset/replica_set.go:getPodsToDelete"

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from lastcall.timeline import kinds as k
-from lastcall.timeline.ending import build_endings
-from lastcall.timeline.facts.pod import pod_facts
-from lastcall.timeline.findings.rules import findings_of
-from lastcall.timeline.render.plain import plain_text
-from lastcall.timeline.story import ContainerFacts, DecidedBy, PodFacts
+from lastcall.endings.ending import build_endings
+from lastcall.endings.facts.pod import pod_facts
+from lastcall.endings.findings.rules import findings_of
+from lastcall.endings.render.plain import plain_text
+from lastcall.endings.story import ContainerFacts, DecidedBy, PodFacts
+from lastcall.records import kinds as k
 
 
 def _finding(ending, id_):

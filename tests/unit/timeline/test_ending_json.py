@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from published_schema import PUBLISHED, problems
 
-from lastcall.timeline import kinds as k
-from lastcall.timeline.render.json_v1 import SCHEMA, endings_document
+from lastcall.endings.render.json_v1 import SCHEMA, endings_document
+from lastcall.records import kinds as k
 
 DOCS = Path(__file__).parents[3] / "docs"
 

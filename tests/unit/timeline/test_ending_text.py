@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.timeline import kinds as k
-from lastcall.timeline.render.plain import plain_text
+from lastcall.endings.render.plain import plain_text
+from lastcall.records import kinds as k
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -5,17 +5,17 @@ from typing import Any
 import pytest
 
 from lastcall.cli.exit_status import exit_status
-from lastcall.timeline import kinds as k
-from lastcall.timeline.ending import build_endings
-from lastcall.timeline.facts.pod import facts_from_records, pod_facts
-from lastcall.timeline.facts.recorded import container_facts
-from lastcall.timeline.record import Record
-from lastcall.timeline.render.chrome_trace import trace_document
-from lastcall.timeline.render.html import html_page
-from lastcall.timeline.render.json_v1 import ending_document
-from lastcall.timeline.render.plain import plain_text
-from lastcall.timeline.story import ContainerFacts, Ending, PodFacts
-from lastcall.timeline.verdict import is_ongoing, outcome_words
+from lastcall.endings.ending import build_endings
+from lastcall.endings.facts.pod import facts_from_records, pod_facts
+from lastcall.endings.render.chrome_trace import trace_document
+from lastcall.endings.render.html import html_page
+from lastcall.endings.render.json_v1 import ending_document
+from lastcall.endings.render.plain import plain_text
+from lastcall.endings.story import ContainerFacts, Ending, PodFacts
+from lastcall.endings.verdict import is_ongoing, outcome_words
+from lastcall.kube.api.pods.recorded import container_facts
+from lastcall.records import kinds as k
+from lastcall.records.record import Record
 
 REFUSED = "dial tcp 10.244.0.2:8080: connect: connection refused"
 LATE = 'Get "http://10.244.0.2:8080/": context deadline exceeded (Client.Timeout exceeded while awaiting headers)'

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from lastcall.timeline import kinds as k
-from lastcall.timeline.story import ContainerFacts, Finding
+from lastcall.endings.story import ContainerFacts, Finding
+from lastcall.records import kinds as k
 
 SHUTDOWN = "pkg/kubelet/nodeshutdown/nodeshutdown_manager.go:killPods"
 PRESSURE = "pkg/kubelet/eviction/eviction_manager.go:synchronize"

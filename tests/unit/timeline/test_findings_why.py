@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.timeline import kinds as k
+from lastcall.records import kinds as k
 
 SLEEP = {"pid": 31, "containerPid": 8, "name": "sleep", "state": "S", "disposition": "default"}
 NODE = {"pid": 32, "containerPid": 9, "name": "node", "state": "S", "disposition": "handled"}

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastcall.timeline import kinds as k
-from lastcall.timeline.keep import LINGER_NS, RecordKeeper, weight
-from lastcall.timeline.record import Record
+from lastcall.records import kinds as k
+from lastcall.records.keep import LINGER_NS, RecordKeeper, weight
+from lastcall.records.record import Record
 
 SECOND = 10**9
 

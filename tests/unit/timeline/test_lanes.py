@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from lastcall.timeline import kinds as k
-from lastcall.timeline.picture.lanes import decide_picture
-from lastcall.timeline.story import ContainerFacts
+from lastcall.endings.picture.lanes import decide_picture
+from lastcall.endings.story import ContainerFacts
+from lastcall.records import kinds as k
 
 
 def lane(picture, name, detail=None):

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from lastcall.timeline import kinds as k
-from lastcall.timeline.ending import build_endings
-from lastcall.timeline.facts.recorded import status_problems
-from lastcall.timeline.render.html import html_page
-from lastcall.timeline.render.plain import plain_text
-from lastcall.timeline.story import ContainerFacts, PodFacts
-from lastcall.timeline.verdict import verdict
+from lastcall.endings.ending import build_endings
+from lastcall.endings.render.html import html_page
+from lastcall.endings.render.plain import plain_text
+from lastcall.endings.story import ContainerFacts, PodFacts
+from lastcall.endings.verdict import verdict
+from lastcall.kube.api.pods.recorded import status_problems
+from lastcall.records import kinds as k
 
 PULL = {"container": "app", "reason": "ImagePullBackOff", "message": 'Back-off pulling image "x:1"'}
 

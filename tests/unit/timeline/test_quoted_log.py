@@ -3,7 +3,7 @@
 import io
 import logging
 
-from lastcall.timeline.quoted_log import QuotedFormatter, quote_what_nobody_handles
+from lastcall.records.quoted_log import QuotedFormatter, quote_what_nobody_handles
 
 HOSTILE = "web\x1b[2J\u202e\n::error::forged"
 QUOTED = "web\\x1b[2J\\u202e\n\\x3a:error::forged"

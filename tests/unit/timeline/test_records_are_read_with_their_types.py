@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.timeline import kinds
-from lastcall.timeline.said import Said
+from lastcall.records import kinds
+from lastcall.records.said import Said
 
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "src" / "lastcall"

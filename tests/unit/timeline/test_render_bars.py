@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.timeline.render.bars import axis, budget_bar, budget_legend, lane, share
-from lastcall.timeline.story import Budget, Span
+from lastcall.endings.render.bars import axis, budget_bar, budget_legend, lane, share
+from lastcall.endings.story import Budget, Span
 
 amounts = st.lists(st.floats(0, 1e4), min_size=1, max_size=5)
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import pytest
 from waiting import eventually
 
-from lastcall.timeline.record_json import encode_record
-from lastcall.timeline.ring import Ring, RingReader, RingRecorder
+from lastcall.records.record_json import encode_record
+from lastcall.records.ring import Ring, RingReader, RingRecorder
 from lastcall.world.clock import RealClock
 
 

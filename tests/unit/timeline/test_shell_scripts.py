@@ -2,7 +2,7 @@
 
 import pytest
 
-from lastcall.timeline.shell_script import script_of, shape_of, without_pipeline
+from lastcall.endings.shell_script import script_of, shape_of, without_pipeline
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from importlib import resources
 
 import pytest
 
-CSS = (resources.files("lastcall.timeline.render") / "assets" / "story.css").read_text("utf-8")
+CSS = (resources.files("lastcall.endings.render") / "assets" / "story.css").read_text("utf-8")
 
 TEXT = [
     ("ink", "page"), ("ink", "panel"), ("ink", "lane"), ("muted", "page"), ("muted", "panel"), ("muted", "lane"),

@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 import pytest
 from story_samples import BOMB, samples
 
-from lastcall.timeline import kinds as k
-from lastcall.timeline.render.html import html_page
-from lastcall.timeline.render.markup import Markup, join, percent, prose, svg, tag, text
+from lastcall.endings.render.html import html_page
+from lastcall.endings.render.markup import Markup, join, percent, prose, svg, tag, text
+from lastcall.records import kinds as k
 
 NAMES = ("graceful", "sigkill", "sidecar", "overrun", "several", "hostile", "chatty")
 VOID = ("meta", "input", "br")

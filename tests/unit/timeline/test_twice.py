@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lastcall.timeline import kinds as k
-from lastcall.timeline.ending import build_endings
+from lastcall.endings.ending import build_endings
+from lastcall.records import kinds as k
 
 NEXT = "99999999-2222-4333-8444-555555555555"
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from lastcall.timeline import kinds as k
-from lastcall.timeline.ending import build_endings
-from lastcall.timeline.story import PodFacts
-from lastcall.timeline.verdict import is_ongoing, outcome_words, verdict
+from lastcall.endings.ending import build_endings
+from lastcall.endings.story import PodFacts
+from lastcall.endings.verdict import is_ongoing, outcome_words, verdict
+from lastcall.records import kinds as k
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
-from lastcall.timeline import kinds
-from lastcall.timeline.explain import RULES, explain
-from lastcall.timeline.facts.hook_text import hook_failure
-from lastcall.timeline.memory import MemoryRecorder
-from lastcall.timeline.record import Record
-from lastcall.timeline.render.lines import live_body, live_head
-from lastcall.timeline.signal_names import signal_name
-from lastcall.timeline.text import printable
-from lastcall.timeline.wording.words import words_for
+from lastcall.endings.render.lines import live_body, live_head
+from lastcall.records import kinds
+from lastcall.records.explain import RULES, explain
+from lastcall.records.hook_text import hook_failure
+from lastcall.records.memory import MemoryRecorder
+from lastcall.records.record import Record
+from lastcall.records.signal_names import signal_name
+from lastcall.records.text import printable
+from lastcall.records.wording.words import words_for
 from lastcall.world.clock import RealClock
 
 ALL_KINDS = [value for name, value in vars(kinds).items() if name.isupper() and isinstance(value, str)]

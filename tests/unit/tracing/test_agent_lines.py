@@ -2,8 +2,8 @@
 
 import json
 
-from lastcall.agent.lines import MOST_KEPT, Lines, Recorder
-from lastcall.timeline import kinds
+from lastcall.records import kinds
+from lastcall.trace.agent.lines import MOST_KEPT, Lines, Recorder
 from lastcall.world.clock import RealClock
 
 

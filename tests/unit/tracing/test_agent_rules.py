@@ -2,10 +2,10 @@
 
 import pytest
 
-from lastcall.agent import memory
-from lastcall.agent.cgroup_tree import container_of, may_lead_to_pods, pod_of
-from lastcall.agent.container import main_process
-from lastcall.agent.requests import BadRequest, parse_request
+from lastcall.trace.agent import memory
+from lastcall.trace.agent.cgroup_tree import container_of, may_lead_to_pods, pod_of
+from lastcall.trace.agent.container import main_process
+from lastcall.trace.agent.requests import BadRequest, parse_request
 
 UID = "1f4bfe9c-5b1a-4a9c-9a55-2d1c8b8f4d11"
 ID = "6832a35f7d2ddd02ded04efcfb0efef2ea77f7926b51f02e7aed4d6abc77f24f"

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from lastcall.tracing.clocks import NotOneOffset, Offset, Sample, offset_of, widest_offset
+from lastcall.contexts.clocks import NotOneOffset, Offset, Sample, offset_of, widest_offset
 
 
 def looked(rng: random.Random, true: float, at: float, *, drift: float = 0.0, slowest: float = 0.2) -> Sample:

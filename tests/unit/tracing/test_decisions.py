@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from lastcall.timeline import kinds
-from lastcall.tracing.decisions import Around, decided
-from lastcall.tracing.events import Told
-from lastcall.tracing.owners import OwnerState
+from lastcall.records import kinds
+from lastcall.trace.decisions import Around, decided
+from lastcall.trace.events import Told
+from lastcall.trace.owners import OwnerState
 
 DELETED = Told("e", "1", "SuccessfulDelete", "", "", "n", "web", "o", "", "", "", "")
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.tracing.endpoints import Endpoint, changes, endpoints_of, service_of
+from lastcall.trace.endpoints import Endpoint, changes, endpoints_of, service_of
 
 UP = Endpoint("u", True, True, False)
 LEAVING = Endpoint("u", False, True, True)

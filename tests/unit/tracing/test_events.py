@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lastcall.timeline import kinds
-from lastcall.tracing.events import kill_reason, names_pod, steps_of, told_of
+from lastcall.records import kinds
+from lastcall.trace.events import kill_reason, names_pod, steps_of, told_of
 
 
 def event(reason: str, message: str = "", kind: str = "Pod", **more: Any) -> dict[str, Any]:

@@ -7,14 +7,14 @@ import orjson
 import pytest
 from fake_api import FakeAPI
 
-from lastcall.api.errors import status_failure
-from lastcall.api.meta import name_of
-from lastcall.api.resources import PODS, REPLICASETS, Resource
-from lastcall.client.api import ConnectionLost
-from lastcall.tracing import sources
-from lastcall.tracing.follower import Follower
-from lastcall.tracing.scope import Scope
-from lastcall.tracing.sources import Source
+from lastcall.kube.api.errors import status_failure
+from lastcall.kube.api.meta import name_of
+from lastcall.kube.api.resources import PODS, REPLICASETS, Resource
+from lastcall.kube.client.api import ConnectionLost
+from lastcall.trace import sources
+from lastcall.trace.follower import Follower
+from lastcall.trace.scope import Scope
+from lastcall.trace.sources import Source
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.tracing.logs import MAX_BYTES, MAX_LINE, lines, split
+from lastcall.trace.logs import MAX_BYTES, MAX_LINE, lines, split
 
 STAMP = b"2026-01-01T00:00:00.123456789Z"
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from waiting import until
 
-from lastcall.api.errors import StatusError, status_failure
-from lastcall.api.resources import JOBS
-from lastcall.client.api import ListResult
-from lastcall.timeline import kinds
-from lastcall.timeline.record import Record
-from lastcall.tracing.node_agent.agents import NodeAgents
-from lastcall.tracing.node_agent.job import agent_job, how_it_ended, is_running, job_name, why_not_running
-from lastcall.tracing.node_agent.translate import (
+from lastcall.kube.api.errors import StatusError, status_failure
+from lastcall.kube.api.resources import JOBS
+from lastcall.kube.client.api import ListResult
+from lastcall.records import kinds
+from lastcall.records.record import Record
+from lastcall.trace.node_agent.agents import NodeAgents
+from lastcall.trace.node_agent.job import agent_job, how_it_ended, is_running, job_name, why_not_running
+from lastcall.trace.node_agent.translate import (
     BadLine,
     NodeClock,
     names_of_containers,

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from lastcall.timeline import kinds
-from lastcall.tracing.book import Moment
-from lastcall.tracing.ledger import MOST_GONE, Ledger
-from lastcall.tracing.owners import OwnerState, changes, differ, removed, state_of, writer_of
+from lastcall.records import kinds
+from lastcall.trace.book import Moment
+from lastcall.trace.ledger import MOST_GONE, Ledger
+from lastcall.trace.owners import OwnerState, changes, differ, removed, state_of, writer_of
 
 SECOND = 1_000_000_000
 

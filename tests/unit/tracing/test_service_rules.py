@@ -5,12 +5,12 @@ import struct
 
 import pytest
 
-from lastcall.agent import service_rules
-from lastcall.agent.requests import BadRequest, parse_request
-from lastcall.agent.service_rules import RuleSet, TooMany
-from lastcall.nftables import statements as nft
-from lastcall.nftables.encode import batch
-from lastcall.nftables.objects import AddChain, AddElements, AddRule, AddSet, Chain, Hook, NftSet, Transaction
+from lastcall.kube.nftables import statements as nft
+from lastcall.kube.nftables.encode import batch
+from lastcall.kube.nftables.objects import AddChain, AddElements, AddRule, AddSet, Chain, Hook, NftSet, Transaction
+from lastcall.trace.agent import service_rules
+from lastcall.trace.agent.requests import BadRequest, parse_request
+from lastcall.trace.agent.service_rules import RuleSet, TooMany
 from lastcall.world.netlink import attribute
 
 POD, OTHER = socket.inet_aton("10.0.0.7"), socket.inet_aton("10.0.0.8")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lastcall.tracing.stamps import SECOND, WINDOW_NS, Clocks, stamp_ns
+from lastcall.trace.stamps import SECOND, WINDOW_NS, Clocks, stamp_ns
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from lastcall.tracing.drafts import Draft
-from lastcall.tracing.stamps import SECOND
-from lastcall.tracing.stops import Stop, exit_signal, stop_steps, waits_for_time
+from lastcall.trace.drafts import Draft
+from lastcall.trace.stamps import SECOND
+from lastcall.trace.stops import Stop, exit_signal, stop_steps, waits_for_time
 
 LATER = 1000 * SECOND
 

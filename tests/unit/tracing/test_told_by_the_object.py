@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from lastcall.timeline import kinds
-from lastcall.tracing import pods
-from lastcall.tracing.book import Book, Moment, runs_in_order
-from lastcall.tracing.events import Told
-from lastcall.tracing.stamps import SECOND, Clocks
+from lastcall.records import kinds
+from lastcall.trace import pods
+from lastcall.trace.book import Book, Moment, runs_in_order
+from lastcall.trace.events import Told
+from lastcall.trace.stamps import SECOND, Clocks
 
 NOW = Moment(1000 * SECOND, 1000 * SECOND)
 

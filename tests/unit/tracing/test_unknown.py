@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from lastcall.timeline import kinds
-from lastcall.timeline.record import Evidence, Record
-from lastcall.tracing.unknown import unknown
+from lastcall.records import kinds
+from lastcall.records.record import Evidence, Record
+from lastcall.trace.unknown import unknown
 
 
 def record(kind: str, container: str = "app", at: int = 0, evidence: Evidence = "inferred", **facts: Any) -> Record:

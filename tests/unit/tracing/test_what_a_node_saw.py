@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from lastcall.timeline import kinds
-from lastcall.timeline.record import Record
-from lastcall.tracing.book import Book, Moment
-from lastcall.tracing.drafts import draft
-from lastcall.tracing.events import Told
-from lastcall.tracing.stamps import SECOND, Clocks
-from lastcall.tracing.stops import is_hook
+from lastcall.records import kinds
+from lastcall.records.record import Record
+from lastcall.trace.book import Book, Moment
+from lastcall.trace.drafts import draft
+from lastcall.trace.events import Told
+from lastcall.trace.stamps import SECOND, Clocks
+from lastcall.trace.stops import is_hook
 
 HOOK = ["sh", "-c", "nginx -s quit; sleep 2"]
 

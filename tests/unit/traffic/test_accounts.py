@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.patch.apply import strategic_merge_patch
-from lastcall.api.resources import DEPLOYMENTS
-from lastcall.cli.rollout.report import tell_left
-from lastcall.timeline import kinds
-from lastcall.timeline.record import Record
+from lastcall.experiment.rollout.report import tell_left
+from lastcall.kube.api.patch.apply import strategic_merge_patch
+from lastcall.kube.api.resources import DEPLOYMENTS
+from lastcall.records import kinds
+from lastcall.records.record import Record
 from lastcall.traffic.account import account, decide_cause
 from lastcall.traffic.advice import judge
 from lastcall.traffic.bounds import upper_bound

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.patch.apply import strategic_merge_patch
-from lastcall.api.resources import DEPLOYMENTS
-from lastcall.timeline import kinds
-from lastcall.timeline.record import Record
+from lastcall.kube.api.patch.apply import strategic_merge_patch
+from lastcall.kube.api.resources import DEPLOYMENTS
+from lastcall.records import kinds
+from lastcall.records.record import Record
 from lastcall.traffic.account import account
 from lastcall.traffic.advice import Judgement, judge
 from lastcall.traffic.advice_check import why_not

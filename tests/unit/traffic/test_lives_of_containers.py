@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lastcall.timeline import kinds
-from lastcall.timeline.record import Record
+from lastcall.records import kinds
+from lastcall.records.record import Record
 from lastcall.traffic.account import account
 from lastcall.traffic.advice import judge
 from lastcall.traffic.container_runs import serving_containers

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from load_servers import Http2Peer, Serve, answer, outcomes, upgrade
 
-from lastcall.apiserver.auth.pki import ClusterCA
+from lastcall.kube.apiserver.auth.pki import ClusterCA
 from lastcall.traffic.outcome import Kind
 from lastcall.traffic.secured import HTTP1, Secured, lost_in_handshake
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastcall.nftables import encode
-from lastcall.nftables.objects import AddElements, AddRule, DeleteElements, SetKey, SetValue, Transaction
-from lastcall.nftables.statements import daddr_within
+from lastcall.kube.nftables import encode
+from lastcall.kube.nftables.objects import AddElements, AddRule, DeleteElements, SetKey, SetValue, Transaction
+from lastcall.kube.nftables.statements import daddr_within
 from lastcall.world.netlink import MOST_BYTES, NetlinkError, attribute, attributes
 
 

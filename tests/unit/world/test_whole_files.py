@@ -78,7 +78,7 @@ def test_a_link_in_the_place_of_the_unfinished_file_is_not_followed(tmp_path: Pa
 
 TINY = """
 import ctypes, os, sys
-from lastcall.cri.sandbox.records import Records
+from lastcall.kube.cri.sandbox.records import Records
 directory = sys.argv[1]
 assert ctypes.CDLL(None).mount(b"tmpfs", directory.encode(), b"tmpfs", 0, b"size=64k") == 0
 records = Records(f"{directory}/records")

@@ -2,7 +2,7 @@
 
 It has Python, lastcall and what that needs, below /opt/lastcall. Every program of lastcall runs in it:
 
-- `command: ["python3", "-m", "lastcall.agent", …]`: the node agent of `lastcall trace --node-agent`;
+- `command: ["python3", "-m", "lastcall.trace.agent", …]`: the node agent of `lastcall trace --node-agent`;
 - `command: ["python3", "-m", "lastcall.MODULE", …]`: any other module with a main;
 - `args: ["COMMAND", …]`: a command, as typed behind `lastcall`: the image's entrypoint is the command line.
 
@@ -18,12 +18,12 @@ from lastcall.cli.image.errors import BadInput, told
 from lastcall.cli.image.pull import pull_image
 from lastcall.cli.image.text import size_text
 from lastcall.cli.terminal import say
-from lastcall.cri.sandbox.images.exports import MADE_FROM, ImageContent, ImageStore, parse_reference
-from lastcall.cri.sandbox.images.from_packages import HOME, check_python, package_files, python_here
-from lastcall.cri.sandbox.images.layout import IMAGE_NAME
-from lastcall.cri.sandbox.images.onto import Base, add_layer
-from lastcall.cri.sandbox.spec import ImageConfig
-from lastcall.tracing.node_agent.job import DEFAULT_IMAGE
+from lastcall.kube.cri.sandbox.images.exports import MADE_FROM, ImageContent, ImageStore, parse_reference
+from lastcall.kube.cri.sandbox.images.from_packages import HOME, check_python, package_files, python_here
+from lastcall.kube.cri.sandbox.images.layout import IMAGE_NAME
+from lastcall.kube.cri.sandbox.images.onto import Base, add_layer
+from lastcall.kube.cri.sandbox.spec import ImageConfig
+from lastcall.trace.node_agent.job import DEFAULT_IMAGE
 
 AGENT_IMAGE = DEFAULT_IMAGE
 
@@ -83,7 +83,7 @@ def build_agent(base: str, wheel: Path | None, name: str, output: Path | None) -
         say(f"{reference} {made.digest[7:19]} made of {below} and {wheel or 'lastcall as it is installed here'}")
         if output is not None:
             # late: only with --output-file
-            from lastcall.cri.sandbox.images.archive import write_archive
+            from lastcall.kube.cri.sandbox.images.archive import write_archive
 
             size = write_archive(store.layout, str(reference), made, output)
             say(f"{output}: {size_text(size)}; kind load image-archive or ctr -n k8s.io images import takes it")

@@ -15,11 +15,11 @@ from lastcall.cli.image.growth import growth
 from lastcall.cli.image.pull import wanted_platform
 from lastcall.cli.options import platform_option
 from lastcall.cli.terminal import say
-from lastcall.cri.api import RuntimeServiceError
-from lastcall.cri.sandbox.images.exports import ImageStore, parse_reference
-from lastcall.cri.sandbox.images.from_files import import_images
-from lastcall.cri.sandbox.images.platform import Platform
 from lastcall.errors import WorldError
+from lastcall.kube.cri.api import RuntimeServiceError
+from lastcall.kube.cri.sandbox.images.exports import ImageStore, parse_reference
+from lastcall.kube.cri.sandbox.images.from_files import import_images
+from lastcall.kube.cri.sandbox.images.platform import Platform
 
 ENGINES = ("docker", "podman", "nerdctl")
 _MOST_SAID = 5

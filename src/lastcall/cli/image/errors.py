@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 import click
 
-from lastcall.cri.api import RuntimeServiceError
-from lastcall.cri.sandbox.images.reference import Reference
+from lastcall.kube.cri.api import RuntimeServiceError
+from lastcall.kube.cri.sandbox.images.reference import Reference
 
 
 class BadInput(click.ClickException):

@@ -1,1 +1,1 @@
-"""`lastcall rollout`: `command` starts, `session` is one experiment, `report` and `html` report it."""
+"""The experiments of `lastcall rollout`: each on a cluster of its own, as many as are asked for, and their reports."""

@@ -5,13 +5,13 @@ from typing import Any
 
 import click
 
-from lastcall.cli.clusters.options import ContextOptions
+from lastcall.cli.context_options import ContextOptions
 from lastcall.cli.options import Sources
-from lastcall.cli.rollout.flags import rollout_options
-from lastcall.cli.rollout.options import RolloutOptions
-from lastcall.cli.rollout.running.rounds import run_rollout
-from lastcall.cli.run.output import checked_output
-from lastcall.cli.showing.options import asked_page
+from lastcall.cli.output import checked_output
+from lastcall.cli.page_options import asked_page
+from lastcall.cli.rollout.options import rollout_options
+from lastcall.cli.rollout.rounds import run_rollout
+from lastcall.experiment.rollout.options import RolloutOptions
 
 
 @click.command()
@@ -79,11 +79,11 @@ def rollout(
     _check_runs(options)
     options["page"] = asked_page(options)
     # late: 18 ms of `rollout --help`
-    from lastcall.cli.linting.early import tell_certain_errors
+    from lastcall.lint.early import tell_certain_errors
 
     if asked.context and not taken:
         # late: 104 ms of `rollout --help`
-        from lastcall.cli.rollout.experiments.there import on_a_cluster
+        from lastcall.cli.rollout.existing import on_a_cluster
 
         raise SystemExit(on_a_cluster(sources, asked, url, url_ca, image, copy_to, yes, options))
     if url or url_ca or yes or image or copy_to or options["source"] == "client":
@@ -93,7 +93,7 @@ def rollout(
         )
     if taken:
         # late: 104 ms of `rollout --help`
-        from lastcall.cli.rollout.experiments.there import from_a_cluster
+        from lastcall.cli.rollout.existing import from_a_cluster
 
         loaded, differences = from_a_cluster(sources, taken, asked)
         options |= {"workload": taken, "differences": differences}

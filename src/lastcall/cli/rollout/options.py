@@ -1,140 +1,241 @@
-"""What `lastcall rollout` is told: its options, and how their values are read."""
+"""The options of `lastcall rollout`, in the order of its help: which workload and where, what happens to it, the
+requests, the verdict, what is told."""
 
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, TypeVar
 
 import click
 
-from lastcall.cluster.propagation import PropagationPlan
-from lastcall.traffic.outcome import KINDS, LONG_LIVED, Kind
-from lastcall.traffic.thresholds import MaxLost, Thresholds
-from lastcall.world.durations import parse_seconds
+from lastcall.cli.confirmation import yes_option
+from lastcall.cli.context_options import context_options
+from lastcall.cli.options import (
+    Seconds,
+    Whole,
+    kubernetes_version_option,
+    manifest_options,
+    output_file_option,
+    output_option,
+)
+from lastcall.cli.page_options import page_options
+from lastcall.cli.run.options import node_options, propagation_option
+from lastcall.cli.summary import summary_option
+from lastcall.experiment.rollout.options import (
+    DISRUPTIONS,
+    SOURCES,
+    checked_path,
+    parsed_load,
+    parsed_max_lost,
+    parsed_max_p99,
+)
+from lastcall.experiment.rollout.workload import complete_workload
 
-if TYPE_CHECKING:
-    from lastcall.cli.manifests.not_simulated import Note
-    from lastcall.cli.showing.options import AskedPage
+F = TypeVar("F", bound=Callable[..., Any])
 
-DISRUPTIONS = ("rollout", "scale-in", "delete", "drain", "evict")
-SOURCES = ("node", "pod", "published", "balancer", "client")
+_OPTIONS: list[Callable[[Any], Any]] = [
+    manifest_options("MANIFEST", required=False),
+    click.option(
+        "--from-cluster",
+        "taken",
+        metavar="KIND/NAME",
+        default="",
+        help="Take the workload from the cluster of --context, with all that its Pods need, in place of manifests: "
+        "deployment/web.",
+    ),
+    context_options(namespace=False, without=("request-timeout",)),
+    click.option(
+        "--url",
+        metavar="URL",
+        default="",
+        help="With --context: where to send to: https://shop.example.com.  [default: what the Service offers outside]",
+    ),
+    click.option(
+        "--url-ca",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        default=None,
+        help="Certificates (PEM) that are trusted at an https --url.  [default: the authorities of this machine]",
+    ),
+    click.option(
+        "--image",
+        metavar="IMAGE",
+        default="",
+        help="With --context: the image of the Pod that sends requests.  [default: what lastcall image build-agent "
+        "makes]",
+    ),
+    click.option(
+        "--copy-to",
+        metavar="NAMESPACE",
+        default="",
+        help="With --context: disrupt a copy of the workload in this namespace, and leave the workload alone.",
+    ),
+    yes_option,
+    click.option(
+        "--disrupt",
+        type=click.Choice(DISRUPTIONS),
+        default="rollout",
+        show_default=True,
+        help="What happens under load: rollout updates all Pods, scale-in removes half of the replicas, delete deletes "
+        "one Pod, drain drains the node, evict evicts one Pod.",
+    ),
+    click.option(
+        "--load",
+        "rates",
+        metavar="RATE",
+        default="200",
+        show_default=True,
+        callback=parsed_load,
+        help="Requests per second, or by kind: fresh=150,keep-alive=50,slow=5,tcp=10,stream=2,websocket=2,http2=50. "
+        "See "
+        "above for the kinds, and for what counts as lost.",
+    ),
+    click.option("--path", default="/", show_default=True, callback=checked_path, help="Path to request."),
+    click.option(
+        "--slow-path", default="/slow", show_default=True, callback=checked_path, help="Path of slow requests."
+    ),
+    click.option("--stream-path", default="/stream", show_default=True, callback=checked_path, help="Path of streams."),
+    click.option(
+        "--websocket-path", default="/ws", show_default=True, callback=checked_path, help="Path of WebSockets."
+    ),
+    click.option(
+        "--stream-length",
+        "length",
+        metavar="TIME",
+        default="5s",
+        show_default=True,
+        type=Seconds(0.1, 3600),
+        help="How long a stream or a WebSocket is held before the client leaves.",
+    ),
+    click.option(
+        "--http2-connections",
+        metavar="N",
+        type=Whole(1, 1000, "connections"),
+        default=4,
+        show_default=True,
+        help="Number of connections that all HTTP/2 requests share.",
+    ),
+    click.option(
+        "--workload",
+        metavar="KIND/NAME",
+        default="",
+        shell_complete=complete_workload,
+        help="The workload to disrupt, if the manifests have several: deployment/web.  [default: the one behind the "
+        "Service]",
+    ),
+    click.option("--service", default="", help="The Service to send to, if the manifests have several."),
+    click.option(
+        "--port",
+        default="",
+        help="Port of the Service, by name or number, if it has several.  [default: the one named http]",
+    ),
+    propagation_option,
+    click.option(
+        "--from",
+        "source",
+        type=click.Choice(SOURCES),
+        default="node",
+        show_default=True,
+        help="Where requests come from. node, pod: to the Service's address. published: from the host, through a port "
+        "like "
+        "that of `up --publish`. balancer: from a load balancer outside, which sends to the ready Pods and learns of "
+        "changes late (--propagation balancer=5s). client: with --context, from this machine.",
+    ),
+    click.option(
+        "--control",
+        metavar="TIME",
+        default="2s",
+        show_default=True,
+        type=Seconds(0, 3600),
+        help="How long to send requests before the disruption. If some are lost then, the verdict is inconclusive.",
+    ),
+    click.option(
+        "--settle",
+        metavar="TIME",
+        default="2s",
+        show_default=True,
+        type=Seconds(0, 3600),
+        help="How long to send requests after the disruption.",
+    ),
+    click.option(
+        "--request-timeout",
+        metavar="TIME",
+        default="10s",
+        show_default=True,
+        type=Seconds(0, 3600),
+        help="How long one request may take before it counts as lost.",
+    ),
+    click.option(
+        "--timeout",
+        metavar="TIME",
+        default="120s",
+        show_default=True,
+        type=Seconds(0, 3600),
+        help="How long to wait for the Pods to become Ready, and for the disruption to end.",
+    ),
+    click.option(
+        "--runs",
+        metavar="N",
+        type=Whole(1, 1000, "runs"),
+        default=1,
+        show_default=True,
+        help="Run it N times, each on a new cluster, and report all runs together.",
+    ),
+    click.option(
+        "--max-lost",
+        metavar="N|SHARE",
+        callback=parsed_max_lost,
+        help="Exit with 3 only if more requests than this are lost, over all runs: 3, or 0.1%.  [default: 0]",
+    ),
+    click.option(
+        "--max-p99",
+        metavar="TIME",
+        callback=parsed_max_p99,
+        help="Exit with 3 if the 99th percentile of good answers during the disruption is above this: 200ms, or by "
+        "kind: "
+        "fresh=200ms,slow=3s.",
+    ),
+    click.option(
+        "--keep-on-failure",
+        is_flag=True,
+        help="Leave the cluster running until Ctrl-C if requests were lost, a container crashed or Pods do not become "
+        "Ready, and say how to reach it.",
+    ),
+    click.option(
+        "--apply-advice", is_flag=True, help="Run again with the advice applied, and report what is lost then."
+    ),
+    click.option(
+        "--find-safe",
+        is_flag=True,
+        help="Find the largest endpoint lag that loses no request (with --from balancer, the balancer's lag), and, for "
+        "a "
+        "given --propagation, the smallest preStop sleep and grace period. Each is predicted for every kind of load, "
+        "then "
+        "confirmed on the kernel with all of them.",
+    ),
+    click.option(
+        "--confirm",
+        metavar="N",
+        type=Whole(1, 100, "runs"),
+        default=5,
+        show_default=True,
+        help="Number of runs on the kernel that confirm each limit of --find-safe; up to twice as many if they "
+        "disagree.",
+    ),
+    page_options,
+    output_option(
+        ("text", "json", "html", "junit", "github"),
+        "Output format: text; json (lastcall/rollout/v1); html, a page with the requests over the Pods' ends; junit; "
+        "github, annotations for GitHub Actions.  [default: the format of --output-file, or text]",
+    ),
+    output_file_option(),
+    summary_option,
+    node_options,
+    kubernetes_version_option,
+]
 
 
-@dataclass(frozen=True, slots=True)
-class RolloutOptions:
-    """`rates` are requests per second by kind; `control`, `settle` and `timeout` are seconds.
-
-    `source` is one of `SOURCES`.
-    """
-
-    disrupt: str = "rollout"
-    rates: dict[Kind, float] = field(default_factory=dict)
-    path: str = "/"
-    slow_path: str = "/slow"
-    stream_path: str = "/stream"
-    websocket_path: str = "/ws"
-    length: float = 5.0
-    http2_connections: int = 4
-    workload: str = ""
-    service: str = ""
-    port: str = ""
-    propagation: PropagationPlan = field(default_factory=PropagationPlan)
-    source: str = "node"
-    control: float = 2.0
-    settle: float = 2.0
-    request_timeout: float = 10.0
-    timeout: float = 120.0
-    output: str = "text"
-    output_file: Path | None = None
-    summary: str = ""
-    apply_advice: bool = False
-    find_safe: bool = False
-    keep_on_failure: bool = False
-    confirm: int = 5
-    runs: int = 1
-    max_lost: MaxLost | None = None
-    max_p99: dict[str, float] = field(default_factory=dict)
-    kubernetes_version: str = "1.36"
-    max_pods: int = 110
-    seccomp_default: bool = True
-    cni_conf_dir: str = ""
-    cni_bin_dir: str = ""
-    container_runtime: str = ""
-    page: "AskedPage | None" = None
-    differences: "tuple[Note, ...]" = ()
-    """What is here otherwise than in the cluster that the workload was taken from."""
-
-    @property
-    def thresholds(self) -> Thresholds:
-        return Thresholds(self.max_lost, self.max_p99)
-
-    @property
-    def sleep_hooks(self) -> bool:
-        """PodLifecycleSleepAction is on by default from 1.30."""
-        return int(self.kubernetes_version.partition(".")[2]) >= 30
-
-
-def parsed_load(context: click.Context, parameter: click.Parameter, value: str) -> dict[Kind, float]:
-    """`fresh=150,keep-alive=50`, or a number for the two of them together."""
-    with suppress(ValueError):
-        if 0 < float(value) <= 5000:
-            return {"fresh": float(value) * 0.75, "keep-alive": float(value) * 0.25}
-    rates: dict[Kind, float] = {}
-    for part in value.split(","):
-        name, _, rate = part.partition("=")
-        kind = next((each for each in KINDS if each == name.strip()), None)
-        try:
-            number = float(rate)
-        except ValueError:
-            number = -1.0
-        if kind is None or not 0 < number <= 5000:
-            raise click.BadParameter(
-                f"{part!r}: write requests per second (200), or by kind, as in fresh=150,keep-alive=50; "
-                f"kinds: {', '.join(KINDS)}; at most 5000 a second each"
-            )
-        rates[kind] = number
-    return rates
-
-
-def parsed_max_lost(context: click.Context, parameter: click.Parameter, value: str | None) -> MaxLost | None:
-    """`3`, or a share as `0.1%`."""
-    if value is None:
-        return None
-    number = value.removesuffix("%")
-    with suppress(ValueError):
-        limit = float(number)
-        if value.endswith("%") and 0 <= limit <= 100:
-            return MaxLost(limit / 100, share=True)
-        if not value.endswith("%") and limit >= 0 and limit == int(limit):
-            return MaxLost(limit)
-    raise click.BadParameter(f"{value!r}: write how many requests may be lost (3), or which share of them (0.1%)")
-
-
-def parsed_max_p99(context: click.Context, parameter: click.Parameter, value: str | None) -> dict[str, float]:
-    """`200ms` for all kinds, or `fresh=200ms,slow=3s`."""
-    found: dict[str, float] = {}
-    for part in (value or "").split(",") if value else ():
-        name, equals, time = part.partition("=")
-        kind, time = (name.strip(), time) if equals else ("", part)
-        if kind and (kind not in KINDS or kind in LONG_LIVED):
-            kinds = ", ".join(each for each in KINDS if each not in LONG_LIVED)
-            raise click.BadParameter(
-                f"{part!r}: write a time (200ms), or by kind (fresh=200ms,slow=3s); kinds: {kinds}"
-            )
-        found[kind] = parsed_seconds(context, parameter, time.strip())
-    return found
-
-
-def checked_path(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """The target of an HTTP request."""
-    if not value.startswith("/") or any(each <= " " or each > "~" for each in value):
-        raise click.BadParameter(f"{value!r}: a path begins with / and has neither spaces nor letters beyond ASCII")
-    return value
-
-
-def parsed_seconds(context: click.Context, parameter: click.Parameter, value: str) -> float:
-    """`1s`, `250ms`, `1.5`."""
-    try:
-        return parse_seconds(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
+def rollout_options(command: F) -> F:
+    """Add them; `--context` and its like come as `asked`, the manifests as `sources`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command

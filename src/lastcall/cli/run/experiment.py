@@ -6,24 +6,23 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lastcall.cli import exit_status
+from lastcall.cli import exit_status, output
 from lastcall.cli.errors import guarded, start_failure
 from lastcall.cli.interrupts import Interrupts
-from lastcall.cli.manifests.read import Manifest
-from lastcall.cli.run import output
-from lastcall.cli.run.asked import RunOptions
-from lastcall.cli.run.live import LiveTimeline
-from lastcall.cli.run.output import stdout_console, takes_stdout
-from lastcall.cli.run.session import Cluster, Session
-from lastcall.cli.run.summary import summarize
-from lastcall.cluster.errors import ClusterStartError
+from lastcall.cli.output import stdout_console, takes_stdout
+from lastcall.cli.summary import summarize
+from lastcall.endings.render.live import LiveTimeline
+from lastcall.endings.story import Ending
 from lastcall.errors import LastcallError
-from lastcall.timeline.story import Ending
+from lastcall.experiment.run.options import RunOptions
+from lastcall.experiment.run.session import Cluster, Session
+from lastcall.kube.cluster.errors import ClusterStartError
+from lastcall.manifests.read import Manifest
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lastcall.cli.showing.link import PageLink
+    from lastcall.ui.command_page.link import PageLink
 
 StartCluster = Callable[[RunOptions], Cluster]
 
@@ -34,8 +33,8 @@ Tell = Callable[[Sequence[Ending], int, str], None]
 def started_cluster(options: RunOptions) -> Cluster:
     """The real one. Raises ClusterStartError."""
     # late: 43 ms of `demo`
-    from lastcall.cluster.embedded import start
-    from lastcall.cluster.options import ClusterOptions
+    from lastcall.kube.cluster.embedded import start
+    from lastcall.kube.cluster.options import ClusterOptions
 
     return start(
         ClusterOptions(
@@ -91,7 +90,7 @@ def _page(cluster: Cluster, options: RunOptions) -> "PageLink | None":
     if options.page is None:
         return None
     # late: only with --ui
-    from lastcall.cli.showing.link import PageLink
+    from lastcall.ui.command_page.link import PageLink
 
     page = PageLink(options.page, "lastcall run", lambda text: None)
     cluster.on_record(page.record)
@@ -202,7 +201,7 @@ def show(
         tell_failure(options, error)
         return
     # late: 1.0 ms of `demo`
-    from lastcall.cli.manifests.not_simulated import of_manifests
+    from lastcall.experiment.not_simulated import of_manifests
 
     output.tell(
         out,

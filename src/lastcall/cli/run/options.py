@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from lastcall.api.features import gates
-from lastcall.api.quantity import parse_quantity
 from lastcall.cli.options import KUBERNETES_VERSIONS, Seconds, Whole, state_size_option, timeout_option
-from lastcall.cli.run.asked import RunOptions
-from lastcall.cli.run.output import checked_output, output_options
-from lastcall.cli.run.summary import summary_option
-from lastcall.cli.showing.options import asked_page, page_options
-from lastcall.cluster.layout import layouts
-from lastcall.cluster.propagation import parse_propagation
+from lastcall.cli.output import checked_output, output_options
+from lastcall.cli.page_options import asked_page, page_options
+from lastcall.cli.summary import summary_option
 from lastcall.errors import UserError, WorldError
+from lastcall.experiment.run.options import RunOptions
+from lastcall.kube.api.features import gates
+from lastcall.kube.api.quantity import parse_quantity
+from lastcall.kube.cluster.layout import layouts
+from lastcall.kube.cluster.propagation import parse_propagation
 
 if TYPE_CHECKING:
-    from lastcall.cluster.propagation import PropagationPlan
+    from lastcall.kube.cluster.propagation import PropagationPlan
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -45,7 +45,7 @@ def checked_log_size(context: click.Context, parameter: click.Parameter, value: 
 
 
 def parsed_propagation(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Any:
-    """A click callback: a `lastcall.cluster.propagation.PropagationPlan`."""
+    """A click callback: a `lastcall.kube.cluster.propagation.PropagationPlan`."""
     try:
         return parse_propagation(value)
     except ValueError as error:
@@ -53,9 +53,9 @@ def parsed_propagation(context: click.Context, parameter: click.Parameter, value
 
 
 def checked_published_ports(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Any:
-    """A click callback: `lastcall.cluster.published.port.PublishedPort`s, no port twice."""
+    """A click callback: `lastcall.kube.cluster.published.port.PublishedPort`s, no port twice."""
     # late: 2.3 ms of `demo --help`
-    from lastcall.cluster.published.port import parse_published_port, shown_address
+    from lastcall.kube.cluster.published.port import parse_published_port, shown_address
 
     try:
         ports = tuple(map(parse_published_port, value))
@@ -124,8 +124,8 @@ def check_cni(conf_dir: str, bin_dir: str, nodes: int) -> None:
             raise click.UsageError("--cni-bin-dir: names the plugins that --cni-conf-dir configures: give that, too")
         return
     # late: 86 ms of `demo --help`
-    from lastcall.cri.sandbox.cni.conf import CNIConfigError
-    from lastcall.cri.sandbox.cni.network import DEFAULT_BIN_DIRS, check, conf_dir_of
+    from lastcall.kube.cri.sandbox.cni.conf import CNIConfigError
+    from lastcall.kube.cri.sandbox.cni.network import DEFAULT_BIN_DIRS, check, conf_dir_of
 
     try:
         for directory in dict.fromkeys(conf_dir_of(conf_dir, each.name) for each in layouts(nodes)):
@@ -153,7 +153,7 @@ def checked_runtime(context: click.Context, parameter: click.Parameter, value: s
     if not value:
         return ""
     # late: only with a container runtime outside
-    from lastcall.cluster.runtime.other.checks import socket_of
+    from lastcall.kube.cluster.runtime.other.checks import socket_of
 
     try:
         return socket_of(value)
@@ -172,7 +172,7 @@ def check_runtime(path: str, nodes: int, *, cni: str = "", egress: bool = False)
         if given:
             raise click.UsageError(f"{option} and {other} exclude each other: the Pods' network is the runtime's own")
     # late: only with a container runtime outside
-    from lastcall.cluster.runtime.other.checks import why_not
+    from lastcall.kube.cluster.runtime.other.checks import why_not
 
     if why := why_not(path):
         raise WorldError(f"{option} unix://{path}: {why}")

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import click
 import yaml
 
-from lastcall.cli.manifests.yaml_documents import YAMLProblem, read_documents
 from lastcall.cli.settings.context import variables
 from lastcall.cli.settings.file import Found, content, shown
 from lastcall.cli.settings.keys import ALL, COMMAND_LINE, NAMED, PROJECT
 from lastcall.errors import UserError
+from lastcall.manifests.yaml_documents import YAMLProblem, read_documents
 
 
 class Setting(NamedTuple):

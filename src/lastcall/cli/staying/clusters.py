@@ -8,8 +8,9 @@ import click
 
 from lastcall.cli.options import json_text
 from lastcall.cli.terminal import show
-from lastcall.cluster.directory import DEFAULT_NAME, check_name, names
-from lastcall.cluster.errors import (
+from lastcall.errors import UserError, WorldError
+from lastcall.kube.cluster.directory import DEFAULT_NAME, check_name, names
+from lastcall.kube.cluster.errors import (
     ClusterDied,
     ClusterUsageError,
     ControlError,
@@ -17,7 +18,6 @@ from lastcall.cluster.errors import (
     NotRunning,
     PortTaken,
 )
-from lastcall.errors import UserError, WorldError
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -4,14 +4,14 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
 
 from lastcall.cli.console import CommandConsole
-from lastcall.cli.run.live import TICK_SECONDS, LiveTimeline
-from lastcall.cli.run.output import stdout_console
+from lastcall.cli.output import stdout_console
 from lastcall.cli.terminal import say, show
+from lastcall.endings.render.json_v1 import record_line
+from lastcall.endings.render.live import TICK_SECONDS, LiveTimeline
+from lastcall.endings.story import Ending
+from lastcall.endings.verdict import is_ongoing
 from lastcall.errors import WorldError
-from lastcall.timeline.record import Record
-from lastcall.timeline.render.json_v1 import record_line
-from lastcall.timeline.story import Ending
-from lastcall.timeline.verdict import is_ongoing
+from lastcall.records.record import Record
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -23,7 +23,7 @@ Known = Callable[[Sequence[Record]], list[Ending]]
 
 
 class Source(Protocol):
-    """A cluster's records: `lastcall.cluster.control.socket.ControlClient`."""
+    """A cluster's records: `lastcall.kube.cluster.control.socket.ControlClient`."""
 
     async def records(self, follow: bool = False, pod_uid: str = "") -> AsyncIterator[Record]: ...
 

@@ -8,32 +8,32 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lastcall.api.errors import StatusError
 from lastcall.cli.errors import start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.staying.clusters import cluster_errors
-from lastcall.client.api import ConnectionLost
-from lastcall.cluster.control.socket import claim, encode
-from lastcall.cluster.directory import DEFAULT_NAME, FACTS, ClusterDirectory
-from lastcall.cluster.errors import ClusterStartError
-from lastcall.cluster.layout import layouts
-from lastcall.cluster.options import ClusterOptions
-from lastcall.cluster.propagation import PropagationPlan
-from lastcall.cluster.staying import detach
-from lastcall.cluster.staying.parent import Parent
 from lastcall.errors import LastcallError, WorldError
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.client.api import ConnectionLost
+from lastcall.kube.cluster.control.socket import claim, encode
+from lastcall.kube.cluster.directory import DEFAULT_NAME, FACTS, ClusterDirectory
+from lastcall.kube.cluster.errors import ClusterStartError
+from lastcall.kube.cluster.layout import layouts
+from lastcall.kube.cluster.options import ClusterOptions
+from lastcall.kube.cluster.propagation import PropagationPlan
+from lastcall.kube.cluster.staying import detach
+from lastcall.kube.cluster.staying.parent import Parent
 from lastcall.world.clock import RealClock
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.api.meta import Object
-    from lastcall.cli.showing.link import PageLink
-    from lastcall.cli.showing.options import AskedPage
-    from lastcall.cluster.published.port import PublishedPort
-    from lastcall.cluster.staying.front import Front
-    from lastcall.cluster.staying.state import StateDirectory
-    from lastcall.store.etcd.options import EtcdOptions
+    from lastcall.cli.page_options import AskedPage
+    from lastcall.kube.api.meta import Object
+    from lastcall.kube.cluster.published.port import PublishedPort
+    from lastcall.kube.cluster.staying.front import Front
+    from lastcall.kube.cluster.staying.state import StateDirectory
+    from lastcall.kube.store.etcd.options import EtcdOptions
+    from lastcall.ui.command_page.link import PageLink
 
 Facts = dict[str, Any]
 
@@ -161,7 +161,7 @@ class _Life:
         if not self._options.state:
             return None
         # late: 8 ms of `up --help`
-        from lastcall.cluster.staying.state import StateDirectory
+        from lastcall.kube.cluster.staying.state import StateDirectory
 
         state = StateDirectory.open(self._options.state)
         for note in state.notes:
@@ -171,10 +171,10 @@ class _Life:
     def _with_state(self, state: "StateDirectory | None") -> int:
         self._interrupts.check()
         # late: 51 ms of `up --help`
-        from lastcall.cluster.embedded import start
-        from lastcall.cluster.published.front import PublishedPorts
-        from lastcall.cluster.staying.front import Front
-        from lastcall.cluster.staying.front_log import FrontLog
+        from lastcall.kube.cluster.embedded import start
+        from lastcall.kube.cluster.published.front import PublishedPorts
+        from lastcall.kube.cluster.staying.front import Front
+        from lastcall.kube.cluster.staying.front_log import FrontLog
 
         self._interrupts.check()
         options = ClusterOptions(
@@ -274,7 +274,7 @@ class _Life:
     ) -> None:
         """Serve the live page until the end, and go on when its link is known, or why it is not available."""
         # late: only with --ui
-        from lastcall.cli.showing.link import PageLink
+        from lastcall.ui.command_page.link import PageLink
 
         name, clock = self._options.name, RealClock()
         self._page = page = PageLink(asked, name, lambda text: None, cluster=name)
@@ -289,9 +289,9 @@ class _Life:
     async def _apply_then(self, facts: Facts, tell: Callable[[Facts], None]) -> None:
         """Apply what `up -f` was given, and tell when it is done, or why not: the cluster is up all the same."""
         # late: 260 ms of `up --help`
-        from lastcall.cli.manifests.applying.apply import apply, wait_ready
-        from lastcall.cli.manifests.applying.objects import Objects
-        from lastcall.client.kubeconfig import client_for, load_kubeconfig
+        from lastcall.experiment.ready.apply import apply, wait_ready
+        from lastcall.experiment.ready.objects import Objects
+        from lastcall.kube.client.kubeconfig import client_for, load_kubeconfig
 
         options = self._options
         client = client_for(load_kubeconfig(facts["kubeconfig"]))
@@ -311,8 +311,8 @@ class _Life:
         # late: 232 ms of `up --help`
         import yaml
 
-        from lastcall.client.kubeconfig import KubeconfigError
-        from lastcall.client.kubeconfig_merge import entry_name, merge, users_kubeconfig
+        from lastcall.kube.client.kubeconfig import KubeconfigError
+        from lastcall.kube.client.kubeconfig_merge import entry_name, merge, users_kubeconfig
 
         path = users_kubeconfig()
         try:
@@ -327,8 +327,8 @@ class _Life:
         if self._merged_into is None:
             return
         # late: 232 ms of `up --help`
-        from lastcall.client.kubeconfig import KubeconfigError
-        from lastcall.client.kubeconfig_merge import unmerge
+        from lastcall.kube.client.kubeconfig import KubeconfigError
+        from lastcall.kube.client.kubeconfig_merge import unmerge
 
         try:
             unmerge(self._merged_into, self._options.name)

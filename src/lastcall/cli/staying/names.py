@@ -9,12 +9,12 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from lastcall.cli.staying.clusters import checked_name
-from lastcall.cluster.directory import DEFAULT_NAME, names
+from lastcall.kube.cluster.directory import DEFAULT_NAME, names
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_GIVEN = "lastcall.cluster-name"
-_MEANT = "lastcall.cluster-meant"
+_GIVEN = "lastcall.kube.cluster-name"
+_MEANT = "lastcall.kube.cluster-meant"
 
 
 def complete_name(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -3,9 +3,9 @@
 import asyncio
 
 from lastcall.cli.interrupts import Interrupts
-from lastcall.cli.showing.serving import served
 from lastcall.cli.terminal import say
 from lastcall.errors import WorldError
+from lastcall.ui.command_page.server import served
 from lastcall.ui.server import NotListening, PageServer
 from lastcall.ui.source import StayingCluster
 from lastcall.ui.watching import Watching

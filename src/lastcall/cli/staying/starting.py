@@ -11,8 +11,8 @@ from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.staying.clusters import published_text, show_json
 from lastcall.cli.staying.life import TORN_DOWN, Facts, UpOptions, stay
 from lastcall.cli.terminal import say_all
-from lastcall.cluster.directory import DEFAULT_NAME
-from lastcall.cluster.staying import detach
+from lastcall.kube.cluster.directory import DEFAULT_NAME
+from lastcall.kube.cluster.staying import detach
 
 # -- in the foreground ------------------------------------------------------------------------------------------------
 

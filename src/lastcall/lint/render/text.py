@@ -8,7 +8,7 @@ from lastcall.lint.catalogue.rule import Certainty, Severity
 from lastcall.lint.located import Located, Told
 from lastcall.lint.paths import shown_path
 from lastcall.lint.subject import Op
-from lastcall.timeline.quoting import log_line, one_line, without_commands
+from lastcall.records.quoting import log_line, one_line, without_commands
 
 CERTAINTY: dict[Certainty, str] = {
     "certain": "certain from the manifests",

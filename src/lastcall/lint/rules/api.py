@@ -3,10 +3,10 @@
 import json
 from collections.abc import Iterator
 
-from lastcall.api.pods.warnings import warnings_on_create
-from lastcall.api.resources import SERVED, Resource
-from lastcall.api.schema.checks import known_kind
-from lastcall.api.schema.types import known_types
+from lastcall.kube.api.pods.warnings import warnings_on_create
+from lastcall.kube.api.resources import SERVED, Resource
+from lastcall.kube.api.schema.checks import known_kind
+from lastcall.kube.api.schema.types import known_types
 from lastcall.lint.application import Application
 from lastcall.lint.manifest_checks import applied_bytes, refusals
 from lastcall.lint.names import closest

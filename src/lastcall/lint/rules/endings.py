@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
-from lastcall.api.resources import STATEFULSETS
+from lastcall.endings.catalogue import lookup
+from lastcall.endings.shell_script import pipeline_fix
+from lastcall.kube.api.resources import STATEFULSETS
 from lastcall.lint import commands, images
 from lastcall.lint.application import Application, Container, Workload
 from lastcall.lint.mounted import mounted_file
 from lastcall.lint.rules.programs import missing_program
 from lastcall.lint.subject import Finding, Op, found
-from lastcall.timeline.catalogue import lookup
-from lastcall.timeline.shell_script import pipeline_fix
 
 LEAST_LEFT = 5
 """Seconds that a container should have left of the grace period after its hook."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lastcall.api.resources import SERVICES
+from lastcall.kube.api.resources import SERVICES
 from lastcall.lint.application import Application, Container
 from lastcall.lint.names import closest
 from lastcall.lint.paths import Path

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from lastcall.api.defaults.kinds import set_defaults
-from lastcall.api.meta import Object, copy_object
-from lastcall.api.quantity import Quantity
-from lastcall.api.quota import counting as rules
-from lastcall.api.resource_lists import parse
-from lastcall.api.resources import JOBS, LIMITRANGES, NAMESPACES, PODS, RESOURCEQUOTAS
-from lastcall.apiserver.admission.limits import pod_problems
-from lastcall.apiserver.admission.limits import set_defaults as fill
+from lastcall.kube.api.defaults.kinds import set_defaults
+from lastcall.kube.api.meta import Object, copy_object
+from lastcall.kube.api.quantity import Quantity
+from lastcall.kube.api.quota import counting as rules
+from lastcall.kube.api.resource_lists import parse
+from lastcall.kube.api.resources import JOBS, LIMITRANGES, NAMESPACES, PODS, RESOURCEQUOTAS
+from lastcall.kube.apiserver.admission.limits import pod_problems
+from lastcall.kube.apiserver.admission.limits import set_defaults as fill
 from lastcall.lint.application import TEMPLATES, Application, Workload
 from lastcall.lint.subject import Finding, Op, Subject, found
 
@@ -35,8 +35,8 @@ def findings(app: Application) -> Iterator[Finding]:
 
 def _security(app: Application, namespace: Subject) -> Iterator[Finding]:
     # late: 2.8 ms of `lint --help`
-    from lastcall.apiserver.admission.pod_security.checks import evaluate
-    from lastcall.apiserver.admission.pod_security.decide import policy_of
+    from lastcall.kube.apiserver.admission.pod_security.checks import evaluate
+    from lastcall.kube.apiserver.admission.pod_security.decide import policy_of
 
     policy, _ = policy_of(namespace.metadata.get("labels") or {})
     for workload in app.in_namespace(namespace.name):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from lastcall.api.meta import Object
+from lastcall.kube.api.meta import Object
 from lastcall.lint.application import Application, Workload
 from lastcall.lint.names import closest
 from lastcall.lint.paths import Path, value_at

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from lastcall.api.meta import Object
-from lastcall.api.resources import DEPLOYMENTS, INGRESSES, SERVICES
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import DEPLOYMENTS, INGRESSES, SERVICES
 from lastcall.lint.application import Application, Workload
 from lastcall.lint.names import closest, labels_text, similar_labels
 from lastcall.lint.paths import Path

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Protocol
 
-from lastcall.timeline import kinds
-from lastcall.timeline.record import Record
+from lastcall.records import kinds
+from lastcall.records.record import Record
 from lastcall.traffic.account import Account, account
 from lastcall.traffic.find_safe import measure_end
 from lastcall.traffic.kind_ends import measure_kinds
@@ -31,7 +31,7 @@ class Forecaster(Protocol):
 
 
 class RolloutRoom:
-    """`state` is what the command says (`lastcall.cli.rollout.live.page`); {} while there is no rollout."""
+    """`state` is what the command says (`lastcall.cli.rollout.page`); {} while there is no rollout."""
 
     def __init__(self, clock: Clock, again: Callable[[dict[str, Any], str], None]) -> None:
         """`again` asks the command for another experiment: with a patch of the workload, and delays of hops."""

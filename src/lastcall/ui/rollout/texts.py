@@ -5,7 +5,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lastcall.timeline.said import from_wire, to_wire
+from lastcall.records.said import from_wire, to_wire
 
 _TEXTS = ("phase", "error", "sentence", "disagreements")
 """What of a state is a sentence, or a list of them; all else is data, and may be a user's."""

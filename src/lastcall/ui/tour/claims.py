@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lastcall.api.meta import AnyObject
-from lastcall.timeline import kinds
-from lastcall.timeline.story import ContainerEnding, Ending, Entry, PreStop
-from lastcall.timeline.verdict import is_ongoing
+from lastcall.endings.story import ContainerEnding, Ending, Entry, PreStop
+from lastcall.endings.verdict import is_ongoing
+from lastcall.kube.api.meta import AnyObject
+from lastcall.records import kinds
 
 if TYPE_CHECKING:
-    from lastcall.timeline.record import Facts, Kind
+    from lastcall.records.record import Facts, Kind
 
 NEAR = 0.9
 """Seconds by which a time may differ from what a rule says, on a machine that is busy."""

@@ -10,9 +10,10 @@ from typing import Any
 
 import orjson
 
-from lastcall.api.errors import StatusError, is_not_found
-from lastcall.api.meta import AnyObject, Object, name_of, uid_of
-from lastcall.api.resources import (
+from lastcall.endings.story import Ending
+from lastcall.kube.api.errors import StatusError, is_not_found
+from lastcall.kube.api.meta import AnyObject, Object, name_of, uid_of
+from lastcall.kube.api.resources import (
     DEPLOYMENTS,
     NAMESPACES,
     PODDISRUPTIONBUDGETS,
@@ -21,9 +22,8 @@ from lastcall.api.resources import (
     SERVICES,
     Resource,
 )
-from lastcall.api.text.times import parse_rfc3339
-from lastcall.client.api import Client, ConnectionLost
-from lastcall.timeline.story import Ending
+from lastcall.kube.api.text.times import parse_rfc3339
+from lastcall.kube.client.api import Client, ConnectionLost
 from lastcall.ui.actions import eviction
 from lastcall.ui.tour.claims import Answer, Seen, checked, is_over
 from lastcall.ui.tour.experiments import LABEL, Act, Experiment, Until

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.api.defaults.kinds import set_defaults
-from lastcall.api.field import FieldError
-from lastcall.api.resources import CUSTOMRESOURCEDEFINITIONS as CRDS
-from lastcall.api.schema.checks import DecodeError
-from lastcall.api.schema.decoding import decode_fields
-from lastcall.api.validation import validate_create, validate_update
-from lastcall.api.validators.definitions.paths import field_path
-from lastcall.apiserver.strategies.custom import CustomResourceDefinitionStrategy
+from lastcall.kube.api.defaults.kinds import set_defaults
+from lastcall.kube.api.field import FieldError
+from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS as CRDS
+from lastcall.kube.api.schema.checks import DecodeError
+from lastcall.kube.api.schema.decoding import decode_fields
+from lastcall.kube.api.validation import validate_create, validate_update
+from lastcall.kube.api.validators.definitions.paths import field_path
+from lastcall.kube.apiserver.strategies.custom import CustomResourceDefinitionStrategy
 
 RECORDED = json.loads(Path(__file__).with_name("data").joinpath("definitions.json").read_text())
 

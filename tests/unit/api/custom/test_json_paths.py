@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lastcall.api.custom.json_path import fields_of, find, parse_path
-from lastcall.api.custom.kinds import CustomResource
-from lastcall.api.table.rows import table_for
+from lastcall.kube.api.custom.json_path import fields_of, find, parse_path
+from lastcall.kube.api.custom.kinds import CustomResource
+from lastcall.kube.api.table.rows import table_for
 
 OBJECT = {
     "metadata": {"name": "w", "creationTimestamp": "2026-01-02T03:04:05Z", "labels": {"a.b/c": "x"}},

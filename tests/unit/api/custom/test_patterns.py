@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.custom.patterns import pattern
-from lastcall.api.custom.structural import schema_errors
-from lastcall.api.validators.definitions.spec import validate_definition
+from lastcall.kube.api.custom.patterns import pattern
+from lastcall.kube.api.custom.structural import schema_errors
+from lastcall.kube.api.validators.definitions.spec import validate_definition
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "patterns.json").read_bytes())
 """[pattern, the error or null], as Kubernetes 1.36.2 answered a CustomResourceDefinition."""
@@ -107,8 +107,8 @@ def test_a_value_for_a_stored_pattern_that_cannot_be_read_is_refused() -> None:
 @pytest.mark.loopback
 def test_re2_is_imported_with_the_first_pattern() -> None:
     code = (
-        "import sys; from lastcall.api.custom import patterns, structural;"
-        "from lastcall.api.validators.definitions import spec;"
+        "import sys; from lastcall.kube.api.custom import patterns, structural;"
+        "from lastcall.kube.api.validators.definitions import spec;"
         "assert 're2' not in sys.modules; patterns.pattern('a'); assert 're2' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
-from lastcall.api.custom.structural import schema_errors
-from lastcall.api.custom.values import is_json_integer
+from lastcall.kube.api.custom.structural import schema_errors
+from lastcall.kube.api.custom.values import is_json_integer
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "schema_values.json").read_bytes())
 """[schema of a field, value as JSON, whether Kubernetes 1.36.2 accepted it]"""

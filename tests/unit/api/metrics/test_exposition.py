@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.api.metrics.statusz import Status, document, form, text
-from lastcall.api.metrics.text import exposition, number
+from lastcall.kube.api.metrics.statusz import Status, document, form, text
+from lastcall.kube.api.metrics.text import exposition, number
 from lastcall.world.counting import Histogram, Registry, exponential
 
 KUBERNETES = json.loads((Path(__file__).parents[3] / "golden/metrics/kubernetes-1.36.2.json").read_text())
@@ -134,7 +134,7 @@ def test_statusz_comes_in_the_forms_of_kubernetes(accept: str, expected: str | N
 
 def test_the_page_names_every_family_and_no_other() -> None:
     project = Path(__file__).parents[4]
-    table = (project / "src/lastcall/api/metrics/families.tsv").read_text().splitlines()
+    table = (project / "src/lastcall/kube/api/metrics/families.tsv").read_text().splitlines()
     rows = [line for line in (project / "docs/metrics.md").read_text().splitlines() if line.startswith("| ")][1:]
     named = {name for row in rows for name in re.findall(r"`([a-z]+_\w+)`", row)}
     assert named == {line.split("\t")[0] for line in table} == set(KUBERNETES)

@@ -4,13 +4,13 @@ import copy
 
 import pytest
 
-from lastcall.api import resources as kinds
-from lastcall.api.defaults.kinds import set_defaults
-from lastcall.api.field import message_of
-from lastcall.api.protobuf.internal import as_internal
-from lastcall.api.schema.unstructured import convert_numbers, integer
-from lastcall.api.table.rows import columns_for
-from lastcall.api.validation import validate_create, validate_update
+from lastcall.kube.api import resources as kinds
+from lastcall.kube.api.defaults.kinds import set_defaults
+from lastcall.kube.api.field import message_of
+from lastcall.kube.api.protobuf.internal import as_internal
+from lastcall.kube.api.schema.unstructured import convert_numbers, integer
+from lastcall.kube.api.table.rows import columns_for
+from lastcall.kube.api.validation import validate_create, validate_update
 
 
 def workload(selector, **spec):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lastcall.api.validators.events import validate_event, validate_new_event
+from lastcall.kube.api.validators.events import validate_event, validate_new_event
 
 OTHER = "does not match event.namespace"
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.defaults import kinds as defaults
-from lastcall.api.meta import Object, copy_object
-from lastcall.api.resources import (
+from lastcall.kube.api.defaults import kinds as defaults
+from lastcall.kube.api.meta import Object, copy_object
+from lastcall.kube.api.resources import (
     DEPLOYMENTS,
     ENDPOINTS,
     JOBS,
@@ -21,8 +21,8 @@ from lastcall.api.resources import (
     SERVICES,
     Resource,
 )
-from lastcall.api.schema import checks as schema
-from lastcall.api.validation import validate_create, validate_update
+from lastcall.kube.api.schema import checks as schema
+from lastcall.kube.api.validation import validate_create, validate_update
 
 LABEL_KEY = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "

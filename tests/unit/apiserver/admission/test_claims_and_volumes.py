@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object
-from lastcall.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, PODS, STORAGECLASSES
-from lastcall.controllers.volumes.storage_class import STANDARD_CLASS
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, PODS, STORAGECLASSES
+from lastcall.kube.controllers.volumes.storage_class import STANDARD_CLASS
 
 MARK = {"storageclass.kubernetes.io/is-default-class": "true"}
 

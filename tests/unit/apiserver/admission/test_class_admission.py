@@ -2,9 +2,9 @@
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import BINDINGS, INGRESSCLASSES, INGRESSES, NODES, PODS, RUNTIMECLASSES
-from lastcall.apiserver.admission.classes import merge_tolerations, set_ingress_class, set_runtime_class
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import BINDINGS, INGRESSCLASSES, INGRESSES, NODES, PODS, RUNTIMECLASSES
+from lastcall.kube.apiserver.admission.classes import merge_tolerations, set_ingress_class, set_runtime_class
 
 
 def pod(**spec):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import LIMITRANGES, PERSISTENTVOLUMECLAIMS, PODS, SERVICEACCOUNTS, STORAGECLASSES
-from lastcall.apiserver.admission.limits import ANNOTATION, check, claim_problems, pod_problems, set_defaults
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import LIMITRANGES, PERSISTENTVOLUMECLAIMS, PODS, SERVICEACCOUNTS, STORAGECLASSES
+from lastcall.kube.apiserver.admission.limits import ANNOTATION, check, claim_problems, pod_problems, set_defaults
 
 
 def limits(*items):

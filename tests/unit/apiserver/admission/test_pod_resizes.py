@@ -2,9 +2,9 @@
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import LIMITRANGES, NODES, PODS, RESOURCEQUOTAS
-from lastcall.client.api import STRATEGIC_MERGE_PATCH
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import LIMITRANGES, NODES, PODS, RESOURCEQUOTAS
+from lastcall.kube.client.api import STRATEGIC_MERGE_PATCH
 
 FEATURES = ["InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers"]
 

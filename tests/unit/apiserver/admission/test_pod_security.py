@@ -2,10 +2,10 @@
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import CRONJOBS, DEPLOYMENTS, NAMESPACES, PODS, PODTEMPLATES, SERVICEACCOUNTS
-from lastcall.apiserver.admission.pod_security.checks import details, evaluate
-from lastcall.apiserver.admission.pod_security.decide import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import CRONJOBS, DEPLOYMENTS, NAMESPACES, PODS, PODTEMPLATES, SERVICEACCOUNTS
+from lastcall.kube.apiserver.admission.pod_security.checks import details, evaluate
+from lastcall.kube.apiserver.admission.pod_security.decide import (
     LATEST,
     Level,
     Policy,
@@ -15,8 +15,8 @@ from lastcall.apiserver.admission.pod_security.decide import (
     policy_of,
     warnings_about,
 )
-from lastcall.apiserver.wire.context import RequestContext
-from lastcall.client.api import STRATEGIC_MERGE_PATCH
+from lastcall.kube.apiserver.wire.context import RequestContext
+from lastcall.kube.client.api import STRATEGIC_MERGE_PATCH
 
 NEWEST = 36
 GOOD = {

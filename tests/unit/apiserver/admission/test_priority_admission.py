@@ -2,9 +2,9 @@
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.apiserver.admission.chain import add_not_ready_taint
-from lastcall.apiserver.admission.priority import check_default, default_class, set_priority
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.apiserver.admission.chain import add_not_ready_taint
+from lastcall.kube.apiserver.admission.priority import check_default, default_class, set_priority
 
 
 def pod(**spec):

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resource_lists import parse, written
-from lastcall.api.resources import CONFIGMAPS, PODS, RESOURCEQUOTAS, SECRETS, SERVICES
-from lastcall.apiserver.admission.quota import check, without_amounts
-from lastcall.apiserver.wire.context import RequestContext
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resource_lists import parse, written
+from lastcall.kube.api.resources import CONFIGMAPS, PODS, RESOURCEQUOTAS, SECRETS, SERVICES
+from lastcall.kube.apiserver.admission.quota import check, without_amounts
+from lastcall.kube.apiserver.wire.context import RequestContext
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 

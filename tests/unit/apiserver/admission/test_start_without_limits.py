@@ -9,11 +9,11 @@ pytestmark = pytest.mark.loopback
 
 PROGRAM = """
 import sys
-from lastcall.api.resources import CONFIGMAPS, NAMESPACES, PODS, SERVICEACCOUNTS
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.server import APIServer, APIServerConfig
-from lastcall.controllers import manager
-from lastcall.store.memory import MemoryStore
+from lastcall.kube.api.resources import CONFIGMAPS, NAMESPACES, PODS, SERVICEACCOUNTS
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.server import APIServer, APIServerConfig
+from lastcall.kube.controllers import manager
+from lastcall.kube.store.memory import MemoryStore
 from lastcall.world.virtual import run_virtual
 
 class Records:
@@ -39,4 +39,4 @@ print(*sorted(name for name in sys.modules if name.startswith("lastcall.") and a
 
 def test_without_quotas_and_labels_their_rules_are_not_imported():
     run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, check=True)
-    assert run.stdout.split() == ["lastcall.controllers.quota", "lastcall.controllers.quota.first_use"]
+    assert run.stdout.split() == ["lastcall.kube.controllers.quota", "lastcall.kube.controllers.quota.first_use"]

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import orjson
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import NODE_METRICS, NODES, POD_METRICS, PODS
-from lastcall.apiserver.subresources.metrics import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import NODE_METRICS, NODES, POD_METRICS, PODS
+from lastcall.kube.apiserver.subresources.metrics import (
     Point,
     Sample,
     duration,
@@ -17,8 +17,8 @@ from lastcall.apiserver.subresources.metrics import (
     rate,
     read_summary,
 )
-from lastcall.apiserver.subresources.metrics_server import MetricsServer
-from lastcall.node.metrics.stats import resource_metrics
+from lastcall.kube.apiserver.subresources.metrics_server import MetricsServer
+from lastcall.kube.node.metrics.stats import resource_metrics
 from lastcall.world.virtual import run_virtual
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

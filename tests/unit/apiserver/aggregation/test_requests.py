@@ -14,11 +14,11 @@ from aiohttp import web
 from api_server import RunningServer, running_server
 from waiting import until
 
-from lastcall.api.resources import APISERVICES, CUSTOMRESOURCEDEFINITIONS, ENDPOINTSLICES, NAMESPACES, SERVICES
-from lastcall.apiserver.auth.pki import ClusterCA
-from lastcall.apiserver.auth.tls import server_context
-from lastcall.apiserver.proxying import upstream
-from lastcall.apiserver.proxying.aggregation.front_proxy import FrontProxy
+from lastcall.kube.api.resources import APISERVICES, CUSTOMRESOURCEDEFINITIONS, ENDPOINTSLICES, NAMESPACES, SERVICES
+from lastcall.kube.apiserver.auth.pki import ClusterCA
+from lastcall.kube.apiserver.auth.tls import server_context
+from lastcall.kube.apiserver.proxying import upstream
+from lastcall.kube.apiserver.proxying.aggregation.front_proxy import FrontProxy
 
 pytestmark = pytest.mark.loopback
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from lastcall.api.apiservices.local import Priority, in_order, local_service, priority_of, version_key
-from lastcall.api.apiservices.routes import Routes, Service, remote_of
-from lastcall.api.resources import APISERVICES
-from lastcall.api.validation import validate_create
-from lastcall.api.validators.apiservices import validate_api_service_status
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.proxying.aggregation.availability import PASSED, endpoints_of, look, with_verdict
-from lastcall.apiserver.proxying.aggregation.entries import aggregated_entries, entries_of_list
-from lastcall.apiserver.proxying.aggregation.front_proxy import user_headers
+from lastcall.kube.api.apiservices.local import Priority, in_order, local_service, priority_of, version_key
+from lastcall.kube.api.apiservices.routes import Routes, Service, remote_of
+from lastcall.kube.api.resources import APISERVICES
+from lastcall.kube.api.validation import validate_create
+from lastcall.kube.api.validators.apiservices import validate_api_service_status
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.proxying.aggregation.availability import PASSED, endpoints_of, look, with_verdict
+from lastcall.kube.apiserver.proxying.aggregation.entries import aggregated_entries, entries_of_list
+from lastcall.kube.apiserver.proxying.aggregation.front_proxy import user_headers
 
 SERVICE = Service("ns", "api", 443)
 REMOTE = {"service": {"namespace": "ns", "name": "api", "port": 443}}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lastcall.apiserver.auth.default_roles import Step, reconciled
+from lastcall.kube.apiserver.auth.default_roles import Step, reconciled
 
 READ = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}
 WRITE = {"verbs": ["patch"], "apiGroups": [""], "resources": ["pods"]}

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.apiserver.auth.authentication import UserInfo, forbidden_request
-from lastcall.apiserver.auth.impersonation import Impersonation, Impersonator
-from lastcall.apiserver.requestinfo import RequestInfo
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.apiserver.auth.authentication import UserInfo, forbidden_request
+from lastcall.kube.apiserver.auth.impersonation import Impersonation, Impersonator
+from lastcall.kube.apiserver.requestinfo import RequestInfo
 
 DORA = UserInfo("dora", ("system:authenticated",))
 ON_NODE = UserInfo("system:serviceaccount:ns:agent", extra={"authentication.kubernetes.io/node-name": ("n1",)})

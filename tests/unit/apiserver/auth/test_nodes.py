@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import (
     BINDINGS,
     CONFIGMAPS,
     EVENTS,
@@ -18,12 +18,12 @@ from lastcall.api.resources import (
     SECRETS,
     SERVICEACCOUNTS,
 )
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.requestinfo import RequestInfo
-from lastcall.apiserver.server import APIServer, APIServerConfig
-from lastcall.apiserver.strategies.pod import PodsOfNodes
-from lastcall.client.events import EventRecorder
-from lastcall.store.memory import MemoryStore
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.requestinfo import RequestInfo
+from lastcall.kube.apiserver.server import APIServer, APIServerConfig
+from lastcall.kube.apiserver.strategies.pod import PodsOfNodes
+from lastcall.kube.client.events import EventRecorder
+from lastcall.kube.store.memory import MemoryStore
 
 N1 = UserInfo("system:node:n1", ("system:nodes",))
 

@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from lastcall.apiserver.auth.authentication import certificate_user
-from lastcall.apiserver.auth.pki import ClusterCA, new_key_pem
-from lastcall.apiserver.auth.tls import client_context, server_context
+from lastcall.kube.apiserver.auth.authentication import certificate_user
+from lastcall.kube.apiserver.auth.pki import ClusterCA, new_key_pem
+from lastcall.kube.apiserver.auth.tls import client_context, server_context
 
 
 def handshake(server: ssl.SSLContext, client: ssl.SSLContext, name: str) -> dict | None:

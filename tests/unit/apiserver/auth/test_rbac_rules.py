@@ -2,8 +2,8 @@
 
 import pytest
 
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.auth.rbac import (
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.auth.rbac import (
     FULL_AUTHORITY,
     compact,
     compact_text,
@@ -13,7 +13,7 @@ from lastcall.apiserver.auth.rbac import (
     subject_of,
     uncovered,
 )
-from lastcall.apiserver.requestinfo import RequestInfo, exact_name
+from lastcall.kube.apiserver.requestinfo import RequestInfo, exact_name
 
 BOB = UserInfo("bob", ("devs", "system:authenticated"))
 ROBOT = UserInfo("system:serviceaccount:ns:robot", ("system:serviceaccounts", "system:serviceaccounts:ns"))

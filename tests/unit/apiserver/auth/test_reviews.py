@@ -2,8 +2,8 @@
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import (
     LOCALSUBJECTACCESSREVIEWS,
     SELFSUBJECTACCESSREVIEWS,
     SELFSUBJECTREVIEWS,
@@ -12,7 +12,7 @@ from lastcall.api.resources import (
     SUBJECTACCESSREVIEWS,
     TOKENREVIEWS,
 )
-from lastcall.apiserver.auth.authentication import ALL_AUTHENTICATED, UserInfo
+from lastcall.kube.apiserver.auth.authentication import ALL_AUTHENTICATED, UserInfo
 
 BOB = UserInfo("bob", ("devs", ALL_AUTHENTICATED))
 DISCOVERY = "system:discovery"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import (
     CLUSTERROLEBINDINGS,
     CLUSTERROLES,
     CONFIGMAPS,
@@ -17,9 +17,9 @@ from lastcall.api.resources import (
     SELFSUBJECTRULESREVIEWS,
     SUBJECTACCESSREVIEWS,
 )
-from lastcall.apiserver.auth.authentication import ALL_AUTHENTICATED, UserInfo
-from lastcall.apiserver.auth.rbac import uncovered
-from lastcall.client.api import APPLY_PATCH
+from lastcall.kube.apiserver.auth.authentication import ALL_AUTHENTICATED, UserInfo
+from lastcall.kube.apiserver.auth.rbac import uncovered
+from lastcall.kube.client.api import APPLY_PATCH
 
 BOB = UserInfo("bob", (ALL_AUTHENTICATED,))
 ROBOT = UserInfo(

@@ -3,14 +3,14 @@
 import jwt
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import BINDINGS, NODES, PODS, SERVICEACCOUNTS
-from lastcall.apiserver.auth import tokens
-from lastcall.apiserver.auth.authentication import ANONYMOUS, Authenticator, UserInfo, bearer_token
-from lastcall.apiserver.auth.impersonation import MODES, Impersonation
-from lastcall.apiserver.auth.pki import new_key_pem
-from lastcall.apiserver.auth.tokens import ServiceAccountVerifier, TokenIssuer
-from lastcall.apiserver.requestinfo import request_info
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import BINDINGS, NODES, PODS, SERVICEACCOUNTS
+from lastcall.kube.apiserver.auth import tokens
+from lastcall.kube.apiserver.auth.authentication import ANONYMOUS, Authenticator, UserInfo, bearer_token
+from lastcall.kube.apiserver.auth.impersonation import MODES, Impersonation
+from lastcall.kube.apiserver.auth.pki import new_key_pem
+from lastcall.kube.apiserver.auth.tokens import ServiceAccountVerifier, TokenIssuer
+from lastcall.kube.apiserver.requestinfo import request_info
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import CUSTOMRESOURCEDEFINITIONS as CRDS
-from lastcall.api.resources import NAMESPACES, Resource
-from lastcall.client.api import APPLY_PATCH, STRATEGIC_MERGE_PATCH
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS as CRDS
+from lastcall.kube.api.resources import NAMESPACES, Resource
+from lastcall.kube.client.api import APPLY_PATCH, STRATEGIC_MERGE_PATCH
 
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget", True)
 NEWER = Resource("example.com", "v2", "widgets", "Widget", True)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.api.custom.kinds import CustomResource
-from lastcall.apiserver.openapi import protobuf
-from lastcall.apiserver.openapi.documents import OpenAPI
+from lastcall.kube.api.custom.kinds import CustomResource
+from lastcall.kube.apiserver.openapi import protobuf
+from lastcall.kube.apiserver.openapi.documents import OpenAPI
 from lastcall.world.world import World
 
 RECORDED = json.loads(Path(__file__).with_name("data").joinpath("published.json").read_text())

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.apiserver.expressions.checks import rule_errors
-from lastcall.apiserver.expressions.rules import QUICK, Evaluation, TooDearError, evaluated, rules_of
+from lastcall.kube.apiserver.expressions.checks import rule_errors
+from lastcall.kube.apiserver.expressions.rules import QUICK, Evaluation, TooDearError, evaluated, rules_of
 from lastcall.world.world import World
 
 RECORDED = json.loads(Path(__file__).with_name("data").joinpath("rules.json").read_text())

@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lastcall.api.errors import not_found
-from lastcall.api.resources import LEASES
-from lastcall.apiserver.every_cluster.identity import IDENTITY_LABEL, Identity, expired
-from lastcall.client.api import ListResult
+from lastcall.kube.api.errors import not_found
+from lastcall.kube.api.resources import LEASES
+from lastcall.kube.apiserver.every_cluster.identity import IDENTITY_LABEL, Identity, expired
+from lastcall.kube.client.api import ListResult
 from lastcall.world.virtual import run_virtual
 
 MOMENT = datetime(2026, 1, 1, 12, tzinfo=UTC)

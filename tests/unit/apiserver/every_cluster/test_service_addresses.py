@@ -2,10 +2,10 @@
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import CONFIGMAPS, SERVICES
-from lastcall.apiserver.answers.representation import table
-from lastcall.apiserver.wire.negotiation import MediaType
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import CONFIGMAPS, SERVICES
+from lastcall.kube.apiserver.answers.representation import table
+from lastcall.kube.apiserver.wire.negotiation import MediaType
 
 
 def test_who_changes_the_cluster_ip_alone_is_told_that_it_may_not_change(virtual) -> None:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from lastcall.apiserver.fieldmanager.fields import (
+from lastcall.kube.apiserver.fieldmanager.fields import (
     EMPTY,
     check,
     difference,

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object
-from lastcall.api.resources import NAMESPACES, SERVED, SERVICEACCOUNTS
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.requestinfo import is_true, request_info
-from lastcall.apiserver.wire.context import RequestContext
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import NAMESPACES, SERVED, SERVICEACCOUNTS
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.requestinfo import is_true, request_info
+from lastcall.kube.apiserver.wire.context import RequestContext
 
 RECORDED = json.loads((Path(__file__).parents[3] / "data" / "managed_fields.json").read_text())
 """Made by tools/take_recordings.py."""

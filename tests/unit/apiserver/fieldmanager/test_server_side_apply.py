@@ -2,18 +2,18 @@
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, PERSISTENTVOLUMES, PODS, SERVICEACCOUNTS, SERVICES
-from lastcall.apiserver.fieldmanager.compare import compare
-from lastcall.apiserver.fieldmanager.fields import path_text, paths
-from lastcall.apiserver.fieldmanager.manager import LAST_APPLIED, Conflicts, Scope, applied, updated
-from lastcall.apiserver.fieldmanager.managers import ANCIENT_CHANGES, Manager, capped, decoded, sent
-from lastcall.apiserver.fieldmanager.merge import merged
-from lastcall.apiserver.fieldmanager.requests import Tracking
-from lastcall.apiserver.fieldmanager.reset_fields import reset_fields
-from lastcall.apiserver.fieldmanager.resource_types import empty_object, type_of
-from lastcall.apiserver.fieldmanager.validate import problems
-from lastcall.client.api import APPLY_PATCH
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import CONFIGMAPS, DEPLOYMENTS, PERSISTENTVOLUMES, PODS, SERVICEACCOUNTS, SERVICES
+from lastcall.kube.apiserver.fieldmanager.compare import compare
+from lastcall.kube.apiserver.fieldmanager.fields import path_text, paths
+from lastcall.kube.apiserver.fieldmanager.manager import LAST_APPLIED, Conflicts, Scope, applied, updated
+from lastcall.kube.apiserver.fieldmanager.managers import ANCIENT_CHANGES, Manager, capped, decoded, sent
+from lastcall.kube.apiserver.fieldmanager.merge import merged
+from lastcall.kube.apiserver.fieldmanager.requests import Tracking
+from lastcall.kube.apiserver.fieldmanager.reset_fields import reset_fields
+from lastcall.kube.apiserver.fieldmanager.resource_types import empty_object, type_of
+from lastcall.kube.apiserver.fieldmanager.validate import problems
+from lastcall.kube.client.api import APPLY_PATCH
 
 T1, T2 = "2030-01-01T00:00:01Z", "2030-01-01T00:00:02Z"
 UID = "u"

@@ -5,10 +5,10 @@ import subprocess
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.pods.key_pairs import why_no_pair
-from lastcall.api.pods.warnings import warnings_on_create
-from lastcall.api.resources import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.pods.key_pairs import why_no_pair
+from lastcall.kube.api.pods.warnings import warnings_on_create
+from lastcall.kube.api.resources import (
     CSIDRIVERS,
     EVENTS_V1,
     LOCALSUBJECTACCESSREVIEWS,
@@ -20,8 +20,8 @@ from lastcall.api.resources import (
     SELFSUBJECTRULESREVIEWS,
     SUBJECTACCESSREVIEWS,
 )
-from lastcall.apiserver.strategies.workloads import same_data_source
-from lastcall.apiserver.wire.negotiation import check_form, negotiate
+from lastcall.kube.apiserver.strategies.workloads import same_data_source
+from lastcall.kube.apiserver.wire.negotiation import check_form, negotiate
 
 SNAPSHOT = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "a"}
 CLAIM = {"apiGroup": None, "kind": "PersistentVolumeClaim", "name": "a"}

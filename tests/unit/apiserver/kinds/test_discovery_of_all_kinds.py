@@ -4,9 +4,9 @@ import orjson
 import pytest
 from api_server import running_server
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import SERVED
-from lastcall.apiserver.discovery import Discovery
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import SERVED
+from lastcall.kube.apiserver.discovery import Discovery
 
 CONNECTIONS = ("attach", "exec", "portforward", "proxy", "log")
 GROUPS = [

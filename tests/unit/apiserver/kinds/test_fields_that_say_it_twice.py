@@ -2,9 +2,9 @@
 
 import pytest
 
-from lastcall.api.defaults.kinds import set_defaults
-from lastcall.api.meta import Object
-from lastcall.api.resources import NODES, PODS
+from lastcall.kube.api.defaults.kinds import set_defaults
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import NODES, PODS
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from lastcall.api.resources import LEASES
+from lastcall.kube.api.resources import LEASES
 
 
 def test_fields_of_coordinated_leader_election_are_dropped(virtual: Callable) -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from lastcall.api.resources import FLOWSCHEMAS, PRIORITYLEVELCONFIGURATIONS
-from lastcall.api.validation import validate_create
-from lastcall.apiserver.every_cluster.flow_control import dangling, default_objects, is_said
-from lastcall.apiserver.every_cluster.service_cidrs import address_object, addresses_of
+from lastcall.kube.api.resources import FLOWSCHEMAS, PRIORITYLEVELCONFIGURATIONS
+from lastcall.kube.api.validation import validate_create
+from lastcall.kube.apiserver.every_cluster.flow_control import dangling, default_objects, is_said
+from lastcall.kube.apiserver.every_cluster.service_cidrs import address_object, addresses_of
 
 SERVICE = {"metadata": {"name": "s", "namespace": "n"}, "spec": {"clusterIP": "10.96.0.9", "clusterIPs": ["10.96.0.9"]}}
 

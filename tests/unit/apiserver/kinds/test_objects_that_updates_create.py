@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from api_server import RunningServer, running_server
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import CONFIGMAPS, LEASES, NAMESPACES, STORAGECLASSES
-from lastcall.client.api import APPLY_PATCH
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import CONFIGMAPS, LEASES, NAMESPACES, STORAGECLASSES
+from lastcall.kube.client.api import APPLY_PATCH
 
 pytestmark = pytest.mark.loopback
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.api.defaults.kinds import set_defaults
-from lastcall.api.field import causes_of
-from lastcall.api.meta import copy_object
-from lastcall.api.patch.apply import merge_patch
-from lastcall.api.resources import SERVED
-from lastcall.api.schema.checks import prune
-from lastcall.api.validation import validate_create, validate_update
-from lastcall.apiserver.strategies.cluster_kinds import cluster_strategies
+from lastcall.kube.api.defaults.kinds import set_defaults
+from lastcall.kube.api.field import causes_of
+from lastcall.kube.api.meta import copy_object
+from lastcall.kube.api.patch.apply import merge_patch
+from lastcall.kube.api.resources import SERVED
+from lastcall.kube.api.schema.checks import prune
+from lastcall.kube.api.validation import validate_create, validate_update
+from lastcall.kube.apiserver.strategies.cluster_kinds import cluster_strategies
 from lastcall.world.world import World
 
 CASES = json.loads(Path(__file__).with_name("recorded_validation.json").read_text())

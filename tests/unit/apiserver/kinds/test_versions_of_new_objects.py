@@ -2,9 +2,9 @@
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.apiserver.deletion import DeleteOptions, DeleteRules, GarbageCollectionPolicy, check_preconditions
-from lastcall.apiserver.registry.objectmeta import check_new_version, for_update
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.apiserver.deletion import DeleteOptions, DeleteRules, GarbageCollectionPolicy, check_preconditions
+from lastcall.kube.apiserver.registry.objectmeta import check_new_version, for_update
 
 
 @pytest.mark.parametrize("version", ["", "0", "x", "*", "-1", None])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lastcall.api.validators.containers.windows import host_process, windows_options
+from lastcall.kube.api.validators.containers.windows import host_process, windows_options
 
 
 def test_a_credential_has_at_most_64_kib() -> None:

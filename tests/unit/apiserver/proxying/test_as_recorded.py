@@ -13,7 +13,7 @@ import pytest
 from api_server import RunningServer, running_server
 from proxied_target import serve
 
-from lastcall.api.resources import (
+from lastcall.kube.api.resources import (
     ENDPOINTS,
     ENDPOINTSLICES,
     NAMESPACES,
@@ -24,10 +24,10 @@ from lastcall.api.resources import (
     SERVICEACCOUNTS,
     SERVICES,
 )
-from lastcall.apiserver.auth.pki import ClusterCA
-from lastcall.apiserver.auth.tls import client_context
-from lastcall.apiserver.proxying import upstream
-from lastcall.apiserver.subresources.kubelet_client import KubeletClient
+from lastcall.kube.apiserver.auth.pki import ClusterCA
+from lastcall.kube.apiserver.auth.tls import client_context
+from lastcall.kube.apiserver.proxying import upstream
+from lastcall.kube.apiserver.subresources.kubelet_client import KubeletClient
 
 pytestmark = pytest.mark.loopback
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.apiserver.proxying import headers, links, paths, targets
-from lastcall.apiserver.proxying.bodies import Compressed, Decompressed, ends, sniffed, through
-from lastcall.apiserver.proxying.html import LONGEST_TAG, LinkRewriter
-from lastcall.apiserver.proxying.targets import Asked, Endpoint, Target
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.apiserver.proxying import headers, links, paths, targets
+from lastcall.kube.apiserver.proxying.bodies import Compressed, Decompressed, ends, sniffed, through
+from lastcall.kube.apiserver.proxying.html import LONGEST_TAG, LinkRewriter
+from lastcall.kube.apiserver.proxying.targets import Asked, Endpoint, Target
 
 PREFIX = "/api/v1/namespaces/d/pods/p/proxy"
 

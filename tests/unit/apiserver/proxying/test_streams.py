@@ -10,12 +10,12 @@ import pytest
 from api_server import RunningServer, running_server
 from proxied_target import serve
 
-from lastcall.api.resources import NODES, PODS, SERVICEACCOUNTS
-from lastcall.apiserver.auth.pki import ClusterCA
-from lastcall.apiserver.auth.tls import client_context, server_context
-from lastcall.apiserver.proxying import upstream
-from lastcall.apiserver.subresources.kubelet_client import KubeletClient
-from lastcall.node.server import KubeletServer
+from lastcall.kube.api.resources import NODES, PODS, SERVICEACCOUNTS
+from lastcall.kube.apiserver.auth.pki import ClusterCA
+from lastcall.kube.apiserver.auth.tls import client_context, server_context
+from lastcall.kube.apiserver.proxying import upstream
+from lastcall.kube.apiserver.subresources.kubelet_client import KubeletClient
+from lastcall.kube.node.server import KubeletServer
 from lastcall.world.world import World
 
 pytestmark = pytest.mark.loopback

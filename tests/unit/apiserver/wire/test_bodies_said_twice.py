@@ -2,15 +2,15 @@
 
 import pytest
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import CONFIGMAPS, DEPLOYMENTS, PODS
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.registry.patching import check_patched, patched, patcher
-from lastcall.apiserver.wire.bodies import Turns, decode_object, decode_patch, prepare
-from lastcall.apiserver.wire.context import RequestContext
-from lastcall.apiserver.wire.negotiation import JSON, YAML
-from lastcall.apiserver.wire.options import parse_dry_run
-from lastcall.client.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import CONFIGMAPS, DEPLOYMENTS, PODS
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.registry.patching import check_patched, patched, patcher
+from lastcall.kube.apiserver.wire.bodies import Turns, decode_object, decode_patch, prepare
+from lastcall.kube.apiserver.wire.context import RequestContext
+from lastcall.kube.apiserver.wire.negotiation import JSON, YAML
+from lastcall.kube.apiserver.wire.options import parse_dry_run
+from lastcall.kube.client.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from lastcall.world.clock import RealClock
 
 BODY = (

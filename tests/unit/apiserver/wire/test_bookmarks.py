@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.resources import (
+from lastcall.kube.api.resources import (
     CONFIGMAPS,
     DEPLOYMENTS,
     ENDPOINTSLICES,
@@ -14,7 +14,7 @@ from lastcall.api.resources import (
     PODS,
     Resource,
 )
-from lastcall.apiserver.registry.bookmarks import bookmark
+from lastcall.kube.apiserver.registry.bookmarks import bookmark
 
 TEMPLATE = {"metadata": {}, "spec": {"containers": None}}
 REAL: dict[Resource, dict[str, Any]] = {

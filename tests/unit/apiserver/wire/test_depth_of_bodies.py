@@ -11,9 +11,9 @@ from api_server import running_server
 from asker import Asker
 from waiting import until
 
-from lastcall.api.errors import MAX_ERRORS
-from lastcall.api.text.json_bounds import MAX_DEPTH, MAX_VALUES
-from lastcall.apiserver.wire.requests import MAX_REVIEW_BYTES
+from lastcall.kube.api.errors import MAX_ERRORS
+from lastcall.kube.api.text.json_bounds import MAX_DEPTH, MAX_VALUES
+from lastcall.kube.apiserver.wire.requests import MAX_REVIEW_BYTES
 
 pytestmark = pytest.mark.loopback
 

@@ -6,7 +6,7 @@ import pytest
 from api_server import running_server
 from asker import raw_answer
 
-from lastcall.streaming.hosts import host_name
+from lastcall.kube.streaming.hosts import host_name
 
 pytestmark = pytest.mark.loopback
 

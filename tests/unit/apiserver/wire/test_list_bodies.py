@@ -8,12 +8,12 @@ import orjson
 import pytest
 import yaml
 
-from lastcall.api.resources import CONFIGMAPS, EVENTS, EVENTS_V1, PODS
-from lastcall.apiserver.answers.list_bodies import PIECE_BYTES, list_body, list_pieces, stored_list
-from lastcall.apiserver.answers.representation import partial_metadata, reformat, table
-from lastcall.apiserver.registry.listing import SLICE
-from lastcall.apiserver.wire.negotiation import JSON, PROTOBUF, YAML, MediaType
-from lastcall.apiserver.wire.options import ListOptions
+from lastcall.kube.api.resources import CONFIGMAPS, EVENTS, EVENTS_V1, PODS
+from lastcall.kube.apiserver.answers.list_bodies import PIECE_BYTES, list_body, list_pieces, stored_list
+from lastcall.kube.apiserver.answers.representation import partial_metadata, reformat, table
+from lastcall.kube.apiserver.registry.listing import SLICE
+from lastcall.kube.apiserver.wire.negotiation import JSON, PROTOBUF, YAML, MediaType
+from lastcall.kube.apiserver.wire.options import ListOptions
 
 COUNTS = [0, 1, 2, SLICE, 2 * SLICE + 1]
 

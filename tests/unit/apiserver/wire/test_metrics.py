@@ -8,9 +8,9 @@ from api_server import running_server
 from scenario.metrics import unlike_kubernetes, value
 from waiting import until
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import CONFIGMAPS, LEASES, NODES
-from lastcall.client.api import APPLY_PATCH
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import CONFIGMAPS, LEASES, NODES
+from lastcall.kube.client.api import APPLY_PATCH
 
 pytestmark = pytest.mark.loopback
 

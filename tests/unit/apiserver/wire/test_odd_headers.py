@@ -8,7 +8,7 @@ import pytest
 from api_server import RunningServer, running_server
 from asker import Asker, raw_answer
 
-from lastcall.apiserver.wire.options import ListOptions
+from lastcall.kube.apiserver.wire.options import ListOptions
 
 pytestmark = pytest.mark.loopback
 

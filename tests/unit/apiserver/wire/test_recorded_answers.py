@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 from api_server import running_server
 
-from lastcall.api.resources import NAMESPACES, SERVICEACCOUNTS
+from lastcall.kube.api.resources import NAMESPACES, SERVICEACCOUNTS
 
 pytestmark = pytest.mark.loopback
 

@@ -8,7 +8,7 @@ from asker import Asker
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.apiserver.wire.warning_headers import MOST_CHARACTERS, warning_headers
+from lastcall.kube.apiserver.wire.warning_headers import MOST_CHARACTERS, warning_headers
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 

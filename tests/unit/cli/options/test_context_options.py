@@ -6,10 +6,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from lastcall.cli.clusters.connecting import choose, connected
-from lastcall.cli.clusters.options import ContextOptions, context_options
-from lastcall.client.access.config import Impersonation
+from lastcall.cli.context_options import ContextOptions, context_options
+from lastcall.contexts.connection import choose, connected
 from lastcall.errors import UserError, WorldError
+from lastcall.kube.client.access.config import Impersonation
 
 TWO = """
 clusters: [{name: a, cluster: {server: "https://a:1"}}, {name: b, cluster: {server: "http://127.0.0.1:1"}}]

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.errors import StatusError, forbidden
-from lastcall.cli.rollout.disruption import Disruption
 from lastcall.errors import WorldError
+from lastcall.experiment.rollout.disruption import Disruption
+from lastcall.kube.api.errors import StatusError, forbidden
 from lastcall.world.clock import RealClock
 
 POD = {"metadata": {"name": "naive", "namespace": "shop", "uid": "u1"}}

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lastcall.cli.manifests.read import load_manifests
-from lastcall.cli.rollout.live.forecasting import main
+from lastcall.experiment.rollout.forecast import main
+from lastcall.manifests.read import load_manifests
 
 NAIVE = Path(__file__).parents[4] / "examples/rollout/naive.yaml"
 END = {"to_hook": 0.0, "to_term": 0.02, "accepts": 0.0, "drains": 0.1, "own_lag": 0.02, "killed": False}
@@ -47,7 +47,7 @@ def sleeping(seconds: int) -> dict[str, Any]:
 
 @pytest.fixture
 def forecasts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Forecasts]:
-    monkeypatch.setattr("lastcall.cli.rollout.live.forecasting.signal.signal", lambda number, how: None)
+    monkeypatch.setattr("lastcall.experiment.rollout.forecast.signal.signal", lambda number, how: None)
     ours, theirs = socket.socketpair()
     ours.settimeout(60)
     thread = threading.Thread(target=main, args=(theirs.detach(),))

@@ -5,10 +5,10 @@ from html.parser import HTMLParser
 
 from rollout_results import rollout_result as result
 
-from lastcall.cli.manifests.not_simulated import Note
-from lastcall.cli.rollout.html import html_page
-from lastcall.cli.rollout.result import Result
-from lastcall.timeline.render.markup import svg, tag
+from lastcall.endings.render.markup import svg, tag
+from lastcall.experiment.not_simulated import Note
+from lastcall.experiment.rollout.html import html_page
+from lastcall.experiment.rollout.result import Result
 from lastcall.traffic.account import account
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import Outcome

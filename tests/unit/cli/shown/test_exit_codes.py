@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from lastcall.cli import exit_status
-from lastcall.cli.rollout import pool
+from lastcall.experiment.rollout import pool
 
 DOCS = Path(__file__).parents[4] / "docs" / "ci.md"
 

@@ -9,16 +9,16 @@ import pytest
 from click.testing import CliRunner
 from story_samples import samples
 
+from lastcall.cli.output import document
 from lastcall.cli.rollout import command as rollout_command
-from lastcall.cli.run.asked import RunOptions
-from lastcall.cli.run.checks import checks_of, summary_of
+from lastcall.cli.run.command import run
 from lastcall.cli.run.experiment import run_manifests
-from lastcall.cli.run.output import document
-from lastcall.cli.run.summary import append_summary
-from lastcall.cli.there.run import run
-from lastcall.cluster.errors import ClusterStartError
+from lastcall.cli.summary import append_summary
+from lastcall.endings.render.checks import Check, as_github, as_junit, block, folded, plain, shortened, table
 from lastcall.errors import LastcallError
-from lastcall.timeline.render.checks import Check, as_github, as_junit, block, folded, plain, shortened, table
+from lastcall.experiment.run.checks import checks_of, summary_of
+from lastcall.experiment.run.options import RunOptions
+from lastcall.kube.cluster.errors import ClusterStartError
 
 
 def endings():
@@ -120,7 +120,7 @@ def test_a_summary_that_cannot_be_written_is_refused_before_anything_runs(tmp_pa
 
 
 def test_a_junit_file_is_known_by_its_suffix(tmp_path):
-    from lastcall.cli.run.output import checked_output
+    from lastcall.cli.output import checked_output
 
     assert checked_output(None, tmp_path / "a.xml") == "junit"
     with pytest.raises(click.UsageError):

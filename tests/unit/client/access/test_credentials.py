@@ -4,11 +4,11 @@ import base64
 
 import pytest
 
-from lastcall.apiserver.auth.pki import ClusterCA
-from lastcall.client.access.config import ClientConfig, Impersonation, Overrides
-from lastcall.client.access.credentials import AGAIN_SECONDS, Credentials
-from lastcall.client.access.errors import KubeconfigError
-from lastcall.client.access.pod import pod_config
+from lastcall.kube.apiserver.auth.pki import ClusterCA
+from lastcall.kube.client.access.config import ClientConfig, Impersonation, Overrides
+from lastcall.kube.client.access.credentials import AGAIN_SECONDS, Credentials
+from lastcall.kube.client.access.errors import KubeconfigError
+from lastcall.kube.client.access.pod import pod_config
 
 
 class Clock:

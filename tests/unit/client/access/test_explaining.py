@@ -13,14 +13,14 @@ from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
-from lastcall.apiserver.auth.pki import ClusterCA
-from lastcall.cli.clusters.connecting import choose, connected
-from lastcall.cli.clusters.explaining import clock_of, clock_sentence
-from lastcall.cli.clusters.looking import clock_sample, read_certificate
-from lastcall.cli.clusters.options import ContextOptions
-from lastcall.client.access.certificates import client_sentence, token_sentence, told_span
-from lastcall.client.kubeconfig import render_kubeconfig
+from lastcall.cli.context_options import ContextOptions
+from lastcall.contexts.connection import choose, connected
+from lastcall.contexts.diagnosis import clock_of, clock_sentence
+from lastcall.contexts.untrusted_server import clock_sample, read_certificate
 from lastcall.errors import LastcallError
+from lastcall.kube.apiserver.auth.pki import ClusterCA
+from lastcall.kube.client.access.certificates import client_sentence, token_sentence, told_span
+from lastcall.kube.client.kubeconfig import render_kubeconfig
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 

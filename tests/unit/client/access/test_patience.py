@@ -2,10 +2,10 @@
 
 import pytest
 
-from lastcall.api.errors import StatusError, status_failure
-from lastcall.client.access.patience import MOST_SECONDS, SECONDS, Patience, wait_before
-from lastcall.client.answers import lost_connection
-from lastcall.client.api import ConnectionLost, UnusableAnswer
+from lastcall.kube.api.errors import StatusError, status_failure
+from lastcall.kube.client.access.patience import MOST_SECONDS, SECONDS, Patience, wait_before
+from lastcall.kube.client.answers import lost_connection
+from lastcall.kube.client.api import ConnectionLost, UnusableAnswer
 from lastcall.world.virtual import run_virtual
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from waiting import until
 
-from lastcall.client.access import plugin as running
-from lastcall.client.access.config import ClientConfig, ExecPlugin
-from lastcall.client.access.credentials import AGAIN_SECONDS, Credentials, CredentialsFailed
-from lastcall.client.access.exec_credential import read_answer, takes_terminal
-from lastcall.client.access.plugin import PluginError, ask
+from lastcall.kube.client.access import plugin as running
+from lastcall.kube.client.access.config import ClientConfig, ExecPlugin
+from lastcall.kube.client.access.credentials import AGAIN_SECONDS, Credentials, CredentialsFailed
+from lastcall.kube.client.access.exec_credential import read_answer, takes_terminal
+from lastcall.kube.client.access.plugin import PluginError, ask
 
 pytestmark = pytest.mark.loopback
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lastcall.client.access.errors import KubeconfigError
-from lastcall.client.access.proxies import proxy_for
+from lastcall.kube.client.access.errors import KubeconfigError
+from lastcall.kube.client.access.proxies import proxy_for
 
 P = "http://proxy:3128"
 

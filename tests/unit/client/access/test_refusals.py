@@ -2,9 +2,9 @@
 
 import pytest
 
-from lastcall.api.errors import status_failure
-from lastcall.client.access.refusals import AGAIN_SECONDS, MOST, Refusals
-from lastcall.client.access.rights import Right
+from lastcall.kube.api.errors import status_failure
+from lastcall.kube.client.access.refusals import AGAIN_SECONDS, MOST, Refusals
+from lastcall.kube.client.access.rights import Right
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 

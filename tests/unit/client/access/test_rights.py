@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from lastcall.client.access.rights import Right, commands_for, missing_right
+from lastcall.kube.client.access.rights import Right, commands_for, missing_right
 
 
 def status(message: str, name: str = "") -> dict:

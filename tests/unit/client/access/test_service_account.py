@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.errors import StatusError, status_failure
-from lastcall.api.resources import NAMESPACES, SERVICEACCOUNTS, Resource
-from lastcall.client.access.config import ClientConfig
-from lastcall.client.access.credentials import CredentialsFailed
-from lastcall.client.access.service_account import AccountCredentials, renew_at
-from lastcall.client.api import ConnectionLost
+from lastcall.kube.api.errors import StatusError, status_failure
+from lastcall.kube.api.resources import NAMESPACES, SERVICEACCOUNTS, Resource
+from lastcall.kube.client.access.config import ClientConfig
+from lastcall.kube.client.access.credentials import CredentialsFailed
+from lastcall.kube.client.access.service_account import AccountCredentials, renew_at
+from lastcall.kube.client.api import ConnectionLost
 
 CONFIG = ClientConfig(server="http://127.0.0.1:1")
 

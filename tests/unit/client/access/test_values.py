@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.client.access.config import ClientConfig, Impersonation, Overrides
-from lastcall.client.access.credentials import Credentials
-from lastcall.client.access.errors import KubeconfigError
-from lastcall.client.access.pod import pod_config
-from lastcall.client.access.proxies import proxy_for
-from lastcall.client.access.values import header_problem, server_problem, without_user
-from lastcall.client.kubeconfig import load_kubeconfig
+from lastcall.kube.client.access.config import ClientConfig, Impersonation, Overrides
+from lastcall.kube.client.access.credentials import Credentials
+from lastcall.kube.client.access.errors import KubeconfigError
+from lastcall.kube.client.access.pod import pod_config
+from lastcall.kube.client.access.proxies import proxy_for
+from lastcall.kube.client.access.values import header_problem, server_problem, without_user
+from lastcall.kube.client.kubeconfig import load_kubeconfig
 from lastcall.world.files import read_regular
 
 KUBECONFIG = """

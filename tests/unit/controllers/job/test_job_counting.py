@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import annotations_of, is_terminating, name_of, uid_of
-from lastcall.api.resources import JOBS, PODS, SERVICEACCOUNTS
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.auth.pki import new_key_pem
-from lastcall.apiserver.server import APIServer, APIServerConfig
-from lastcall.controllers.informers import Informers
-from lastcall.controllers.job.controller import JobController
-from lastcall.controllers.job.indexes import Indexes
-from lastcall.store.memory import MemoryStore
-from lastcall.timeline.memory import MemoryRecorder
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import annotations_of, is_terminating, name_of, uid_of
+from lastcall.kube.api.resources import JOBS, PODS, SERVICEACCOUNTS
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.auth.pki import new_key_pem
+from lastcall.kube.apiserver.server import APIServer, APIServerConfig
+from lastcall.kube.controllers.informers import Informers
+from lastcall.kube.controllers.job.controller import JobController
+from lastcall.kube.controllers.job.indexes import Indexes
+from lastcall.kube.store.memory import MemoryStore
+from lastcall.records.memory import MemoryRecorder
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 

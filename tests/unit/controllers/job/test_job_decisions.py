@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lastcall.controllers.job import tracking
-from lastcall.controllers.job.backoff import BackOff
-from lastcall.controllers.job.decide import (
+from lastcall.kube.controllers.job import tracking
+from lastcall.kube.controllers.job.backoff import BackOff
+from lastcall.kube.controllers.job.decide import (
     FAILURE,
     MAX_PODS_PER_SYNC,
     SUCCESS,
@@ -21,8 +21,8 @@ from lastcall.controllers.job.decide import (
     finished,
     wanted_active,
 )
-from lastcall.controllers.job.pods import INDEX_FAILURES, INDEX_IGNORED_FAILURES, TRACKING
-from lastcall.controllers.job.tracking import Outcome, events_at_the_end, settle, track
+from lastcall.kube.controllers.job.pods import INDEX_FAILURES, INDEX_IGNORED_FAILURES, TRACKING
+from lastcall.kube.controllers.job.tracking import Outcome, events_at_the_end, settle, track
 
 MOMENT = datetime(2030, 1, 1, 12, tzinfo=UTC)
 NOW = MOMENT.timestamp()

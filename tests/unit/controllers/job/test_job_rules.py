@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.controllers.job.backoff import BackOff
-from lastcall.controllers.job.controller import batch_seconds
-from lastcall.controllers.job.decide import matching_success_rule
-from lastcall.controllers.job.indexes import Indexes
-from lastcall.controllers.job.pods import choose_surplus, finish_time, match_failure_policy, new_pod
+from lastcall.kube.controllers.job.backoff import BackOff
+from lastcall.kube.controllers.job.controller import batch_seconds
+from lastcall.kube.controllers.job.decide import matching_success_rule
+from lastcall.kube.controllers.job.indexes import Indexes
+from lastcall.kube.controllers.job.pods import choose_surplus, finish_time, match_failure_policy, new_pod
 
 SETS = st.sets(st.integers(0, 40))
 INDEX = "batch.kubernetes.io/job-completion-index"

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 from fake_api import FakeAPI, ListRecorder
 
-from lastcall.api.errors import status_failure
-from lastcall.api.meta import Object
-from lastcall.api.resources import JOBS
-from lastcall.api.text.times import from_unix
-from lastcall.controllers.job.ttl_after_finished import expires_at
-from lastcall.controllers.manager import run_controllers
+from lastcall.kube.api.errors import status_failure
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import JOBS
+from lastcall.kube.api.text.times import from_unix
+from lastcall.kube.controllers.job.ttl_after_finished import expires_at
+from lastcall.kube.controllers.manager import run_controllers
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual

@@ -2,10 +2,10 @@
 
 import pytest
 
-from lastcall.controllers.nodes.health import NodeHealth, examine, no_schedule_taints, swapped, zone_of
-from lastcall.controllers.nodes.taints import first_untolerated, seconds_tolerated, taint_text
-from lastcall.controllers.nodes.ttl import step_for
-from lastcall.controllers.nodes.zones import TaintQueue, Zones, zone_state
+from lastcall.kube.controllers.nodes.health import NodeHealth, examine, no_schedule_taints, swapped, zone_of
+from lastcall.kube.controllers.nodes.taints import first_untolerated, seconds_tolerated, taint_text
+from lastcall.kube.controllers.nodes.ttl import step_for
+from lastcall.kube.controllers.nodes.zones import TaintQueue, Zones, zone_state
 
 CREATED = "2030-01-01T00:00:00Z"
 BORN = 1893456000.0

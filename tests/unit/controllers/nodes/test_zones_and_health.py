@@ -5,8 +5,15 @@ Source: pkg/controller/nodelifecycle/node_lifecycle_controller.go, scheduler/rat
 
 import pytest
 
-from lastcall.controllers.nodes.health import NodeHealth, examine, has_taint, swapped, with_lost_conditions, zone_of
-from lastcall.controllers.nodes.zones import TaintQueue, Zones, rate, zone_state
+from lastcall.kube.controllers.nodes.health import (
+    NodeHealth,
+    examine,
+    has_taint,
+    swapped,
+    with_lost_conditions,
+    zone_of,
+)
+from lastcall.kube.controllers.nodes.zones import TaintQueue, Zones, rate, zone_state
 
 CREATED, MOMENT = "2030-01-01T00:00:00Z", "2030-01-01T01:00:00Z"
 BORN = 1893456000.0

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lastcall.controllers.podautoscaler.replicas import (
+from lastcall.kube.controllers.podautoscaler.replicas import (
     Measured,
     MetricError,
     Tolerances,
@@ -18,7 +18,7 @@ from lastcall.controllers.podautoscaler.replicas import (
     requests_of,
     window_of,
 )
-from lastcall.controllers.podautoscaler.scaling import Memory, bounded, remember
+from lastcall.kube.controllers.podautoscaler.scaling import Memory, bounded, remember
 
 NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)
 WINDOW = timedelta(seconds=15)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.controllers.podautoscaler.replicas import (
+from lastcall.kube.controllers.podautoscaler.replicas import (
     Measured,
     MetricError,
     Tolerances,
@@ -17,7 +17,7 @@ from lastcall.controllers.podautoscaler.replicas import (
     requests_of,
     window_of,
 )
-from lastcall.controllers.podautoscaler.scaling import Memory, Said, bounded, remember, with_conditions
+from lastcall.kube.controllers.podautoscaler.scaling import Memory, Said, bounded, remember, with_conditions
 
 NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)
 EARLIER = "2026-01-01T00:00:00Z"

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 from fake_api import FakeAPI
 
-from lastcall.api.errors import StatusError, status_failure
-from lastcall.api.meta import Object, copy_object
-from lastcall.api.resources import (
+from lastcall.kube.api.errors import StatusError, status_failure
+from lastcall.kube.api.meta import Object, copy_object
+from lastcall.kube.api.resources import (
     CUSTOMRESOURCEDEFINITIONS,
     EVENTS,
     HORIZONTALPODAUTOSCALERS,
@@ -18,10 +18,10 @@ from lastcall.api.resources import (
     PODS,
     Resource,
 )
-from lastcall.client.api import ListResult
-from lastcall.controllers.informers import Informers
-from lastcall.controllers.podautoscaler.controller import PodAutoscalerController, _shown, _tolerances
-from lastcall.controllers.podautoscaler.replicas import Tolerances
+from lastcall.kube.client.api import ListResult
+from lastcall.kube.controllers.informers import Informers
+from lastcall.kube.controllers.podautoscaler.controller import PodAutoscalerController, _shown, _tolerances
+from lastcall.kube.controllers.podautoscaler.replicas import Tolerances
 from lastcall.world.clock import rfc3339_now
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual

@@ -11,15 +11,15 @@ import pytest
 from api_server import running_server
 from waiting import until
 
-from lastcall.api.custom.kinds import is_established
-from lastcall.api.resources import CUSTOMRESOURCEDEFINITIONS, SERVED, VALIDATINGADMISSIONPOLICIES
-from lastcall.client.api import Client
-from lastcall.client.discovery import discover, openapi_document
-from lastcall.controllers.access.policies.first_use import NAME
-from lastcall.controllers.access.policies.schemas import schema_of_kind
-from lastcall.controllers.access.policies.typechecking import Kind, kinds_to_check
-from lastcall.controllers.manager import run_controllers
-from lastcall.timeline.memory import NoRecorder
+from lastcall.kube.api.custom.kinds import is_established
+from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS, SERVED, VALIDATINGADMISSIONPOLICIES
+from lastcall.kube.client.api import Client
+from lastcall.kube.client.discovery import discover, openapi_document
+from lastcall.kube.controllers.access.policies.first_use import NAME
+from lastcall.kube.controllers.access.policies.schemas import schema_of_kind
+from lastcall.kube.controllers.access.policies.typechecking import Kind, kinds_to_check
+from lastcall.kube.controllers.manager import run_controllers
+from lastcall.records.memory import NoRecorder
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

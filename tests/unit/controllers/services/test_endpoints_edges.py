@@ -5,7 +5,7 @@ Source: staging/src/k8s.io/endpointslice (utils.go, util, trigger_time_tracker.g
 
 import pytest
 
-from lastcall.controllers.services.endpoints.decide import (
+from lastcall.kube.controllers.services.endpoints.decide import (
     OVER_CAPACITY,
     address_of,
     desired_endpoints,
@@ -15,7 +15,7 @@ from lastcall.controllers.services.endpoints.decide import (
     is_up_to_date,
     repack,
 )
-from lastcall.controllers.services.endpointslice.decide import (
+from lastcall.kube.controllers.services.endpointslice.decide import (
     LABEL_HEADLESS,
     TRIGGER_TIME,
     address_types,
@@ -28,13 +28,13 @@ from lastcall.controllers.services.endpointslice.decide import (
     reconcile,
     wanted_hints,
 )
-from lastcall.controllers.services.endpointslice.triggers import (
+from lastcall.kube.controllers.services.endpointslice.triggers import (
     TriggerTimeTracker,
     pod_endpoints_changed,
     pod_membership_changed,
     selector_matches,
 )
-from lastcall.controllers.services.mirroring import mirror, should_mirror
+from lastcall.kube.controllers.services.mirroring import mirror, should_mirror
 
 FIRST, SECOND, THIRD = (f"2030-01-01T00:00:0{second}Z" for second in (1, 2, 3))
 

@@ -1,6 +1,6 @@
 """What v1 Endpoints list, and which EndpointSlices mirror those that somebody wrote."""
 
-from lastcall.controllers.services.endpoints.decide import (
+from lastcall.kube.controllers.services.endpoints.decide import (
     MAX_CAPACITY,
     OVER_CAPACITY,
     desired_endpoints,
@@ -8,8 +8,8 @@ from lastcall.controllers.services.endpoints.decide import (
     repack,
     truncate,
 )
-from lastcall.controllers.services.endpointslice.decide import TRIGGER_TIME
-from lastcall.controllers.services.mirroring import MIRRORED_BY, mirror, should_mirror, skipped_addresses
+from lastcall.kube.controllers.services.endpointslice.decide import TRIGGER_TIME
+from lastcall.kube.controllers.services.mirroring import MIRRORED_BY, mirror, should_mirror, skipped_addresses
 
 T = "2030-01-01T00:00:00Z"
 

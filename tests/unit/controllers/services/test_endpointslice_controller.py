@@ -2,10 +2,10 @@
 
 from fake_api import ConnectionLost, FakeAPI, ListRecorder
 
-from lastcall.api.errors import status_failure
-from lastcall.api.meta import copy_object
-from lastcall.api.resources import ENDPOINTSLICES, NODES, PODS, SERVICES
-from lastcall.controllers.manager import run_controllers
+from lastcall.kube.api.errors import status_failure
+from lastcall.kube.api.meta import copy_object
+from lastcall.kube.api.resources import ENDPOINTSLICES, NODES, PODS, SERVICES
+from lastcall.kube.controllers.manager import run_controllers
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastcall.api.meta import copy_object
-from lastcall.controllers.services.endpointslice.decide import (
+from lastcall.kube.api.meta import copy_object
+from lastcall.kube.controllers.services.endpointslice.decide import (
     LABEL_HEADLESS,
     MAX_ENDPOINTS_PER_SLICE,
     address_types,

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from fake_api import FakeAPI, ListRecorder
 
-from lastcall.api.resources import ENDPOINTSLICES, NODES, PODS, SERVICES
-from lastcall.controllers.manager import run_controllers
+from lastcall.kube.api.resources import ENDPOINTSLICES, NODES, PODS, SERVICES
+from lastcall.kube.controllers.manager import run_controllers
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

@@ -6,15 +6,15 @@ import pytest
 from api_server import ADMIN
 from fake_api import ListRecorder
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import EVENTS, SERVICES
-from lastcall.apiserver.server import APIServer, APIServerConfig
-from lastcall.cli.clusters.controller_manager import chosen_controllers
-from lastcall.client.api import Client
-from lastcall.cluster.options import LOAD_BALANCER_CIDR
-from lastcall.controllers.manager import run_controllers
-from lastcall.controllers.services.loadbalancer import ADDRESSES, COMPONENT, NoAddress, decide_address
-from lastcall.store.memory import MemoryStore
+from lastcall.cli.controller_manager import chosen_controllers
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import EVENTS, SERVICES
+from lastcall.kube.apiserver.server import APIServer, APIServerConfig
+from lastcall.kube.client.api import Client
+from lastcall.kube.cluster.options import LOAD_BALANCER_CIDR
+from lastcall.kube.controllers.manager import run_controllers
+from lastcall.kube.controllers.services.loadbalancer import ADDRESSES, COMPONENT, NoAddress, decide_address
+from lastcall.kube.store.memory import MemoryStore
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

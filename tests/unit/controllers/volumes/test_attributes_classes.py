@@ -2,7 +2,7 @@
 
 import pytest
 
-from lastcall.controllers.volumes.attributes_classes import classes_of_claim, is_used
+from lastcall.kube.controllers.volumes.attributes_classes import classes_of_claim, is_used
 
 
 @pytest.mark.parametrize(

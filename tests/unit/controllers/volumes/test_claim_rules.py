@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.meta import Object
-from lastcall.api.resources import PODS
-from lastcall.controllers.statefulset.claims import has_stale_owner, is_up_to_date, with_owner
-from lastcall.controllers.volumes.ephemeral import ephemeral_claim
-from lastcall.controllers.volumes.local_path import (
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import PODS
+from lastcall.kube.controllers.statefulset.claims import has_stale_owner, is_up_to_date, with_owner
+from lastcall.kube.controllers.volumes.ephemeral import ephemeral_claim
+from lastcall.kube.controllers.volumes.local_path import (
     Refused,
     directory_name,
     directory_of,
@@ -16,7 +16,7 @@ from lastcall.controllers.volumes.local_path import (
     should_delete,
     should_provision,
 )
-from lastcall.controllers.volumes.protection import uses
+from lastcall.kube.controllers.volumes.protection import uses
 
 ROOT = "/lastcall/durable/local-path-provisioner"
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.meta import Object
-from lastcall.controllers.volumes.decide import (
+from lastcall.kube.api.meta import Object
+from lastcall.kube.controllers.volumes.decide import (
     bound_claim,
     claim_status,
     decide_claim,

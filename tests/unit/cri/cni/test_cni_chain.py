@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from waiting import until
 
-from lastcall.cri.sandbox.cni.attachments import Attachments
-from lastcall.cri.sandbox.cni.chain import Chain
-from lastcall.cri.sandbox.cni.conf import NetworkConfiguration
-from lastcall.cri.sandbox.cni.plugin import Plugins, lock_file
-from lastcall.cri.sandbox.cni.rules import Attachment, CNIError
+from lastcall.kube.cri.sandbox.cni.attachments import Attachments
+from lastcall.kube.cri.sandbox.cni.chain import Chain
+from lastcall.kube.cri.sandbox.cni.conf import NetworkConfiguration
+from lastcall.kube.cri.sandbox.cni.plugin import Plugins, lock_file
+from lastcall.kube.cri.sandbox.cni.rules import Attachment, CNIError
 from lastcall.world.world import World
 
 pytestmark = pytest.mark.loopback

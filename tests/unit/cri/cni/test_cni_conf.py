@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.cri.sandbox.cni.conf import CNIConfigError, load, parse
-from lastcall.cri.sandbox.cni.network import check, conf_dir_of
-from lastcall.cri.sandbox.cni.versions import choose
+from lastcall.kube.cri.sandbox.cni.conf import CNIConfigError, load, parse
+from lastcall.kube.cri.sandbox.cni.network import check, conf_dir_of
+from lastcall.kube.cri.sandbox.cni.versions import choose
 
 LIST = {"cniVersion": "1.0.0", "name": "net", "plugins": [{"type": "bridge"}, {"type": "portmap"}]}
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from waiting import until
 
-from lastcall.cri.api import PodSandboxConfig, PodSandboxMetadata, RuntimeServiceError
-from lastcall.cri.sandbox.cni import network as module
-from lastcall.cri.sandbox.cni.network import CNINetwork
+from lastcall.kube.cri.api import PodSandboxConfig, PodSandboxMetadata, RuntimeServiceError
+from lastcall.kube.cri.sandbox.cni import network as module
+from lastcall.kube.cri.sandbox.cni.network import CNINetwork
 from lastcall.world.world import World
 
 pytestmark = pytest.mark.loopback

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from lastcall.cri.api import DNSConfig, PodSandboxConfig, PodSandboxMetadata, PortMapping
-from lastcall.cri.sandbox.cni import rules
-from lastcall.cri.sandbox.cni.conf import NetworkConfiguration
-from lastcall.cri.sandbox.cni.rules import Attachment, CNIError, addresses, failure, of_plugin
+from lastcall.kube.cri.api import DNSConfig, PodSandboxConfig, PodSandboxMetadata, PortMapping
+from lastcall.kube.cri.sandbox.cni import rules
+from lastcall.kube.cri.sandbox.cni.conf import NetworkConfiguration
+from lastcall.kube.cri.sandbox.cni.rules import Attachment, CNIError, addresses, failure, of_plugin
 
 NETWORK = NetworkConfiguration("net", ("1.0.0",), ({"type": "bridge"},), file="/etc/cni/net.d/10.conflist")
 POD = PodSandboxConfig(

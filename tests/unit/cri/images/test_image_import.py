@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from oci_registry import DOCKER_MANIFEST, INDEX, MANIFEST, Registry, digest_of, gzipped, tar_of
 
-from lastcall.cri.api import RuntimeServiceError
-from lastcall.cri.sandbox.images.exports import MADE_FROM, ImageStore
-from lastcall.cri.sandbox.images.from_files import import_images
-from lastcall.cri.sandbox.images.layout import ImageError, ImageLayout
-from lastcall.cri.sandbox.images.platform import parse_platform, this_machine
+from lastcall.kube.cri.api import RuntimeServiceError
+from lastcall.kube.cri.sandbox.images.exports import MADE_FROM, ImageStore
+from lastcall.kube.cri.sandbox.images.from_files import import_images
+from lastcall.kube.cri.sandbox.images.layout import ImageError, ImageLayout
+from lastcall.kube.cri.sandbox.images.platform import parse_platform, this_machine
 
 NAME = "docker.io/library/app:v1"
 FILES = {"bin/app": b"hello"}

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lastcall.cri.sandbox.images.layers import NeedsMerge, merge_layer, unpack_layer
-from lastcall.cri.sandbox.images.layout import ImageError
+from lastcall.kube.cri.sandbox.images.layers import NeedsMerge, merge_layer, unpack_layer
+from lastcall.kube.cri.sandbox.images.layout import ImageError
 
 Entry = tuple[str, dict[str, Any]] | tuple[str, dict[str, Any], bytes]
 

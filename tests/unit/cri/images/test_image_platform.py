@@ -2,7 +2,7 @@
 
 import pytest
 
-from lastcall.cri.sandbox.images.platform import Platform, PlatformError, choose, parse_platform, rank
+from lastcall.kube.cri.sandbox.images.platform import Platform, PlatformError, choose, parse_platform, rank
 
 
 def entries(*platforms: str) -> list[dict[str, object]]:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lastcall.cri.api import RuntimeServiceError
-from lastcall.cri.sandbox.images.reference import parse_reference
+from lastcall.kube.cri.api import RuntimeServiceError
+from lastcall.kube.cri.sandbox.images.reference import parse_reference
 
 DIGEST = "sha256:" + "ab" * 32
 

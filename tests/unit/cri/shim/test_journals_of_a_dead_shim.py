@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from lastcall.cri.sandbox.shim.containers import Container
-from lastcall.cri.sandbox.shim.loop import Loop
-from lastcall.cri.sandbox.shim.past import read_journals
-from lastcall.cri.sandbox.shim.procfs import start_time
+from lastcall.kube.cri.sandbox.shim.containers import Container
+from lastcall.kube.cri.sandbox.shim.loop import Loop
+from lastcall.kube.cri.sandbox.shim.past import read_journals
+from lastcall.kube.cri.sandbox.shim.procfs import start_time
 
 
 def test_containers_and_execs_are_told_apart_and_ends_are_known(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 import pytest
 from waiting import eventually
 
-from lastcall.cri.sandbox.shim import dispositions
-from lastcall.cri.sandbox.shim.dispositions import describe, is_pending, signal_state
+from lastcall.kube.cri.sandbox.shim import dispositions
+from lastcall.kube.cri.sandbox.shim.dispositions import describe, is_pending, signal_state
 
 pytestmark = pytest.mark.loopback
 

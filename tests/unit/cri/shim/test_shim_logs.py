@@ -1,6 +1,6 @@
 import pytest
 
-from lastcall.cri.sandbox.shim.logs import LogFile, Stream, rfc3339_nano
+from lastcall.kube.cri.sandbox.shim.logs import LogFile, Stream, rfc3339_nano
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from lastcall.cri.sandbox.shim.loop import Loop
+from lastcall.kube.cri.sandbox.shim.loop import Loop
 from lastcall.world import walls
 
 

@@ -11,9 +11,9 @@ import time
 import pytest
 from waiting import eventually
 
-from lastcall.cri.sandbox.shim import procfs
-from lastcall.cri.sandbox.shim.dispositions import describe
-from lastcall.cri.sandbox.shim.sockets import (
+from lastcall.kube.cri.sandbox.shim import procfs
+from lastcall.kube.cri.sandbox.shim.dispositions import describe
+from lastcall.kube.cri.sandbox.shim.sockets import (
     CLOSE_WAIT,
     ESTABLISHED,
     LISTEN,

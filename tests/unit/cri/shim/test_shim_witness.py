@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from lastcall.cri.sandbox.shim import dispositions, procfs
-from lastcall.cri.sandbox.shim.loop import Timer
-from lastcall.cri.sandbox.shim.witness import Watched, Witness
+from lastcall.kube.cri.sandbox.shim import dispositions, procfs
+from lastcall.kube.cri.sandbox.shim.loop import Timer
+from lastcall.kube.cri.sandbox.shim.witness import Watched, Witness
 
 
 class Kernel:

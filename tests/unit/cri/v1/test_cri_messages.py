@@ -13,14 +13,14 @@ from cri_server import (
     sandbox_status_message,
 )
 
-from lastcall.cri import api
-from lastcall.cri.v1.messages import new
-from lastcall.cri.v1.translate.container_config import container_config_message
-from lastcall.cri.v1.translate.container_status import container_item_of, container_stats_of, container_status_of
-from lastcall.cri.v1.translate.images import auth_message, image_of
-from lastcall.cri.v1.translate.runtime import event_of, runtime_status_of
-from lastcall.cri.v1.translate.sandboxes import sandbox_config_message, sandbox_item_of, sandbox_status_of
-from lastcall.cri.v1.translate.signals import signal_name_of, signal_number
+from lastcall.kube.cri import api
+from lastcall.kube.cri.v1.messages import new
+from lastcall.kube.cri.v1.translate.container_config import container_config_message
+from lastcall.kube.cri.v1.translate.container_status import container_item_of, container_stats_of, container_status_of
+from lastcall.kube.cri.v1.translate.images import auth_message, image_of
+from lastcall.kube.cri.v1.translate.runtime import event_of, runtime_status_of
+from lastcall.kube.cri.v1.translate.sandboxes import sandbox_config_message, sandbox_item_of, sandbox_status_of
+from lastcall.kube.cri.v1.translate.signals import signal_name_of, signal_number
 
 USERS = api.UserNamespace("POD", (api.IDMapping(100000, 0, 65536),), (api.IDMapping(100000, 0, 65536),))
 NAMESPACES = api.NamespaceOption("NODE", "TARGET", "POD", "c" * 64, USERS)

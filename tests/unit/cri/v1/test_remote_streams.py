@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 import pytest
 from streaming_fakes import POD, FakeRuntime
 
-from lastcall.cri.api import RuntimeServiceError
-from lastcall.cri.v1.remote.runtime import dial_here
-from lastcall.cri.v1.remote.streams import PROTOCOL, RemoteStreams, exit_code_of, open_session
-from lastcall.node.server import KubeletServer
-from lastcall.streaming.spdy_frames import Data, Decoder, Encoder, ResetStatus, RstStream, SynStream
+from lastcall.kube.cri.api import RuntimeServiceError
+from lastcall.kube.cri.v1.remote.runtime import dial_here
+from lastcall.kube.cri.v1.remote.streams import PROTOCOL, RemoteStreams, exit_code_of, open_session
+from lastcall.kube.node.server import KubeletServer
+from lastcall.kube.streaming.spdy_frames import Data, Decoder, Encoder, ResetStatus, RstStream, SynStream
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

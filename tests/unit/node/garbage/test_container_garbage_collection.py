@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from lastcall.cri.api import (
+from lastcall.kube.cri.api import (
     ContainerMetadata,
     ContainerState,
     ContainerStatus,
@@ -13,14 +13,14 @@ from lastcall.cri.api import (
     PodSandboxStatus,
     RuntimeServiceError,
 )
-from lastcall.node.garbage.decide import (
+from lastcall.kube.node.garbage.decide import (
     ContainerGCPolicy,
     containers_to_evict,
     log_directories_to_remove,
     sandboxes_to_evict,
 )
-from lastcall.node.garbage.manager import ContainerGC
-from lastcall.node.logs.files import LogLinks, log_link_name, remove_log, remove_log_directory
+from lastcall.kube.node.garbage.manager import ContainerGC
+from lastcall.kube.node.logs.files import LogLinks, log_link_name, remove_log, remove_log_directory
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 

@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from lastcall.cri.api import ContainerMetadata, ContainerState, ContainerStatus, Image, RuntimeServiceError
-from lastcall.cri.sandbox.images.exports import ImageStore, build_image
-from lastcall.node.eviction.decide import Observation
-from lastcall.node.garbage.images import (
+from lastcall.kube.cri.api import ContainerMetadata, ContainerState, ContainerStatus, Image, RuntimeServiceError
+from lastcall.kube.cri.sandbox.images.exports import ImageStore, build_image
+from lastcall.kube.node.eviction.decide import Observation
+from lastcall.kube.node.garbage.images import (
     ImageGCError,
     ImageGCManager,
     ImageGCPolicy,

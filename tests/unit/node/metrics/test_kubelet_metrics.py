@@ -6,8 +6,8 @@ import aiohttp
 import pytest
 from scenario.metrics import unlike_kubernetes, value
 
-from lastcall.cri.api import ContainerMetadata, ContainerState, ContainerStats, ContainerStatus
-from lastcall.node.server import KubeletServer
+from lastcall.kube.cri.api import ContainerMetadata, ContainerState, ContainerStats, ContainerStatus
+from lastcall.kube.node.server import KubeletServer
 from lastcall.world.world import World
 
 pytestmark = pytest.mark.loopback

@@ -5,10 +5,16 @@ from typing import Any
 
 import pytest
 
-from lastcall.cri.api import ContainerMetadata, ContainerState, ContainerStats, ContainerStatus, RuntimeServiceError
-from lastcall.node.meminfo import parse_meminfo
-from lastcall.node.metrics.cadvisor import cadvisor_families
-from lastcall.node.metrics.stats import busy_ticks, memory_of, resource_metrics, summary
+from lastcall.kube.cri.api import (
+    ContainerMetadata,
+    ContainerState,
+    ContainerStats,
+    ContainerStatus,
+    RuntimeServiceError,
+)
+from lastcall.kube.node.meminfo import parse_meminfo
+from lastcall.kube.node.metrics.cadvisor import cadvisor_families
+from lastcall.kube.node.metrics.stats import busy_ticks, memory_of, resource_metrics, summary
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 

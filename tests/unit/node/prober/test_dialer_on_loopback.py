@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from lastcall.node.interfaces import DialError
-from lastcall.node.prober import dialer
-from lastcall.node.prober.dialer import MAX_BODY_BYTES, RealDialer
+from lastcall.kube.node.interfaces import DialError
+from lastcall.kube.node.prober import dialer
+from lastcall.kube.node.prober.dialer import MAX_BODY_BYTES, RealDialer
 
 pytestmark = pytest.mark.loopback
 

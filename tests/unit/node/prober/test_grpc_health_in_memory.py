@@ -11,8 +11,8 @@ import h2.errors
 import h2.events
 import pytest
 
-from lastcall.node.interfaces import DialError, RPCError
-from lastcall.node.prober.grpc_health import MAX_MESSAGE_BYTES, check_health
+from lastcall.kube.node.interfaces import DialError, RPCError
+from lastcall.kube.node.prober.grpc_health import MAX_MESSAGE_BYTES, check_health
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 

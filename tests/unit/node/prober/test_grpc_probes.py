@@ -7,10 +7,10 @@ from typing import Any
 import grpc
 import pytest
 
-from lastcall.node.interfaces import DialError, RPCError
-from lastcall.node.prober.dialer import RealDialer
-from lastcall.node.prober.probe import Probed, run_probe
-from lastcall.node.status.features import status_features
+from lastcall.kube.node.interfaces import DialError, RPCError
+from lastcall.kube.node.prober.dialer import RealDialer
+from lastcall.kube.node.prober.probe import Probed, run_probe
+from lastcall.kube.node.status.features import status_features
 
 pytestmark = pytest.mark.loopback
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from lastcall.cri.api import ExecSyncResponse, RuntimeServiceError
-from lastcall.node.interfaces import DialError, HTTPResponse, RPCError
-from lastcall.node.prober.decide import (
+from lastcall.kube.cri.api import ExecSyncResponse, RuntimeServiceError
+from lastcall.kube.node.interfaces import DialError, HTTPResponse, RPCError
+from lastcall.kube.node.prober.decide import (
     Decision,
     WorkerState,
     decide,
@@ -15,7 +15,7 @@ from lastcall.node.prober.decide import (
     probe_of,
     take_result,
 )
-from lastcall.node.prober.probe import (
+from lastcall.kube.node.prober.probe import (
     MAX_OUTPUT_BYTES,
     Probed,
     ProbeError,
@@ -24,7 +24,7 @@ from lastcall.node.prober.probe import (
     resolve_port,
     run_probe,
 )
-from lastcall.node.status.features import status_features
+from lastcall.kube.node.status.features import status_features
 
 NOW, OLD = status_features("1.36"), status_features("1.18")
 APP: dict[str, Any] = {

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from lastcall.cri.api import ExecSyncResponse, RuntimeServiceError
-from lastcall.node.interfaces import DialError, HTTPResponse
-from lastcall.node.prober.manager import PodProbeManager
-from lastcall.node.prober.probe import ProbeError, expand_static, probe_headers, resolve_port
-from lastcall.node.status.features import status_features
+from lastcall.kube.cri.api import ExecSyncResponse, RuntimeServiceError
+from lastcall.kube.node.interfaces import DialError, HTTPResponse
+from lastcall.kube.node.prober.manager import PodProbeManager
+from lastcall.kube.node.prober.probe import ProbeError, expand_static, probe_headers, resolve_port
+from lastcall.kube.node.status.features import status_features
 from lastcall.world.clock import monotonic, now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual

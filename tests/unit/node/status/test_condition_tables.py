@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from lastcall.cri.api import (
+from lastcall.kube.cri.api import (
     ContainerMetadata,
     ContainerState,
     ContainerStatus,
     LinuxContainerResources,
 )
-from lastcall.node.interfaces import PodStatus
-from lastcall.node.status.conditions import (
+from lastcall.kube.node.interfaces import PodStatus
+from lastcall.kube.node.status.conditions import (
     containers_ready_condition,
     force_unready_when_terminal,
     initialized_condition,
@@ -21,7 +21,7 @@ from lastcall.node.status.conditions import (
     set_pod_condition,
     terminal_ready_condition,
 )
-from lastcall.node.status.resources import container_resources
+from lastcall.kube.node.status.resources import container_resources
 
 SIDECAR = {"name": "s", "restartPolicy": "Always"}
 

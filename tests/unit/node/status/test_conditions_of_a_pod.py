@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from lastcall.cri.api import NamespaceOption, PodSandboxMetadata, PodSandboxState, PodSandboxStatus
-from lastcall.node.interfaces import PodStatus
-from lastcall.node.pods.runtime_pod import pod_sandbox_changed
-from lastcall.node.status.conditions import (
+from lastcall.kube.cri.api import NamespaceOption, PodSandboxMetadata, PodSandboxState, PodSandboxStatus
+from lastcall.kube.node.interfaces import PodStatus
+from lastcall.kube.node.pods.runtime_pod import pod_sandbox_changed
+from lastcall.kube.node.status.conditions import (
     containers_ready_condition,
     force_unready_when_terminal,
     initialized_condition,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.node.status.phase import get_phase
+from lastcall.kube.node.status.phase import get_phase
 
 
 def running(name: str, started: bool = True) -> dict[str, Any]:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.errors import status_failure
-from lastcall.api.meta import copy_object
-from lastcall.client.api import ConnectionLost
-from lastcall.node.status.conditions import make_condition
-from lastcall.node.status.decide import (
+from lastcall.kube.api.errors import status_failure
+from lastcall.kube.api.meta import copy_object
+from lastcall.kube.client.api import ConnectionLost
+from lastcall.kube.node.status.conditions import make_condition
+from lastcall.kube.node.status.decide import (
     can_be_deleted,
     has_pod_initialized,
     illegal_transition,
@@ -20,8 +20,8 @@ from lastcall.node.status.decide import (
     terminated_status,
     with_container_started,
 )
-from lastcall.node.status.features import status_features
-from lastcall.node.status.manager import PodStatusManager
+from lastcall.kube.node.status.features import status_features
+from lastcall.kube.node.status.manager import PodStatusManager
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from lastcall.cri.api import ContainerMetadata, ContainerState, ContainerStatus, Mount
-from lastcall.node.interfaces import PodStatus, StartError
-from lastcall.node.pods.resources import pod_resources
-from lastcall.node.pods.runtime_pod import should_container_be_restarted
-from lastcall.node.pods.termination_message import TerminationMessages, termination_message
-from lastcall.node.status.containers import convert_to_api_container_statuses
-from lastcall.node.status.features import status_features
-from lastcall.node.status.generator import PodStatusGenerator
+from lastcall.kube.cri.api import ContainerMetadata, ContainerState, ContainerStatus, Mount
+from lastcall.kube.node.interfaces import PodStatus, StartError
+from lastcall.kube.node.pods.resources import pod_resources
+from lastcall.kube.node.pods.runtime_pod import should_container_be_restarted
+from lastcall.kube.node.pods.termination_message import TerminationMessages, termination_message
+from lastcall.kube.node.status.containers import convert_to_api_container_statuses
+from lastcall.kube.node.status.features import status_features
+from lastcall.kube.node.status.generator import PodStatusGenerator
 
 NOW = status_features("1.36")
 SECOND = 1_000_000_000

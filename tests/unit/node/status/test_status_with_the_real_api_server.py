@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 from waiting import until
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import copy_object
-from lastcall.api.resources import CONFIGMAPS, LEASES, NODES, PODS, SERVICEACCOUNTS
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.auth.pki import new_key_pem
-from lastcall.apiserver.server import APIServer, APIServerConfig
-from lastcall.client.api import Client
-from lastcall.node.node_status import LEASE_NAMESPACE, NodeConfig, NodeStatusManager
-from lastcall.node.status.conditions import make_condition
-from lastcall.node.status.features import status_features
-from lastcall.node.status.manager import PodStatusManager
-from lastcall.node.volumes.manager import HostVolumeManager
-from lastcall.store.memory import MemoryStore
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import copy_object
+from lastcall.kube.api.resources import CONFIGMAPS, LEASES, NODES, PODS, SERVICEACCOUNTS
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.auth.pki import new_key_pem
+from lastcall.kube.apiserver.server import APIServer, APIServerConfig
+from lastcall.kube.client.api import Client
+from lastcall.kube.node.node_status import LEASE_NAMESPACE, NodeConfig, NodeStatusManager
+from lastcall.kube.node.status.conditions import make_condition
+from lastcall.kube.node.status.features import status_features
+from lastcall.kube.node.status.manager import PodStatusManager
+from lastcall.kube.node.volumes.manager import HostVolumeManager
+from lastcall.kube.store.memory import MemoryStore
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lastcall.node.stopping.grace import (
+from lastcall.kube.node.stopping.grace import (
     KillReason,
     StopTimeout,
     budget_before_hook,
@@ -14,7 +14,7 @@ from lastcall.node.stopping.grace import (
     spend,
     stop_timeout,
 )
-from lastcall.node.versions import VERSIONS, behaviour_of
+from lastcall.kube.node.versions import VERSIONS, behaviour_of
 
 V118, V123, V127, V136 = (behaviour_of(version) for version in VERSIONS)
 

@@ -13,9 +13,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from lastcall.node.prober.dialer import RealDialer
-from lastcall.node.stopping.hooks import HandlerRunner, HookError
-from lastcall.node.versions import behaviour_of
+from lastcall.kube.node.prober.dialer import RealDialer
+from lastcall.kube.node.stopping.hooks import HandlerRunner, HookError
+from lastcall.kube.node.versions import behaviour_of
 from lastcall.world.clock import RealClock
 
 pytestmark = pytest.mark.loopback

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from lastcall.node.interfaces import DialError, HTTPResponse
-from lastcall.node.stopping.hooks import HTTP_RESPONSE_TO_HTTPS_CLIENT, HandlerRunner, HookError
-from lastcall.node.versions import behaviour_of
+from lastcall.kube.node.interfaces import DialError, HTTPResponse
+from lastcall.kube.node.stopping.hooks import HTTP_RESPONSE_TO_HTTPS_CLIENT, HandlerRunner, HookError
+from lastcall.kube.node.versions import behaviour_of
 
 POD = {"metadata": {"name": "p", "namespace": "default", "uid": "u"}, "spec": {"containers": [{"name": "c"}]}}
 SECRET = {"name": "authorization", "value": "Bearer x"}

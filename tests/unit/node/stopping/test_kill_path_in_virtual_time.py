@@ -3,9 +3,9 @@
 import pytest
 from node_world import Node, container, exec_hook, on_node, pre_stop
 
-from lastcall.api.meta import copy_object
-from lastcall.api.resources import PODS
-from lastcall.cri.simulated_program import ExecResult, HTTPAnswer, Listener, Program
+from lastcall.kube.api.meta import copy_object
+from lastcall.kube.api.resources import PODS
+from lastcall.kube.cri.simulated_program import ExecResult, HTTPAnswer, Listener, Program
 
 IGNORES = Program(on_term="ignore")
 TOLERANCE = 0.05

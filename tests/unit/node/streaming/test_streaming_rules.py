@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from lastcall.cri.api import RuntimeServiceError
-from lastcall.node.streaming import port_forward
-from lastcall.node.streaming.port_forward import forward, parse_port
-from lastcall.node.streaming.remote_command import (
+from lastcall.kube.cri.api import RuntimeServiceError
+from lastcall.kube.node.streaming import port_forward
+from lastcall.kube.node.streaming.port_forward import forward, parse_port
+from lastcall.kube.node.streaming.remote_command import (
     StreamOptions,
     encode_status,
     exit_status,
@@ -19,7 +19,7 @@ from lastcall.node.streaming.remote_command import (
     parse_stream_options,
     watch_idleness,
 )
-from lastcall.node.streaming.websocket_client import Inbox, Sizes, pack, unpack
+from lastcall.kube.node.streaming.websocket_client import Inbox, Sizes, pack, unpack
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

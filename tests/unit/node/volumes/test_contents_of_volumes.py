@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.errors import status_failure
-from lastcall.client.api import ConnectionLost
-from lastcall.node.interfaces import VolumeError
-from lastcall.node.volumes.sources import PodTokens, VolumeSources
+from lastcall.kube.api.errors import status_failure
+from lastcall.kube.client.api import ConnectionLost
+from lastcall.kube.node.interfaces import VolumeError
+from lastcall.kube.node.volumes.sources import PodTokens, VolumeSources
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from lastcall.cri.api import DNSConfig
-from lastcall.node.interfaces import VolumeError
-from lastcall.node.volumes.atomic_writer import FileProjection, validate_path, write_payload
-from lastcall.node.volumes.claims import path_of
-from lastcall.node.volumes.downward import field_value, resource_value
-from lastcall.node.volumes.host_volumes import bytes_of, check_host_path, set_up_empty_dir
-from lastcall.node.volumes.pod_files import (
+from lastcall.kube.cri.api import DNSConfig
+from lastcall.kube.node.interfaces import VolumeError
+from lastcall.kube.node.volumes.atomic_writer import FileProjection, validate_path, write_payload
+from lastcall.kube.node.volumes.claims import path_of
+from lastcall.kube.node.volumes.downward import field_value, resource_value
+from lastcall.kube.node.volumes.host_volumes import bytes_of, check_host_path, set_up_empty_dir
+from lastcall.kube.node.volumes.pod_files import (
     ClusterDNS,
     dns_config_of,
     domain_of,
@@ -21,7 +21,7 @@ from lastcall.node.volumes.pod_files import (
     parse_resolv_conf,
     resolv_conf,
 )
-from lastcall.node.volumes.subpath import bind_sub_path, open_in_volume
+from lastcall.kube.node.volumes.subpath import bind_sub_path, open_in_volume
 
 
 def pod(name: str = "p", **spec: Any) -> dict[str, Any]:

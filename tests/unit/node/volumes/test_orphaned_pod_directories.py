@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.node.volumes.orphans import mounts_below, orphaned, take_down, tell, unmount_below
+from lastcall.kube.node.volumes.orphans import mounts_below, orphaned, take_down, tell, unmount_below
 from lastcall.world import linux
 
 MOUNTINFO = rb"""1 0 0:1 / / rw - ext4 /dev/vda rw
@@ -76,7 +76,7 @@ def test_what_stays_mounted_is_never_emptied_and_told_in_the_kubelet_s_words(
     (host / "precious").touch()
     bind(host, tmp_path / "pods" / "u1" / "volume-subpaths" / "v" / "app" / "0")
     with monkeypatch.context() as patched:
-        patched.setattr("lastcall.node.volumes.orphans.unmount_below", lambda path: None)
+        patched.setattr("lastcall.kube.node.volumes.orphans.unmount_below", lambda path: None)
         error = take_down(str(tmp_path / "pods"), "u1")
     assert error.startswith('orphaned pod "u1" found, but failed to rmdir() volume at path ')
     assert (host / "precious").exists()
@@ -98,7 +98,7 @@ def test_a_mount_that_does_not_go_is_an_error_with_its_place(monkeypatch: pytest
     def refuse(point: str, flags: int) -> None:
         raise OSError(16, "Device or resource busy")
 
-    monkeypatch.setattr("lastcall.node.volumes.orphans.mounts_below", lambda directory: ["/pods/u1/volumes/x"])
+    monkeypatch.setattr("lastcall.kube.node.volumes.orphans.mounts_below", lambda directory: ["/pods/u1/volumes/x"])
     monkeypatch.setattr(linux, "umount2", refuse)
     with pytest.raises(OSError, match="/pods/u1/volumes/x"):
         unmount_below("/pods/u1")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lastcall.node.volumes.holders import Holder, holders_of, mounts_under
-from lastcall.node.volumes.manager import HostVolumeManager
+from lastcall.kube.node.volumes.holders import Holder, holders_of, mounts_under
+from lastcall.kube.node.volumes.manager import HostVolumeManager
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -78,7 +78,7 @@ async def test_a_busy_volume_is_told_with_who_holds_it_and_the_pod_waits(
         if busy:
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
 
-    monkeypatch.setattr("lastcall.node.volumes.manager.linux.umount2", umount2)
+    monkeypatch.setattr("lastcall.kube.node.volumes.manager.linux.umount2", umount2)
     monkeypatch.setattr(Path, "is_mount", lambda self: self == volume)
     pod = {"metadata": {"name": "p", "namespace": "n", "uid": "u1"}, "spec": {"containers": []}}
     async with Tasks() as tasks:

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 from waiting import until
 
-import lastcall.node.volumes.manager as manager_module
-from lastcall.api.errors import status_failure
-from lastcall.cri.api import DNSConfig
-from lastcall.node.interfaces import VolumeError
-from lastcall.node.volumes.atomic_writer import FileProjection, validate_path, write_payload
-from lastcall.node.volumes.downward import field_value, resource_value
-from lastcall.node.volumes.host_volumes import check_host_path
-from lastcall.node.volumes.manager import HostVolumeManager
-from lastcall.node.volumes.pod_files import ClusterDNS, dns_config_of, hosts_file, resolv_conf
-from lastcall.node.volumes.simulated import SimulatedVolumeManager
-from lastcall.node.volumes.sources import token_requires_refresh
-from lastcall.node.volumes.subpath import open_in_volume
+import lastcall.kube.node.volumes.manager as manager_module
+from lastcall.kube.api.errors import status_failure
+from lastcall.kube.cri.api import DNSConfig
+from lastcall.kube.node.interfaces import VolumeError
+from lastcall.kube.node.volumes.atomic_writer import FileProjection, validate_path, write_payload
+from lastcall.kube.node.volumes.downward import field_value, resource_value
+from lastcall.kube.node.volumes.host_volumes import check_host_path
+from lastcall.kube.node.volumes.manager import HostVolumeManager
+from lastcall.kube.node.volumes.pod_files import ClusterDNS, dns_config_of, hosts_file, resolv_conf
+from lastcall.kube.node.volumes.simulated import SimulatedVolumeManager
+from lastcall.kube.node.volumes.sources import token_requires_refresh
+from lastcall.kube.node.volumes.subpath import open_in_volume
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
@@ -520,7 +520,7 @@ async def test_an_ephemeral_volume_is_never_somebody_elses_claim(tmp_path: Path)
 async def test_what_a_volume_lacks_is_told_under_its_own_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: dict[str, Any], text: str
 ) -> None:
-    monkeypatch.setattr("lastcall.node.volumes.manager.MOUNT_TIMEOUT", 0.05)
+    monkeypatch.setattr("lastcall.kube.node.volumes.manager.MOUNT_TIMEOUT", 0.05)
     sink = Sink()
     api = api_of(persistentvolumeclaims__c=pv_claim(), persistentvolumes__v=pv(**source))
     async with volumes(tmp_path, api, sink) as manager:

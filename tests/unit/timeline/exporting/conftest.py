@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from lastcall.timeline import kinds as k
-from lastcall.timeline.record import Record
-from lastcall.timeline.story import Budget, ContainerEnding, DecidedBy, Ending, Entry, PodFacts
+from lastcall.endings.story import Budget, ContainerEnding, DecidedBy, Ending, Entry, PodFacts
+from lastcall.records import kinds as k
+from lastcall.records.record import Record
 
 UID = "11111111-2222-4333-8444-555555555555"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lastcall.exporting.addresses import AddressError, Listen, parse_endpoint, parse_listen
+from lastcall.trace.exporting.addresses import AddressError, Listen, parse_endpoint, parse_listen
 
 
 @pytest.mark.parametrize(

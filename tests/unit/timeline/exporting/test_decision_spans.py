@@ -3,13 +3,13 @@
 from virtual_cluster import run_cluster
 from workloads import pods, workload
 
-from lastcall.api.meta import is_terminating
-from lastcall.api.pods.spec import is_pod_ready
-from lastcall.cri.simulated_program import Program
-from lastcall.exporting.spans import spans_of
-from lastcall.exporting.workload import workload_of
-from lastcall.timeline.ending import build_endings
-from lastcall.timeline.story import PodFacts
+from lastcall.endings.ending import build_endings
+from lastcall.endings.story import PodFacts
+from lastcall.kube.api.meta import is_terminating
+from lastcall.kube.api.pods.spec import is_pod_ready
+from lastcall.kube.cri.simulated_program import Program
+from lastcall.trace.exporting.spans import spans_of
+from lastcall.trace.exporting.workload import workload_of
 
 
 def test_the_pods_of_a_rollout_link_to_one_decision_and_another_rollout_to_another():

@@ -16,7 +16,7 @@ def is_in(name, modules):
 
 def test_opentelemetry_is_loaded_by_its_own_module_alone():
     """Metrics do without the extra."""
-    code = "import lastcall.exporting.server, lastcall.exporting.event_writer, sys; print(*sys.modules)"
+    code = "import lastcall.trace.exporting.server, lastcall.trace.exporting.event_writer, sys; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert any(is_in(each, ("prometheus_client",)) for each in loaded)
     assert [each for each in loaded if is_in(each, ("opentelemetry", "requests", "google"))] == []
@@ -25,9 +25,9 @@ def test_opentelemetry_is_loaded_by_its_own_module_alone():
 @pytest.mark.parametrize(
     "module",
     [
-        "lastcall.cli.there.run, lastcall.cli.run.session, lastcall.cluster.embedded",
+        "lastcall.cli.run.command, lastcall.experiment.run.session, lastcall.kube.cluster.embedded",
         "lastcall.cli.up, lastcall.cli.story, lastcall.cli.rollout.command, lastcall.cli.doctor",
-        "lastcall.apiserver, lastcall.controllers.manager, lastcall.node.kubelet, lastcall.scheduler.scheduler",
+        "lastcall.kube.apiserver, lastcall.kube.controllers.manager, lastcall.kube.node.kubelet, lastcall.kube.scheduler.scheduler",
         "lastcall.testing",
     ],
 )
@@ -35,4 +35,4 @@ def test_no_other_command_or_role_loads_them(module):
     code = f"import {module}, sys; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "lastcall" in loaded
-    assert [each for each in loaded if is_in(each, (*FOREIGN, "lastcall.exporting"))] == []
+    assert [each for each in loaded if is_in(each, (*FOREIGN, "lastcall.trace.exporting"))] == []

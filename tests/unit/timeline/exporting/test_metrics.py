@@ -5,9 +5,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as classic
 from story_samples import samples
 
-from lastcall.exporting.health import Health
-from lastcall.exporting.metrics import Metrics
-from lastcall.timeline.story import PreStop
+from lastcall.endings.story import PreStop
+from lastcall.trace.exporting.health import Health
+from lastcall.trace.exporting.metrics import Metrics
 from lastcall.world.world import World
 
 ACCEPT = "application/openmetrics-text; version=1.0.0"

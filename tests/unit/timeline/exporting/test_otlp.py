@@ -15,8 +15,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Status
 from story_samples import samples
 from waiting import until
 
-from lastcall.exporting.addresses import parse_endpoint
-from lastcall.exporting.otlp import MOST_ANSWER_BYTES, MOST_TRIES, SpanSender
+from lastcall.trace.exporting.addresses import parse_endpoint
+from lastcall.trace.exporting.otlp import MOST_ANSWER_BYTES, MOST_TRIES, SpanSender
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -238,7 +238,7 @@ async def answering(*parts, then_waits=False):
 
 @pytest.mark.parametrize("status", [b"200 OK", b"404 Not Found"])
 async def test_an_answer_that_is_too_large_is_a_failure_and_not_read(monkeypatch, status):
-    monkeypatch.setattr("lastcall.exporting.otlp.FIRST_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr("lastcall.trace.exporting.otlp.FIRST_WAIT_SECONDS", 0.01)
     head = b"HTTP/1.1 " + status + b"\r\nContent-Length: 1073741824\r\n\r\n"
     notes = []
     async with (
@@ -253,8 +253,8 @@ async def test_an_answer_that_is_too_large_is_a_failure_and_not_read(monkeypatch
 
 @pytest.mark.parametrize("begin", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"], ids=["head", "body"])
 async def test_an_answer_that_comes_byte_by_byte_is_given_up(monkeypatch, begin):
-    monkeypatch.setattr("lastcall.exporting.otlp.MOST_ANSWER_SECONDS", 0.3)
-    monkeypatch.setattr("lastcall.exporting.otlp.FIRST_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr("lastcall.trace.exporting.otlp.MOST_ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr("lastcall.trace.exporting.otlp.FIRST_WAIT_SECONDS", 0.01)
     notes = []
     async with answering(begin, b"x", then_waits=True) as url, sending(url, notes) as sender:
         sender.ended(samples()["sigkill"][0])

@@ -5,7 +5,9 @@ from collections import Counter
 import pytest
 from story_samples import samples
 
-from lastcall.exporting.samples import (
+from lastcall.endings.node_facts import ListenerClosed, Sockets
+from lastcall.endings.story import EndpointTransition, PreStop
+from lastcall.trace.exporting.samples import (
     MOST_EXEMPLAR,
     cause_of_137,
     exemplar_of,
@@ -14,8 +16,6 @@ from lastcall.exporting.samples import (
     measure,
     trace_id_of,
 )
-from lastcall.timeline.node_facts import ListenerClosed, Sockets
-from lastcall.timeline.story import EndpointTransition, PreStop
 
 
 @pytest.mark.parametrize(

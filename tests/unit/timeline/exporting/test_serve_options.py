@@ -5,11 +5,11 @@ import importlib.util
 import pytest
 from click.testing import CliRunner
 
-from lastcall.cli.tracing.command import trace
-from lastcall.cli.tracing.serve_options import DEFAULT_LISTEN, ServeOptions
-from lastcall.cli.tracing.serving import asked_for
+from lastcall.cli.trace.command import trace
+from lastcall.cli.trace.serve_options import DEFAULT_LISTEN, ServeOptions
+from lastcall.cli.trace.serving import asked_for
 from lastcall.errors import UserError
-from lastcall.exporting import addresses
+from lastcall.trace.exporting import addresses
 
 
 def given(**values):

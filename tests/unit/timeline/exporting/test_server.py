@@ -3,10 +3,10 @@
 import aiohttp
 import pytest
 
-from lastcall.exporting.addresses import parse_listen
-from lastcall.exporting.health import Health
-from lastcall.exporting.metrics import Metrics
-from lastcall.exporting.server import Server
+from lastcall.trace.exporting.addresses import parse_listen
+from lastcall.trace.exporting.health import Health
+from lastcall.trace.exporting.metrics import Metrics
+from lastcall.trace.exporting.server import Server
 from lastcall.world.world import World
 
 pytestmark = pytest.mark.loopback

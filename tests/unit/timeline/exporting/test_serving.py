@@ -9,11 +9,11 @@ from fake_api import FakeAPI
 from story_samples import samples
 from waiting import until
 
-from lastcall.api.resources import EVENTS, LEASES
-from lastcall.client.leaderelection import LeadershipLost
-from lastcall.exporting.addresses import parse_listen
-from lastcall.exporting.health import Health
-from lastcall.exporting.serving import Asked, Serving
+from lastcall.kube.api.resources import EVENTS, LEASES
+from lastcall.kube.client.leaderelection import LeadershipLost
+from lastcall.trace.exporting.addresses import parse_listen
+from lastcall.trace.exporting.health import Health
+from lastcall.trace.exporting.serving import Asked, Serving
 from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World

@@ -3,7 +3,7 @@
 import pytest
 from story_samples import samples
 
-from lastcall.exporting.spans import spans_of
+from lastcall.trace.exporting.spans import spans_of
 
 
 def told(name, position=0):

@@ -7,12 +7,12 @@ import pytest
 from story_samples import samples
 from waiting import until
 
-from lastcall.api.errors import already_exists, status_failure
-from lastcall.api.resources import EVENTS
-from lastcall.client.api import ConnectionLost
-from lastcall.exporting.event_writer import EventWriter
-from lastcall.exporting.warnings import MOST_MESSAGE, warnings_of
-from lastcall.timeline.story import Finding
+from lastcall.endings.story import Finding
+from lastcall.kube.api.errors import already_exists, status_failure
+from lastcall.kube.api.resources import EVENTS
+from lastcall.kube.client.api import ConnectionLost
+from lastcall.trace.exporting.event_writer import EventWriter
+from lastcall.trace.exporting.warnings import MOST_MESSAGE, warnings_of
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

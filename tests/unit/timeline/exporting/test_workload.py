@@ -2,8 +2,8 @@
 
 import pytest
 
-from lastcall.exporting.workload import OTHER, Places, Workload, workload_of
-from lastcall.timeline.story import DecidedBy
+from lastcall.endings.story import DecidedBy
+from lastcall.trace.exporting.workload import OTHER, Places, Workload, workload_of
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from string import Template
 
 import pytest
 
+from lastcall.endings.catalogue.lookup import CATALOGUE
 from lastcall.lint.catalogue.lookup import RULES
-from lastcall.timeline.catalogue.lookup import CATALOGUE
 
 VAGUE = re.compile(r"could not be had|in vain|\bis none\b|way out:|mend that", re.IGNORECASE)
 

@@ -9,9 +9,9 @@ from string import Template
 
 import pytest
 
-from lastcall.timeline.catalogue.lookup import CATALOGUE
-from lastcall.timeline.language import LANGUAGES, catalogue_of, told
-from lastcall.timeline.said import from_wire, tell, to_wire
+from lastcall.endings.catalogue.lookup import CATALOGUE
+from lastcall.records.language import LANGUAGES, catalogue_of, told
+from lastcall.records.said import from_wire, tell, to_wire
 
 JAPANESE = catalogue_of("ja")
 
@@ -40,7 +40,7 @@ def test_every_finding_has_its_japanese() -> None:
 
 def test_no_text_is_translated_twice() -> None:
     seen: dict[str, str] = {}
-    for file in (resources.files("lastcall.timeline.catalogue") / "japanese").iterdir():
+    for file in (resources.files("lastcall.endings.catalogue") / "japanese").iterdir():
         if file.name.endswith(".json"):
             pairs = json.loads(file.read_text("utf-8"), object_pairs_hook=list)
             for english, _ in pairs:
@@ -72,7 +72,7 @@ def test_a_text_of_another_process_can_still_be_told_in_another_language() -> No
 @pytest.mark.loopback
 def test_japanese_is_read_when_somebody_asks_for_it() -> None:
     program = (
-        "from lastcall.timeline.language import catalogue_of, told\n"
+        "from lastcall.records.language import catalogue_of, told\n"
         "import lastcall.ui.server\n"
         "assert told(['a'], 'en') == ['a'] and catalogue_of.cache_info().currsize == 0\n"
     )

@@ -10,20 +10,20 @@ import pytest
 from japanese import LETTERS, MACHINE, missing, untold
 from story_samples import samples
 
-from lastcall.timeline import kinds
-from lastcall.timeline.catalogue.meanings import MEANINGS
-from lastcall.timeline.explain import RULES, explain, meaning
-from lastcall.timeline.language import catalogue_of, told
-from lastcall.timeline.picture.lanes import decide_picture
-from lastcall.timeline.record import Record
-from lastcall.timeline.render.html import SCRIPT_WORDS, html_page
-from lastcall.timeline.render.lines import actor_label
-from lastcall.timeline.said import CUT, Said
-from lastcall.timeline.verdict import outcome_words
-from lastcall.timeline.wording.recorded import PARTS, SENTENCES
-from lastcall.timeline.wording.words import words_for
+from lastcall.endings.picture.lanes import decide_picture
+from lastcall.endings.render.html import SCRIPT_WORDS, html_page
+from lastcall.endings.render.lines import actor_label
+from lastcall.endings.verdict import outcome_words
+from lastcall.records import kinds
+from lastcall.records.explain import RULES, explain, meaning
+from lastcall.records.language import catalogue_of, told
+from lastcall.records.meanings import MEANINGS
+from lastcall.records.record import Record
+from lastcall.records.said import CUT, Said
+from lastcall.records.wording.recorded import PARTS, SENTENCES
+from lastcall.records.wording.words import words_for
 
-TIMELINE = Path(__file__).resolve().parents[4] / "src" / "lastcall" / "timeline"
+TIMELINE = Path(__file__).resolve().parents[4] / "src" / "lastcall" / "endings"
 MODULES = [
     *sorted(TIMELINE.glob("wording/*.py")),
     *(

@@ -7,19 +7,19 @@ from pathlib import Path
 import pytest
 from japanese import missing
 
-from lastcall.timeline.language import told
-from lastcall.timeline.said import Said
-from lastcall.timeline.wording.recorded import recalled
-from lastcall.tracing.rights import MISSED, MissingRight
+from lastcall.records.language import told
+from lastcall.records.said import Said
+from lastcall.records.wording.recorded import recalled
+from lastcall.trace.rights import MISSED, MissingRight
 
 SOURCE = Path(__file__).resolve().parents[4] / "src" / "lastcall"
 WRITERS = (
-    "apiserver/records.py", "controllers/cronjob/controller.py", "controllers/daemonset/decide.py",
-    "controllers/garbagecollector/controller.py", "controllers/garbagecollector/pods/controller.py",
-    "controllers/job/ttl_after_finished.py", "controllers/namespace/controller.py",
-    "controllers/nodes/taint_eviction.py", "controllers/replicaset/controller.py", "controllers/statefulset/decide.py",
-    "node/admission/manager.py", "node/kubelet.py", "node/shutdown/manager.py", "node/stopping/kill_container.py",
-    "node/workers/manager.py", "node/workers/syncer.py", "scheduler/victims.py",
+    "kube/apiserver/records.py", "kube/controllers/cronjob/controller.py", "kube/controllers/daemonset/decide.py",
+    "kube/controllers/garbagecollector/controller.py", "kube/controllers/garbagecollector/pods/controller.py",
+    "kube/controllers/job/ttl_after_finished.py", "kube/controllers/namespace/controller.py",
+    "kube/controllers/nodes/taint_eviction.py", "kube/controllers/replicaset/controller.py", "kube/controllers/statefulset/decide.py",
+    "kube/node/admission/manager.py", "kube/node/kubelet.py", "kube/node/shutdown/manager.py", "kube/node/stopping/kill_container.py",
+    "kube/node/workers/manager.py", "kube/node/workers/syncer.py", "kube/scheduler/victims.py",
 )  # fmt: skip
 """Modules that write a sentence into a record: as `why`."""
 

@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from lastcall.timeline.said import Said, beginning, from_wire, in_language, joined, shown, tell, to_wire
+from lastcall.records.said import Said, beginning, from_wire, in_language, joined, shown, tell, to_wire
 
 GERMAN = {"$what ended": "$what endete", "by $signal": "durch $signal", "a hook": "ein Hook"}
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.defaults.kinds import set_defaults
-from lastcall.api.errors import invalid
-from lastcall.api.resources import SERVED, Resource
-from lastcall.api.validation import validate_create
-from lastcall.apiserver.admission.machinery import LateExpressions
+from lastcall.kube.api.defaults.kinds import set_defaults
+from lastcall.kube.api.errors import invalid
+from lastcall.kube.api.resources import SERVED, Resource
+from lastcall.kube.api.validation import validate_create
+from lastcall.kube.apiserver.admission.machinery import LateExpressions
 
 RECORDED = json.loads((Path(__file__).parent / "policies.json").read_text())
 KINDS: dict[str, Resource] = {each.kind: each for each in SERVED}

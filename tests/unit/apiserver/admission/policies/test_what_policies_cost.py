@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from api_server import RunningServer, running_server
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import (
     CONFIGMAPS,
     NAMESPACES,
     PODS,
@@ -21,13 +21,13 @@ from lastcall.api.resources import (
     VALIDATINGADMISSIONPOLICYBINDINGS,
     VALIDATINGWEBHOOKCONFIGURATIONS,
 )
-from lastcall.apiserver.policies import configured, deciding, dispatch, validating
-from lastcall.apiserver.policies.deciding import QUICK
-from lastcall.apiserver.policies.evaluation import Input
-from lastcall.apiserver.policies.language import validating_programs
-from lastcall.apiserver.policies.validating import verdict
-from lastcall.apiserver.registry.repeated_pods import RepeatedPods
-from lastcall.cel.admission import environment
+from lastcall.kube.apiserver.policies import configured, deciding, dispatch, validating
+from lastcall.kube.apiserver.policies.deciding import QUICK
+from lastcall.kube.apiserver.policies.evaluation import Input
+from lastcall.kube.apiserver.policies.language import validating_programs
+from lastcall.kube.apiserver.policies.validating import verdict
+from lastcall.kube.apiserver.registry.repeated_pods import RepeatedPods
+from lastcall.kube.cel.admission import environment
 
 pytestmark = pytest.mark.loopback
 

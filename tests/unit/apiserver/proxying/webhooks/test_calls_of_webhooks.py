@@ -11,8 +11,8 @@ import pytest
 from api_server import RunningServer
 from webhook_target import ADDRESS, RULE, Target, hooked
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import (
     CONFIGMAPS,
     DEPLOYMENTS,
     ENDPOINTSLICES,
@@ -24,7 +24,7 @@ from lastcall.api.resources import (
     VALIDATINGWEBHOOKCONFIGURATIONS,
     Resource,
 )
-from lastcall.apiserver.auth.pki import ClusterCA
+from lastcall.kube.apiserver.auth.pki import ClusterCA
 
 pytestmark = pytest.mark.loopback
 

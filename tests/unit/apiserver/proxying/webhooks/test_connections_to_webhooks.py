@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 from api_server import RunningServer, running_server
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import (
     CONFIGMAPS,
     ENDPOINTSLICES,
     NAMESPACES,
     SERVICES,
     VALIDATINGWEBHOOKCONFIGURATIONS,
 )
-from lastcall.apiserver.auth.pki import ClusterCA
-from lastcall.apiserver.auth.tls import server_context
-from lastcall.apiserver.proxying import upstream
+from lastcall.kube.apiserver.auth.pki import ClusterCA
+from lastcall.kube.apiserver.auth.tls import server_context
+from lastcall.kube.apiserver.proxying import upstream
 
 pytestmark = pytest.mark.loopback
 

@@ -14,11 +14,11 @@ from api_server import RunningServer
 from waiting import until
 from webhook_target import Target, hooked
 
-from lastcall.api.custom.kinds import is_established
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import CUSTOMRESOURCEDEFINITIONS, Resource
-from lastcall.apiserver.faces.conversion import KNOWN_AT_LEAST, ConversionNeeded, Conversions, with_conversion
-from lastcall.client.api import APPLY_PATCH
+from lastcall.kube.api.custom.kinds import is_established
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS, Resource
+from lastcall.kube.apiserver.faces.conversion import KNOWN_AT_LEAST, ConversionNeeded, Conversions, with_conversion
+from lastcall.kube.client.api import APPLY_PATCH
 
 pytestmark = pytest.mark.loopback
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lastcall.apiserver.proxying.webhooks.matching import Wanted, Webhook
-from lastcall.apiserver.proxying.webhooks.review import CallFailed, Verdict, read
+from lastcall.kube.apiserver.proxying.webhooks.matching import Wanted, Webhook
+from lastcall.kube.apiserver.proxying.webhooks.review import CallFailed, Verdict, read
 
 INTO = "json: cannot unmarshal"
 RESPONSE = "into Go struct field AdmissionResponse.response"

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from extreme_values import BASES
 
-from lastcall.api.errors import StatusError
-from lastcall.api.resources import (
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import (
     CONFIGMAPS,
     CUSTOMRESOURCEDEFINITIONS,
     DEPLOYMENTS,
@@ -27,8 +27,8 @@ from lastcall.api.resources import (
     STORAGECLASSES,
     Resource,
 )
-from lastcall.apiserver.proxying.webhooks.caller import Caller
-from lastcall.client.api import APPLY_PATCH, Client
+from lastcall.kube.apiserver.proxying.webhooks.caller import Caller
+from lastcall.kube.client.api import APPLY_PATCH, Client
 
 Object = dict[str, Any]
 RECORDED = json.loads((Path(__file__).parent / "moved.json").read_text())

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.defaults.kinds import set_defaults
-from lastcall.api.errors import invalid
-from lastcall.api.resources import MUTATINGWEBHOOKCONFIGURATIONS, VALIDATINGWEBHOOKCONFIGURATIONS
-from lastcall.api.validation import validate_create
-from lastcall.api.validators.cluster.webhooks import url_errors
+from lastcall.kube.api.defaults.kinds import set_defaults
+from lastcall.kube.api.errors import invalid
+from lastcall.kube.api.resources import MUTATINGWEBHOOKCONFIGURATIONS, VALIDATINGWEBHOOKCONFIGURATIONS
+from lastcall.kube.api.validation import validate_create
+from lastcall.kube.api.validators.cluster.webhooks import url_errors
 
 URLS = json.loads((Path(__file__).parent / "urls.json").read_text())
 """(url, what the real server said of it without the form that it desires)."""

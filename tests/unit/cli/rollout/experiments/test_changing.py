@@ -12,21 +12,11 @@ from api_snapshot import difference, whole_api
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lastcall.api.errors import StatusError
-from lastcall.api.meta import Object, copy_object, uid_of
-from lastcall.api.resources import (
-    CONFIGMAPS,
-    DEPLOYMENTS,
-    NAMESPACES,
-    PERSISTENTVOLUMECLAIMS,
-    REPLICASETS,
-    SECRETS,
-    SERVICES,
-    STATEFULSETS,
-)
-from lastcall.cli.rollout.experiments import changing, patient
-from lastcall.cli.rollout.experiments.changing import Changes, is_running, is_settled, this_process
-from lastcall.cli.rollout.experiments.ledger import (
+from lastcall.errors import WorldError
+from lastcall.experiment.existing import changes as changing
+from lastcall.experiment.existing import retries as patient
+from lastcall.experiment.existing.changes import Changes, is_running, is_settled, this_process
+from lastcall.experiment.existing.ledger import (
     KINDS,
     LABEL,
     REPLICAS,
@@ -42,9 +32,20 @@ from lastcall.cli.rollout.experiments.ledger import (
     leftover_revisions,
     restoration,
 )
-from lastcall.cli.rollout.experiments.leftovers import find_leftovers, put_back
-from lastcall.client.api import Client, ConnectionLost
-from lastcall.errors import WorldError
+from lastcall.experiment.existing.leftovers import find_leftovers, put_back
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object, copy_object, uid_of
+from lastcall.kube.api.resources import (
+    CONFIGMAPS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    PERSISTENTVOLUMECLAIMS,
+    REPLICASETS,
+    SECRETS,
+    SERVICES,
+    STATEFULSETS,
+)
+from lastcall.kube.client.api import Client, ConnectionLost
 from lastcall.world.clock import RealClock
 
 LABELS = {"app": "web"}

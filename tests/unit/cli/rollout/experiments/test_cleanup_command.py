@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 from fake_api import FakeAPI
 
-from lastcall.api.meta import Object, name_of
-from lastcall.api.resources import CONFIGMAPS, SECRETS
+from lastcall.cli import leftovers as looking
 from lastcall.cli.cleanup import _cleanup
-from lastcall.cli.clusters.options import ContextOptions
+from lastcall.cli.context_options import ContextOptions
 from lastcall.cli.errors import guarded
-from lastcall.cli.rollout.experiments import looking, reaching
-from lastcall.cli.rollout.experiments.changing import this_process
-from lastcall.cli.rollout.experiments.ledger import LABEL, Created, Holder, Ledger, Target, as_config_map
+from lastcall.experiment.existing import connection as reaching
+from lastcall.experiment.existing.changes import this_process
+from lastcall.experiment.existing.ledger import LABEL, Created, Holder, Ledger, Target, as_config_map
+from lastcall.kube.api.meta import Object, name_of
+from lastcall.kube.api.resources import CONFIGMAPS, SECRETS
 from lastcall.world.world import World
 
 GONE = Holder("another-machine", 1, 1)

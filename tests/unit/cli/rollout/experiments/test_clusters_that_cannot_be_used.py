@@ -15,10 +15,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
-from lastcall.apiserver.auth.pki import ClusterCA
 from lastcall.cli.rollout.command import rollout
-from lastcall.client.kubeconfig import render_kubeconfig
 from lastcall.errors import LastcallError, UserError
+from lastcall.kube.apiserver.auth.pki import ClusterCA
+from lastcall.kube.client.kubeconfig import render_kubeconfig
 
 pytestmark = pytest.mark.loopback
 

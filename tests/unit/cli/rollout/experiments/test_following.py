@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from lastcall.cli.rollout.experiments.following import Following
-from lastcall.cli.rollout.experiments.reaching import Reached
-from lastcall.timeline import kinds
-from lastcall.timeline.record import Record
-from lastcall.tracing.clocks import Sample
-from lastcall.tracing.scope import Target
+from lastcall.contexts.clocks import Sample
+from lastcall.experiment.existing.connection import Reached
+from lastcall.experiment.existing.pod_ends import Following
+from lastcall.records import kinds
+from lastcall.records.record import Record
+from lastcall.trace.scope import Target
 from lastcall.world.clock import Clock
 from lastcall.world.world import World
 

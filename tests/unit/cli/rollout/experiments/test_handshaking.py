@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.apiserver.auth.pki import ClusterCA
-from lastcall.cli.rollout.experiments.entrance import of_url
-from lastcall.cli.rollout.experiments.handshaking import certificate_sentence, check_handshake, read_ca
-from lastcall.client.access.certificates import Certificate, Problem
 from lastcall.errors import UserError, WorldError
+from lastcall.experiment.existing.entrance import of_url
+from lastcall.experiment.existing.handshake import certificate_sentence, check_handshake, read_ca
+from lastcall.kube.apiserver.auth.pki import ClusterCA
+from lastcall.kube.client.access.certificates import Certificate, Problem
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 

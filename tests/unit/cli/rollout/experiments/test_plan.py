@@ -4,12 +4,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from lastcall.api.meta import Object
-from lastcall.api.resources import DAEMONSETS, DEPLOYMENTS
-from lastcall.cli.rollout.experiments.confirming import confirm
-from lastcall.cli.rollout.experiments.entrance import Entrance, is_even, is_own, of_service, of_url
-from lastcall.cli.rollout.experiments.plan import Plan, check_copy, check_namespace, check_yes, is_allowed, of_rollout
+from lastcall.cli.confirmation import confirm
 from lastcall.errors import UserError
+from lastcall.experiment.existing.entrance import Entrance, is_even, is_own, of_service, of_url
+from lastcall.experiment.existing.plan import Plan, check_copy, check_namespace, check_yes, is_allowed, of_rollout
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import DAEMONSETS, DEPLOYMENTS
 
 WEB: Object = {"metadata": {"name": "web"}}
 

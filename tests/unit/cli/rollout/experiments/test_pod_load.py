@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from lastcall.api.errors import StatusError, status_failure
-from lastcall.cli.rollout.experiments.pod_load import NAME, PodLoad, generator_pod, new_token
-from lastcall.client.api import ConnectionLost
 from lastcall.errors import WorldError
+from lastcall.experiment.existing.pod_load import NAME, PodLoad, generator_pod, new_token
+from lastcall.kube.api.errors import StatusError, status_failure
+from lastcall.kube.client.api import ConnectionLost
 from lastcall.traffic.account import Account, account
 from lastcall.traffic.generator import Load
 from lastcall.traffic.outcome import Outcome

@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 from api_server import ADMIN, running_server
 
-from lastcall.api.meta import Object, copy_object
-from lastcall.api.resources import (
+from lastcall.errors import UserError
+from lastcall.experiment.existing.clean_objects import cleaned
+from lastcall.experiment.existing.copy import Taken, Taking, parsed_workload
+from lastcall.experiment.existing.differences import fitted
+from lastcall.kube.api.meta import Object, copy_object
+from lastcall.kube.api.resources import (
     CONFIGMAPS,
     DEPLOYMENTS,
     HORIZONTALPODAUTOSCALERS,
@@ -25,12 +29,8 @@ from lastcall.api.resources import (
     SERVICES,
     Resource,
 )
-from lastcall.apiserver.auth.authentication import UserInfo
-from lastcall.apiserver.server import APIServer
-from lastcall.cli.rollout.experiments.cleaning import cleaned
-from lastcall.cli.rollout.experiments.differing import fitted
-from lastcall.cli.rollout.experiments.taking import Taken, Taking, parsed_workload
-from lastcall.errors import UserError
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.server import APIServer
 
 pytestmark = pytest.mark.loopback
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lastcall.timeline.record import Record
+from lastcall.records.record import Record
 from lastcall.ui.cells import pod_cell, stage_of, workload_cell
 
 

@@ -10,13 +10,14 @@ import pytest
 from fake_api import FakeAPI
 from waiting import until
 
-from lastcall.cli.showing import process, serving
-from lastcall.cli.showing.link import PageLink
-from lastcall.cli.showing.messages import Begin, Failed
-from lastcall.cli.showing.options import AskedPage
-from lastcall.cli.tracing.page import TracePage
+from lastcall.cli.page_options import AskedPage
+from lastcall.cli.trace.page import TracePage
 from lastcall.errors import WorldError
-from lastcall.timeline.record import Record
+from lastcall.records.record import Record
+from lastcall.ui.command_page import process
+from lastcall.ui.command_page import server as serving
+from lastcall.ui.command_page.link import PageLink
+from lastcall.ui.command_page.messages import Begin, Failed
 from lastcall.world import wire
 from lastcall.world.clock import RealClock
 from lastcall.world.world import World

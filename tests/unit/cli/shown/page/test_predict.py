@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.timeline.story import Budget, ContainerEnding, Ending, PodFacts, PreStop
+from lastcall.endings.story import Budget, ContainerEnding, Ending, PodFacts, PreStop
 from lastcall.ui.predict import Next, what_comes_next, what_if_deleted
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lastcall.timeline import kinds
-from lastcall.timeline.record import Record
+from lastcall.records import kinds
+from lastcall.records.record import Record
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import Outcome
 from lastcall.traffic.traced import Bounds, Traced, TracedPod

@@ -2,8 +2,8 @@
 
 import json
 
-from lastcall.timeline.language import told
-from lastcall.timeline.said import tell
+from lastcall.records.language import told
+from lastcall.records.said import tell
 from lastcall.ui.rollout.texts import state_from_wire, state_to_wire
 
 TEXT = tell("a mount at $path", path="/data")

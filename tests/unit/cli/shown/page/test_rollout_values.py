@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lastcall.api.patch.apply import strategic_merge_patch
-from lastcall.api.resources import DEPLOYMENTS
+from lastcall.kube.api.patch.apply import strategic_merge_patch
+from lastcall.kube.api.resources import DEPLOYMENTS
 from lastcall.ui.rollout.values import Values, least_unavailable, patch_of, read_values, values_of
 
 NONE = {"controller": 0.0, "watch": 0.0, "kernel": 0.0, "balancer": 0.0}

@@ -4,9 +4,9 @@ import json
 
 from story_samples import samples
 
-from lastcall.timeline.ending import build_endings
-from lastcall.timeline.record import Record
-from lastcall.timeline.story import PodFacts
+from lastcall.endings.ending import build_endings
+from lastcall.endings.story import PodFacts
+from lastcall.records.record import Record
 from lastcall.ui.story import end_row, source_link, story
 
 

@@ -8,11 +8,11 @@ import pytest
 from scenario.programs import ShellPrograms
 from virtual_cluster import VirtualCluster, run_cluster
 
-from lastcall.api.meta import name_of
-from lastcall.api.resources import NAMESPACES, PODS
-from lastcall.timeline.ending import build_endings
-from lastcall.timeline.explain import explain
-from lastcall.timeline.story import Ending, PodFacts
+from lastcall.endings.ending import build_endings
+from lastcall.endings.story import Ending, PodFacts
+from lastcall.kube.api.meta import name_of
+from lastcall.kube.api.resources import NAMESPACES, PODS
+from lastcall.records.explain import explain
 from lastcall.ui.tour.claims import CLAIMS
 from lastcall.ui.tour.experiments import EXPERIMENTS
 from lastcall.ui.tour.running import MANAGED, Run

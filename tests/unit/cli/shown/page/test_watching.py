@@ -5,10 +5,10 @@ from typing import Any, cast
 
 import pytest
 
-from lastcall.api.meta import Object
-from lastcall.api.resources import CRONJOBS, DEPLOYMENTS, JOBS, NODES, PODS
-from lastcall.timeline import kinds
-from lastcall.timeline.record import Record
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import CRONJOBS, DEPLOYMENTS, JOBS, NODES, PODS
+from lastcall.records import kinds
+from lastcall.records.record import Record
 from lastcall.ui.source import NoMore, Opened, PageClient, Told
 from lastcall.ui.watching import MOST_ENDS, Watching
 from lastcall.world.virtual import run_virtual
@@ -103,13 +103,13 @@ def test_a_command_that_shows_no_page_imports_none() -> None:
     import sys
 
     program = (
-        "import sys, lastcall.cli.up, lastcall.cli.demo, lastcall.cli.rollout.command, lastcall.cli.tracing.command, "
-        "lastcall.cli.tracing.session, lastcall.cli.run.experiment, lastcall.cli.rollout.session, "
-        "lastcall.cli.staying.life, lastcall.cluster.staying.front; "
-        "print([m for m in sys.modules if m.startswith(('lastcall.ui', 'lastcall.cli.showing'))])"
+        "import sys, lastcall.cli.up, lastcall.cli.demo, lastcall.cli.rollout.command, lastcall.cli.trace.command, "
+        "lastcall.cli.trace.session, lastcall.cli.run.experiment, lastcall.experiment.rollout.session, "
+        "lastcall.cli.staying.life, lastcall.kube.cluster.staying.front; "
+        "print([m for m in sys.modules if m.startswith(('lastcall.ui', 'lastcall.ui.command_page'))])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    options = "['lastcall.cli.showing', 'lastcall.cli.showing.options']"
+    options = "['lastcall.ui.command_page', 'lastcall.cli.page_options']"
     assert done.stdout.strip() == options
 
 

@@ -1,1 +1,0 @@
-"""The validation rules, one module per kind or part. Pure functions; the entry is `lastcall.api.validation`."""

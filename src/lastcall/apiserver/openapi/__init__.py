@@ -1,1 +1,0 @@
-"""The OpenAPI documents of what is served, made of the field facts in `lastcall.api.schema.types`."""

@@ -1,0 +1,100 @@
+"""A component as a process of its own: against any API server, and of several processes only one acts."""
+
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from lastcall.cli.context_options import ContextOptions
+from lastcall.cli.interrupts import Interrupts
+from lastcall.cli.terminal import say_from
+from lastcall.contexts.connection import Connected, choose, connected
+from lastcall.errors import Interrupted
+from lastcall.kube.api.resources import NAMESPACES
+from lastcall.world import walls
+from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.kube.api.errors import StatusError
+    from lastcall.kube.client.access.refusals import Refusals
+    from lastcall.kube.client.access.rights import Right
+    from lastcall.kube.client.api import Client
+
+Fence = Callable[["Client"], "Client"]
+"""Makes of a client one that writes only as long as this process is the leader."""
+Lead = Callable[["World", Connected, Fence], Awaitable[None]]
+"""Given the cluster: work until cancelled, and write through clients behind the fence only."""
+
+
+class Component:
+    """`name` is the command's; `lease` that which the component of Kubernetes uses: beside a real one this process
+    waits for its end."""
+
+    def __init__(self, name: str, lease: str, lead: Lead) -> None:
+        self.name, self._lease, self._lead = name, lease, lead
+        self._refusals: Refusals | None = None
+
+    def run(self, asked: ContextOptions, *, leader_elect: bool, ended: str) -> int:
+        """Run until a signal; the exit status. Raises LastcallError."""
+        chosen = choose(asked)
+        with Interrupts(message=ended) as interrupts, suppress(Interrupted):
+            interrupts.run(self._run(chosen, leader_elect))
+        return 0
+
+    async def _run(self, chosen: Any, leader_elect: bool) -> None:
+        walls.stand(walls.Faults(say=self.note))
+        async with connected(chosen, agent=f"lastcall-{self.name}", on_refused=self.refused) as cluster:
+            await cluster.client.list(NAMESPACES)  # a user without rights is told so, and does not wait forever
+            await self._act(cluster, leader_elect)
+
+    async def _act(self, cluster: Connected, leader_elect: bool) -> None:
+        # late: 375 ms of the command's --help
+        from lastcall.kube.client.leaderelection import FencedClient, LeaderElector, LeadershipLost
+
+        world, client = World(), cluster.client
+        if not leader_elect:
+            await self._lead(world, cluster, lambda client: client)
+            return
+        identity = f"{socket.gethostname()}_{world.new_uid()}"
+        while True:
+            elector = LeaderElector(world, client, name=self._lease, identity=identity, on_leader=self._tell(identity))
+
+            def fence(client: "Client", elector: LeaderElector = elector) -> "Client":
+                return FencedClient(client, lambda: elector.is_leader)
+
+            try:
+                await elector.run(lambda fence=fence: self._lead(world, cluster, fence))  # type: ignore[misc]
+            except LeadershipLost as error:
+                self.note(f"{error}: waits for it again")
+
+    def _tell(self, identity: str) -> Callable[[str], None]:
+        def tell(holder: str) -> None:
+            self.note("is the leader" if holder == identity else f"{holder} is the leader: waits for its end")
+
+        return tell
+
+    def refused(self, error: "StatusError") -> None:
+        """What any client of this process was answered: a right that is missing is told."""
+        if self._refusals is None:
+            # late: 15 ms, for an error
+            from lastcall.kube.client.access.refusals import Refusals
+
+            self._refusals = Refusals(World(), self._tell_missing)
+        self._refusals.note(error)
+
+    def _tell_missing(self, right: "Right", count: int) -> None:
+        # late: 15 ms, for an error
+        from lastcall.kube.client.access.rights import commands_for
+
+        if count > 1:
+            self.note(f"missing right of {right.user}: {right.words}: {count} requests refused so far")
+            return
+        fix = "".join(f"\n  {command}" for command in commands_for([right]))
+        self.note(
+            f"missing right of {right.user}: {right.words}. What needs it is tried again."
+            + (f" fix, as an administrator:{fix}" if fix else "")
+        )
+
+    def note(self, text: object) -> None:
+        say_from(f"{self.name}[{os.getpid()}]", str(text))

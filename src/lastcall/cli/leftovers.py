@@ -1,0 +1,42 @@
+"""`lastcall doctor --context`: what experiments have left on somebody's cluster."""
+
+from lastcall.cli.context_options import ContextOptions
+from lastcall.cli.interrupts import Interrupts
+from lastcall.cli.options import json_text
+from lastcall.cli.terminal import say, show
+from lastcall.experiment.existing.connection import reached
+from lastcall.experiment.existing.leftovers import Leftovers, find_leftovers
+
+SCHEMA = "lastcall/leftovers/v1"
+
+
+def look_for_leftovers(asked: ContextOptions, output: str) -> int:
+    """The exit status: 1 where something is left. Raises UserError, WorldError."""
+    with Interrupts(message="nothing was changed") as interrupts:
+        context, found = interrupts.run(_look(asked))
+    if output == "json":
+        document = {
+            "schema": SCHEMA,
+            "context": context,
+            "leftovers": found.lines,
+            "running": [f"namespace {where}: process {ledger.holder.pid}" for where, ledger in found.running],
+            "notLookedAt": found.left_alone,
+        }
+        show(json_text(document))
+        return 1 if found.lines or found.unreadable else 0
+    for where, ledger in found.running:
+        say(f"namespace {where}: an experiment of process {ledger.holder.pid} is running")
+    for line in found.lines:
+        say(line)
+    for each in found.left_alone:
+        say(f"not looked at: {each}")
+    if found.lines or found.unreadable:
+        say(f"fix: lastcall cleanup --context {context}")
+        return 1
+    say("No experiment has left anything.")
+    return 0
+
+
+async def _look(asked: ContextOptions) -> tuple[str, Leftovers]:
+    async with reached(asked) as cluster:
+        return cluster.context, await find_leftovers(cluster.client, "", cluster.namespace)

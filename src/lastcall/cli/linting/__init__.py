@@ -1,1 +1,0 @@
-"""`lastcall lint`: reads manifests, places findings in them, suppresses, edits."""

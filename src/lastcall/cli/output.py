@@ -1,0 +1,225 @@
+"""How a story is told: `--output`, `--output-file`, and the writing of it. `run`, `demo` and `story` share it."""
+
+import os
+import stat
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from lastcall._version import __version__
+from lastcall.cli.exit_status import WORLD
+from lastcall.cli.options import json_text, output_file_option, output_option
+from lastcall.cli.terminal import say, show
+from lastcall.endings.render.json_text import quoted_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lastcall.endings.story import Ending
+    from lastcall.experiment.not_simulated import Note
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FORMATS = ("text", "json", "html", "chrome-trace", "junit", "github")
+FOR_CI = ("junit", "github")
+FILES = {"html": "story.html", "chrome-trace": "story.trace.json"}
+"""Formats that are not for a terminal, each with a file name to suggest."""
+
+_BY_SUFFIX = {
+    ".html": "html", ".htm": "html", ".trace.json": "chrome-trace", ".json": "json",
+    ".txt": "text", ".xml": "junit", ".text": "text", ".log": "text",
+}  # fmt: skip
+
+PIPED_WIDTH = 100
+"""Columns when stdout is not a terminal and COLUMNS does not say."""
+
+_OPTIONS = [
+    output_option(
+        FORMATS,
+        "Output format: text; json (lastcall/ending/v1); html, a page to keep and to share; chrome-trace, "
+        "for Perfetto; junit; github, annotations for GitHub Actions. All but text replace the text on stdout.  "
+        "[default: the format of --output-file, or text]",
+    ),
+    output_file_option(),
+    click.option("--explain", is_flag=True, help="Show the Kubernetes rule and source function behind each step."),
+]
+
+
+def output_options(command: F) -> F:
+    """Add the options to a command: `output`, `output_file`, `explain`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def checked_output(output: str | None, file: Path | None) -> str:
+    """The format. Raises click.UsageError, before anything is done, for a place where it cannot be written."""
+    if output is None:
+        output = _by_suffix(file)
+    if file is None:
+        if output in FILES and sys.stdout.isatty():
+            raise click.UsageError(
+                f"--output {output} is a file, and stdout is a terminal: add --output-file {FILES[output]}, or "
+                f"redirect stdout (> {FILES[output]})"
+            )
+        return output
+    directory = file.absolute().parent
+    if not directory.is_dir():
+        raise click.UsageError(f"--output-file {str(file)!r}: there is no directory {str(directory)!r}")
+    if not os.access(file if file.exists() else directory, os.W_OK):
+        raise click.UsageError(f"--output-file {str(file)!r}: you may not write there")
+    return output
+
+
+def _by_suffix(file: Path | None) -> str:
+    """The format that a file's name asks for; text for a name without a suffix. Raises click.UsageError."""
+    if file is None or not file.suffix:
+        return "text"
+    for suffix, format_ in _BY_SUFFIX.items():
+        if file.name.lower().endswith(suffix):
+            return format_
+    raise click.UsageError(
+        f"--output-file {str(file)!r}: {file.suffix} is not a format of reports: use .html, .json (data), .trace.json "
+        f"(Perfetto), .xml (JUnit) or .txt, or say which with --output ({', '.join(FORMATS)})"
+    )
+
+
+def stdout_console() -> "Console":
+    """The console for a story: as wide as the terminal, PIPED_WIDTH without one."""
+    # late: 39 ms of `story --help`
+    from lastcall.cli.console import CommandConsole
+
+    width = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else PIPED_WIDTH
+    return CommandConsole(width=width)
+
+
+def takes_stdout(output: str, file: Path | None) -> bool:
+    """Whether stdout is the document's alone."""
+    return output != "text" and file is None
+
+
+def document(
+    endings: "Sequence[Ending]",
+    output: str,
+    *,
+    kubernetes_version: str,
+    status: int,
+    explain: bool = False,
+    width: int = PIPED_WIDTH,
+    error: str = "",
+    with_steps: bool = True,
+    notes: "Sequence[Note] | None" = None,
+) -> str:
+    """The story in one of FORMATS, with a newline at its end."""
+    if output == "json":
+        # late: 34 ms of `run --help`
+        from lastcall.endings.render.json_v1 import endings_document
+
+        made = endings_document(
+            endings,
+            kubernetes_version=kubernetes_version,
+            lastcall_version=__version__,
+            exit_status=status,
+            error=error,
+            not_simulated=None
+            if notes is None
+            else [{"id": each.id, "what": each.what, "text": each.text} for each in notes],
+        )
+        return json_text(made)
+    if output == "html":
+        # late: 24 ms of `story --help`
+        from lastcall.endings.render.html import html_page
+
+        return html_page(endings, kubernetes_version=kubernetes_version, lastcall_version=__version__, error=error)
+    if output in ("junit", "github"):
+        # late: 51 ms of `story --help`
+        from lastcall.endings.render.checks import as_github, as_junit
+        from lastcall.experiment.run.checks import checks_of
+
+        told = checks_of(endings, error)
+        return as_junit("lastcall run", told, "no Pod") if output == "junit" else as_github(told)
+    if output == "chrome-trace":
+        # late: 7 ms of `story --help`
+        from lastcall.endings.render.chrome_trace import trace_document
+
+        trace = trace_document(endings, kubernetes_version=kubernetes_version, lastcall_version=__version__)
+        return quoted_json(trace)
+    # late: 51 ms of `story --help`
+    from lastcall.endings.render.plain import plain_text
+
+    return plain_text(endings, width, explain=explain, with_steps=with_steps)
+
+
+def tell(
+    out: "Console",
+    endings: "Sequence[Ending]",
+    output: str,
+    file: Path | None,
+    *,
+    kubernetes_version: str,
+    status: int,
+    explain: bool = False,
+    error: str = "",
+    seen_live: bool = False,
+    notes: "Sequence[Note] | None" = None,
+) -> None:
+    """Write the story where it was asked for. `seen_live`: the steps stand on `out` already, and are not told twice
+    but for the rules of `explain`. Raises OSError."""
+    with_steps = explain or not seen_live
+
+    def text_of(format_: str, *, with_steps: bool = True) -> str:
+        return document(
+            endings,
+            format_,
+            kubernetes_version=kubernetes_version,
+            status=status,
+            explain=explain,
+            width=out.width,
+            error=error,
+            with_steps=with_steps,
+            notes=notes,
+        )
+
+    if takes_stdout(output, file):
+        show(text_of(output))
+        return
+    if file is not None:
+        write_file(file, text_of(output))
+    if out.is_terminal:
+        # late: 51 ms of `story --help`
+        from lastcall.endings.render.text import print_endings
+
+        print_endings(out, endings, explain=explain, with_steps=with_steps)
+    else:
+        show(text_of("text", with_steps=with_steps))
+    if file is not None:
+        say(f"Report written to {file}", err=True)
+
+
+def tell_failure(output: str, file: Path | None, error: str, *, kubernetes_version: str) -> None:
+    """A test report, or annotations, of a run that ended without a story; nothing in another format. Raises OSError."""
+    if output not in FOR_CI:
+        return
+    text = document([], output, kubernetes_version=kubernetes_version, status=WORLD, error=error)
+    if file is None:
+        show(text)
+    else:
+        write_file(file, text)
+
+
+def write_file(file: Path, text: str) -> None:
+    """Write all of it or nothing; what is not a regular file (/dev/stdout, a pipe) is written to as it is."""
+    content = text.encode("utf-8", "replace")
+    if file.exists() and not stat.S_ISREG(file.stat().st_mode):
+        file.write_bytes(content)
+        return
+    target = file.resolve()  # a link stays one
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        unfinished.write_bytes(content)
+        os.replace(unfinished, target)
+    finally:
+        unfinished.unlink(missing_ok=True)

@@ -1,0 +1,143 @@
+"""`lastcall rollout --context` and `--from-cluster`: what is asked of somebody's cluster, and how it is begun."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lastcall.cli.confirmation import confirm
+from lastcall.cli.context_options import ContextOptions
+from lastcall.cli.image.build_agent import AGENT_IMAGE
+from lastcall.cli.interrupts import Interrupts
+from lastcall.cli.options import Sources, is_set
+from lastcall.cli.rollout.progress import Progress
+from lastcall.cli.rollout.rounds import run_rollout
+from lastcall.cli.terminal import say
+from lastcall.errors import LastcallError
+from lastcall.experiment.existing.connection import reached
+from lastcall.experiment.existing.copy import Taking, parsed_workload
+from lastcall.experiment.existing.handshake import read_ca
+from lastcall.experiment.existing.plan import Plan, check_yes
+from lastcall.experiment.existing.rollout_session import TheirRollout
+from lastcall.experiment.rollout.options import RolloutOptions
+from lastcall.kube.api.meta import name_of
+from lastcall.manifests.read import Manifest
+
+if TYPE_CHECKING:
+    from lastcall.cli.rollout.page import RolloutPage
+    from lastcall.experiment.not_simulated import Note
+    from lastcall.experiment.rollout.result import Result
+
+_ALONE = ("apply_advice", "find_safe", "keep_on_failure")
+"""Options that need clusters of our own."""
+
+
+def on_a_cluster(
+    sources: Sources,
+    there: ContextOptions,
+    url: str,
+    url_ca: Path | None,
+    image: str,
+    copy_to: str,
+    yes: str,
+    options: dict[str, Any],
+) -> int:
+    """The exit status of an experiment on somebody's cluster. Raises UserError, WorldError."""
+    if len(sources.manifests) != 1 or sources.kustomizations:
+        raise click.UsageError("with --context give the name of one workload there, such as deployment/web")
+    (asked,) = sources.manifests
+    parsed_workload(asked)
+    check_yes(there.context, yes)
+    if given := [f"--{each.replace('_', '-')}" for each in _ALONE if options[each]]:
+        raise click.UsageError(
+            f"{given[0]} starts clusters of lastcall: it is not for the cluster of --context\n"
+            f"fix: --from-cluster {asked} in place of {asked} takes the workload to such a cluster"
+        )
+    if options["runs"] > 1:
+        raise click.UsageError("--runs is not for the cluster of --context: each run is allowed by itself")
+    if not is_set("source"):
+        options["source"] = "client" if url else "pod"
+    if options["source"] not in ("client", "pod"):
+        raise click.UsageError(f"--from {options['source']} is not for the cluster of --context: --from pod or client")
+    if url and options["source"] == "pod":
+        raise click.UsageError("--url is for requests from this machine: --from client")
+    if url_ca and not url.startswith("https:"):
+        raise click.UsageError("--url-ca is for an https:// URL: give --url https://…")
+    ca_pem = read_ca(url_ca)
+    if copy_to and options["source"] != "pod":
+        raise click.UsageError("--copy-to: only a Pod there reaches the copy: leave out --url and --from client")
+    made, context, there = RolloutOptions(**options), there.context, _in_namespace(there, sources)
+
+    def experiment(
+        manifests: Sequence[Manifest], options: RolloutOptions, *, page: "RolloutPage | None" = None
+    ) -> "Result":
+        progress = Progress()
+        say = progress.say if page is None else page.said_by(progress.say)
+
+        def allowed(plan: Plan) -> None:
+            if page is not None and not yes:
+                page.wait_for_terminal(context)
+            confirm(context, plan.lines, yes)
+
+        async def work() -> "Result":
+            with ExitStack() as stack:
+                async with reached(there) as cluster:
+                    rollout = TheirRollout(
+                        cluster,
+                        options,
+                        asked,
+                        url,
+                        image or AGENT_IMAGE,
+                        copy_to,
+                        ca_pem,
+                        confirm=allowed,
+                        say=say,
+                        show=progress.show,
+                    )
+                    if page is not None:
+                        page.start_there(asdict(there), rollout, progress.say, stack)
+                    result = await rollout.run()
+                    if page is not None:
+                        page.found(result)
+                    return result
+
+        message = f"what was changed is put back; lastcall doctor --context {context} shows whether all of it"
+        why = ""
+        with Interrupts(message=message) as interrupts:
+            try:
+                return interrupts.run(work())
+            except LastcallError as error:
+                why = str(error)
+                raise
+            finally:
+                if page is not None:
+                    page.over(why)
+                progress.end()
+
+    return run_rollout((), made, experiment)
+
+
+def _in_namespace(there: ContextOptions, sources: Sources) -> ContextOptions:
+    """With `-n`, where it was given: the context has one of its own."""
+    return replace(there, namespace=sources.namespace if is_set("namespace") else "")
+
+
+def from_a_cluster(sources: Sources, workload: str, there: ContextOptions) -> "tuple[list[Manifest], tuple[Note, ...]]":
+    """The manifests of a workload of somebody's cluster, and what differs here. Raises UserError, WorldError."""
+    if sources:
+        raise click.UsageError("--from-cluster takes the place of MANIFEST, -f and -k: leave those out")
+    parsed_workload(workload)
+    there = _in_namespace(there, sources)
+
+    async def take() -> "tuple[list[Manifest], tuple[Note, ...]]":
+        async with reached(there) as cluster:
+            found = await Taking(cluster.client, cluster.where, cluster.namespace).run(workload)
+            names = ", ".join(f"{each.resource.kind} {name_of(each.obj)}" for each in found.manifests)
+            say(f"taken from {cluster.where}, namespace {cluster.namespace}: {names}", err=True)
+            return found.manifests, found.notes
+
+    with Interrupts() as interrupts:
+        return interrupts.run(take())

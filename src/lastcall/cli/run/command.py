@@ -1,0 +1,49 @@
+"""`lastcall run`: ends real Pods and shows how they ended."""
+
+from typing import Any
+
+import click
+
+from lastcall.cli.confirmation import yes_option
+from lastcall.cli.context_options import ContextOptions, context_options
+from lastcall.cli.options import Sources, manifest_options
+from lastcall.cli.run.options import make_options, run_options
+
+
+@click.command()
+@manifest_options("MANIFEST")
+@context_options(namespace=False, without=("request-timeout",))
+@yes_option
+@click.option("--delete", is_flag=True, help="With --context: delete the Pods, in place of evicting them.")
+@run_options
+def run(sources: Sources, asked: ContextOptions, yes: str, delete: bool, **options: Any) -> None:
+    """Delete the Pods of MANIFEST… and report how each of them ended.
+
+    MANIFEST is a file, a directory, or - for stdin, with Pods or owners of Pods (Deployment, StatefulSet, Job …).
+    lastcall deletes an owner as `kubectl delete` does, and follows every Pod that it has at that moment. It starts a
+    cluster for this and removes it afterwards; only the images that it pulled stay on disk.
+
+    With --context it creates the objects on that cluster, ends their Pods there by eviction, and removes everything
+    again. It says what it will do, and begins when the context's name was typed or given (--yes=NAME).
+
+    Exit status: 0 all Pods ended gracefully; 3 a container was SIGKILLed, a preStop hook failed, or a container
+    crashed or was restarted by a probe before the DELETE; 2 bad input; 1 anything else.
+    """
+    if asked.context:
+        if options["ui"] or options["opens"] or options["ui_port"] is not None:
+            raise click.UsageError(
+                "--ui shows a cluster of lastcall: for the cluster of --context, lastcall trace --ui"
+            )
+        # late: 100 ms of `run --help`
+        from lastcall.cli.run.existing import run_there
+
+        raise SystemExit(run_there(sources, asked, yes, delete, make_options(**options)))
+    if yes or delete or asked != ContextOptions():
+        raise click.UsageError("--yes, --delete and options of a cluster are for --context: give that, too")
+    # late: 100 ms of `run --help`
+    from lastcall.cli.run.experiment import run_manifests
+    from lastcall.lint.early import tell_certain_errors
+
+    loaded, made = sources.load(), make_options(**options)
+    tell_certain_errors(loaded)
+    raise SystemExit(run_manifests(loaded, made))

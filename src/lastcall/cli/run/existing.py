@@ -1,0 +1,66 @@
+"""`lastcall run --context`: reads the manifests, asks, and shows the stories."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import click
+
+from lastcall.cli.confirmation import confirm
+from lastcall.cli.context_options import ContextOptions
+from lastcall.cli.interrupts import Interrupts
+from lastcall.cli.options import Sources, is_given, is_set
+from lastcall.cli.output import takes_stdout
+from lastcall.cli.run.experiment import consoles, show, tell_failure
+from lastcall.contexts.connection import choose
+from lastcall.endings.render.live import LiveTimeline
+from lastcall.endings.story import Ending
+from lastcall.errors import LastcallError
+from lastcall.experiment.existing.connection import reached
+from lastcall.experiment.existing.plan import check_namespace, check_yes
+from lastcall.experiment.existing.run_checks import NOT_THERE
+from lastcall.experiment.existing.run_session import TheirRun
+from lastcall.experiment.run.options import RunOptions
+from lastcall.lint.early import tell_certain_errors
+
+
+def run_there(sources: Sources, asked: ContextOptions, yes: str, delete: bool, options: RunOptions) -> int:
+    """The exit status of a run on the cluster of `asked.context`. Raises LastcallError, click.UsageError."""
+    if given := [f"--{each.replace('_', '-')}" for each in NOT_THERE if is_given(each)]:
+        raise click.UsageError(f"{given[0]} is for the cluster that run starts itself: leave it out with --context")
+    check_yes(asked.context, yes)
+    chosen = choose(replace(asked, namespace=sources.namespace if is_set("namespace") else ""))
+    check_namespace(chosen.namespace)
+    manifests = replace(sources, namespace=chosen.namespace).load()
+    tell_certain_errors(manifests)
+    out, progress = consoles(options)
+    live = LiveTimeline(
+        progress if takes_stdout(options.output, options.output_file) else out, progress, options.explain
+    )
+    told = False
+
+    async def work() -> int:
+        async with reached(chosen.asked) as cluster:
+            version = ".".join(cluster.version.removeprefix("v").split(".")[:2]) or options.kubernetes_version
+            showing = partial(show, out, replace(options, kubernetes_version=version))
+
+            def tell(endings: Sequence[Ending], status: int, error: str) -> None:
+                nonlocal told
+                told = True
+                showing(endings, status, error)
+
+            def ask(lines: Sequence[str]) -> None:
+                confirm(asked.context, lines, yes)
+
+            return await TheirRun(
+                cluster, manifests, options, delete, version, live, lambda plan: ask(plan.lines), tell
+            ).run()
+
+    message = f"what was created is removed; lastcall doctor --context {asked.context} shows whether all of it"
+    with Interrupts(message=message) as interrupts:
+        try:
+            return interrupts.run(work())
+        except LastcallError as error:
+            if not told:
+                tell_failure(options, error)
+            raise

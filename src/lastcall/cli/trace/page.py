@@ -1,0 +1,73 @@
+"""The live page of `lastcall trace --ui`, in the trace's own process: it shows what the trace sees, and only reads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from lastcall.cli.page_options import AskedPage
+from lastcall.endings.story import Ending
+from lastcall.errors import WorldError
+from lastcall.ui.command_page.server import served
+from lastcall.ui.server import NotListening, PageServer
+from lastcall.ui.source import PageClient
+from lastcall.ui.traced import TracedCluster
+from lastcall.ui.watching import Watching
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+
+class TracePage:
+    """`run` until cancelled; `end` before that, so that browsers are told."""
+
+    def __init__(
+        self,
+        asked: AskedPage,
+        facts: dict[str, Any],
+        client: PageClient,
+        world: World,
+        ending: Callable[[str], Ending | None],
+        note: Callable[[str], None],
+    ) -> None:
+        self.source = TracedCluster(str(facts["name"]), facts, client, ending)
+        self.watching = Watching(self.source, world)
+        self._asked = asked
+        self._world = world
+        self._note = note
+        self._ends, self._ended = asyncio.Event(), asyncio.Event()
+
+    async def run(self) -> None:
+        """Serve. Raises WorldError where the port is taken, or the page cannot be handed to a browser."""
+        told = 0
+
+        def tell(link: str) -> None:
+            nonlocal told
+            told += 1
+            self._note(f"{'page, for one browser' if told == 1 else 'for another browser'}: {link}")
+
+        try:
+            async with (
+                Tasks() as tasks,
+                served(
+                    lambda spent: PageServer(self.watching, self._world.clock, spent),
+                    self._asked.port,
+                    tell,
+                    opens=self._asked.opens,
+                    not_opened=lambda: self._note("no browser was found: open the link yourself"),
+                ) as server,
+            ):
+                tasks.spawn(self.watching.run(), name="watching")
+                await self._ends.wait()
+                self.source.end()
+                await server.end("trace")
+                tasks.cancel()
+        except* (NotListening, OSError) as group:
+            raise WorldError(f"--ui: {group.exceptions[0]}") from group
+        finally:
+            self._ended.set()
+
+    async def end(self) -> None:
+        """Return when browsers have been told."""
+        self._ends.set()
+        await self._ended.wait()

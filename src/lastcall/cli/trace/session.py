@@ -1,0 +1,297 @@
+"""One trace: connect, follow, tell each end as it comes, and at the end what was asked for as a document."""
+
+import asyncio
+from collections import Counter, deque
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lastcall.cli import output
+from lastcall.cli.console import CommandConsole
+from lastcall.cli.exit_status import exit_status
+from lastcall.cli.interrupts import Interrupts
+from lastcall.cli.options import asked_for_one_line
+from lastcall.cli.output import stdout_console, takes_stdout
+from lastcall.cli.terminal import say, show
+from lastcall.contexts.connection import connected
+from lastcall.endings.render.live import TICK_SECONDS, LiveTimeline
+from lastcall.endings.story import Ending
+from lastcall.endings.verdict import outcome_words
+from lastcall.errors import UserError, WorldError
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.selectors import parse_label_selector
+from lastcall.records.record import Record
+from lastcall.trace.follower import Follower, Options
+from lastcall.trace.scope import Scope, ScopeError, target_of
+from lastcall.world.clock import monotonic
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.cli.page_options import AskedPage
+    from lastcall.cli.trace.page import TracePage
+    from lastcall.contexts.connection import Chosen, Connected
+    from lastcall.trace.node_agent.agents import NodeAgents
+
+MOST_TOGETHER = 1000
+"""Stories that a document at the end may have: the latest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command line says."""
+
+    targets: tuple[str, ...]
+    all_namespaces: bool
+    selector: str
+    logs: bool
+    count: int
+    timeout: float | None
+    node_agent: bool
+    node_agent_image: str
+    node_agent_namespace: str
+    node_agent_ptrace: bool
+    node_agent_rules: bool
+    output: str
+    output_file: Path | None
+    explain: bool
+    page: "AskedPage | None" = None
+
+    @property
+    def as_lines(self) -> bool:
+        """Each story is a line of JSON when its Pod has ended."""
+        return self.output == "json" and self.output_file is None and asked_for_one_line()
+
+
+def run_trace(chosen: "Chosen", asked: Asked) -> int:
+    """Follow until the end that was asked for; the exit status. Raises LastcallError."""
+    scope = scope_of(asked, chosen.namespace)
+    with Interrupts(message="the trace has ended") as interrupts:
+        return asyncio.run(_run(chosen, asked, scope, interrupts))
+
+
+def scope_of(asked: Asked, namespace: str) -> Scope:
+    """Raises UserError for a target or a selector that cannot be meant so."""
+    try:
+        if asked.selector:
+            parse_label_selector(asked.selector)
+        targets = tuple(target_of(each) for each in asked.targets)
+    except ScopeError as error:
+        raise UserError(str(error)) from error
+    except StatusError as error:
+        raise UserError(f"--selector {asked.selector!r}: {error.message}") from error
+    return Scope("" if asked.all_namespaces else namespace, asked.selector, targets)
+
+
+async def _run(chosen: "Chosen", asked: Asked, scope: Scope, interrupts: Interrupts) -> int:
+    world = World()
+    ends = None if asked.timeout is None else monotonic(world.clock) + asked.timeout
+    async with AsyncExitStack() as stack:
+        try:
+            async with asyncio.timeout(asked.timeout):
+                there = await stack.enter_async_context(connected(chosen, agent="lastcall-trace"))
+        except TimeoutError:
+            raise too_slow(chosen, asked, "the API server has not answered") from None
+        try:
+            return await _Trace(asked, scope, there, interrupts, world, ends).run()
+        finally:
+            interrupts.on_first = None
+
+
+def too_slow(chosen: "Chosen", asked: Asked, what: str) -> WorldError:
+    """Return the error of a trace that has seen nothing when its time is over."""
+    within = f"within --timeout {asked.timeout:g}s"
+    fix = "give more time, or look whether this is the right server"
+    return WorldError(f"context {chosen.context!r} ({chosen.server}): {what} {within}; fix: {fix}")
+
+
+class _Trace:
+    def __init__(
+        self,
+        asked: Asked,
+        scope: Scope,
+        there: "Connected",
+        interrupts: Interrupts,
+        world: World,
+        ends: float | None,
+    ) -> None:
+        """`ends` is when the time of --timeout is over, by the clock of `world`; None: never."""
+        self._asked = asked
+        self._scope = scope
+        self._server = there.chosen.server
+        self._version = ".".join(there.version.removeprefix("v").split(".")[:2])
+        self._git_version = there.version
+        self._interrupts = interrupts
+        self._world = world
+        self._ends = ends
+        self._chosen = there.chosen
+        progress = CommandConsole(stderr=True)
+        self._out = stdout_console()
+        on_stderr = takes_stdout(asked.output, asked.output_file)
+        self._live = LiveTimeline(progress if on_stderr else self._out, progress, asked.explain)
+        self._kept: deque[Ending] = deque(maxlen=MOST_TOGETHER)
+        self._outcomes: Counter[str] = Counter()
+        self._agents = self._node_agents(there) if asked.node_agent else None
+        self._page = self._made_page(there, asked.page) if asked.page is not None else None
+        self._follower = Follower(
+            there.client,
+            scope,
+            world=self._world,
+            kubernetes_version=self._version,
+            options=Options(logs=asked.logs, count=asked.count),
+            on_record=self._record,
+            on_begin=self._live.add,
+            on_note=self._live.note,
+            node_side=self._agents,
+            on_object=self._page.source.object if self._page is not None else None,
+        )
+
+    def _made_page(self, there: "Connected", asked: "AskedPage") -> "TracePage":
+        # late: only with --ui
+        from lastcall.cli.trace.page import TracePage
+
+        chosen = there.chosen
+        facts = {"name": chosen.context, "server": chosen.server, "kubernetesVersion": self._version}
+        return TracePage(
+            asked, facts, there.client, self._world, lambda uid: self._follower.story_of(uid), self._live.note
+        )
+
+    def _node_agents(self, there: "Connected") -> "NodeAgents":
+        # late: only with --node-agent
+        from lastcall.trace.node_agent.agents import NodeAgents
+        from lastcall.trace.node_agent.job import DEFAULT_IMAGE
+
+        asked = self._asked
+        return NodeAgents(
+            there.client,
+            namespace=asked.node_agent_namespace or there.chosen.namespace or "default",
+            image=asked.node_agent_image or DEFAULT_IMAGE,
+            traces=asked.node_agent_ptrace,
+            rules=asked.node_agent_rules,
+            on_record=lambda record: self._follower.add(record),
+            on_note=self._live.note,
+            world=self._world,
+        )
+
+    async def run(self) -> int:
+        loop = asyncio.get_running_loop()
+
+        def stop() -> None:
+            loop.call_soon_threadsafe(self._follower.stop)
+
+        self._interrupts.on_first = stop
+        if self._interrupts.number:
+            self._follower.stop()
+        self._live.begin([], named=True)
+        going_on: list[Ending] = []
+        try:
+            async with Tasks() as tasks:
+                if self._agents is not None:
+                    self._agents.start(tasks)
+                tasks.spawn(self._follower.run(), name="trace")
+                tasks.spawn(self._tick(), name="live timeline")
+                tasks.spawn(self._greet(), name="first list")
+                tasks.spawn(self._limit(), name="timeout")
+                if self._page is not None:
+                    tasks.spawn(self._page.run(), name="page")
+                async for ending in self._follower.endings():
+                    self._tell(ending)
+                going_on = self._follower.ongoing()
+                if self._page is not None:
+                    await self._page.end()
+                tasks.cancel()
+        finally:
+            if self._agents is not None:
+                await self._agents.close()
+            self._live.end()
+        if self._follower.failure is not None:
+            raise self._follower.failure
+        if self._is_over() and not self._follower.is_synced:
+            raise too_slow(self._chosen, self._asked, "its Pods could not be listed")
+        return self._finish(going_on)
+
+    async def _greet(self) -> None:
+        await self._follower.synced()
+        if self._follower.failure is not None:
+            return
+        if commands := self._follower.commands():
+            self._live.note("fix, as an administrator:")
+            for command in commands:
+                self._live.note(f"  {command}")
+        where = f"namespace {self._scope.namespace}" if self._scope.namespace else "all namespaces"
+        what = ", ".join(f"{each.kind} {each.name}" for each in self._scope.targets)
+        count = self._follower.following()
+        self._live.note(
+            f"{self._server} (Kubernetes {self._git_version}), {where}: "
+            f"{f'waiting for the end of {what}' if what else f'following {count} Pods'}; Ctrl-C ends it"
+        )
+
+    def _is_over(self) -> bool:
+        return self._ends is not None and monotonic(self._world.clock) >= self._ends
+
+    async def _limit(self) -> None:
+        """End the trace when its time is over, whatever it has seen by then."""
+        if self._ends is not None:
+            await self._world.clock.sleep(max(0.0, self._ends - monotonic(self._world.clock)))
+            self._follower.stop()
+
+    async def _tick(self) -> None:
+        while True:
+            await self._world.clock.sleep(TICK_SECONDS)
+            self._live.tick(self._world.clock.monotonic_ns())
+
+    def _record(self, record: Record) -> None:
+        self._live.record(record)
+        if self._page is not None:
+            self._page.source.record(record)
+
+    def _tell(self, ending: Ending) -> None:
+        self._outcomes[outcome_words(ending)] += 1
+        self._kept.append(ending)
+        self._live.forget(ending.pod.uid)
+        if self._page is not None:
+            self._page.watching.told(ending)
+        if self._asked.as_lines:
+            show(self._document([ending]))
+        elif not takes_stdout(self._asked.output, self._asked.output_file):
+            output.tell(
+                self._out,
+                [ending],
+                "text",
+                None,
+                kubernetes_version=self._version,
+                status=0,
+                explain=self._asked.explain,
+                seen_live=True,
+            )
+
+    def _document(self, endings: list[Ending]) -> str:
+        return output.document(
+            endings,
+            self._asked.output,
+            kubernetes_version=self._version,
+            status=exit_status(endings),
+            explain=self._asked.explain,
+            width=self._out.width,
+        )
+
+    def _finish(self, going_on: list[Ending]) -> int:
+        """What was asked for as a document, what is still going on, and how many ended how."""
+        asked, kept = self._asked, list(self._kept)
+        if asked.output_file is not None:
+            output.write_file(asked.output_file, self._document(kept))
+            say(f"Report written to {asked.output_file}", err=True)
+        elif takes_stdout(asked.output, None) and not asked.as_lines:
+            show(self._document(kept))
+        for ending in going_on[:20]:
+            pod = ending.pod
+            self._live.note(f"still going on: {pod.namespace}/{pod.name} {outcome_words(ending)}")
+        if len(going_on) > 20:
+            self._live.note(f"still going on: {len(going_on) - 20} more")
+        total = self._follower.told
+        if total > len(kept):
+            self._live.note(f"the report has the {len(kept)} latest of {total} ends")
+        told = ", ".join(f"{count} {words}" for words, count in self._outcomes.most_common())
+        self._live.note(f"{total} Pod{'' if total == 1 else 's'} ended{f': {told}' if told else ''}")
+        return exit_status(kept)

@@ -1,4 +1,0 @@
-"""Between the messages of CRI v1 and the structs of `lastcall.cri.api`, both ways.
-
-`..._of(message)` reads one, `..._message(struct)` writes one.
-"""

@@ -1,0 +1,350 @@
+"""Causes about how a container ended: its hook, its stop signal, its exit, its connections."""
+
+from collections.abc import Mapping
+
+from lastcall.endings.catalogue.cause import Cause
+
+CONTAINERS: Mapping[str, Cause] = {
+    "neverStarted": Cause(
+        title="A container was never started.",
+        texts={
+            "": "$container was never started, so nothing had to be stopped.",
+            "because": "$container was never started ($because), so nothing had to be stopped.",
+            "yet": "$container has not been started yet.",
+            "yetBecause": "$container has not been started yet ($because).",
+        },
+    ),
+    "endedByItself": Cause(
+        title="A container had ended by itself before it was told to stop.",
+        texts={
+            "beforeDelete": "$container ended by itself $before before the DELETE, $exit.",
+            "": "$container ended by itself at $at, before any signal was sent to it, $exit.",
+            "hookWaited": "Its preStop hook was still waited for until $until.",
+        },
+    ),
+    "hookNotRun": Cause(
+        title="A preStop hook was not run.",
+        texts={"": "The preStop hook of $container was not run: $detail."},
+    ),
+    "hookDiedWithContainer": Cause(
+        title="The container ended while its preStop command still ran in it.",
+        texts={
+            "": "$container ended while its preStop command ran; the command died with the container, which counts as "
+            "a failed hook.",
+        },
+    ),
+    "hookFailed": Cause(
+        title="A preStop hook fails: the stop goes on without it, and no status shows it.",
+        remedy="Correct the hook's command. To wait, use the sleep handler, which needs no program in the image.",
+        texts={
+            "": "The preStop hook of $container failed after $seconds: the stop goes on without it, and nothing of the "
+            "Pod's status shows it, only the Event FailedPreStopHook.",
+            "because": "The preStop hook of $container failed after $seconds ($because): the stop goes on without it, "
+            "and nothing of the Pod's status shows it, only the Event FailedPreStopHook.",
+            "said": "It said: $line",
+        },
+        fixes={
+            "sleep": "lifecycle: {preStop: {sleep: {seconds: $seconds}}} (the kubelet waits: no program of the image "
+            "is needed; Kubernetes 1.30 on)",
+            "notFound": "Put the program into the image, or correct its path: it is not there.",
+            "notExecutable": "Make the file executable (`chmod +x` in the image), or call it by its interpreter.",
+            "": "Run the hook's command in the container (`kubectl exec`) to see why it fails, and correct it.",
+        },
+        lint=("hookCommandMissing", "hookPortUnresolved", "hookTcpSocket"),
+    ),
+    "hookOutlived": Cause(
+        title="A preStop hook takes longer than the grace period.",
+        remedy="A shorter preStop hook, or a terminationGracePeriodSeconds above what hook and drain take together.",
+        texts={
+            "": "The preStop hook of $container still ran when the grace period was over ($seconds): $signal was sent "
+            "while it ran.",
+            "left": "The preStop hook of $container still ran when the grace period was over ($seconds): $signal was "
+            "sent while it ran, and $container was left $left s.",
+            "floor": "The preStop hook of $container still ran when the grace period was over ($seconds): $signal was "
+            "sent while it ran, and $container was left $left s (the least that is given).",
+        },
+        fixes={
+            "": "A shorter preStop hook, or terminationGracePeriodSeconds above $grace: it has to cover the hook and "
+            "the time that the program takes to end.",
+            "sleep": "terminationGracePeriodSeconds: $wanted, or a shorter sleep: the grace period has to cover the "
+            "hook and the time that the program takes to end.",
+        },
+        lint=("hookOutlivesGrace",),
+    ),
+    "stopSignalNotHandled": Cause(
+        title="PID 1 of the container does nothing on the stop signal.",
+        remedy="Install a handler for the stop signal, name the signal that the program handles, or run an init (tini, "
+        "shareProcessNamespace: true) as PID 1.",
+        texts={
+            "": "PID 1 of $container$program $disposition.",
+            "untilKill": "PID 1 of $container$program $disposition; it took the full time until SIGKILL, $seconds.",
+            "untilExit": "PID 1 of $container$program $disposition; it ended by itself $seconds later.",
+            "starting": "PID 1 of $container$program had no handler for $signal yet, $age after its start, so it was "
+            "not told; it ended by itself $seconds later.",
+            "default": "has no handler for $signal: the kernel drops a signal with its default action when PID 1 of a "
+            "PID namespace gets it, so it did nothing",
+            "ignored": "ignores $signal (SigIgn in /proc), so it did nothing",
+            "blocked": "blocks $signal (SigBlk in /proc), so it was not delivered",
+        },
+        fixes={
+            "ignored": "Stop ignoring $signal: install a handler that finishes what is in flight and exits (a shell "
+            "that starts the program: `trap - TERM`).",
+            "blocked": "Unblock $signal in the program, or in what starts it.",
+            "otherSignal": "It has a handler for $other: STOPSIGNAL $other in the image, or `lifecycle: {stopSignal: "
+            "$other}` (feature gate ContainerStopSignals).",
+            "default": "shareProcessNamespace: true (it is not PID 1 then, and the signal ends it), an init such as "
+            "tini as PID 1, or a handler for $signal.",
+        },
+    ),
+    "shellKeepsSignal": Cause(
+        title="PID 1 is a shell, and a shell does not pass the stop signal on to the program that it started.",
+        remedy="Begin the script's last command with `exec`, so that the program takes the shell's place as PID 1. A "
+        "shell that waits for a pipeline or for jobs in the background stays: run the program without them, or let the "
+        "shell pass the signal on (`trap`).",
+        texts={
+            "": "PID 1 of $container is a shell$by_name, and a shell does not pass $signal on: $names $until$untold.",
+            "left": "PID 1 of $container is a shell$by_name that has a trap for $signal, and it ended while $names "
+            "still ran: $names $until. What they had begun was lost.",
+        },
+        fixes={
+            "command": "command: $command",
+            "left": 'Let the trap pass the signal on and wait for the end of the program: `trap \'kill "$$pid"; wait '
+            "\"$$pid\"' TERM`; or begin the script's last command with `exec`.",
+            "": "Begin the script's last command with `exec`, so that the program takes the shell's place as PID 1.",
+            "simplePipeline": "A shell waits for its pipeline, and `exec` within it changes nothing. Without it: "
+            "command: $alone (the kubelet keeps what it prints: `kubectl logs`); or, in bash, command: $bash, which "
+            "may lose the last lines of the file.",
+            "pipeline": "A shell waits for its pipeline, and `exec` within it changes nothing. Let the program write "
+            "to stdout alone and begin it with `exec` (the kubelet keeps what it prints: `kubectl logs`); or, in bash, "
+            "`exec PROGRAM > >(tee FILE)`, which may lose the last lines of the file.",
+            "jobs": "The shell stays because it has jobs in the background: let it pass the signal on, and wait for "
+            "the end of the program (`PROGRAM & pid=$$!; trap 'kill $$pid' TERM; wait $$pid; wait $$pid`).",
+            "before": "The shell has commands after $name: begin $name with `exec` and leave them out; or let the "
+            "shell pass the signal on and wait, and run them then (`PROGRAM & pid=$$!; trap 'kill $$pid' TERM; "
+            "wait $$pid; wait $$pid`).",
+            "loop": "The shell itself is the program: let it end on the signal (`trap 'exit 0' TERM`), and begin what "
+            "its loop waits for in the background (`sleep 5 & wait $$!`): a trap interrupts `wait`, and nothing else.",
+            "several": "Its script runs several programs at once. Begin the one to be told with `exec`, as the last "
+            "command. A shell waits for a pipeline, though, `exec` or not: let the program write to stdout alone, or "
+            "in bash `exec PROGRAM > >(tee FILE)`. For jobs in the background, let it pass the signal on (`trap 'kill "
+            "$$pid' TERM; wait $$pid; wait $$pid`).",
+        },
+        lint=("shellKeepsSignal", "wrapperKeepsSignal"),
+    ),
+    "childrenNotSignalled": Cause(
+        title="The stop signal goes to PID 1 alone, and its children are killed with it.",
+        remedy="Let PID 1 pass the signal on to its children and wait for them, as `tini -g` does.",
+        texts={
+            "": "$signal goes to PID 1 of $container$by_name alone: $names $until$untold. What they had begun was "
+            "lost.",
+            "child": "PID 1 of $container$by_name passes $signal on to its child alone: $names $until, and never got "
+            "it (inferred). What they had begun was lost.",
+            "group": "PID 1 of $container$by_name passes $signal on to the process group of its child alone: $names "
+            "$until, and never got it (inferred). What they had begun was lost.",
+        },
+        fixes={
+            "": "Let PID 1 pass the signal to its children and wait for them, as an init such as tini -g does.",
+            "child": "Let the init signal the whole process group (`tini -g`), or its child pass the signal on.",
+            "group": "Keep the processes in the child's process group, or let the child pass the signal on.",
+        },
+    ),
+    "childIgnoresSignal": Cause(
+        title="The init passes the stop signal on, and the program that it started does nothing on it.",
+        remedy="Install a handler for the stop signal in the program: an init only passes a signal on.",
+        texts={
+            "": "PID 1 of $container$by_name passes $signal on, but $names $how; it took the full time until SIGKILL, "
+            "$seconds.",
+            "ignored": "ignores $signal (SigIgn in /proc)",
+            "blocked": "blocks $signal (SigBlk in /proc)",
+        },
+        fixes={
+            "ignored": "Let $name stop ignoring $signal: install a handler that finishes what is in flight and exits "
+            "(a shell that starts the program: `trap - TERM`).",
+            "blocked": "Let $name unblock $signal.",
+        },
+    ),
+    "shellRunsTrapLate": Cause(
+        title="A shell runs its trap only when the command that it waits for has ended.",
+        remedy="Run the command in the background and `wait` for it: a trap interrupts `wait`.",
+        texts={
+            "": "$container took $seconds to react to $signal: its PID 1 is a shell, and a shell runs its trap only "
+            "when the command it waits for has ended.",
+        },
+    ),
+    "killed": Cause(
+        title="The container still ran when its grace period was over, and was killed (exit code 137).",
+        remedy="A quicker end, or a longer terminationGracePeriodSeconds.",
+        texts={
+            "timeOver": "$container was sent SIGKILL$when: its time was over.",
+            "stillRan": "$container was sent SIGKILL$when, because it still ran $timeout s after $signal.",
+            "hookTookTime": "$container was sent SIGKILL$when, because it still ran $timeout s after $signal: the "
+            "preStop hook had taken $hook of the grace period before.",
+            "other": "$container was sent SIGKILL$when ($why).",
+        },
+        fixes={
+            "": "terminationGracePeriodSeconds above $grace, or a quicker end.",
+            "hookTookTime": "A shorter preStop hook, or terminationGracePeriodSeconds above $grace.",
+            "stuck": "Look at what the program waits for after $signal: it still listened and did not accept "
+            "$connections. Nothing shows that more time would help.",
+        },
+        lint=("hookEatsGrace", "drainLongerThanGrace", "stopSignalReloads"),
+    ),
+    "killedByOther": Cause(
+        title="The container got a SIGKILL that the node did not send.",
+        remedy="Find out what sends signals in the container or on the node: a supervisor, a script, `kubectl exec … "
+        "kill`.",
+        texts={
+            "": "$container ended by SIGKILL$when, and lastcall did not send it: another process did, or the kernel "
+            "because memory ran out (inferred).",
+            "status": "$container ended with exit code 137$when, that of a SIGKILL, and the node had no reason to "
+            "send one yet: another process did, memory ran out, or its PID 1 reports a child that was killed so "
+            "(inferred).",
+        },
+        fixes={
+            "": "Find out what sends signals in the Pod or on the node: a supervisor, a script, `kill -9` by `kubectl "
+            "exec`, another container with shareProcessNamespace.",
+        },
+    ),
+    "reloadsOnSignal": Cause(
+        title="The program takes the stop signal for a reload: it starts new processes and does not end.",
+        remedy="Tell it to end on SIGTERM (uWSGI: die-on-term), or name the signal that ends it as STOPSIGNAL.",
+        texts={
+            "": "PID 1 of $container$by_name takes $signal for a reload: after it, $names started anew, and it still "
+            "listened when it was killed.",
+        },
+        fixes={
+            "uwsgi": "die-on-term = true in uWSGI's configuration (--die-on-term): SIGTERM then ends it.",
+            "": "Tell the program to end on $signal, or name the signal that ends it: STOPSIGNAL in the image, or "
+            "`lifecycle: {stopSignal: …}`.",
+        },
+        lint=("stopSignalReloads",),
+    ),
+    "connectionsOpenAtKill": Cause(
+        title="The program waited for open connections until it was killed.",
+        remedy="Close idle keep-alive connections on the stop signal, or give a longer grace period.",
+        texts={
+            "listening": "$container had $connections open when SIGKILL came, and still listened: it had not begun to "
+            "end.",
+            "": "$container had $connections open when SIGKILL came, and no longer listened: it probably waited for "
+            "them (inferred).",
+        },
+        fixes={
+            "": "Close idle keep-alive connections on the stop signal.",
+            "grace": "Close idle keep-alive connections on the stop signal, or give more time: "
+            "terminationGracePeriodSeconds above $grace.",
+        },
+    ),
+    "outOfMemory": Cause(
+        title="PID 1 of the container was killed because it used more memory than its limit (OOMKilled, 137).",
+        remedy="A higher resources.limits.memory, or a program that uses less (heap sizes, workers, caches).",
+        texts={
+            "": "$container was killed$when because it ran out of memory: it used more than$group ($seen)."
+            "$together$who",
+            "limit": " its memory limit of $limit",
+            "noLimit": " the memory that its Pod or its node had",
+            "counted": "by the counter of its control group",
+            "inferred": "inferred from the machine's counter",
+            "together": " The kernel ended all of its processes at once, as Kubernetes 1.28 and newer want it on "
+            "cgroup v2.",
+            "others": " PID 1 itself had $peak at most: its other processes, or files in memory, took the rest.",
+        },
+        fixes={"": "resources: {limits: {memory: more than $limit}}"},
+    ),
+    "childOutOfMemory": Cause(
+        title="A child of PID 1 was killed because memory ran out; the container itself went on (cgroup v1).",
+        remedy="A higher resources.limits.memory, or fewer and smaller children.",
+        texts={
+            "": "The kernel killed $count of $container because memory ran out$limit; PID 1 lived on, and its end by "
+            "$end came after that.",
+        },
+        fixes={"": "resources: {limits: {memory: more than $limit}}"},
+    ),
+    "exitCode137OfItsOwn": Cause(
+        title="PID 1 exited with 137 by itself: it reports a child that was killed.",
+        remedy="Find out what killed the child, and why.",
+        texts={
+            "": "$container exited with 137 by itself: its PID 1 was not killed; $reporter.$memory",
+            "shell": "a shell reports a child that was killed so",
+            "program": "programs report a killed child so",
+            "memory": " The counter of its control group says that memory ran out.",
+        },
+    ),
+    "listenerClosedBeforeEndpoint": Cause(
+        title="The program closes its port before its Service endpoint is removed: new connections are refused.",
+        remedy="A preStop sleep of a few seconds: the port stays open while proxies learn of the change.",
+        texts={
+            "": "$container $closed $at after the DELETE, and its Service endpoint $later: new connections in between "
+            "are refused.",
+            "never": "never did",
+            "turned": "turned not ready $seconds later",
+        },
+        fixes={"": "lifecycle: {preStop: {sleep: {seconds: 5}}}$port"},
+        lint=("noPauseBeforeStop", "hookStopsAtOnce"),
+    ),
+    "listenerClosedSoon": Cause(
+        title="The program closes its port right after its endpoint is removed: other proxies learn of it later.",
+        remedy="A preStop sleep of a few seconds: the port stays open while proxies learn of the change.",
+        texts={
+            "": "$container $closed $seconds after its Service endpoint turned not ready: in a real cluster proxies "
+            "and clients learn of that later and still connect.",
+        },
+        fixes={"": "lifecycle: {preStop: {sleep: {seconds: 5}}}$port"},
+        lint=("noPauseBeforeStop", "hookStopsAtOnce"),
+    ),
+    "backlogNeverAccepted": Cause(
+        title="Connections that the kernel had accepted and the program never did: their clients get a reset.",
+        remedy="A preStop sleep of a few seconds; and accept the connections in the backlog before you close the "
+        "listener.",
+        texts={
+            "": "$connections to $container had been accepted by the kernel and never by the program when it ended: "
+            "their clients get a reset.",
+        },
+        fixes={"": "lifecycle: {preStop: {sleep: {seconds: 5}}}$port"},
+    ),
+    "connectionsCut": Cause(
+        title="Connections were cut when the program ended.",
+        remedy="On the stop signal, finish open requests before you exit.",
+        texts={
+            "": "$parts (seen $before before).",
+            "open": "$whose ended with $connections open",
+            "reset": "$count ended by a reset",
+            "unread": "$count had sent $bytes that were never read",
+            "closedUnread": "$count had sent data that was never read",
+        },
+        fixes={"": "On the stop signal, finish open requests before you exit."},
+    ),
+    "zombies": Cause(
+        title="PID 1 does not reap children that ended (zombies).",
+        remedy="shareProcessNamespace: true, or an init such as tini as PID 1.",
+        texts={
+            "": "PID 1 of $container$by_name has not reaped $count (zombies): each keeps a process number.",
+        },
+        fixes={
+            "": "shareProcessNamespace: true (the Pod's first process then reaps them), or an init such as tini as "
+            "PID 1.",
+        },
+    ),
+    "hookTimeNotCounted": Cause(
+        title="In this Kubernetes version the preStop hook's time is not taken off the grace period.",
+        texts={
+            "": "$why; $container had $total in place of $grace s.",
+            "version": "Kubernetes $version does not take the preStop hook's time off the grace period (so it was from "
+            "1.22 to 1.27; 1.28 fixed it)",
+        },
+    ),
+    "exitCodeNotZero": Cause(
+        title="The container ended on its stop signal with another exit code than 0 (143 is SIGTERM): no kill, but the "
+        "Pod counts as Failed.",
+        remedy="Handle the stop signal and exit with 0. 143 alone is not an error: nothing was killed.",
+        texts={
+            "": "$container ended with $how on $signal: the Pod counts as Failed, although nothing was killed.",
+            "bySignal": "$container ended with $how, as a program without a handler of its own does: nothing was "
+            "killed, and this is not a crash.",
+            "job": "$container ended with $how on $signal: its work counts as not done, so a Job that goes on does it "
+            "again (with 0 it would count as done).",
+        },
+        fixes={
+            "": "Handle $signal and exit with 0 when the work is done; do not take this code for a crash.",
+        },
+    ),
+}

@@ -1,0 +1,122 @@
+"""Causes about ends of containers that were not the Pod's: crashes, and restarts by probes."""
+
+from collections.abc import Mapping
+
+from lastcall.endings.catalogue.cause import Cause
+
+RESTARTS: Mapping[str, Cause] = {
+    "crashed": Cause(
+        title="A container crashed: it ended by itself with a failure, and nothing had told it to stop.",
+        remedy="See its exit code and its last log lines.",
+        texts={
+            "": "$container crashed$times$after ($end): nothing had told it to stop. $output",
+            "output": "The last line that it printed: $line",
+            "silent": "It printed nothing.",
+        },
+        fixes={
+            "": "See what it printed, and give it the configuration that is missing.",
+            "notFound": "127 is a shell's word for a command that is not in the image: correct the command, or the "
+            "image.",
+            "notExecutable": "126 is a shell's word for a file that it may not execute: make it executable.",
+            "signal": "The program failed in its own code (or a library): a core dump or its log says where.",
+            "readOnly": "Mount a volume that can be written (an emptyDir) where it writes: that place is read-only.",
+            "denied": "Give its user the right to that file: fsGroup or defaultMode for a volume, the file's owner in "
+            "the image for all else.",
+            "unknownName": "DNS does not resolve a name that it looked up: correct the name, or add its Service to the "
+            "manifests. A Service of another namespace is found by NAME.NAMESPACE.",
+            "refused": "What it connects to refuses: see whether that is in the manifests, Ready, and listens on this "
+            "port. What may start before it is to be tried again, by the program itself or in an init container.",
+            "serviceLink": "$value is what the kubelet puts into a variable for a Service of the namespace (NAME_PORT, "
+            "as Docker's links had it): enableServiceLinks: false in the Pod's spec leaves it out, or set the variable "
+            "in env.",
+            "inUse": "Another process of the Pod (or of the node, with hostNetwork) has that port: change one of them.",
+        },
+    ),
+    "initContainerFailed": Cause(
+        title="An init container fails, and the Pod's containers are not started.",
+        remedy="See its exit code and its last log lines.",
+        texts={
+            "": "Init container $container failed$times$after ($end): no container is started before it succeeds. "
+            "$output",
+            "succeeded": "Init container $container failed$times$after ($end), and succeeded when it was tried again. "
+            "$output",
+        },
+        fixes={"": "See what it printed: the Pod's containers wait for its success."},
+    ),
+    "livenessProbeKilled": Cause(
+        title="The kubelet ended a container because its livenessProbe failed (exit code 137, or 143).",
+        remedy="A startupProbe for a slow start; a timeoutSeconds and a failureThreshold that load does not exceed.",
+        texts={
+            "": "The kubelet $did $container$times$after because its livenessProbe failed$output$state ($end).",
+            "notYetState": ": it did not listen yet",
+            "noMoreState": ": it no longer listened",
+            "otherPortState": ": it listened on port $others",
+            "statusState": ": it listened, and answered with an error",
+            "lateState": ": it did not answer in time",
+        },
+        fixes={
+            "": "Correct the livenessProbe, or what the container answers it.",
+            "notYet": "A startupProbe with the same check, failureThreshold * periodSeconds at least $seconds s "
+            "($took were not enough; it ends with its first success): the livenessProbe waits for it.",
+            "never": "If it starts slowly, a startupProbe with the same check, failureThreshold * periodSeconds at "
+            "least $seconds s ($took were not enough); else correct the probe: it has never succeeded.",
+            "lateNever": "If it starts slowly, a startupProbe with the same check, failureThreshold * periodSeconds at "
+            "least $seconds s ($took were not enough); if it answers slowly, a longer livenessProbe.timeoutSeconds.",
+            "noMore": "It had answered before: see what it printed. If it recovers by itself, a larger "
+            "livenessProbe.failureThreshold waits for that.",
+            "otherPort": "livenessProbe port: $others, because nothing listens on $port.",
+            "status": "Correct the probe's path, or why the container answers $status.",
+            "error": "See what the container printed: why it answers $status. If its page asks other services, their "
+            "faults restart this container, which does not help them: let the livenessProbe ask a page that only says "
+            "that the process works.",
+            "late": "A longer livenessProbe.timeoutSeconds or a larger failureThreshold, or an endpoint that does not "
+            "wait for what the application waits for.",
+        },
+    ),
+    "startupProbeKilled": Cause(
+        title="The kubelet ended a container because its startupProbe had not succeeded in time.",
+        remedy="A larger startupProbe.failureThreshold, or a quicker start.",
+        texts={
+            "": "The kubelet $did $container$times$after because its startupProbe had not succeeded in "
+            "time$output$state ($end).",
+            "notYetState": ": it did not listen yet",
+            "noMoreState": ": it no longer listened",
+            "otherPortState": ": it listened on port $others",
+            "statusState": ": it listened, and answered with an error",
+            "lateState": ": it did not answer in time",
+        },
+        fixes={
+            "": "startupProbe: a larger failureThreshold, or correct the probe: it has never succeeded.",
+            "notYet": "startupProbe: failureThreshold * periodSeconds at least $seconds s ($took were not enough; it "
+            "ends with its first success).",
+            "never": "startupProbe: failureThreshold * periodSeconds at least $seconds s ($took were not enough), or "
+            "correct the probe: it has never succeeded.",
+            "noMore": "It had answered before: see what it printed.",
+            "otherPort": "startupProbe port: $others, because nothing listens on $port.",
+            "status": "Correct the probe's path, or why the container answers $status.",
+            "late": "startupProbe: a longer timeoutSeconds; failureThreshold * periodSeconds at least $seconds s "
+            "($took were not enough).",
+        },
+    ),
+    "restartedPostStart": Cause(
+        title="A container was restarted because its postStart hook failed.",
+        remedy="Correct the hook's command.",
+        texts={"": "The kubelet $did $container$times$after because its postStart hook failed ($end)."},
+        fixes={"": "Correct the postStart hook: its Event FailedPostStartHook says how it failed."},
+    ),
+    "restartedByRule": Cause(
+        title="A container ended with an exit code for which its restartPolicyRules restart it: this is not a crash.",
+        texts={
+            "": "$container was restarted by its restartPolicyRules$times$after: exit code $code.",
+            "waits": "$container ended$times$after, with exit code $code, for which its restartPolicyRules restart it.",
+        },
+    ),
+    "endsAndIsRestarted": Cause(
+        title="A container succeeds and is started again, because restartPolicy is Always.",
+        remedy="A Job for a program that ends; a Deployment for one that keeps running.",
+        texts={
+            "": "$container ended by itself with exit code 0$times, and was started again (restartPolicy Always).",
+        },
+        fixes={"": "A Job (or CronJob) for a program that ends; else let it keep running in the foreground."},
+    ),
+}

@@ -1,0 +1,59 @@
+"""What a lastcall cluster keeps without acting on it, or does differently from a real one: worth knowing, not a
+fault."""
+
+from collections.abc import Mapping
+
+from lastcall.endings.catalogue.cause import Cause
+
+SIMULATION: Mapping[str, Cause] = {
+    "ingressIgnored": Cause(
+        title="There is no ingress controller here.",
+        texts={"": "$what is kept but no ingress controller acts on it: requests go to the Service itself"},
+    ),
+    "customResourceIgnored": Cause(
+        title="No operator acts on custom resources here.",
+        texts={"": "$what is kept but no operator acts on it"},
+    ),
+    "pullSecretMissing": Cause(
+        title="An imagePullSecret is not among the manifests.",
+        texts={"": "imagePullSecret $name of $what is not in the manifests: images were pulled without it"},
+    ),
+    "clusterDiffers": Cause(
+        title="Something of the cluster that a workload was taken from is not here, or is otherwise.",
+        texts={
+            "ingress": "$what ($hosts) is not here: requests go to the Service itself",
+            "outside": "$what is of type $kind there and has only a cluster's address here",
+            "autoscaler": "$what ($least to $most replicas) finds no metrics here: the $replicas replicas of now stay",
+            "placement": "$what runs here without $fields: this cluster has one node of its own",
+            "nodes": "the Pods run on $count nodes there",
+            "injected": "the Pods there have containers that their template has not ($names): they are not run here",
+            "claim": "$what is empty here: no data was taken",
+            "policy": "$what is not here: it lets all traffic through",
+            "rights": "$what has none of its rights here: no Role was taken",
+            "token": "$what is the token of a ServiceAccount there, and was not taken",
+            "absent": "$what is not there either",
+            "unknown": "whether $what is there is not known: $why",
+        },
+    ),
+    "onACluster": Cause(
+        title="The experiment was made on somebody's cluster.",
+        texts={
+            "": "on $where, namespace $namespace, through $entrance: what lies between is a part of what was measured",
+            "clock": "the load generator's clock and this machine's were aligned: theirs is $offset",
+            "server": "the API server's clock and this machine's were aligned: theirs is $offset",
+            "notKnown": "why $count of the lost requests were lost is not known: $why",
+            "gap": "its Pods were not seen for a while, because the watch was interrupted",
+            "right": "an administrator gives the right: $command",
+            "causes": "this tries the same here, where nodes are seen, too: "
+            "lastcall rollout --from-cluster $workload --context $context -n $namespace",
+        },
+    ),
+    "generatorLate": Cause(
+        title="The load generator sent requests later than planned: the machine was busy.",
+        remedy="A machine that is less busy, or a lower --load.",
+        texts={
+            "": "the load generator was late: $share of the requests were sent $limit or more too late, the "
+            "latest $most (the machine was busy)",
+        },
+    ),
+}

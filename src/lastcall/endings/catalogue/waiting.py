@@ -1,0 +1,224 @@
+"""Causes for which Pods do not become Ready, or do not go, while a command waits."""
+
+from collections.abc import Mapping
+
+from lastcall.endings.catalogue.cause import Cause
+
+_PULL = (
+    "`lastcall image import FILE` takes it from `docker save`; a private registry wants `docker login`, or an "
+    "imagePullSecret"
+)
+_COMMAND = "correct command, args or workingDir"
+
+WAITING: Mapping[str, Cause] = {
+    "imageNeverPulled": Cause(
+        title="The image is not there and imagePullPolicy is Never.",
+        remedy="Import the image, or another imagePullPolicy.",
+        fixes={"": "the image is not there and imagePullPolicy is Never: `lastcall image ls` shows what is there"},
+    ),
+    "imageNotPulled": Cause(
+        title="The image cannot be pulled.",
+        remedy="Correct the image's name or the registry's credentials (imagePullSecrets).",
+        fixes={"": _PULL},
+    ),
+    "imageNameInvalid": Cause(
+        title="The image's name is invalid.",
+        remedy="Correct spec.containers[].image.",
+        fixes={"": "correct spec.containers[].image"},
+    ),
+    "configMissing": Cause(
+        title="A ConfigMap or Secret, or a key of it, that the container needs does not exist.",
+        remedy="Add it to the manifests, with the key that is asked for.",
+        fixes={
+            "configMap": "add ConfigMap $name to the manifests",
+            "secret": "add Secret $name to the manifests",
+            "key": "add the key $key to $where",
+            "keyOfVolume": "add the key $key to the ConfigMap or Secret of the volume",
+        },
+        lint=("configMissing", "secretMissing", "configKeyMissing"),
+    ),
+    "rootForbidden": Cause(
+        title="The container's user is forbidden by runAsNonRoot.",
+        remedy="Set securityContext.runAsUser to a number above 0, or use an image whose USER is one.",
+        fixes={
+            "": "the image runs as root, which runAsNonRoot forbids: set securityContext.runAsUser to a number above "
+            "0, or use an image whose USER is one",
+            "name": "the image's user $user is a name, which runAsNonRoot cannot check: set securityContext.runAsUser "
+            "to its number",
+            "both": "runAsUser: 0 contradicts runAsNonRoot: true: change one of them",
+        },
+    ),
+    "commandNotStarted": Cause(
+        title="The container's command cannot be started.",
+        remedy="Correct command, args or workingDir.",
+        fixes={"": _COMMAND},
+    ),
+    "crashLoop": Cause(
+        title="The container keeps crashing.",
+        remedy="See its exit code and its last log lines.",
+        fixes={"": "the container keeps crashing: its exit code and what it printed last say why"},
+    ),
+    "initContainerRuns": Cause(
+        title="An init container does not end, and no container after it is started.",
+        remedy="See what it waits for: a name, a port, a file. Make it a sidecar (restartPolicy: Always) if it is to "
+        "run beside the others.",
+        fixes={
+            "": "see what it waits for; if it is to run beside the other containers, restartPolicy: Always makes it a "
+            "sidecar",
+            "unknownName": "it looks for $name, and no DNS record has that name: correct it, or add the Service to the "
+            "manifests",
+            "refused": "what it connects to refuses: see whether that is in the manifests, Ready, and listens on this "
+            "port",
+        },
+    ),
+    "claimMissing": Cause(
+        title="A PersistentVolumeClaim that the Pod uses does not exist, or has no volume.",
+        remedy="Add the claim to the manifests, with a storage class that makes volumes (standard).",
+        fixes={
+            "": "add PersistentVolumeClaim $name to the manifests",
+            "deleted": "let PersistentVolumeClaim $name go, then create it again",
+            "lost": "bind PersistentVolumeClaim $name to a volume again",
+            "unbound": "a PersistentVolumeClaim has no volume: use a storageClassName that makes volumes (see kubectl "
+            "get storageclass; lastcall's own is standard), or add the PersistentVolume",
+            "noVolume": "no volume fits the claims on this node: use a storageClassName that makes volumes (see "
+            "kubectl get storageclass; lastcall's own is standard), or add the PersistentVolume",
+        },
+        lint=("claimMissing",),
+    ),
+    "claimInUse": Cause(
+        title="A new Pod waits for a claim that another Pod holds and that only one Pod may have (ReadWriteOncePod).",
+        remedy="strategy Recreate (the old Pod goes first), or another access mode.",
+        fixes={
+            "": "another Pod has its ReadWriteOncePod claim. An update that starts the new Pod first waits forever: "
+            "strategy: {type: Recreate}, or another access mode",
+        },
+        lint=("claimBlocksUpdate",),
+    ),
+    "unschedulable": Cause(
+        title="No node takes the Pod.",
+        remedy="Ask for less (resources.requests), or for what the nodes have (nodeSelector, affinity, tolerations).",
+        fixes={
+            "resources": "Insufficient $what: lower resources.requests, or ask for fewer replicas",
+            "pods": "ask for fewer replicas, or raise --max-pods",
+            "labels": "no node has the labels that nodeSelector or nodeAffinity ask for: leave them out, the nodes "
+            "here are plain",
+            "nodeName": "spec.nodeName names no node: leave it out",
+            "taints": "the nodes' taints are not tolerated: add tolerations",
+            "cordoned": "every node that is left is cordoned",
+            "ports": "another Pod of the node has the hostPort: leave hostPort out, or use maxSurge: 0",
+            "antiAffinity": "podAntiAffinity wants more nodes than there are: make it preferred, or use maxSurge: 0",
+            "affinity": "no running Pod matches podAffinity: add it to the manifests",
+            "spread": "topologySpreadConstraints cannot be kept on these nodes (the label of topologyKey, maxSkew): "
+            "use whenUnsatisfiable: ScheduleAnyway",
+        },
+        lint=("hostPortBlocksUpdate",),
+    ),
+    "probeFailed": Cause(
+        title="A probe fails.",
+        remedy="Correct the probe (port, path, scheme, timeoutSeconds), or what the container answers it.",
+        fixes={
+            "": "correct the probe, or what the container answers it",
+            "tooEarly": "nothing listened on the probe's port: correct the port, or give the program more time to "
+            "start (startupProbe: failureThreshold times periodSeconds)",
+            "refused": "nothing listened on the probe's port: correct the port, or see whether the program has started",
+            "status": "the program answered the probe with $status: correct the probe's path, or what the program "
+            "answers",
+            "timeout": "the program did not answer the probe within timeoutSeconds: raise it, or see what the "
+            "program waits for",
+        },
+        lint=("probePortUnresolved", "probeCommandMissing"),
+    ),
+    "volumeNotMounted": Cause(
+        title="A volume cannot be mounted: what it is made of does not exist.",
+        remedy="Add what the volume is made of, or correct its type.",
+        fixes={"hostPath": "$path is not of the type that hostPath.type asks for"},
+    ),
+    "quotaExceeded": Cause(
+        title="A ResourceQuota has no room for another Pod, or wants resources that the Pod does not state.",
+        remedy="Raise the quota, or let the update take an old Pod away first (maxSurge: 0, maxUnavailable: 1).",
+        fixes={
+            "": "ResourceQuota $name has no room for another Pod: raise it, or let the update take an old Pod away "
+            "first (strategy.rollingUpdate: {maxSurge: 0, maxUnavailable: 1})",
+            "unset": "ResourceQuota $name wants $what of every container: add them under resources",
+        },
+        lint=("quotaTooSmall", "quotaBlocksUpdate", "quotaNeedsResources"),
+    ),
+    "podsRefused": Cause(
+        title="The API server refuses the owner's Pods (limits, Pod security, what they name, an invalid template).",
+        remedy="As the message says: correct the template, or what refuses it.",
+        fixes={
+            "serviceAccount": "add ServiceAccount $name to the manifests",
+            "priorityClass": "add PriorityClass $name to the manifests",
+            "runtimeClass": "add RuntimeClass $name to the manifests, or leave runtimeClassName out",
+            "security": "the namespace's label pod-security.kubernetes.io/enforce ($policy) forbids the Pod: correct "
+            "its securityContext as the message says",
+            "limitRange": "a LimitRange refuses it ($what): correct resources",
+            "invalid": "correct the template as the message says",
+        },
+        lint=("limitRangeRefuses", "podSecurityRefuses", "accountMissing"),
+    ),
+    "oldPodInTheWay": Cause(
+        title="A new Pod does not become Ready while the old one, which has the same containers, runs.",
+        remedy="strategy Recreate, which ends the old Pod first; or a program that becomes Ready without what the old "
+        "one holds: a lock, a lease, a place among its peers.",
+        fixes={
+            "": "$old has the same containers and was Ready $took s after it was made; $new is not after $waited s, "
+            "while $old runs. If it waits for what $old holds (a lock, a lease): strategy: {type: Recreate} ends the "
+            "old Pod first",
+            "claim": "$old has the same containers and was Ready $took s after it was made; $new is not after $waited "
+            "s, while $old runs, and both have $claims. If it waits for what $old holds (a lock in it, say): strategy: "
+            "{type: Recreate} ends the old Pod first",
+        },
+        lint=("claimBlocksUpdate",),
+    ),
+    "peersNotPublished": Cause(
+        title="A Pod of a StatefulSet becomes Ready only with its peers, and they are made and named by DNS only "
+        "when it is Ready.",
+        remedy="podManagementPolicy: Parallel, and publishNotReadyAddresses: true in the headless Service.",
+        fixes={
+            "": "it looks for $peer, which a StatefulSet makes only when $name is Ready, and DNS names only Pods that "
+            "are Ready: podManagementPolicy: Parallel in the StatefulSet, and publishNotReadyAddresses: true in its "
+            "Service $service",
+        },
+    ),
+    "budgetBlocks": Cause(
+        title="A PodDisruptionBudget allows no eviction: a drain waits forever.",
+        remedy="The budget's maxUnavailable: 1 in place of minAvailable, or more replicas than it wants healthy.",
+        texts={
+            "": "PodDisruptionBudget $name wants $desired healthy Pods and has $healthy of $expected: it allows no "
+            "eviction",
+            "several": "more than one PodDisruptionBudget selects it, which the Eviction API does not support",
+        },
+        fixes={
+            "": "maxUnavailable: 1 in PodDisruptionBudget $name (in place of minAvailable), or more than $desired "
+            "replicas",
+            "several": "let only one PodDisruptionBudget select the Pods",
+        },
+        lint=("budgetNeverAllows", "budgetsOverlap"),
+    ),
+    "strandedByDrain": Cause(
+        title="After a drain no node takes a Pod.",
+        remedy="Another node, or a preferred podAntiAffinity; until then the Service has a Pod less.",
+        texts={"": "$name waits for a node since $node was drained: $why"},
+    ),
+    "targetPortUnresolved": Cause(
+        title="A Service sends to a named port that no container of its Pods has.",
+        remedy="Correct the Service's targetPort, or name the container's port so.",
+        texts={
+            "": "Service $service sends to the port named $port, and no container of the Pods has a port of that name "
+            "(named are: $names)",
+        },
+        fixes={"": "correct targetPort of Service $service, or name the container's port $port"},
+    ),
+    "notAvailableYet": Cause(
+        title="Pods are Ready and do not count as available yet: minReadySeconds.",
+        remedy="A smaller minReadySeconds, below progressDeadlineSeconds.",
+        fixes={"": "lower spec.minReadySeconds ($seconds), or wait longer (--timeout)"},
+    ),
+    "stateFull": Cause(
+        title="The cluster's file system, which is in memory, is full.",
+        remedy="More room: --state-size.",
+        fixes={"": "the cluster's files are in memory: give them more room with --state-size"},
+    ),
+}
+"""Which reason of a container's state or of an Event stands for which: `lastcall.experiment.reasons.causes`."""

@@ -1,0 +1,63 @@
+"""How the grace period was used. Pure arithmetic on what the containers did."""
+
+# check: pure
+
+from collections.abc import Sequence
+
+from lastcall.endings.story import Budget, ContainerEnding
+
+
+def decide_budget(grace: float | None, containers: Sequence[ContainerEnding]) -> Budget | None:
+    """The budget of the container that ended last, because it decides when the Pod is over.
+
+    None when the grace period or every container's end is unknown, or when all ended before the DELETE.
+    """
+    ended = [c for c in containers if c.exited_at is not None and not c.ended_before_delete]
+    if grace is None or not ended:
+        return None
+    last = max(ended, key=lambda c: (_end_of(c), c.drain_seconds))
+    if last.from_status and last.term_at is None and last.pre_stop is None:
+        return None  # nobody saw when it was told to stop
+    hook = last.pre_stop.seconds if last.pre_stop else 0.0
+    waiting = _waiting(last)
+    used = hook + waiting + last.drain_seconds
+    return Budget(
+        container=last.name,
+        grace=grace,
+        pre_stop=hook,
+        waiting=waiting,
+        drain=last.drain_seconds,
+        unused=max(0.0, grace - used),
+        overrun=max(0.0, used - grace),
+    )
+
+
+def _end_of(container: ContainerEnding) -> float:
+    """A hook is awaited to its end even when its container has exited meanwhile."""
+    hook_end = container.pre_stop.finished_at if container.pre_stop else None
+    return max(container.exited_at or 0.0, hook_end or 0.0)
+
+
+def _waiting(container: ContainerEnding) -> float:
+    """A sidecar's wait for its turn: from the end of its hook to its StopContainer. Only sidecars wait."""
+    if container.kind != "sidecar" or container.stop_requested_at is None:
+        return 0.0
+    hook_end = container.pre_stop.finished_at if container.pre_stop else None
+    return max(0.0, container.stop_requested_at - (hook_end or 0.0))
+
+
+def decide_overhead(gone: float | None, budget: Budget | None, containers: Sequence[ContainerEnding]) -> float | None:
+    """What the system itself needed: gone - hook - waiting - time from the stop signal to the last exit, in seconds.
+
+    None when one of them is unknown, or when the object was gone before its containers (a forced deletion).
+    """
+    ends = [c.exited_at for c in containers if c.started]
+    if gone is None or any(end is None for end in ends):
+        return None
+    if any(end is not None and end > gone for end in ends):
+        return None
+    if budget is None and any(c.from_status and not c.ended_before_delete for c in containers):
+        return None
+    if budget is None:
+        return gone
+    return gone - budget.pre_stop - budget.waiting - budget.drain

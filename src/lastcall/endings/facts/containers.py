@@ -1,0 +1,293 @@
+"""How one container ended, from its records. Pure; every record may be missing."""
+
+# check: pure
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from lastcall.endings.node_facts import first_reaction_of, processes_left_of, sockets_of
+from lastcall.endings.story import (
+    ContainerEnding,
+    ContainerFacts,
+    EndedBy,
+    Entry,
+    FailedProbe,
+    PreStop,
+    PreStopOutcome,
+)
+from lastcall.records import kinds
+from lastcall.records.signal_names import SIGKILL, signal_name
+
+if TYPE_CHECKING:
+    from lastcall.records.fields.runtime import ProcessSignalState
+
+_EXEC_SIGNALS = ("exec timeout", "caller gone")
+"""`why` of signals that go to an exec in the container, not to the container."""
+
+
+_MOST_LINES = 10
+
+_ENDED_BY: dict[str, EndedBy] = {
+    "LivenessProbe": "livenessProbe", "StartupProbe": "startupProbe", "FailedPostStartHook": "postStartHook",
+}  # fmt: skip
+"""By the reason of the record Killing."""
+
+_ENDS = (kinds.DELETE_ACCEPTED, kinds.TERMINATION_OBSERVED, kinds.DELETION_DECIDED)
+"""A Pod's end begins with the first of these."""
+
+
+def container_runs(
+    facts: ContainerFacts, entries: Sequence[Entry], orphans: Sequence[Entry] = ()
+) -> tuple[ContainerEnding, list[ContainerEnding]]:
+    """The last run of a container, and those before it that were seen to end.
+
+    `entries` are the Pod's, sorted by time. `orphans` are the ProcessDied records of role `orphan`: when the shim is
+    dead, init tells how its children ended.
+    """
+    mine = [entry for entry in entries if entry.record.container == facts.name]
+    starts = [i for i, entry in enumerate(mine) if entry.record.kind == kinds.PROCESS_STARTED]
+    if not starts:
+        starts = [i for i, entry in enumerate(mine) if entry.record.kind == kinds.CONTAINER_STARTED]
+    before = replace(facts, exit_code=None, reason=None, signal=None)  # the object reports the last run
+    ends_at = next((entry.at for entry in entries if entry.record.kind in _ENDS), None)
+    earlier = [_run(before, mine[start:end], True, orphans, ends_at) for start, end in pairwise(starts)]
+    last = mine[starts[-1] :] if starts else mine
+    ending = replace(_run(facts, last, bool(starts), orphans, ends_at), restarts=max(0, len(starts) - 1))
+    return ending, [each for each in earlier if each.exit_code is not None]
+
+
+def _run(
+    facts: ContainerFacts, last: Sequence[Entry], started: bool, orphans: Sequence[Entry], ends_at: float | None
+) -> ContainerEnding:
+    """One run: what the records from its start to the next one tell."""
+    # A run begins with the process, or with the kubelet's word where nobody saw the process.
+    begun = started and last[0].record.kind == kinds.PROCESS_STARTED
+    start = last[0].told(kinds.PROCESS_STARTED) if begun else None
+    pid = _whole(start.get("pid")) if start else None
+    exit_ = _last(last, kinds.PROCESS_EXITED) or next(
+        (o for o in orphans if pid and o.told(kinds.PROCESS_DIED).get("pid") == pid), None
+    )
+    sent = [e for e in last if e.record.kind == kinds.SIGNAL_SENT and _is_for_container(e, pid)]
+    stops = [e for e in sent if signal_name(e.told(kinds.SIGNAL_SENT).get("signal")) != SIGKILL]
+    kill = next((e for e in reversed(sent) if signal_name(e.told(kinds.SIGNAL_SENT).get("signal")) == SIGKILL), None)
+    state = _last(last, kinds.PROCESS_SIGNAL_STATE)
+    requested, finished = _last(last, kinds.STOP_REQUESTED), _last(last, kinds.STOP_FINISHED)
+    code, number, reason = _exit_of(exit_, facts)
+    stop = requested.told(kinds.STOP_REQUESTED) if requested else None
+    seen = state.told(kinds.PROCESS_SIGNAL_STATE) if state else None
+    gone = exit_.told(kinds.PROCESS_EXITED) if exit_ else None
+    stop_signal = signal_name(seen.get("signal")) if seen else None
+    if stop_signal is None and stops:
+        stop_signal = signal_name(stops[0].told(kinds.SIGNAL_SENT).get("signal"))
+    return ContainerEnding(
+        name=facts.name,
+        kind=facts.kind,
+        started=started or exit_ is not None,
+        exit_code=code,
+        reason=reason,
+        signal=number,
+        killed_by=_killed_by(number, exit_, kill, stops),
+        pre_stop=_pre_stop(facts, last),
+        stop_seconds=_stop_seconds(requested, finished, exit_),
+        stop_timeout=stop.get("timeoutSeconds") if stop else None,
+        stop_floor=bool(stop and stop.get("floor")),
+        stop_why=str(stop.get("why") or "") if stop else "",
+        deducted_seconds=stop.get("deductedSeconds") if stop else None,
+        stop_signal=stop_signal or "SIGTERM",
+        stop_requested_at=requested.at if requested else None,
+        term_at=stops[0].at if stops else None,
+        kill_at=kill.at if kill else None,
+        exited_at=exit_.at if exit_ else None,
+        pid=pid,
+        exe=str((seen and seen.get("exe")) or (start and start.get("exe")) or ""),
+        command=str(seen.get("name") or "") if seen else "",
+        argv=tuple(str(word) for word in start.get("argv") or ()) if start else (),
+        disposition=_disposition(seen, kill) if seen else "",
+        caught=tuple(str(name) for name in seen.get("caught") or ()) if seen else (),
+        started_at=last[0].at if started else None,
+        ended_by=_by_its_rule(_ended_by(last, exit_, requested, ends_at), code, facts),
+        starts_again=_starts_again(last),
+        from_status=bool(gone and gone.get("finishedAt")),
+        probe=_failed_probe(last, ends_at),
+        last_lines=_last_lines(last),
+        oom_kills=_whole(gone.get("oomKills")) if gone else None,
+        memory_limit=_whole(gone.get("memoryLimit")) if gone else None,
+        peak_rss=_whole(gone.get("peakRss")) if gone else None,
+        ended_together=bool(gone and gone.get("endedTogether")),
+        processes_left=processes_left_of(last),
+        sockets=sockets_of(last, stops[0].at if stops else None),
+        first_reaction=first_reaction_of(last, stops[0].at if stops else None, exit_.at if exit_ else None),
+    )
+
+
+def _ended_by(entries: Sequence[Entry], exit_: Entry | None, requested: Entry | None, ends_at: float | None) -> EndedBy:
+    """`ends_at` is when the Pod's end began, None for one that lives."""
+    if exit_ is None:
+        return ""
+    told = [e for e in entries if e.record.kind == kinds.KILLING and e.at <= exit_.at]
+    asked = requested is not None and requested.at <= exit_.at
+    if not told:
+        unexplained = exit_.told(kinds.PROCESS_EXITED).get("unexplained")
+        return "node" if asked else "" if unexplained else "itself"
+    first = told[0].told(kinds.KILLING)
+    if first.get("gracePeriodSeconds") and not asked and _last(entries, kinds.PRE_STOP_STARTED) is None:
+        return "itself"  # it was about to be stopped, and was quicker
+    return _ENDED_BY.get(_why_killed(entries, told[0], ends_at), "node")
+
+
+def _by_its_rule(ended_by: EndedBy, code: int | None, facts: ContainerFacts) -> EndedBy:
+    """An exit that its rules restart is what they are there for."""
+    asked = any((code in codes) == (operator == "In") for operator, codes in facts.restart_rules)
+    return "restartRule" if ended_by == "itself" and code and asked else ended_by
+
+
+def _why_killed(entries: Sequence[Entry], killing: Entry, ends_at: float | None) -> str:
+    """The reason of a Killing. The kubelet gives none where it ends a whole Pod; it does so, too, when the last
+    container of a Pod that starts none again fails its probe, before any end of the Pod was decided.
+
+    (`kuberuntime_manager.go:computePodActions`: KillPod where nothing is kept and nothing starts)
+    """
+    reason = str(killing.told(kinds.KILLING).get("reason") or "")
+    if reason or (ends_at is not None and ends_at <= killing.at):
+        return reason
+    # A kubelet's record says that the failures were too many; an Event, from which `trace` infers, of each failure.
+    changes = [
+        each.told(kinds.PROBE_CHANGED)
+        for each in entries
+        if each.record.kind == kinds.PROBE_CHANGED and each.record.evidence == "observed" and each.at <= killing.at
+    ]
+    for name, probe in _PROBES.items():
+        last = next((each for each in reversed(changes) if each.get("probe") == probe), None)
+        if last is not None and last.get("result") == "failure":
+            return name
+    return ""
+
+
+def _starts_again(entries: Sequence[Entry]) -> bool:
+    """Whether the kubelet ended it to start it again: its message says so."""
+    told = _last(entries, kinds.KILLING)
+    return told is None or "will be restarted" in str(told.told(kinds.KILLING).get("message") or "")
+
+
+def _failed_probe(entries: Sequence[Entry], ends_at: float | None) -> FailedProbe | None:
+    """The last failure of the probe for which the node ended it."""
+    told = _last(entries, kinds.KILLING)
+    probe = _PROBES.get(_why_killed(entries, told, ends_at)) if told else None
+    changes = [e.told(kinds.PROBE_CHANGED) for e in entries if e.record.kind == kinds.PROBE_CHANGED]
+    failures = [each for each in changes if each.get("probe") == probe and each.get("result") == "failure"]
+    if probe is None or not failures:
+        return None
+    return FailedProbe(str(failures[-1].get("output") or "").strip(), failures[-1].get("succeededBefore"))
+
+
+_PROBES = {"LivenessProbe": "liveness", "StartupProbe": "startup"}
+
+
+def _last_lines(entries: Sequence[Entry]) -> tuple[str, ...]:
+    lines = [str(e.told(kinds.OUTPUT).get("text") or "").rstrip() for e in entries if e.record.kind == kinds.OUTPUT]
+    return tuple(lines[-_MOST_LINES:])
+
+
+def _last(entries: Sequence[Entry], kind: str) -> Entry | None:
+    return next((entry for entry in reversed(entries) if entry.record.kind == kind), None)
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _is_for_container(entry: Entry, pid: int | None) -> bool:
+    sent = entry.told(kinds.SIGNAL_SENT)
+    target = _whole(sent.get("pid"))
+    if pid is not None and target is not None:
+        return pid == target
+    return sent.get("why") not in _EXEC_SIGNALS
+
+
+def _disposition(state: "ProcessSignalState", kill: Entry | None) -> str:
+    """ "" for a process without a handler that is not PID 1 of its namespace: the default action ends it as usual.
+
+    What was blocked when the signal came, and was no longer pending at SIGKILL, has been taken.
+    """
+    disposition = str(state.get("disposition") or "")
+    if disposition == "blocked" and kill is not None and kill.told(kinds.SIGNAL_SENT).get("stopSignalPending") is False:
+        return "handled"
+    return "" if disposition == "default" and state.get("containerPid", 1) != 1 else disposition
+
+
+def _exit_of(exit_: Entry | None, facts: ContainerFacts) -> tuple[int | None, str | None, str | None]:
+    """Exit code, signal and reason. The wait status is the truth; the API object fills in what nobody recorded."""
+    if exit_ is None:
+        number = signal_name(facts.signal) or (SIGKILL if facts.exit_code == 137 and facts.reason == "Error" else None)
+        return facts.exit_code, number, facts.reason
+    seen = exit_.told(kinds.PROCESS_EXITED)
+    number = signal_name(seen.get("signal"))
+    code = _whole(seen.get("exitCode"))
+    raw: object = seen.get("signal")
+    if code is None and isinstance(raw, int):
+        code = 128 + raw
+    if facts.reason and facts.exit_code == code:
+        return code, number, facts.reason
+    if seen.get("oomKilled"):
+        return code, number, "OOMKilled"
+    return code, number, "Completed" if code == 0 else "Error"
+
+
+def _killed_by(number: str | None, exit_: Entry | None, kill: Entry | None, stops: Sequence[Entry]) -> str | None:
+    if number is None:
+        return None
+    if exit_ and exit_.told(kinds.PROCESS_EXITED).get("oomKilled") and not _outlived_lack_of_memory(exit_, kill):
+        return "out of memory"
+    if number == SIGKILL:
+        return str(kill.told(kinds.SIGNAL_SENT).get("why") or "StopContainer") if kill else "unknown sender"
+    if any(signal_name(entry.told(kinds.SIGNAL_SENT).get("signal")) == number for entry in stops):
+        return "StopContainer"
+    return None
+
+
+def _outlived_lack_of_memory(exit_: Entry, kill: Entry | None) -> bool:
+    """Whether only a child had died of it before, and PID 1 lived until our SIGKILL."""
+    before = _whole(kill.told(kinds.SIGNAL_SENT).get("oomKills")) if kill and kill.at <= exit_.at else None
+    return bool(before) and before == exit_.told(kinds.PROCESS_EXITED).get("oomKills")
+
+
+def _stop_seconds(requested: Entry | None, finished: Entry | None, exit_: Entry | None) -> float | None:
+    if finished and (seconds := finished.told(kinds.STOP_FINISHED).get("seconds")) is not None:
+        return float(seconds)
+    if requested and exit_:
+        return max(0.0, exit_.at - requested.at)
+    return None
+
+
+def _pre_stop(facts: ContainerFacts, entries: Sequence[Entry]) -> PreStop | None:
+    """The last run of the hook: a retried stop runs it again."""
+    started = _last(entries, kinds.PRE_STOP_STARTED)
+    if started is None:
+        skipped = _last(entries, kinds.PRE_STOP_SKIPPED)
+        if skipped is None:
+            return None
+        return PreStop(
+            facts.pre_stop, "skipped", 0.0, detail=str(skipped.told(kinds.PRE_STOP_SKIPPED).get("why") or "")
+        )
+    after = entries[entries.index(started) :]
+    ends = [entry for entry in after if entry.record.kind == kinds.PRE_STOP_FINISHED]
+    handler = str(started.told(kinds.PRE_STOP_STARTED).get("handler") or facts.pre_stop)
+    if not ends:
+        next_step = next((e for e in after if e.record.kind in (kinds.STOP_REQUESTED, kinds.PROCESS_EXITED)), after[-1])
+        return PreStop(handler, "unknown", next_step.at - started.at, started_at=started.at)
+    # A hook that outlives its time has two ends: the moment it was waited for no longer, and its own.
+    first, own = ends[0], ends[-1].told(kinds.PRE_STOP_FINISHED)
+    end = first.told(kinds.PRE_STOP_FINISHED)
+    outcome: PreStopOutcome = end.get("outcome") or "unknown"
+    return PreStop(
+        handler=handler,
+        outcome=outcome,
+        seconds=float(end.get("seconds") or first.at - started.at),
+        exit_code=_whole(own.get("exitCode")),
+        detail=str(own.get("message") or ""),
+        output=f"{own.get('stdout') or ''}{own.get('stderr') or ''}",
+        started_at=started.at,
+        finished_at=first.at,
+    )

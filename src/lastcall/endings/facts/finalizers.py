@@ -1,0 +1,66 @@
+"""Finalizers that hold an object after the last DELETE: which, and who usually takes them away. Pure."""
+
+# check: pure
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from lastcall.endings.catalogue.lookup import fix, said
+from lastcall.endings.story import Ending, Finding
+from lastcall.records import kinds
+from lastcall.records.said import joined, tell
+
+if TYPE_CHECKING:
+    from lastcall.records.fields.controllers import ClaimHeld
+
+TOLD_SECONDS = 0.5
+"""A finalizer that is gone sooner did its work."""
+
+_REMOVED_BY = {
+    "foregroundDeletion": tell("the garbage collector, when all that has blockOwnerDeletion in its reference is gone"),
+    "orphan": tell("the garbage collector, when its dependents are orphans"),
+    "batch.kubernetes.io/job-tracking": tell("the Job controller, when it has counted the Pod"),
+}
+
+
+def removed_by(finalizer: str) -> str:
+    """Who usually removes it."""
+    domain, slash, _ = finalizer.rpartition("/")
+    if finalizer in _REMOVED_BY:
+        return _REMOVED_BY[finalizer]
+    if slash:
+        return tell("the controller of $domain that put it there", domain=domain)
+    return tell("whoever put it there")
+
+
+def removers(finalizers: Sequence[str]) -> str:
+    """`example.com/held: the controller of example.com that put it there`, one after the other."""
+    return joined([tell("$finalizer: $by", finalizer=each, by=removed_by(each)) for each in finalizers], "; ")
+
+
+def held_by_finalizers(ending: Ending) -> Iterator[Finding]:
+    """From the last DELETE (grace 0) to the end of the object, when that took its time or has not come."""
+    held = next((e for e in reversed(ending.entries) if e.record.kind == kinds.HELD_BY_FINALIZERS), None)
+    if held is None:
+        return
+    finalizers = [str(each) for each in held.told(kinds.HELD_BY_FINALIZERS).get("finalizers") or ()]
+    if ending.gone is not None and ending.gone - held.at < TOLD_SECONDS:
+        return
+    names = ", ".join(finalizers)
+    names = tell("finalizers $names", names=names) if len(finalizers) > 1 else tell("finalizer $name", name=names)
+    usual = removers(finalizers)
+    if ending.gone is not None:
+        seconds = f"{ending.gone - held.at:.1f}"
+        text = said("heldByFinalizers", "stayed", seconds=seconds, names=names, removers=usual)
+        yield Finding("heldByFinalizers", "warning", text)
+        return
+    pod = ending.pod
+    advice = fix("heldByFinalizers", pod=pod.name, namespace=pod.namespace)
+    yield Finding("heldByFinalizers", "problem", said("heldByFinalizers", names=names, removers=usual), advice=advice)
+
+
+def claim_held(facts: "ClaimHeld", at: float) -> str:
+    """A claim that was deleted while the Pod used it; `at` in seconds after the beginning of the Pod's end."""
+    when = said("claimHeldByPod", "before", seconds=f"{-at:.1f}") if at < 0 else ""
+    claim, finalizer, pod = facts.get("claim"), facts.get("finalizer"), facts.get("pod")
+    return said("claimHeldByPod", when=when, claim=claim, finalizer=finalizer, pod=pod)

@@ -1,0 +1,39 @@
+"""What kind of program PID 1 of a container is: a shell, or an init that passes signals on. Pure."""
+
+# check: pure
+
+import posixpath
+from typing import Literal
+
+from lastcall.endings.story import ContainerEnding
+
+_SHELLS = ("sh", "bash", "dash", "ash", "ksh", "zsh", "mksh")
+
+Forwards = Literal["", "child", "group"]
+
+_FORWARDERS: dict[str, Forwards] = {
+    "tini": "child", "tini-static": "child", "docker-init": "child", "catatonit": "child", "dumb-init": "group",
+}  # fmt: skip
+"""Programs that are an init and nothing else: they take every signal and send it on, to the child that they started or
+to its process group (tini's README, "Process group killing"; dumb-init's, "Session behavior")."""
+
+
+def is_shell(c: ContainerEnding) -> bool:
+    """busybox is a shell when it was called as one. A shell that was given one command may have become it (exec)."""
+    if c.command:
+        return c.command in _SHELLS or c.command.endswith(".sh") or posixpath.basename(c.exe) in _SHELLS
+    names = {posixpath.basename(c.exe), posixpath.basename(c.argv[0]) if c.argv else ""}
+    return any(name in _SHELLS for name in sorted(names))
+
+
+def forwards(c: ContainerEnding) -> Forwards:
+    """To whom PID 1 passes signals on: its child alone, or its child's process group; "" where that is not known."""
+    names = (c.command, posixpath.basename(c.exe))
+    found: Forwards = next((_FORWARDERS[name] for name in names if name in _FORWARDERS), "")
+    return "group" if found == "child" and "-g" in c.argv[1:2] else found
+
+
+def by_name(c: ContainerEnding) -> str:
+    """` (nginx)`, to follow `PID 1 of web`; "" when it is not known."""
+    name = c.command or posixpath.basename(c.argv[0] if c.argv else c.exe)
+    return f" ({name})" if name else ""

@@ -1,0 +1,89 @@
+"""What a story takes from the API object of a Pod, and from records where nobody saw the object."""
+
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+from lastcall.endings.story import ContainerFacts, ContainerKind, PodFacts
+from lastcall.kube.api.meta import Object, name_of, namespace_of, uid_of
+from lastcall.kube.api.pods.recorded import containers_of, pre_stop_of, restart_rules_of
+from lastcall.records import kinds
+from lastcall.records.record import Record
+
+
+def pod_facts(pod: Object) -> PodFacts:
+    """The facts of a Pod object; the newest one that a client saw tells most."""
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    terminated = {
+        container.get("name"): (container.get("state") or {}).get("terminated") or {}
+        for field in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
+        for container in status.get(field) or []
+    }
+    containers = [
+        _container_facts(container, kind, terminated.get(container.get("name"), {}))
+        for kind, container in containers_of(spec)
+    ]
+    return PodFacts(
+        uid=uid_of(pod),
+        namespace=namespace_of(pod),
+        name=name_of(pod),
+        node=spec.get("nodeName") or "",
+        phase=status.get("phase") or "",
+        containers=tuple(containers),
+    )
+
+
+def _container_facts(container: Object, kind: ContainerKind, terminated: Object) -> ContainerFacts:
+    return ContainerFacts(
+        name=container.get("name") or "",
+        kind=kind,
+        image=container.get("image") or "",
+        pre_stop=pre_stop_of(container),
+        exit_code=terminated.get("exitCode"),
+        reason=terminated.get("reason"),
+        signal=terminated.get("signal"),
+        restart_rules=restart_rules_of(container),
+    )
+
+
+def facts_from_records(uid: str, records: Iterable[Record]) -> PodFacts:
+    """The same from records alone, for a Pod whose object nobody saw."""
+    namespace = name = node = phase = ""
+    containers: dict[str, ContainerFacts] = {}
+    for record in records:
+        if record.kind == kinds.POD_CREATED:
+            created = record.told(kinds.POD_CREATED)
+            namespace, name = str(created.get("namespace", "")), str(created.get("name", ""))
+            containers = {each.name: each for each in _recorded(record)} | containers
+        elif record.kind == kinds.EPHEMERAL_CONTAINERS_ADDED:
+            for each in record.told(kinds.EPHEMERAL_CONTAINERS_ADDED).get("containers") or []:
+                containers[str(each.get("name"))] = ContainerFacts(str(each.get("name")), "ephemeral")
+        elif record.kind == kinds.POD_BOUND:
+            node = str(record.told(kinds.POD_BOUND).get("node", ""))
+        elif record.kind == kinds.POD_SCHEDULED:
+            node = str(record.told(kinds.POD_SCHEDULED).get("node", ""))
+        elif record.kind == kinds.POD_STATUS_WRITTEN:
+            phase = str(record.told(kinds.POD_STATUS_WRITTEN).get("phase") or phase)
+        if record.container:
+            containers.setdefault(record.container, ContainerFacts(record.container))
+    return PodFacts(uid, namespace, name or uid, node, phase, tuple(containers.values()))
+
+
+_KINDS: dict[str, ContainerKind] = {
+    "container": "container",
+    "sidecar": "sidecar",
+    "init": "init",
+    "ephemeral": "ephemeral",
+}
+
+
+_Rules = Sequence[tuple[str, Sequence[int]]]
+"""(operator, exit codes)."""
+
+
+def _recorded(created: Record) -> Iterable[ContainerFacts]:
+    for each in created.told(kinds.POD_CREATED).get("containers") or []:
+        kind = _KINDS.get(str(each.get("kind")), "container")
+        rules = tuple((str(operator), tuple(codes)) for operator, codes in cast(_Rules, each.get("restartRules") or ()))
+        yield ContainerFacts(
+            str(each.get("name") or ""), kind, pre_stop=str(each.get("preStop") or ""), restart_rules=rules
+        )

@@ -1,0 +1,42 @@
+"""Parts of sentences that several findings have. Pure."""
+
+from collections.abc import Sequence
+
+from lastcall.endings.story import ContainerEnding
+from lastcall.records.said import joined, tell
+
+
+def seconds(value: float | None) -> str:
+    """`3.0 s`, or `12 ms`."""
+    value = value or 0.0
+    if value >= 0.95:
+        return tell("$seconds s", seconds=f"{value:.1f}")
+    return tell("$milliseconds ms", milliseconds=f"{value * 1000:.0f}")
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a, b and c`; "" for none."""
+    if len(words) < 2:
+        return words[0] if words else ""
+    return tell("$words and $last", words=joined(words[:-1], ", "), last=words[-1])
+
+
+def exit_code(c: ContainerEnding) -> str:
+    """As a program ended that nobody killed."""
+    return tell("exit code $code", code=c.exit_code)
+
+
+def at(value: float) -> str:
+    """To follow a verb: when it was."""
+    if value < 0:
+        return tell(" $before before the DELETE", before=seconds(-value))
+    return tell(" at $at", at=seconds(value))
+
+
+def after_start(value: float) -> str:
+    """To follow a verb."""
+    return tell(" $after after its start", after=seconds(value))
+
+
+def connections(count: int) -> str:
+    return tell("1 connection") if count == 1 else tell("$count connections", count=count)

@@ -1,0 +1,331 @@
+"""The shape of a Pod's story: what `build_endings` answers and the renderers show. Data only.
+
+Times are seconds since the API server accepted the DELETE, negative before it, None where nobody saw it. Durations are
+seconds.
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from lastcall.endings.node_facts import FirstReaction, ProcessesLeft, Sockets
+from lastcall.records.record import Facts, Record
+
+if TYPE_CHECKING:
+    from lastcall.records.fields.endpointslice_controller import EndpointChanged, EndpointRemoved
+    from lastcall.records.record import Kind
+
+Outcome = Literal["graceful", "killed", "crashed", "restarted", "hookFailed", "unknown"]
+"""
+crashed: a container ended by itself with a failure before anything was to end. restarted: a probe failed, and the node
+ended a container for it. Both report the time before the DELETE, and what came after it is no worse than hookFailed.
+graceful: every container ended by itself or on its stop signal. killed: one was ended by SIGKILL. hookFailed: nothing
+was killed, but a preStop hook failed or outlived its time. unknown: how a container ended was not seen.
+"""
+
+PreStopOutcome = Literal["succeeded", "failed", "outlived", "skipped", "unknown"]
+"""outlived: the hook still ran when its time was over. unknown: it started, and its end was not seen."""
+
+ContainerKind = Literal["container", "sidecar", "init", "ephemeral"]
+Severity = Literal["info", "warning", "problem"]
+
+EndedBy = Literal["", "itself", "restartRule", "livenessProbe", "startupProbe", "postStartHook", "node"]
+"""Who ended one run of a container. itself: nothing had told it to stop. restartRule: the same, with an exit code for
+which its restartPolicyRules restart it, or all containers: it asked for that. node: the Pod's end, or what the node
+decided for another reason than a probe or a hook. "": it had not ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerFacts:
+    """What the API object says of a container. Exit code, reason and signal are of its Terminated state, None without
+    one."""
+
+    name: str
+    kind: ContainerKind = "container"
+    image: str = ""
+    pre_stop: str = ""
+    """The handler's name: exec, httpGet, sleep, tcpSocket; "" without a hook."""
+    exit_code: int | None = None
+    reason: str | None = None
+    signal: int | None = None
+    restart_rules: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """In and NotIn with the exit codes for which its restartPolicyRules restart it, or all containers."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodFacts:
+    """What the API object says of a Pod, as the client last saw it."""
+
+    uid: str
+    namespace: str
+    name: str
+    node: str = ""
+    phase: str = ""
+    containers: tuple[ContainerFacts, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record with its time in this story and its cause, None where none is known."""
+
+    record: Record
+    at: float
+    cause_id: str | None = None
+
+    def told(self, kind: "Kind[Facts]") -> "Facts":
+        """As `Record.told`."""
+        return self.record.told(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class PreStop:
+    """One container's preStop hook. `detail` is a sentence about a failure or a skipped hook, "" otherwise."""
+
+    handler: str
+    outcome: PreStopOutcome
+    seconds: float
+    exit_code: int | None = None
+    detail: str = ""
+    output: str = ""
+    started_at: float | None = None
+    finished_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FailedProbe:
+    """The probe for which the node ended a container. `succeeded_before`: whether it ever had in this run, None where
+    nobody knows; `output` what it got last."""
+
+    output: str
+    succeeded_before: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerEnding:
+    """How one container ended, in one of its runs.
+
+    `signal` is the signal that ended the process, None for an exit. `killed_by` says on whose account it came, None
+    when the process ended by itself. `term_at` is when the stop signal (`stop_signal`) was sent. `disposition` is what
+    PID 1 does with the stop signal: handled, ignored, blocked or default; `caught` the signals it has handlers for.
+    `command` is PID 1's name at that time, `exe` its file: busybox is one program with many names.
+    `oom_kills` counts processes that the kernel killed in it for lack of memory, None where nobody counts.
+    """
+
+    name: str
+    kind: ContainerKind
+    started: bool
+    exit_code: int | None = None
+    reason: str | None = None
+    signal: str | None = None
+    killed_by: str | None = None
+    pre_stop: PreStop | None = None
+    stop_seconds: float | None = None
+    stop_timeout: float | None = None
+    stop_floor: bool = False
+    stop_why: str = ""
+    deducted_seconds: float | None = None
+    stop_signal: str = "SIGTERM"
+    stop_requested_at: float | None = None
+    term_at: float | None = None
+    kill_at: float | None = None
+    exited_at: float | None = None
+    pid: int | None = None
+    exe: str = ""
+    command: str = ""
+    argv: tuple[str, ...] = ()
+    disposition: str = ""
+    caught: tuple[str, ...] = ()
+    restarts: int = 0
+    started_at: float | None = None
+    ended_by: EndedBy = ""
+    starts_again: bool = True
+    """False where the kubelet ended it and did not say that it will be restarted."""
+    elsewhere: bool = False
+    """It ran on a node that records nothing, as its Pod's status told: when it started, how it ended, is unknown."""
+    from_status: bool = False
+    """Its end is known from the Pod's status alone: what is not recorded of its stop may have happened."""
+    probe: FailedProbe | None = None
+    last_lines: tuple[str, ...] = ()
+    """What it printed last, of a run that did not end with its Pod."""
+    oom_kills: int | None = None
+    memory_limit: int | None = None
+    peak_rss: int | None = None
+    """The most memory that PID 1, or a child that it waited for, had mapped; known where memory ran out."""
+    ended_together: bool = False
+    """The kernel ended all of its processes at once, because memory ran out."""
+    processes_left: ProcessesLeft | None = None
+    sockets: Sockets | None = None
+    first_reaction: FirstReaction | None = None
+
+    @property
+    def sigkilled(self) -> bool:
+        return self.signal == "SIGKILL"
+
+    @property
+    def drain_seconds(self) -> float:
+        """From the stop signal to the exit; 0 when one of them is missing."""
+        if self.term_at is None or self.exited_at is None:
+            return 0.0
+        return max(0.0, self.exited_at - self.term_at)
+
+    @property
+    def run_seconds(self) -> float | None:
+        """From its start to its end."""
+        if self.started_at is None or self.exited_at is None:
+            return None
+        return max(0.0, self.exited_at - self.started_at)
+
+    @property
+    def had_seconds(self) -> float | None:
+        """From its start until it was told to stop, or ended by itself."""
+        ends = [at for at in (self.stop_requested_at, self.exited_at) if at is not None]
+        return max(0.0, min(ends) - self.started_at) if ends and self.started_at is not None else None
+
+    @property
+    def failed_by_itself(self) -> bool:
+        """A crash: nothing told it to stop, nobody killed it, and it was not a success."""
+        return self.ended_by == "itself" and bool(self.exit_code) and self.killed_by is None
+
+    @property
+    def ended_before_delete(self) -> bool:
+        return self.exited_at is not None and self.exited_at < 0
+
+
+OVERRUN_SECONDS = 0.5
+"""SIGKILL goes out when the grace period is over, and a moment passes until the process has ended. What is longer is
+told as over the grace period, such as the 2 s of a container whose preStop hook took all of it
+(`kuberuntime_container.go:minimumGracePeriodInSeconds`).
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How the grace period was used by the container that ended last.
+
+    preStop + waiting + drain + unused = grace, or preStop + waiting + drain - overrun = grace. `waiting` is a
+    sidecar's wait for the containers before it.
+    """
+
+    container: str
+    grace: float
+    pre_stop: float
+    waiting: float
+    drain: float
+    unused: float
+    overrun: float
+
+
+def endpoint_of(facts: "EndpointChanged | EndpointRemoved") -> tuple[str, str, str]:
+    """(Service, EndpointSlice, address)."""
+    return str(facts.get("service", "")), str(facts.get("slice", "")), str(facts.get("address", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointTransition:
+    """One change of the Pod's endpoint in an EndpointSlice. The conditions are None once it is gone."""
+
+    at: float
+    service: str
+    slice: str
+    address: str
+    ready: bool | None = None
+    serving: bool | None = None
+    terminating: bool | None = None
+
+    @property
+    def removed(self) -> bool:
+        return self.ready is None
+
+
+@dataclass(frozen=True, slots=True)
+class SentSignal:
+    """A signal that lastcall sent to a process of the Pod."""
+
+    at: float
+    container: str
+    signal: str
+    pid: int | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLine:
+    """A line that a container printed."""
+
+    at: float
+    container: str
+    stream: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Something that took a while, for the picture of what ran side by side. `end` is None when nobody saw it."""
+
+    label: str
+    kind: Literal["preStop", "waiting", "drain", "endpoint", "node", "object"]
+    start: float
+    end: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One sentence worth reading. `id` is stable; `container` is "" when it is about the Pod.
+
+    `advice` is the smallest change of the manifest that would help, "" where there is none.
+    """
+
+    id: str
+    severity: Severity
+    text: str
+    container: str = ""
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedBy:
+    """Who decided that the Pod has to end, and why.
+
+    `actor` is `user`, or the component that decided (`replicaset-controller`, `kubelet` …); `reason` a code. `why` goes
+    on from "it ended because". `user` and `client` began the chain, "" when nobody saw them. `chain` are ids
+    of records, the decision first.
+    """
+
+    actor: str
+    reason: str
+    why: str
+    user: str = ""
+    client: str = ""
+    owner_kind: str = ""
+    owner: str = ""
+    chain: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The story of one Pod's end.
+
+    `zero_kind` is the kind of the record that all times count from: DeleteAccepted, or the next best when that was not
+    seen. `deleted_at_ns` is its wall time, None when the Pod was never deleted. `gone` is when a client saw DELETED.
+    `overhead` = gone - hook - time from the stop signal to the last container's exit; None when one of them is unknown.
+    """
+
+    pod: PodFacts
+    zero_ns: int
+    zero_kind: str
+    deleted_at_ns: int | None
+    grace_seconds: int | None
+    outcome: Outcome
+    entries: tuple[Entry, ...] = ()
+    containers: tuple[ContainerEnding, ...] = ()
+    earlier: tuple[ContainerEnding, ...] = ()
+    """The runs of containers that were started again, in order of their ends."""
+    budget: Budget | None = None
+    endpoints: tuple[EndpointTransition, ...] = ()
+    signals: tuple[SentSignal, ...] = ()
+    output: tuple[OutputLine, ...] = ()
+    spans: tuple[Span, ...] = ()
+    gone: float | None = None
+    overhead: float | None = None
+    findings: tuple[Finding, ...] = ()
+    not_known: tuple[str, ...] = field(default=())
+    decided_by: DecidedBy | None = None

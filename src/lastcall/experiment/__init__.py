@@ -1,0 +1,1 @@
+"""Experiments on Pods: create, wait until ready, disturb, follow, report, clean up."""

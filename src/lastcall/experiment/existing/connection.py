@@ -1,0 +1,36 @@
+"""The cluster that an experiment is made on, or taken from."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lastcall.cli.context_options import ContextOptions
+from lastcall.contexts.connection import choose, connected
+
+if TYPE_CHECKING:
+    from lastcall.kube.client.http import HTTPClient
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """`namespace` is what the user asked for, else the context's, else "default"."""
+
+    client: "HTTPClient"
+    context: str
+    server: str
+    namespace: str
+    version: str = ""
+    """What the API server says of itself: `v1.36.2`."""
+
+    @property
+    def where(self) -> str:
+        return f"context {self.context!r}"
+
+
+@asynccontextmanager
+async def reached(asked: ContextOptions) -> AsyncIterator[Reached]:
+    """For the time of the block. Raises UserError, WorldError, also for what the client raises inside the block."""
+    chosen = choose(asked)
+    async with connected(chosen, agent="lastcall-experiment") as cluster:
+        yield Reached(cluster.client, chosen.context, chosen.server, chosen.namespace, cluster.version)

@@ -1,0 +1,118 @@
+"""What experiments have left on a cluster: their ledgers, and objects with their label that no ledger names."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lastcall.errors import WorldError
+from lastcall.experiment.existing.changes import how_to_delete, is_running, restore
+from lastcall.experiment.existing.ledger import KINDS, LABEL, PREFIX, Changed, Ledger, NotALedger, from_config_map
+from lastcall.experiment.existing.plan import RESERVED
+from lastcall.kube.api.errors import StatusError, is_not_found
+from lastcall.kube.api.meta import Object, labels_of, name_of, namespace_of, uid_of
+from lastcall.kube.api.resources import CONFIGMAPS, Resource
+from lastcall.kube.client.api import Client
+from lastcall.world.clock import Clock
+
+_FIX = "fix: delete each that no experiment of yours has written: kubectl delete configmap NAME -n NAMESPACE"
+
+
+@dataclass(slots=True)
+class Leftovers:
+    """`ledgers` by namespace; `orphans` have the label and no ledger; `unknown`: what could not be looked at;
+    `unreadable`: ConfigMaps that call themselves ledgers, each with why it is none."""
+
+    ledgers: list[tuple[str, Ledger]] = field(default_factory=list)
+    running: list[tuple[str, Ledger]] = field(default_factory=list)
+    orphans: list[tuple[Resource, Object]] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+
+    @property
+    def left_alone(self) -> list[str]:
+        """One for each thing that is not looked at."""
+        return [*self.unknown, *self.unreadable]
+
+    @property
+    def lines(self) -> list[str]:
+        """One for each thing that is to be put back."""
+        found = []
+        for namespace, ledger in self.ledgers:
+            if not ledger.entries:
+                found.append(f"namespace {namespace}: delete ConfigMap {ledger.name}, a ledger without entries")
+            for entry in reversed(ledger.entries):
+                if isinstance(entry, Changed):
+                    found.append(f"namespace {namespace}: put back {'.'.join(entry.path)} of {entry.target.told}")
+                else:
+                    found.append(f"namespace {namespace}: delete {entry.target.told}")
+        for resource, obj in self.orphans:
+            found.append(f"namespace {namespace_of(obj)}: delete {resource.kind} {name_of(obj)}, which no ledger names")
+        return found
+
+
+async def find_leftovers(client: Client, namespace: str, fallback: str) -> Leftovers:
+    """In one namespace, or, for "", in all of them; in `fallback` where the user may not look at all.
+
+    Raises StatusError where the ledgers cannot be listed there either."""
+    found = Leftovers()
+    try:
+        maps = (await client.list(CONFIGMAPS, namespace, label_selector=LABEL)).items
+    except StatusError as error:
+        if error.code != 403 or namespace:
+            raise
+        found.unknown.append(f"other namespaces than {fallback}: the user may not list configmaps of all namespaces")
+        namespace = fallback
+        maps = (await client.list(CONFIGMAPS, namespace, label_selector=LABEL)).items
+    known: set[tuple[str, str]] = set()
+    for each in maps:
+        if namespace_of(each).startswith(RESERVED):
+            where = f"namespace {namespace_of(each)}: ConfigMap {name_of(each)}"
+            found.unreadable.append(f"{where} is not a ledger: no experiment is made in this namespace")
+            continue
+        try:
+            ledger = from_config_map(each)
+        except NotALedger as error:
+            found.unreadable.append(f"namespace {namespace_of(each)}: {error}")
+            continue
+        known.add((namespace_of(each), ledger.id))
+        (found.running if is_running(ledger.holder) else found.ledgers).append((namespace_of(each), ledger))
+    for resource in KINDS:
+        try:
+            labelled = (await client.list(resource, namespace, label_selector=LABEL)).items
+        except StatusError as error:
+            if error.code not in (403, 404):
+                raise
+            if error.code == 403:
+                found.unknown.append(f"{resource.plural}: {error.message}")
+            continue
+        found.orphans += [
+            (resource, each)
+            for each in labelled
+            if (namespace_of(each), labels_of(each)[LABEL]) not in known
+            and not each["metadata"].get("ownerReferences")
+            and not (resource == CONFIGMAPS and name_of(each).startswith(PREFIX))
+            and not namespace_of(each).startswith(RESERVED)
+        ]
+    return found
+
+
+async def put_back(client: Client, clock: Clock, found: Leftovers, say: Callable[[str], None]) -> None:
+    """Put all of it back. Raise WorldError with what is left, after the rest was put back."""
+    left = [*found.unreadable, *([_FIX] if found.unreadable else [])]
+    for namespace, ledger in found.ledgers:
+        try:
+            await restore(client, clock, namespace, ledger, say)
+        except WorldError as error:
+            left.append(str(error))
+        except StatusError as error:
+            left.append(f"namespace {namespace}: {error.message}")
+    for resource, obj in found.orphans:
+        try:
+            await client.delete(
+                resource, name_of(obj), namespace_of(obj), uid=uid_of(obj), propagation_policy=how_to_delete(resource)
+            )
+            say(f"deleted {resource.kind} {name_of(obj)}")
+        except StatusError as error:
+            if not is_not_found(error):
+                left.append(f"namespace {namespace_of(obj)}: {resource.kind} {name_of(obj)}: {error.message}")
+    if left:
+        raise WorldError("\n".join(left))

@@ -1,0 +1,58 @@
+"""Rights that a command lacks on somebody's cluster, with the commands that would give them. Pure."""
+
+# check: pure
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lastcall.kube.api.resources import Resource
+
+ROLE = "lastcall"
+"""What the role is called in the commands that are proposed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """`why` is what it was asked for; `names` are the objects, none for all of the kind. With a `subresource` the right
+    is one on that (`pods/eviction`)."""
+
+    verbs: tuple[str, ...]
+    resource: Resource
+    why: str
+    names: tuple[str, ...] = ()
+    subresource: str = ""
+
+    @property
+    def told(self) -> str:
+        """As RBAC and kubectl write it: `deployments.apps`, `pods/eviction`."""
+        of = self.resource.plural + (f".{self.resource.group}" if self.resource.group else "")
+        return f"{of}/{self.subresource}" if self.subresource else of
+
+
+def told_missing(where: str, namespace: str, missing: Sequence[Missing]) -> str:
+    """One line for each, and the commands. A role of kubectl has the same verbs for all of its kinds, so each set of
+    verbs is a role of its own."""
+    lines = [
+        f"{where}: the user may not {' or '.join(each.verbs)} {each.told} in namespace {namespace}: {each.why}"
+        for each in missing
+    ]
+    roles: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for each in missing:
+        if each.names:
+            key = (each.verbs, (each.told,))
+            roles.setdefault(key, []).extend(name for name in each.names if name not in roles[key])
+    whole: dict[tuple[str, ...], list[str]] = {}
+    for each in missing:
+        if not each.names and each.told not in whole.setdefault(each.verbs, []):
+            whole[each.verbs].append(each.told)
+    commands = [
+        f"--verb={','.join(verbs)} --resource={','.join(kinds)}{''.join(f' --resource-name={name}' for name in names)}"
+        for (verbs, kinds), names in roles.items()
+    ]
+    commands += [f"--verb={','.join(verbs)} --resource={','.join(kinds)}" for verbs, kinds in whole.items()]
+    lines.append("fix: somebody who may has to give these rights:")
+    for number, command in enumerate(commands, 1):
+        name = ROLE if len(commands) == 1 else f"{ROLE}-{number}"
+        lines.append(f"  kubectl -n {namespace} create role {name} {command}")
+        lines.append(f"  kubectl -n {namespace} create rolebinding {name} --role={name} --user=USER")
+    return "\n".join(lines)

@@ -1,0 +1,122 @@
+"""What an experiment will do to somebody's cluster, in words, before it does it; and who may say yes. Pure."""
+
+# check: pure
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lastcall.errors import UserError
+from lastcall.experiment.existing.ledger import claim_templates
+from lastcall.kube.api.meta import Object, name_of
+from lastcall.kube.api.resources import DAEMONSETS, Resource
+
+if TYPE_CHECKING:
+    from lastcall.manifests.read import Manifest
+
+RESERVED = "kube-"
+"""Namespaces that begin so are Kubernetes's own: a mistake there ends more than an application."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`steps` are what is done, `restored` what is put back afterwards, each a sentence."""
+
+    context: str
+    server: str
+    namespace: str
+    steps: tuple[str, ...]
+    restored: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> list[str]:
+        """The whole of it, to be read before it is allowed."""
+        head = f"In context {self.context} ({self.server}), namespace {self.namespace}, lastcall will"
+        found = [head, *(f"  - {step}" for step in self.steps)]
+        if self.restored:
+            found += ["and afterwards, also after Ctrl-C, will", *(f"  - {each}" for each in self.restored)]
+        ledger = f"What it changes stands in a ConfigMap there first: lastcall cleanup --context {self.context}"
+        return [*found, f"{ledger} puts it back whatever happens to this process."]
+
+
+def check_namespace(namespace: str) -> None:
+    """Raises UserError for one that is Kubernetes's own."""
+    if namespace.startswith(RESERVED):
+        raise UserError(
+            f"namespace {namespace} is Kubernetes's own: experiments in {RESERVED}* are refused\n"
+            "fix: name a namespace of applications with -n"
+        )
+
+
+def is_allowed(context: str, answer: str) -> bool:
+    """Whether somebody said yes: the name of the context, whole."""
+    return bool(context) and answer.strip() == context
+
+
+def check_yes(context: str, given: str) -> None:
+    """Raises UserError for a `--yes` that names another context."""
+    if given and not is_allowed(context, given):
+        raise UserError(f"--yes={given} allows context {given}, and this is {context}\nfix: --yes={context}")
+
+
+def told_claims(objects: Iterable[Object]) -> list[str]:
+    """What is restored of the claims that StatefulSets make, a sentence each."""
+    return [
+        f"delete the claims of StatefulSet {name_of(each)}: their volumes go or stay as the reclaim policy of their "
+        "StorageClass has it"
+        for each in objects
+        if claim_templates(each)
+    ]
+
+
+def taken_claims(obj: Object, there: Iterable[str]) -> list[str]:
+    """Claims that are there and that a StatefulSet would take for its own: the data in them is somebody's.
+    (`stateful_set_utils.go:getPersistentVolumeClaimName`)"""
+    prefixes = tuple(
+        f"{(each.get('metadata') or {}).get('name') or ''}-{name_of(obj)}-" for each in claim_templates(obj)
+    )
+    return [name for name in there if name.startswith(prefixes) and name.rpartition("-")[2].isdecimal()]
+
+
+def of_copy(namespace: str, manifests: Sequence["Manifest"]) -> tuple[str, tuple[str, ...]]:
+    """(step, restored) of a copy in this cluster."""
+    names = ", ".join(f"{each.resource.kind} {name_of(each.obj)}" for each in manifests)
+    return f"copy to this namespace from {namespace}, which is only read: {names}", (
+        "delete all of these copies",
+        *told_claims(each.obj for each in manifests),
+    )
+
+
+def check_copy(namespace: str, copy_to: str) -> None:
+    """Raises UserError for a namespace that copies cannot go to."""
+    check_namespace(copy_to)
+    if copy_to == namespace:
+        raise UserError(f"--copy-to {copy_to}: the workload is in it\nfix: name another namespace, an empty one")
+
+
+def of_rollout(
+    resource: Resource, workload: Object, count: int, disrupt: str, ends: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(steps, restored) of a disruption. `ends` is how single Pods are ended: `evict` or `delete`."""
+    what = f"{resource.kind} {name_of(workload)}"
+    if disrupt == "rollout":
+        step = f"roll out {what}: replace its {told_pods(count)}, by an annotation in its Pod template"
+        back = f"take the annotation away again, which replaces the {told_pods(count)} once more"
+        return (step,), (back, "remove the revision that this leaves in the workload's history")
+    if disrupt == "scale-in":
+        if resource == DAEMONSETS:
+            raise UserError("a DaemonSet has no replicas to take away: use --disrupt rollout or delete")
+        fewer = replicas_after(count)
+        step = f"scale {what} from {count} to {fewer} replicas, which ends {told_pods(count - fewer)}"
+        return (step,), (f"scale it to {count} replicas again",)
+    how = "evict" if ends == "evict" else "delete"
+    return (f"{how} 1 of the {told_pods(count)} of {what}",), ()
+
+
+def replicas_after(count: int) -> int:
+    """What a scale-in leaves: half, and one at least."""
+    return max(1, count // 2)
+
+
+def told_pods(count: int) -> str:
+    return "1 Pod" if count == 1 else f"{count} Pods"

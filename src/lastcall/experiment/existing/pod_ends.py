@@ -1,0 +1,261 @@
+"""Follows the Pods of an experiment on somebody's cluster, and says within which bounds their ends were.
+
+What an event says was so when it came: that bounds it on one side. On the other side are what came before (the
+disruption, a hook's sleep) and the API server's stamps, whose clock is looked at several times.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lastcall.contexts.clocks import NotOneOffset, Offset, Sample, offset_of
+from lastcall.contexts.untrusted_server import clock_sample
+from lastcall.endings.story import Ending
+from lastcall.experiment.existing.connection import Reached
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object, name_of, uid_of
+from lastcall.kube.client.api import ConnectionLost
+from lastcall.records import kinds
+from lastcall.records.record import Record
+from lastcall.trace.follower import Follower
+from lastcall.trace.following.watching import OnObject
+from lastcall.trace.pods import condition_of, deletion_of
+from lastcall.trace.rights import MissingRight
+from lastcall.trace.scope import Scope, Target
+from lastcall.trace.stamps import SECOND, stamp_ns
+from lastcall.traffic.account import ids_printed
+from lastcall.traffic.lives import PodLife, pod_lives
+from lastcall.traffic.traced import Bounds, TracedPod
+from lastcall.world.clock import monotonic, now
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+SYNC_SECONDS = 20.0
+LATE_SECONDS = 1.0
+"""Events of what has happened are here by then."""
+NEEDED = ("pods", "pods/log", "events")
+_LOOKS = 12
+_LOOK_SECONDS = 0.37
+"""No part of a second: each look at a clock of whole seconds finds another part of one."""
+_FOREVER = float("inf")
+
+
+@dataclass(slots=True)
+class Following:
+    """`run` beside the experiment; `synced` says whether Pods are followed. `serving` are the containers to which
+    requests go, none for all."""
+
+    cluster: Reached
+    target: Target
+    world: World
+    serving: frozenset[str] = frozenset()
+    pods: dict[str, TracedPod] = field(default_factory=dict)
+    records: list[Record] = field(default_factory=list)
+    began: float | None = None
+    """When the disruption was asked for; no Pod of it was deleted before."""
+    on_record: Callable[[Record], None] = lambda record: None
+    on_object: OnObject = lambda resource, type_, obj: None
+    on_ending: Callable[[Ending], None] = lambda ending: None
+    """Hear of what is followed, for somebody who looks."""
+    _samples: list[Sample] = field(default_factory=list)
+    _states: dict[str, Object] = field(default_factory=dict)
+    _seen_at: dict[str, float] = field(default_factory=dict)
+    _deleted_stamps: dict[str, float] = field(default_factory=dict)
+    _graces: dict[str, int] = field(default_factory=dict)
+    """Seconds that the first DELETE gave: with the last one, which removes the object, they are 0."""
+    _gone: dict[str, float] = field(default_factory=dict)
+    _killing: dict[str, float] = field(default_factory=dict)
+    _follower: Follower = field(init=False)
+    _is_synced: bool = False
+
+    def __post_init__(self) -> None:
+        self._follower = Follower(
+            self.cluster.client,
+            Scope(namespace=self.cluster.namespace, targets=(self.target,)),
+            world=self.world,
+            on_record=self._record,
+            node_side=self,
+            on_object=lambda resource, type_, obj: self.on_object(resource, type_, obj),
+        )
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with Tasks() as tasks:
+            tasks.spawn(self._look_at_clock(), name="clock of the API server")
+            tasks.spawn(self._take_endings(), name="stories")
+            await self._follower.run()
+            tasks.cancel()
+
+    async def synced(self) -> bool:
+        """False where Pods may not be followed, or are not in time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SYNC_SECONDS):
+                await self._follower.synced()
+                self._is_synced = self._follower.failure is None
+        return self._is_synced
+
+    @property
+    def missing(self) -> list[MissingRight]:
+        """What may not be read of that which causes are concluded from."""
+        return [each for each in self._follower.missing.values() if each.resource in NEEDED]
+
+    def ongoing(self) -> list[Ending]:
+        """The stories so far of Pods that are ending now."""
+        return self._follower.ongoing()
+
+    @property
+    def failed(self) -> bool:
+        return not self._is_synced or self._follower.failure is not None
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether something of the Pods was not seen, because a watch was interrupted."""
+        return any(source.resource.plural == "pods" and source.gaps for source in self._follower.sources())
+
+    @property
+    def server(self) -> Offset | None:
+        """The API server's clock, by what it says in its answers; None where it says none, or was set."""
+        try:
+            return offset_of(self._samples) if self._samples else None
+        except NotOneOffset:
+            return None
+
+    # -- what the follower says ---------------------------------------------------------------------------------------
+
+    def pod(self, pod: Object) -> None:
+        """A state of a Pod of the workload."""
+        at, uid = monotonic(self.world.clock), uid_of(pod)
+        found = self.pods.setdefault(uid, TracedPod(uid, name_of(pod), new=self.began is not None, created=at))
+        found.ip = str((pod.get("status") or {}).get("podIP") or found.ip)
+        was_ready = found.ready is not None
+        ready = condition_of(pod, "Ready").get("status") == "True"
+        timestamp, grace = deletion_of(pod)
+        if timestamp and found.deleted is None:
+            if grace is not None:
+                self._graces[uid] = grace
+            made = stamp_ns(timestamp)
+            if made is not None:
+                self._deleted_stamps[uid] = made / SECOND - (grace or 0)
+            found.deleted = Bounds(-_FOREVER, at)
+        before, last = self._states.get(uid), self._seen_at.get(uid, at)
+        if ready and found.ready is None:
+            found.ready = at
+        if not ready and found.ready is not None and found.deleted is None and found.unready is None:
+            found.unready = last
+        if found.deleted is None and before is not None and was_ready:
+            self._note_restart(found, before, pod, last, at, ready=ready)
+        elif found.deleted is not None and found.exited is None and self._has_ended(pod):
+            found.exited = Bounds(-_FOREVER, at)
+        self._states[uid], self._seen_at[uid] = pod, at
+
+    def gone(self, uid: str) -> None:
+        """Its story is told."""
+
+    def _note_restart(
+        self, found: TracedPod, before: Object, pod: Object, last: float, at: float, *, ready: bool
+    ) -> None:
+        if found.restarts and found.restarts[-1].latest == _FOREVER and ready:
+            found.restarts[-1] = Bounds(found.restarts[-1].earliest, at)
+        if self._runs(before) != self._runs(pod):
+            found.restarts.append(Bounds(last, at if ready else _FOREVER))
+
+    def _statuses(self, pod: Object) -> list[Mapping[str, Any]]:
+        those = (pod.get("status") or {}).get("containerStatuses") or ()
+        return [each for each in those if not self.serving or each.get("name") in self.serving]
+
+    def _runs(self, pod: Object) -> list[tuple[int, bool]]:
+        return [
+            (int(each.get("restartCount") or 0), "terminated" in (each.get("state") or {}))
+            for each in self._statuses(pod)
+        ]
+
+    def _has_ended(self, pod: Object) -> bool:
+        states = [each.get("state") or {} for each in self._statuses(pod)]
+        return bool(states) and all("terminated" in each for each in states)
+
+    def _record(self, record: Record) -> None:
+        at = monotonic(self.world.clock)
+        self.records.append(record)
+        self.on_record(record)
+        if record.kind == kinds.KILLING:
+            self._killing[record.pod_uid] = max(at, self._killing.get(record.pod_uid, at))
+        elif record.kind == kinds.OBJECT_REMOVED:
+            self._gone[record.pod_uid] = at
+
+    async def _take_endings(self) -> None:
+        async for ending in self._follower.endings():
+            self.on_ending(ending)
+
+    async def _look_at_clock(self) -> None:
+        """Times on our monotonic clock."""
+        clock = self.world.clock
+        for _ in range(_LOOKS):
+            sent = monotonic(clock)
+            with suppress(StatusError, ConnectionLost):
+                _, date = await self.cluster.client.dated("/version")
+                sample = clock_sample(date, sent, monotonic(clock))
+                self._samples += [sample] if sample is not None else []
+            await clock.sleep(_LOOK_SECONDS)
+
+    # -- what was found -----------------------------------------------------------------------------------------------
+
+    def traced(self) -> list[TracedPod]:
+        """Every Pod of the workload that was seen."""
+        printed: dict[str, list[str]] = {}
+        for record in self.records:
+            if record.kind == kinds.OUTPUT:
+                printed.setdefault(record.pod_uid, []).append(str(record.told(kinds.OUTPUT).get("text")))
+        lives = {life.uid: life for life in pod_lives(self.records, None, self.serving)}
+        return [
+            replace(
+                self._bounded(each),
+                seen=ids_printed(printed.get(uid, ())),
+                killed=uid in lives and lives[uid].killed,
+            )
+            for uid, each in self.pods.items()
+        ]
+
+    def _bounded(self, pod: TracedPod) -> TracedPod:
+        if pod.deleted is None:
+            return pod
+        earliest = max(self.began if self.began is not None else -_FOREVER, self._stamped(pod.uid))
+        deleted = Bounds(min(earliest, pod.deleted.latest), pod.deleted.latest)
+        ended = pod.exited.latest if pod.exited is not None else self._gone.get(pod.uid, _FOREVER)
+        hooked, slept = self._hooks(self._states[pod.uid], self._graces.get(pod.uid))
+        told = ended if hooked else min(ended, self._killing.get(pod.uid, _FOREVER))
+        signalled = Bounds(min(deleted.earliest + slept, told), told)
+        return replace(pod, deleted=deleted, signalled=signalled, exited=Bounds(signalled.earliest, ended))
+
+    def _stamped(self, uid: str) -> float:
+        """The earliest moment that the API server's stamp of the DELETE allows."""
+        stamp, server = self._deleted_stamps.get(uid), self.server
+        if stamp is None or server is None:
+            return -_FOREVER
+        return server.to_ours(stamp) - server.error_at(monotonic(self.world.clock))
+
+    def _hooks(self, pod: Object, grace: int | None) -> tuple[bool, float]:
+        """(whether a container that serves has a preStop hook, how long the shortest of them sleeps at least)."""
+        spec = pod["spec"]
+        longest = grace if grace is not None else spec.get("terminationGracePeriodSeconds") or 0
+        those = [each for each in spec["containers"] if not self.serving or each["name"] in self.serving]
+        hooks = [(each.get("lifecycle") or {}).get("preStop") or {} for each in those]
+        slept = [float((each.get("sleep") or {}).get("seconds") or 0) for each in hooks]
+        return any(hooks), min([float(longest), *slept]) if all(hooks) and hooks else 0.0
+
+    def lives(self) -> list[PodLife]:
+        """For pictures and documents: the most likely moments."""
+        found = {life.uid: life for life in pod_lives(self.records, None, self.serving)}
+        for uid, pod in self.pods.items():
+            life = found.setdefault(uid, PodLife(uid))
+            life.name, life.ip, life.ready = pod.name, pod.ip, pod.ready
+        return list(found.values())
+
+    def told_clocks(self) -> str:
+        """How far the API server's clock is from this machine's; "" where it does not say."""
+        server = self.server
+        if server is None:
+            return ""
+        ahead = now(self.world.clock).timestamp() - monotonic(self.world.clock)
+        return replace(server, seconds=server.seconds - ahead).told

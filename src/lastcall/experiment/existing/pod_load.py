@@ -1,0 +1,193 @@
+"""A load generator in a Pod of somebody's cluster, spoken to through the API server (`pods/proxy`).
+
+Its clock is another machine's. It is looked at from before the first request to after the last one, and its times are
+told by ours, wrong by at most `offset.error`.
+"""
+
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import orjson
+
+from lastcall.contexts.clocks import NotOneOffset, Offset, Sample, offset_of, widest_offset
+from lastcall.errors import WorldError
+from lastcall.experiment.existing.changes import Changes
+from lastcall.experiment.existing.connection import Reached
+from lastcall.experiment.reasons.object_events import events_of
+from lastcall.experiment.reasons.why_not_ready import hopeless_reason, is_ready, why_not_ready
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import PODS
+from lastcall.kube.client.api import ConnectionLost
+from lastcall.traffic.generator import Load
+from lastcall.traffic.outcome import Outcome
+from lastcall.world.clock import Clock, monotonic
+
+NAME = "lastcall-load"
+PORT = 8099
+LOOK_SECONDS = 0.25
+PATIENCE_SECONDS = 60.0
+"""How long the API server may be away."""
+JITTER_SECONDS = 2.0
+"""A clock that is further off at times was set, and does not only jump."""
+_FEW = 5
+"""Looks at the clock before the load starts, and after it."""
+
+_BUILD = (
+    "lastcall image build-agent -o agent.tar makes {image}; load it into the nodes, or push it and name it (--image)"
+)
+
+Ask = Callable[[str, str], Awaitable[bytes]]
+"""Method and path below the Pod's port. Raises StatusError, ConnectionLost."""
+
+
+def generator_pod(image: str, load: Load, token: str) -> Object:
+    """The Pod that sends the load: no rights, no files, an ordinary user."""
+    container = {
+        "name": "load",
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["python3", "-m", "lastcall.traffic.served", str(PORT)],
+        "env": [
+            {"name": "LASTCALL_LOAD", "value": orjson.dumps(asdict(load)).decode()},
+            {"name": "LASTCALL_TOKEN", "value": token},
+        ],
+        "ports": [{"containerPort": PORT}],
+        "readinessProbe": {"httpGet": {"path": "/healthz", "port": PORT}, "periodSeconds": 1},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        },
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": NAME, "labels": {"app.kubernetes.io/name": NAME}},
+        "spec": {
+            "containers": [container],
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 1,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": 65534,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+        },
+    }
+
+
+def new_token() -> str:
+    """What only this process and its Pod know: others in the cluster can connect to the Pod's port, too."""
+    return secrets.token_urlsafe(24)
+
+
+async def start_in_pod(
+    cluster: Reached, changes: Changes, clock: Clock, image: str, load: Load, timeout: float
+) -> "PodLoad":
+    """A generator whose Pod is Ready, and that sends nothing yet. Raises UserError, WorldError, StatusError."""
+    token = new_token()
+    pod = generator_pod(image, load, token)
+    pod["metadata"]["name"] = name = f"{NAME}-{changes.world.new_uid()[:8]}"
+    await changes.create(PODS, pod)
+    deadline = monotonic(clock) + timeout
+    while not is_ready(there := await changes.client.get(PODS, name, changes.namespace)):
+        hopeless = hopeless_reason(there)
+        if hopeless or monotonic(clock) > deadline:
+            lines = why_not_ready(there, await events_of(changes.client, there))
+            lines.append(f"fix: {_BUILD.format(image=image)}, or send from this machine: --from client")
+            raise WorldError("\n".join(["the load generator's Pod is not Ready", *lines]))
+        await clock.sleep(LOOK_SECONDS)
+
+    async def ask(method: str, path: str) -> bytes:
+        below = f"/api/v1/namespaces/{changes.namespace}/pods/{name}:{PORT}/proxy/{token}/{path}"
+        return await cluster.client.request(method, below)
+
+    return PodLoad(ask, clock)
+
+
+@dataclass(slots=True)
+class PodLoad:
+    """As `lastcall.traffic.process.LoadClient`: `start`, follow `outcomes`, which end after `stop`."""
+
+    ask: Ask
+    clock: Clock
+    begun: int | None = None
+    samples: list[Sample] = field(default_factory=list)
+    _stopped: bool = False
+    _told_to_stop: bool = False
+
+    async def start(self) -> None:
+        """Raises WorldError."""
+        for _ in range(_FEW):
+            await self._look_at_clock()
+        await self._patiently("POST", "start")
+
+    def stop(self) -> None:
+        """Send no more; answers under way are waited for."""
+        self._stopped = True
+
+    @property
+    def offset(self) -> Offset:
+        """Of its clock to ours. One that jumps a little has an error so large that it covers that; raises WorldError
+        for one that was set."""
+        try:
+            return offset_of(self.samples)
+        except NotOneOffset as error:
+            jumping = widest_offset(self.samples)
+            if jumping.error <= JITTER_SECONDS:
+                return jumping
+            raise WorldError(f"the load generator's clock: {error}: its times mean nothing here") from error
+
+    async def outcomes(self) -> AsyncIterator[Outcome]:
+        """Every outcome, in times of our clock, by the samples taken until then. Raises WorldError."""
+        known = 0
+        while True:
+            if self._stopped and not self._told_to_stop:
+                await self._patiently("POST", "stop")
+                self._told_to_stop = True
+            told: dict[str, Any] = orjson.loads(await self._patiently("GET", f"outcomes/{known}"))
+            await self._look_at_clock()
+            offset = self.offset
+            for values in told["outcomes"]:
+                yield by_our_clock(Outcome.from_wire(values), offset)
+            known += len(told["outcomes"])
+            if told["done"]:
+                self.begun = told["begun"]
+                return
+            if not told["outcomes"] or len(told["outcomes"]) < 1000:
+                await self.clock.sleep(LOOK_SECONDS)
+
+    async def _look_at_clock(self) -> None:
+        sent = monotonic(self.clock)
+        try:
+            answer = orjson.loads(await self.ask("GET", "clock"))
+        except (StatusError, ConnectionLost):
+            return  # one look less; without any there is no offset
+        self.samples.append(Sample(sent, float(answer["now"]), monotonic(self.clock)))
+
+    async def _patiently(self, method: str, path: str) -> bytes:
+        deadline = monotonic(self.clock) + PATIENCE_SECONDS
+        while True:
+            try:
+                return await self.ask(method, path)
+            except (StatusError, ConnectionLost) as error:
+                if isinstance(error, StatusError) and error.code == 403:
+                    raise
+                if monotonic(self.clock) > deadline:
+                    raise WorldError(f"the load generator's Pod does not answer: {error}") from error
+            await self.clock.sleep(LOOK_SECONDS)
+
+
+def by_our_clock(outcome: Outcome, offset: Offset) -> Outcome:
+    """With its times by our clock."""
+    return replace(
+        outcome,
+        planned=offset.to_ours(outcome.planned),
+        sent=offset.to_ours(outcome.sent),
+        finished=offset.to_ours(outcome.finished),
+    )

@@ -1,0 +1,158 @@
+"""What `run` will do on somebody's cluster, in words; what it refuses there; whose Pods are whose. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from lastcall.errors import UserError
+from lastcall.experiment.existing.ledger import is_name
+from lastcall.experiment.existing.plan import check_namespace, taken_claims, told_claims, told_pods
+from lastcall.kube.api.meta import Object, labels_of, name_of, namespace_of, uid_of
+from lastcall.kube.api.resources import (
+    DAEMONSETS,
+    JOBS,
+    PERSISTENTVOLUMECLAIMS,
+    PODS,
+    REPLICATIONCONTROLLERS,
+    SERVICES,
+    Resource,
+)
+from lastcall.kube.api.selectors import selector_of_expressions, selector_of_labels
+from lastcall.manifests.read import Manifest
+from lastcall.manifests.workloads import OWNERS
+
+NOT_THERE = (
+    "kubernetes_version",
+    "state_size",
+    "keep",
+    "keep_on_failure",
+    "feature_gates",
+    "max_pods",
+    "seccomp_default",
+    "cni_conf_dir",
+    "cni_bin_dir",
+    "container_runtime",
+)
+"""Parameters of `run` that are about the cluster that it starts itself."""
+
+
+def check_manifests(namespace: str, manifests: Sequence[Manifest]) -> None:
+    """Raises UserError, a line each, for what cannot be created in `namespace` and removed without a trace."""
+    check_namespace(namespace)
+    found = [f"{each.place.at()}: {_told(each)}: {why}" for each in manifests if (why := _refusal(namespace, each))]
+    if found:
+        raise UserError("\n".join(found))
+
+
+def _refusal(namespace: str, manifest: Manifest) -> str:
+    resource, obj = manifest.resource, manifest.obj
+    if not resource.namespaced:
+        return "it belongs to the whole cluster, and run --context only creates what is in one namespace: leave it out"
+    if namespace_of(obj) != namespace:
+        return f"its namespace is {namespace_of(obj)}, and the experiment's is {namespace}: name one with -n"
+    if not is_name(str(obj["metadata"].get("name") or "")):
+        return "it needs a name of lower case letters, digits, - and . (the ledger of what is removed has it)"
+    return ""
+
+
+def planned(manifests: Sequence[Manifest], *, delete: bool, timeout: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(steps, restored) of a run, each a sentence."""
+    steps = [
+        f"create {', '.join(_with_count(each) for each in manifests)}",
+        f"wait until its Pods are Ready, for at most {timeout:g} s",
+    ]
+    if delete:
+        steps.append("delete these Pods, all at the same time")
+    else:
+        steps.append("evict these Pods, one after another, each when its PodDisruptionBudgets allow it")
+    if alone := [name_of(each.obj) for each in manifests if each.resource == PODS]:
+        article = "a deleted" if delete else "an evicted"
+        steps.append(f"leave {_pods_of(alone)} ended: {article} Pod without an owner does not come back")
+    replaced = ", with the Pods that replaced the ended ones" * any(each.resource in OWNERS for each in manifests)
+    return tuple(steps), (f"delete all that was created{replaced}", *told_claims(each.obj for each in manifests))
+
+
+def _pods_of(names: Sequence[str]) -> str:
+    return f"Pod {names[0]}" if len(names) == 1 else f"Pods {', '.join(names)}"
+
+
+def _with_count(manifest: Manifest) -> str:
+    if manifest.resource not in OWNERS:
+        return _told(manifest)
+    if manifest.resource == DAEMONSETS:
+        return f"{_told(manifest)} (a Pod on each node that it fits)"
+    spec = manifest.obj.get("spec") or {}
+    count = spec.get("parallelism" if manifest.resource == JOBS else "replicas", 1)
+    return f"{_told(manifest)} ({told_pods(count)})"
+
+
+def _told(manifest: Manifest) -> str:
+    return f"{manifest.resource.kind} {manifest.obj['metadata'].get('name') or ''}".strip()
+
+
+def overlaps(manifests: Sequence[Manifest], there: Mapping[Resource, Sequence[Object]]) -> list[str]:
+    """What of the namespace would get Pods of the experiment, or lose its own to it, a sentence each.
+
+    Services send their requests to whatever their selector matches, and controllers adopt Pods that match and have no
+    controller. (`controller.BaseControllerRefManager`)
+    """
+    found = []
+    ours = list(_labels(manifests))
+    alone = [labels_of(each.obj) for each in manifests if each.resource == PODS]
+    claims = [name_of(each) for each in there.get(PERSISTENTVOLUMECLAIMS, ())]
+    for manifest in manifests:
+        if taken := taken_claims(manifest.obj, claims):
+            found.append(f"{_told(manifest)} would take PersistentVolumeClaim {', '.join(taken)}, which is there")
+    for resource, objects in there.items():
+        if resource in (PODS, PERSISTENTVOLUMECLAIMS):
+            continue
+        for obj in objects:
+            wanted = (obj.get("spec") or {}).get("selector")
+            if not wanted:
+                continue
+            by_labels = resource in (SERVICES, REPLICATIONCONTROLLERS)
+            selector = selector_of_labels(wanted) if by_labels else selector_of_expressions(wanted)
+            if not any(selector.matches(labels) for labels in (ours if resource == SERVICES else alone)):
+                continue
+            does = "would send requests to" if resource == SERVICES else "would adopt"
+            found.append(f"{resource.kind} {name_of(obj)}, which is there, {does} Pods of the experiment")
+    for manifest in manifests:
+        wanted = (manifest.obj.get("spec") or {}).get("selector")
+        if manifest.resource not in OWNERS or not wanted or manifest.resource == JOBS:
+            continue
+        by_labels = manifest.resource == REPLICATIONCONTROLLERS
+        selector = selector_of_labels(wanted) if by_labels else selector_of_expressions(wanted)
+        found += [
+            f"{_told(manifest)} would adopt Pod {name_of(pod)}, which is there"
+            for pod in there.get(PODS, ())
+            if not controller_of(pod) and selector.matches(labels_of(pod))
+        ]
+    return found
+
+
+def _labels(manifests: Iterable[Manifest]) -> Iterator[Mapping[str, str]]:
+    """Of the Pods that the manifests make."""
+    for each in manifests:
+        if each.resource == PODS:
+            yield labels_of(each.obj)
+        elif each.resource in OWNERS:
+            template = (each.obj.get("spec") or {}).get("template") or {}
+            yield (template.get("metadata") or {}).get("labels") or {}
+
+
+def controller_of(obj: Object) -> str:
+    """The uid of the controller, "" for none."""
+    references = obj["metadata"].get("ownerReferences") or ()
+    return next((str(each.get("uid")) for each in references if each.get("controller")), "")
+
+
+def own_pods(created: Iterable[str], replica_sets: Iterable[Object], pods: Iterable[Object]) -> dict[str, str]:
+    """uid of a Pod → uid of the created object that it is, or that controls it; of Pods of others nothing."""
+    roots = {uid: uid for uid in created}
+    for each in replica_sets:
+        if (owner := controller_of(each)) in roots:
+            roots[uid_of(each)] = roots[owner]
+    found = {}
+    for pod in pods:
+        root = roots.get(uid_of(pod)) or roots.get(controller_of(pod))
+        if root is not None:
+            found[uid_of(pod)] = root
+    return found

@@ -1,0 +1,121 @@
+"""What of the manifests a cluster of lastcall does not act on, or ran something else for. Pure.
+
+Said with every result: readers must not take for tested what was not.
+"""
+
+# check: pure
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lastcall.endings.catalogue.lookup import fix, said
+from lastcall.experiment.reasons.why_not_ready import told_message, unschedulable_message
+from lastcall.kube.api.meta import Object, name_of, namespace_of
+from lastcall.kube.api.resources import PODS, SECRETS, SERVED
+from lastcall.manifests.read import Manifest
+from lastcall.manifests.workloads import OWNERS
+from lastcall.records import kinds
+from lastcall.records.record import Record
+
+if TYPE_CHECKING:
+    from lastcall.traffic.account import Account
+    from lastcall.traffic.outcome import Outcome
+
+LATE_SECONDS = 0.05
+"""A request that was sent so much after its time did not come when the rate wanted it."""
+LATE_SHARE = 0.01
+"""From this share of late requests on it is told."""
+
+ENOUGH, UNEVEN = 20, 1.5
+"""Requests, and times its even share that one Pod got, from which on an uneven balance is told."""
+
+_IGNORED = {
+    "Ingress": "ingressIgnored",
+}
+
+
+OF_THE_RUN = ("generatorLate", "strandedByDrain", "connectionsPinned")
+"""Notes about what happened; all others are about what was not simulated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """`id` is in the catalogue; `what` names the object or image that it is about, "" for none."""
+
+    id: str
+    what: str
+    text: str
+
+    @property
+    def told(self) -> str:
+        """As a line."""
+        if self.id == "clusterDiffers":
+            return f"differs here: {self.text}"
+        return f"{'not simulated' if self.id.endswith('Ignored') else 'note'}: {self.text}"
+
+
+def of_manifests(manifests: Sequence[Manifest]) -> Iterator[Note]:
+    """Objects that nobody acts on, and imagePullSecrets that are not there."""
+    for each in manifests:
+        what = f"{each.resource.kind} {name_of(each.obj)}"
+        id_ = _IGNORED.get(each.resource.kind) if each.resource in SERVED else "customResourceIgnored"
+        if id_ is not None:
+            yield Note(id_, what, said(id_, what=what))
+    there = {(namespace_of(each.obj), name_of(each.obj)) for each in manifests if each.resource == SECRETS}
+    for each in manifests:
+        spec = _pod_spec(each)
+        for name in (str(reference.get("name")) for reference in (spec or {}).get("imagePullSecrets") or []):
+            if (namespace_of(each.obj), name) not in there:
+                what = f"{each.resource.kind} {name_of(each.obj)}"
+                yield Note("pullSecretMissing", name, said("pullSecretMissing", name=name, what=what))
+
+
+def of_images(records: Iterable[Record]) -> Iterator[Note]:
+    """Images that others stood in for, each once."""
+    found = {
+        str(facts.get("image")): facts.get("substitute")
+        for facts in (each.told(kinds.IMAGE_SUBSTITUTED) for each in records if each.kind == kinds.IMAGE_SUBSTITUTED)
+    }
+    for image, substitute in found.items():
+        yield Note("imageSubstituted", image, said("imageSubstituted", image=image, substitute=substitute))
+
+
+def of_load(outcomes: "Sequence[Outcome]") -> Iterator[Note]:
+    """Whether the load came when it should."""
+    # late: 3.9 ms of the start of `run`
+    from lastcall.traffic.bounds import percentage
+    from lastcall.traffic.latency import told_seconds
+
+    late = [lateness for each in outcomes if (lateness := each.sent - each.planned) >= LATE_SECONDS]
+    if outcomes and len(late) >= LATE_SHARE * len(outcomes):
+        facts = {"share": percentage(len(late) / len(outcomes)), "limit": told_seconds(LATE_SECONDS)}
+        yield Note("generatorLate", "", said("generatorLate", most=told_seconds(max(late)), **facts))
+
+
+def of_balance(account: "Account") -> Iterator[Note]:
+    """Requests of HTTP/2 that were spread unevenly, before the disruption or after it."""
+    for moment, spread in (("before", account.balance), ("after", account.balance_after)):
+        for each in spread:
+            enough = len(each.requests) > 1 and sum(each.requests.values()) >= ENOUGH
+            if each.kind != "http2" or not enough or each.skew < UNEVEN:
+                continue
+            got = ", ".join(f"{pod} {count}" for pod, count in each.requests.items())
+            of = "1 connection" if each.connections == 1 else f"{each.connections} connections"
+            text = said("connectionsPinned", moment, kind=each.kind, connections=of, got=got)
+            yield Note("connectionsPinned", each.kind, f"{text} fix: {fix('connectionsPinned')}")
+
+
+def of_stranded(pods: Sequence[Object], node: str) -> Iterator[Note]:
+    """Pods that no node takes since one was drained."""
+    for pod in pods:
+        why = told_message(unschedulable_message(pod))
+        yield Note("strandedByDrain", name_of(pod), said("strandedByDrain", name=name_of(pod), node=node, why=why))
+
+
+def _pod_spec(manifest: Manifest) -> Object | None:
+    if manifest.resource == PODS:
+        return manifest.obj.get("spec")
+    if manifest.resource in OWNERS:
+        return (manifest.obj["spec"].get("template") or {}).get("spec")
+    return None

@@ -1,0 +1,1 @@
+"""Objects of a running cluster: apply them, wait until they are ready."""

@@ -1,0 +1,158 @@
+"""What is asked of a cluster's API: apply, get, list, delete, wait. Async; one for each event loop."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+from lastcall.errors import ClusterError, InvalidManifest, LastcallError
+from lastcall.kube.api.custom.kinds import served_resources
+from lastcall.kube.api.errors import StatusError, is_not_found
+from lastcall.kube.api.meta import Object, namespace_of
+from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS, NAMESPACES, PODS, SERVED, Resource
+from lastcall.kube.client.api import Client, ConnectionLost, WatchEvent
+from lastcall.kube.client.http import HTTPClient
+from lastcall.manifests.applying.references import Named, Reference, find, find_kind, with_namespace
+from lastcall.world.clock import Clock, monotonic
+
+__tracebackhide__ = True  # pytest shows the caller's line
+
+FIELD_MANAGER = "lastcall"
+ACCOUNT_SECONDS = 10.0
+"""How long a new namespace may take to get its ServiceAccount `default`, which its Pods need."""
+_AGAIN_SECONDS = 0.05
+
+ObjectList = list[Object]
+"""For classes whose method is called `list`."""
+
+Seen = Callable[[Object | None], bool]
+"""Takes an object, None while it does not exist, and answers whether it is as it was waited for. May raise."""
+
+
+class Objects:
+    """Objects of one cluster, by reference."""
+
+    def __init__(self, client: HTTPClient, clock: Clock) -> None:
+        self.client: HTTPClient = client
+        self.clock = clock
+        self._custom: list[Resource] = []
+
+    # -- what a reference names ----------------------------------------------------------------------------------------
+
+    async def find(self, reference: Reference, namespace: str) -> Named:
+        """Raises LastcallError for a kind that the cluster does not serve."""
+        with suppress(LastcallError):
+            return find(reference, namespace, (*SERVED, *self._custom))
+        await self._learn()
+        return find(reference, namespace, (*SERVED, *self._custom))
+
+    async def kind(self, word: str) -> Resource:
+        """A kind as kubectl takes it. Raises LastcallError."""
+        with suppress(LastcallError):
+            return find_kind(word, (*SERVED, *self._custom))
+        await self._learn()
+        return find_kind(word, (*SERVED, *self._custom))
+
+    async def _learn(self) -> None:
+        """The kinds that CustomResourceDefinitions declare now."""
+        definitions = await self.client.list(CUSTOMRESOURCEDEFINITIONS)
+        self._custom = [each for definition in definitions.items for each in served_resources(definition)]
+
+    # -- one object ----------------------------------------------------------------------------------------------------
+
+    async def get(self, named: Named) -> Object | None:
+        """The object, None when it does not exist."""
+        try:
+            return await self.client.get(named.resource, named.name, named.namespace)
+        except StatusError as error:
+            if is_not_found(error):
+                return None
+            raise
+
+    async def apply(self, obj: Object, namespace: str) -> Object:
+        """Server-side apply, with force: create it, or make it as written. Raises InvalidManifest."""
+        name = obj["metadata"].get("name")
+        named = await self.find({**obj, "metadata": {**obj["metadata"], "name": name or "generated"}}, namespace)
+        obj = with_namespace(obj, named.resource, namespace)
+        until = monotonic(self.clock) + ACCOUNT_SECONDS
+        while True:
+            try:
+                if name is None:  # metadata.generateName: there is nothing that it could be applied to
+                    return await self.client.create(named.resource, obj, named.namespace)
+                return await self._apply(named, obj)
+            except StatusError as error:
+                # The namespace's ServiceAccount is made by a controller, a moment after the namespace.
+                waits = error.code == 403 and "serviceaccount" in error.message and "not found" in error.message
+                if not waits or monotonic(self.clock) > until:
+                    raise _refused(named, error) from error
+            await self.clock.sleep(_AGAIN_SECONDS)
+
+    async def _apply(self, named: Named, obj: Object) -> Object:
+        # late: pytest imports the plugin in every run, with a cluster or without
+        import orjson
+
+        path = named.resource.path(named.namespace, named.name)
+        query = [("fieldManager", FIELD_MANAGER), ("force", "true"), ("fieldValidation", "Strict")]
+        answer = await self.client.request(
+            "PATCH", path, query=query, body=obj, content_type="application/apply-patch+yaml"
+        )
+        applied: Object = orjson.loads(answer)
+        return applied
+
+    async def ensure_namespace(self, name: str) -> None:
+        """Create it where it does not exist."""
+        with suppress(StatusError):
+            await self.client.get(NAMESPACES, name)
+            return
+        await self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, "")
+
+    # -- waiting -------------------------------------------------------------------------------------------------------
+
+    async def wait(self, named: Named, seen: Seen) -> None:
+        """Return when `seen` says so: it is asked at once, and upon every change. No limit of its own."""
+        while True:
+            try:
+                selector = f"metadata.name={named.name}"
+                listed = await self.client.list(named.resource, named.namespace, field_selector=selector)
+                if seen(listed.items[0] if listed.items else None):
+                    return
+                if await self._watch(named, listed.resource_version, seen):
+                    return
+            except (ConnectionLost, StatusError) as error:
+                if isinstance(error, StatusError) and error.code < 500 and error.code not in (410, 429):
+                    raise
+            await self.clock.sleep(_AGAIN_SECONDS)
+
+    async def _watch(self, named: Named, version: str, seen: Seen) -> bool:
+        selector = f"metadata.name={named.name}"
+        async with self.client.watch(
+            named.resource, named.namespace, resource_version=version, field_selector=selector
+        ) as events:
+            async for event in events:
+                if event.type == "ERROR":
+                    return False
+                if seen(_now(event)):
+                    return True
+        return False
+
+
+def _now(event: WatchEvent) -> Object | None:
+    return None if event.type == "DELETED" else event.object
+
+
+def _refused(named: Named, error: StatusError) -> LastcallError:
+    if error.code >= 500 or error.code == 429:
+        return ClusterError(f"{named}: the API server cannot apply it: {error.message}")
+    return InvalidManifest(f"{named}: {error.message}")
+
+
+async def pods_below(client: Client, clock: Clock, named: Named, owner: Object) -> list[Object]:
+    """The Pods of a workload, of its ReplicaSets and Jobs too; of a Pod itself."""
+    if named.resource == PODS:
+        return [owner]
+    # late: pytest imports the plugin in every run, with a cluster or without
+    from lastcall.experiment.reasons.owner_watch import OwnerFollower
+
+    owners = OwnerFollower(client, clock, asyncio.Event())
+    uid = owners.follow(named.resource, owner).uid
+    listed = await client.list(PODS, namespace_of(owner))
+    return [pod for pod in listed.items if await owners.owner_of(pod) == uid]

@@ -1,0 +1,131 @@
+"""Why a Pod does not get Ready, by what the cluster says of it: causes of the catalogue, with their fixes. Pure.
+
+A reason alone is too coarse: a CreateContainerConfigError is a key that is missing as well as a user that is forbidden.
+So the message decides, as Kubernetes words it; of a message that no row knows nothing is advised.
+"""
+
+# check: pure
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from lastcall.endings.catalogue.lookup import fix
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """`message` is a regular expression whose groups are the facts of the cause's fix. `stays`: nothing in the cluster
+    changes it, however long one waits; else it may change when Pods go or come."""
+
+    message: str
+    cause: str
+    variant: str = ""
+    stays: bool = True
+
+
+PRINTED_BY_INIT = "printed by an init container that still runs"
+"""In place of a reason: the message is what it printed last."""
+
+_SOURCES = (
+    _Row(r'configmap "(?P<name>[^"]+)" not found', "configMissing", "configMap"),
+    _Row(r'secret "(?P<name>[^"]+)" not found', "configMissing", "secret"),
+    _Row(r"couldn't find key (?P<key>\S+) in (?P<where>(?:ConfigMap|Secret) \S+)", "configMissing", "key"),
+    _Row(r"references non-existent (?:config|secret) key: (?P<key>\S+)", "configMissing", "keyOfVolume"),
+)
+_CLAIM = _Row(r'persistentvolumeclaim "(?P<name>[^"]+)" not found', "claimMissing")
+_SCHEDULING = (
+    _CLAIM,
+    _Row(r'persistentvolumeclaim "(?P<name>[^"]+)" is being deleted', "claimMissing", "deleted", stays=False),
+    _Row(r'persistentvolumeclaim "(?P<name>[^"]+)" bound to non-existent', "claimMissing", "lost"),
+    _Row("unbound immediate PersistentVolumeClaims", "claimMissing", "unbound", stays=False),
+    _Row("PersistentVolume's node affinity|available persistent volumes to bind", "claimMissing", "noVolume"),
+    _Row("ReadWriteOncePod access mode", "claimInUse", stays=False),
+    _Row(r"Insufficient (?P<what>[\w/-]+(?:\.[\w/-]+)*)", "unschedulable", "resources", stays=False),
+    _Row("Too many pods", "unschedulable", "pods", stays=False),
+    _Row("didn't match Pod's node affinity/selector", "unschedulable", "labels"),
+    _Row("didn't match the requested node name", "unschedulable", "nodeName"),
+    _Row("untolerated taint", "unschedulable", "taints", stays=False),
+    _Row("were unschedulable", "unschedulable", "cordoned", stays=False),
+    _Row("free ports for the requested pod ports", "unschedulable", "ports", stays=False),
+    _Row("anti-affinity rules", "unschedulable", "antiAffinity", stays=False),
+    _Row("didn't match pod affinity rules", "unschedulable", "affinity", stays=False),
+    _Row("topology spread constraints", "unschedulable", "spread", stays=False),
+)
+_ROWS: Mapping[str, tuple[_Row, ...]] = {
+    "ErrImageNeverPull": (_Row("", "imageNeverPulled"),),
+    "ErrImagePull": (_Row("", "imageNotPulled"),),
+    "ImagePullBackOff": (_Row("", "imageNotPulled"),),
+    "InvalidImageName": (_Row("", "imageNameInvalid"),),
+    "CreateContainerConfigError": (
+        _Row("image will run as root", "rootForbidden"),
+        _Row(r"image has non-numeric user \((?P<user>[^)]*)\)", "rootForbidden", "name"),
+        _Row("runAsUser breaks non-root policy", "rootForbidden", "both"),
+        *_SOURCES,
+    ),
+    PRINTED_BY_INIT: (
+        _Row(r"can't find (?P<name>\S+): NXDOMAIN", "initContainerRuns", "unknownName"),
+        _Row(r"bad address '(?P<name>[^']+)'", "initContainerRuns", "unknownName"),
+        _Row(r'could not translate host name "(?P<name>[^"]+)"', "initContainerRuns", "unknownName"),
+        _Row(r"(?i)could not resolve host(?:name)?:? (?P<name>[\w.-]+)", "initContainerRuns", "unknownName"),
+        _Row(r"getaddrinfo (?:ENOTFOUND|EAI_AGAIN) (?P<name>[\w.-]+)", "initContainerRuns", "unknownName"),
+        _Row(r"lookup (?P<name>[\w.-]+)(?: on \S+)?: no such host", "initContainerRuns", "unknownName"),
+        _Row(r"(?P<name>[\w.-]+): Name or service not known", "initContainerRuns", "unknownName"),
+        _Row("(?i)connection refused|ECONNREFUSED", "initContainerRuns", "refused"),
+        _Row("", "initContainerRuns"),
+    ),
+    "RunContainerError": (_Row("", "commandNotStarted"),),
+    "StartError": (_Row("", "commandNotStarted"),),
+    "CrashLoopBackOff": (_Row("", "crashLoop"),),
+    "FailedScheduling": _SCHEDULING,
+    "Unschedulable": _SCHEDULING,
+    "FailedMount": (
+        *_SOURCES,
+        _CLAIM,
+        _Row(r"hostPath type check failed: (?P<path>\S+)", "volumeNotMounted", "hostPath"),
+    ),
+    "FailedCreate": (
+        _Row(r"exceeded quota: (?P<name>[\w.-]+),", "quotaExceeded"),
+        _Row(r"failed quota: (?P<name>[\w.-]+): must specify (?P<what>[\w.,-]+)", "quotaExceeded", "unset"),
+        _Row(r'serviceaccount "(?P<name>[^"]+)" not found', "podsRefused", "serviceAccount"),
+        _Row(r"no PriorityClass with name (?P<name>\S+) was found", "podsRefused", "priorityClass"),
+        _Row(r'RuntimeClass "(?P<name>[^"]+)" not found', "podsRefused", "runtimeClass"),
+        _Row(r'violates PodSecurity "(?P<policy>[^"]+)"', "podsRefused", "security"),
+        _Row(r"(?P<what>m(?:ax|in)imum \S+ usage per \w+ is [^,.]+)", "podsRefused", "limitRange"),
+        _Row(" is invalid: ", "podsRefused", "invalid"),
+    ),
+    "Unhealthy": (
+        _Row("(Startup|Liveness) probe failed: .*connection refused", "probeFailed", "tooEarly"),
+        _Row("connection refused", "probeFailed", "refused"),
+        _Row(r"probe failed with statuscode: (?P<status>\d+)", "probeFailed", "status"),
+        _Row("(?i)deadline exceeded|timeout|timed out", "probeFailed", "timeout"),
+        _Row("probe failed|probe errored", "probeFailed"),
+    ),
+}
+"""By the reason of a container's state, of a condition or of an Event; the first row that knows the message. Of what
+the scheduler says every row that does: a node may be refused for several reasons. What an init container printed has
+the words of busybox, libpq, curl, Node.js, Go and glibc for a name that DNS does not know."""
+
+_ALL_OF = ("FailedScheduling", "Unschedulable")
+
+
+def fixes_for(reason: str, message: str) -> Iterator[str]:
+    """What to change, in words, with the cause's id."""
+    for row, facts in _matching(reason, message):
+        yield fix_of(row.cause, row.variant, **facts)
+
+
+def fix_of(id_: str, variant: str = "", /, **facts: object) -> str:
+    """A fix of the catalogue, with the id of its cause behind it."""
+    return f"{fix(id_, variant, **facts)} [{id_}]"
+
+
+def waiting_helps(message: str, *, pods_may_go: bool) -> bool:
+    """Whether what the scheduler says may change by itself. `pods_may_go`: some Pod is ending, or may end."""
+    rows = _matching("Unschedulable", message)
+    return not rows or (pods_may_go and not all(row.stays for row, _ in rows))
+
+
+def _matching(reason: str, message: str) -> list[tuple[_Row, dict[str, str]]]:
+    found = [(row, match.groupdict()) for row in _ROWS.get(reason, ()) if (match := re.search(row.message, message))]
+    return found if reason in _ALL_OF else found[:1]

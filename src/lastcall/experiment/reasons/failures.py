@@ -1,0 +1,149 @@
+"""What became of the containers of a Pod that is not well: how they ended, why, and what they printed last. Pure."""
+
+# check: pure
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lastcall.endings.catalogue.restarts import RESTARTS
+from lastcall.endings.ending import build_endings
+from lastcall.endings.facts.pod import pod_facts
+from lastcall.endings.findings.restarts import last_words
+from lastcall.endings.story import Ending, Finding, PodFacts
+from lastcall.experiment.reasons.causes import PRINTED_BY_INIT, fix_of, fixes_for
+from lastcall.experiment.reasons.siblings import fix_of_peers
+from lastcall.kube.api.meta import Object, uid_of
+from lastcall.records import kinds
+from lastcall.records.record import Record
+from lastcall.records.text import printable
+
+_LESS = ("probeFailed", "crashLoop")
+"""Causes of which an end that was seen tells more."""
+_OF_ENDS = {*RESTARTS, "outOfMemory", "childOutOfMemory", "killedByOther"} - {"restartedByRule"}
+_GENERAL = tuple(f"  fix: {fix_of(id_)}" for id_ in _LESS)
+"""What is said of them where nothing better is known."""
+
+
+def with_ends(
+    why: Sequence[str], pod: Object, records: Iterable[Record], version: str, *, now_ns: int = 0
+) -> list[str]:
+    """Lines that say why a Pod is not Ready, and what its containers' ends add to that; `now_ns` of the monotonic
+    clock."""
+    ends = ends_told(pod, records, version, now_ns=now_ns)
+    told = tuple(f"[{id_}]" for id_ in _LESS) if any(line.startswith("  fix: ") for line in ends) else ()
+    return [*(line for line in why if not ends or (line not in _GENERAL and not line.endswith(told))), *ends]
+
+
+def ends_told(pod: Object, records: Iterable[Record], version: str, *, now_ns: int = 0) -> list[str]:
+    """Lines about every end of a container of the Pod before the Pod's own, and what those that are not well printed
+    last; none for a Pod whose containers are well."""
+    own = [record for record in records if record.pod_uid == uid_of(pod)]
+    (ending,) = build_endings(own, [pod_facts(pod)], kubernetes_version=version)
+    unready = _of_unready(pod, ending)
+    peers = fix_of_peers(pod, (line for _, lines in unready for line in lines))
+    fixes = [f"  fix: {printable(peers, 1000)}"] if peers else []
+    return [*_lines(ending), *_waited_for(pod, ending, now_ns), *fixes, *_words(unready)]
+
+
+_SECONDS = re.compile(r"\d+(?:\.\d+)? m?s\b")
+
+
+@dataclass(frozen=True, slots=True)
+class NotWell:
+    """A Pod (`namespace/name`) of which a container crashed or was restarted before the Pod's own end; `lines` tell it
+    to people, with what the container printed last."""
+
+    pod: str
+    findings: tuple[Finding, ...]
+    lines: tuple[str, ...]
+
+    @property
+    def failed(self) -> bool:
+        """Whether it is a failure: no init container that was tried again until it succeeded, say."""
+        return any(each.severity == "problem" for each in self.findings)
+
+
+def ends_of_all(records: Sequence[Record], version: str) -> list[NotWell]:
+    """Every Pod that was not well."""
+    suspects: dict[str, None] = {}
+    starts: set[tuple[str, str]] = set()
+    for record in records:
+        if record.kind == kinds.PROCESS_STARTED:
+            if (record.pod_uid, record.container) in starts:
+                suspects[record.pod_uid] = None
+            starts.add((record.pod_uid, record.container))
+        elif record.kind == kinds.PROCESS_EXITED and record.told(kinds.PROCESS_EXITED).get("exitCode"):
+            suspects[record.pod_uid] = None
+    of_them = [record for record in records if record.pod_uid in suspects]
+    found = []
+    for ending in build_endings(of_them, [PodFacts(uid, "", "") for uid in suspects], kubernetes_version=version):
+        if lines := _lines(ending):
+            findings = tuple(each for each in ending.findings if each.id in _OF_ENDS)
+            found.append(NotWell(f"{ending.pod.namespace}/{ending.pod.name}", findings, tuple(lines)))
+    return found
+
+
+def told_once(not_well: Iterable[NotWell]) -> list[tuple[str, NotWell]]:
+    """Those of which something else is told, with the names of all Pods that are alike in it: replicas crash alike."""
+    found: dict[str, list[NotWell]] = {}
+    for each in not_well:
+        found.setdefault(_SECONDS.sub("#", "\n".join(each.lines)), []).append(each)
+    names = {key: [each.pod for each in those] for key, those in found.items()}
+    return [(_names(names[key]), those[0]) for key, those in found.items()]
+
+
+def _names(pods: Sequence[str]) -> str:
+    others = len(pods) - 1
+    return pods[0] if not others else f"{pods[0]} and {others} other Pod{'s' if others > 1 else ''}"
+
+
+def _lines(ending: Ending) -> list[str]:
+    lines: list[str] = []
+    for finding in (each for each in ending.findings if each.id in _OF_ENDS):
+        lines.append(f"  {printable(finding.text, 1000)}")
+        if finding.advice:
+            lines.append(f"  fix: {printable(finding.advice, 1000)} [{finding.id}]")
+    return [*lines, *_words(last_words(ending))]
+
+
+def _words(of: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
+    lines: list[str] = []
+    for heading, words in of:
+        lines += [f"  {printable(heading)}:", *(f"    | {printable(word, 300)}" for word in words)]
+    return lines
+
+
+def _waited_for(pod: Object, ending: Ending, now_ns: int) -> list[str]:
+    """About init containers that still run: how long, what they printed last, and what that says of their wait."""
+    running = {
+        each.get("name")
+        for each in (pod.get("status") or {}).get("initContainerStatuses") or ()
+        if "running" in (each.get("state") or {})
+    }
+    lines: list[str] = []
+    for run in ending.containers:
+        if run.kind != "init" or run.name not in running or run.started_at is None:
+            continue
+        seconds = max(0.0, (now_ns - ending.zero_ns) / 1e9 - run.started_at)
+        what = f"an init container that has been running for {seconds:.0f} s"
+        lines += [f"  fix: {printable(each, 1000)}" for each in fixes_for(PRINTED_BY_INIT, "\n".join(run.last_lines))]
+        if run.last_lines:
+            lines += _words([(f"what {run.name} printed last ({what})", run.last_lines)])
+        else:
+            lines.append(f"  {run.name}, {what}, printed nothing")
+    return lines
+
+
+def _of_unready(pod: Object, ending: Ending) -> list[tuple[str, tuple[str, ...]]]:
+    """Of containers that run and are not ready, and that did not end before."""
+    ended = {run.name for run in ending.earlier}
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    unready = {
+        each.get("name") for each in statuses if not each.get("ready") and "running" in (each.get("state") or {})
+    }
+    return [
+        (f"what {run.name} printed last (it runs and is not ready)", run.last_lines)
+        for run in ending.containers
+        if run.name in unready - ended and run.last_lines
+    ]

@@ -1,0 +1,38 @@
+"""The Events about an object, for a person who asks why."""
+
+from contextlib import suppress
+
+from lastcall.experiment.reasons.why_not_ready import hopeless_reason
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.meta import Object, namespace_of, uid_of
+from lastcall.kube.api.resources import EVENTS
+from lastcall.kube.client.api import Client, ConnectionLost
+from lastcall.world.clock import Clock, monotonic
+
+LOOK_SECONDS = 0.05
+LONGEST_SECONDS = 1.0
+
+
+async def events_of(client: Client, obj: Object) -> list[Object]:
+    """As far as they can be had."""
+    with suppress(StatusError, ConnectionLost):
+        listed = await client.list(EVENTS, namespace_of(obj), field_selector=f"involvedObject.uid={uid_of(obj)}")
+        return listed.items
+    return []
+
+
+async def last_events_of(client: Client, clock: Clock, pod: Object) -> list[Object]:
+    """The Events of a Pod that is given up.
+
+    A status says that there is no hope, and the Events that say why are written right after it: they are waited for,
+    a second at most.
+    """
+    until = monotonic(clock) + (LONGEST_SECONDS if hopeless_reason(pod) else 0.0)
+    known = -1
+    while True:
+        events = await events_of(client, pod)
+        whole = len(events) == known and any(event.get("type") == "Warning" for event in events)
+        if whole or monotonic(clock) >= until:
+            return events
+        known = len(events)
+        await clock.sleep(LOOK_SECONDS)

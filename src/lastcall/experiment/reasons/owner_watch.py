@@ -1,0 +1,119 @@
+"""Follows the owners of Pods that a run applied, and tells whose a Pod is."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from lastcall.experiment.reasons.pod_watch import follow_kind
+from lastcall.kube.api.errors import StatusError, is_not_found
+from lastcall.kube.api.meta import Object, name_of, namespace_of, uid_of
+from lastcall.kube.api.resources import EVENTS, JOBS, REPLICASETS, Resource
+from lastcall.kube.api.schema.checks import resource_for
+from lastcall.kube.client.api import Client, ConnectionLost
+from lastcall.kube.controllers.ownership import controller_of
+from lastcall.world.clock import Clock
+from lastcall.world.tasks import Tasks
+
+_MOST_LEVELS = 3
+"""CronJob, Job, Pod."""
+
+
+@dataclass(slots=True)
+class FollowedOwner:
+    """An owner as the watch showed it last."""
+
+    resource: Resource
+    obj: Object
+    gone: bool = False
+
+    @property
+    def uid(self) -> str:
+        return uid_of(self.obj)
+
+    @property
+    def what(self) -> str:
+        """`Deployment default/web`."""
+        return f"{self.resource.kind} {namespace_of(self.obj)}/{name_of(self.obj)}"
+
+
+@dataclass(slots=True)
+class OwnerFollower:
+    """`run` keeps the owners up to date; `changed` is set whenever one has changed."""
+
+    client: Client
+    clock: Clock
+    changed: asyncio.Event
+    owners: dict[str, FollowedOwner] = field(default_factory=dict)
+    _above: dict[str, str] = field(default_factory=dict)
+    """Uid of something between a Pod and what was applied → uid of the applied owner, "" for none."""
+
+    def follow(self, resource: Resource, obj: Object) -> FollowedOwner:
+        """Follow an owner that was just created."""
+        return self.owners.setdefault(uid_of(obj), FollowedOwner(resource, obj))
+
+    async def run(self, resource_version: str) -> None:
+        """Watch from a version on until cancelled."""
+        resources = dict.fromkeys(owner.resource for owner in self.owners.values())
+        async with Tasks() as tasks:
+            for resource in resources:
+                watch = follow_kind(self.client, self.clock, resource, resource_version, self._saw, self._listed)
+                tasks.spawn(watch, name=f"follow {resource.plural}")
+
+    async def _saw(self, obj: Object, gone: bool) -> None:
+        owner = self.owners.get(uid_of(obj))
+        if owner is not None:
+            owner.obj, owner.gone = obj, owner.gone or gone
+            self.changed.set()
+
+    async def _listed(self, resource: Resource, items: Sequence[Object], resource_version: str) -> None:
+        uids = {uid_of(item) for item in items}
+        for item in items:
+            await self._saw(item, False)
+        for owner in self.owners.values():
+            if owner.resource == resource and owner.uid not in uids:
+                owner.gone = True
+        self.changed.set()
+
+    async def owner_of(self, obj: Object) -> str:
+        """The uid of the applied owner at the end of `obj`'s chain of controllers, "" when there is none.
+
+        Raises StatusError and ConnectionLost."""
+        between: list[str] = []
+        found = ""
+        for _ in range(_MOST_LEVELS):
+            reference = controller_of(obj)
+            if reference is None:
+                break
+            uid = reference["uid"]
+            if uid in self.owners or uid in self._above:
+                found = uid if uid in self.owners else self._above[uid]
+                break
+            resource = resource_for(reference.get("apiVersion", ""), reference.get("kind", ""))
+            if resource is None:
+                break
+            try:
+                obj = await self.client.get(resource, reference["name"], namespace_of(obj))
+            except StatusError as error:
+                if is_not_found(error):
+                    return ""  # it may be seen again, by somebody who is still there
+                raise
+            if uid_of(obj) != uid:
+                break
+            between.append(uid)
+        self._above.update(dict.fromkeys(between, found))
+        return found
+
+    async def events_of(self, owner: FollowedOwner) -> list[Object]:
+        """The Events about an owner and about what stands between it and its Pods."""
+        namespace = namespace_of(owner.obj)
+        about = [owner.uid]
+        found: list[Object] = []
+        with suppress(StatusError, ConnectionLost):
+            for resource in (REPLICASETS, JOBS):
+                listed = await self.client.list(resource, namespace)
+                about += [uid_of(each) for each in listed.items if (controller_of(each) or {}).get("uid") == owner.uid]
+            for uid in about:
+                events = await self.client.list(EVENTS, namespace, field_selector=f"involvedObject.uid={uid}")
+                found += events.items
+        return found

@@ -1,0 +1,89 @@
+"""What a Pod waits for that another Pod of the same owner has, or is. Pure."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from lastcall.experiment.reasons.causes import fix_of
+from lastcall.experiment.reasons.why_not_ready import is_ready
+from lastcall.kube.api.meta import Object, name_of, uid_of
+from lastcall.kube.api.text.times import parse_rfc3339
+
+SURELY = 3.0
+SPARE_SECONDS = 10.0
+"""A start that has taken so many times as long as that of its twin, and this longer, is not a slow one."""
+_ADMITTED = "kube-api-access-"
+"""The volume that the API server gives each Pod under a name of its own."""
+
+
+def fix_of_old_pod(late: Object, pods: Iterable[Object], now: datetime) -> str:
+    """The fix for a new Pod that runs and does not become Ready beside an old one with the same containers, which did
+    within a fraction of the time: what differs is only that the other one is there. "" where that is not so."""
+    if not _only_unready(late):
+        return ""
+    waited = (now - _created(late)).total_seconds()
+    for old in pods:
+        if uid_of(old) == uid_of(late) or not is_ready(old) or _created(old) >= _created(late):
+            continue
+        took = (_ready_since(old) - _created(old)).total_seconds()
+        if "deletionTimestamp" in old["metadata"] or _made_of(old) != _made_of(late):
+            continue
+        if waited > took * SURELY + SPARE_SECONDS:
+            facts = {"old": name_of(old), "new": name_of(late), "took": f"{took:.0f}", "waited": f"{waited:.0f}"}
+            claims = _claims(late)
+            return fix_of("oldPodInTheWay", "claim" if claims else "", claims=" and ".join(claims), **facts)
+    return ""
+
+
+def fix_of_peers(pod: Object, printed: Iterable[str]) -> str:
+    """The fix for a Pod of a StatefulSet that is not Ready and speaks of one that is made only when it is; "" for any
+    other. `printed` are its last lines."""
+    owners = [each.get("kind") for each in pod["metadata"].get("ownerReferences") or ()]
+    service = (pod.get("spec") or {}).get("subdomain")
+    base, _, ordinal = name_of(pod).rpartition("-")
+    if "StatefulSet" not in owners or not service or not ordinal.isdigit():
+        return ""
+    named = re.compile(rf"\b{re.escape(base)}-(\d+)\.{re.escape(service)}\b")
+    later = {int(found) for line in printed for found in named.findall(line) if int(found) > int(ordinal)}
+    if not later:
+        return ""
+    return fix_of("peersNotPublished", name=name_of(pod), peer=f"{base}-{min(later)}", service=service)
+
+
+def _only_unready(pod: Object) -> bool:
+    """Whether its containers all run, for the first time, and some are not ready."""
+    statuses: Sequence[Object] = (pod.get("status") or {}).get("containerStatuses") or ()
+    return bool(statuses) and all(
+        "running" in (each.get("state") or {}) and not each.get("restartCount") for each in statuses
+    )
+
+
+def _made_of(pod: Object) -> list[Any]:
+    """Its containers and volumes, as its template has them."""
+    spec = pod["spec"]
+    kept = [
+        each | {"volumeMounts": [m for m in each.get("volumeMounts") or () if not m["name"].startswith(_ADMITTED)]}
+        for each in _containers(spec)
+    ]
+    return [kept, [each for each in spec.get("volumes") or () if not each["name"].startswith(_ADMITTED)]]
+
+
+def _containers(spec: Object) -> Iterator[Object]:
+    yield from spec.get("initContainers") or ()
+    yield from spec["containers"]
+
+
+def _claims(pod: Object) -> list[str]:
+    found = ((each.get("persistentVolumeClaim") or {}).get("claimName") for each in pod["spec"].get("volumes") or ())
+    return [f"PersistentVolumeClaim {name}" for name in found if name]
+
+
+def _created(pod: Object) -> datetime:
+    return parse_rfc3339(pod["metadata"]["creationTimestamp"])
+
+
+def _ready_since(pod: Object) -> datetime:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    since = next(each.get("lastTransitionTime") for each in conditions if each.get("type") == "Ready")
+    return parse_rfc3339(since)

@@ -1,0 +1,312 @@
+"""Why a Pod is not Ready, in words, from its conditions, container states and Events. Pure."""
+
+# check: pure
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lastcall.experiment.reasons.causes import fix_of, fixes_for, waiting_helps
+from lastcall.kube.api.meta import Object, name_of, namespace_of, uid_of
+from lastcall.kube.api.pods.restart_rules import restarts_by_rule
+
+HOPELESS = (
+    "ErrImageNeverPull",
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+    "StartError",
+)
+"""Reasons that waiting does not change: nothing else in this cluster will bring the image, the key or the command."""
+
+_DISK_FULL = "No space left on device"
+
+
+def hopeless_reason(pod: Object) -> str:
+    """The reason why waiting is pointless; "" while there is hope."""
+    for _, reason, _ in _waiting(pod):
+        if reason in HOPELESS:
+            return reason
+    status = pod.get("status") or {}
+    if status.get("phase") == "Failed" and not status.get("containerStatuses"):
+        return str(status.get("reason") or "Failed")
+    return ""
+
+
+CRASHES = 3
+"""How many ends in a row, each with a failure, are more than bad luck."""
+
+
+def has_failed(pod: Object) -> bool:
+    """Whether a container of it has ended with a failure, or was started again."""
+    status = pod.get("status") or {}
+    return any(
+        each.get("restartCount") or ((each.get("state") or {}).get("terminated") or {}).get("exitCode")
+        for field in ("initContainerStatuses", "containerStatuses")
+        for each in status.get(field) or ()
+    )
+
+
+def is_crash_looping(pod: Object) -> bool:
+    """Whether a container has crashed again and again; between two starts it is terminated, or waits for the next."""
+    return any(
+        (container.get("restartCount") or 0) >= CRASHES - 1 and "running" not in (container.get("state") or {})
+        for container in _crashed(pod)
+    )
+
+
+def _crashed(pod: Object) -> Iterator[Object]:
+    """The statuses of containers whose last end was a failure, and not one that its own rules restart."""
+    status, specs = pod.get("status") or {}, _specs(pod)
+    for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+        ends = ((container.get(state) or {}).get("terminated") or {} for state in ("state", "lastState"))
+        code = next((end["exitCode"] for end in ends if "exitCode" in end), 0)
+        if code and not restarts_by_rule(specs.get(container.get("name")) or {}, code):
+            yield container
+
+
+SURE_SECONDS = 3.0
+"""What the scheduler has said for so long, and nothing that goes on can change, it will say forever."""
+
+
+@dataclass(slots=True)
+class Unschedulable:
+    """Which Pods no node will ever take. `look` about every second, with the Pods that are waited for, all Pods of the
+    cluster, and whether something else may still end one (`more_to_come`)."""
+
+    _since: dict[str, float] = field(default_factory=dict)
+
+    def look(
+        self, pods: Iterable[Object], everywhere: Iterable[Object], now: float, *, more_to_come: bool
+    ) -> list[Object]:
+        refused = {uid_of(pod): pod for pod in pods if unschedulable_message(pod)}
+        self._since = {uid: self._since.get(uid, now) for uid in refused}
+        late = [refused[uid] for uid, since in self._since.items() if now - since >= SURE_SECONDS]
+        if not late:
+            return []
+        going = more_to_come or any(map(may_go, everywhere))
+        return [pod for pod in late if not waiting_helps(unschedulable_message(pod), pods_may_go=going)]
+
+
+def may_go(pod: Object) -> bool:
+    """Whether a Pod may leave its node by itself, or is on its way to Ready, upon which its owner may end another."""
+    if "deletionTimestamp" in pod["metadata"] or pod["spec"].get("restartPolicy") in ("Never", "OnFailure"):
+        return True
+    return bool(pod["spec"].get("nodeName")) and not is_ready(pod)
+
+
+def replica_failure(owner: Object) -> str:
+    """Why a Deployment or ReplicaSet cannot create its Pods; "" when it can."""
+    for condition in (owner.get("status") or {}).get("conditions") or []:
+        if (condition.get("type"), condition.get("status")) == ("ReplicaFailure", "True"):
+            return str(condition.get("message") or condition.get("reason") or "it failed")
+    return ""
+
+
+def unschedulable_message(pod: Object) -> str:
+    """What the scheduler says of a Pod that no node takes; "" for others."""
+    for condition in (pod.get("status") or {}).get("conditions") or []:
+        if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
+            return str(condition.get("message") or "") if condition.get("status") == "False" else ""
+    return ""
+
+
+def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
+    """Lines for a person: what each condition, container and Warning Event says, and the fix where one is known."""
+    status = pod.get("status") or {}
+    phase = status.get("phase") or "Pending"
+    reason = f" ({status['reason']}: {status.get('message', '')})" if status.get("reason") else ""
+    lines = [f"{namespace_of(pod)}/{name_of(pod)} is not Ready: phase {phase}{reason}"]
+    told: set[str] = set()
+    fixes: dict[str, None] = {}
+    for condition in status.get("conditions") or []:
+        why = ": ".join(part for part in (condition.get("reason"), told_message(condition.get("message"))) if part)
+        if condition.get("status") != "False":
+            continue
+        fixes.update(dict.fromkeys(fixes_for(str(condition.get("reason")), str(condition.get("message")))))
+        # ContainersReady mostly repeats what Ready says.
+        if why and why not in told:
+            told.add(why)
+            lines.append(f"  condition {condition.get('type')} is False: {why}")
+    for name, reason, message in _waiting(pod):
+        lines.append(f"  container {name}: {reason}{f': {message}' if message else ''}")
+        fixes.update(dict.fromkeys(fixes_for(reason, message)))
+    warnings = _newest_warnings(events)
+    lines += [f"  Event {_event(event)}" for event in warnings]
+    # Whoever has crashed answers no readiness probe: that is not what to correct.
+    crashed = any(_crashed(pod))
+    causes = [each for each in warnings if not (crashed and str(each.get("message")).startswith("Readiness probe"))]
+    fixes.update(dict.fromkeys(_fixes_of(causes)))
+    if any(_DISK_FULL in line for line in lines):
+        fixes.setdefault(fix_of("stateFull"))
+    lines += [f"  fix: {each}" for each in fixes]
+    return lines
+
+
+def why_no_pods(what: str, owner: Object, ready: int, wanted: int | None, events: Sequence[Object]) -> list[str]:
+    """Lines about an owner that does not have its Pods: how many it has, its conditions, what Events say of it."""
+    lines = [f"{what}: {_how_far(owner, ready, wanted)}"]
+    for condition in (owner.get("status") or {}).get("conditions") or []:
+        wrong = condition.get("status") == ("True" if condition.get("type") == "ReplicaFailure" else "False")
+        why = ": ".join(part for part in (condition.get("reason"), condition.get("message")) if part)
+        if wrong and why:
+            lines.append(f"  condition {condition.get('type')} is {condition.get('status')}: {why}")
+    warnings = _newest_warnings(events)
+    lines += [f"  Event {_event(event)}" for event in warnings]
+    fixes = _fixes_of(warnings)
+    if "minReadySeconds" in lines[0]:
+        fixes.append(fix_of("notAvailableYet", seconds=owner["spec"]["minReadySeconds"]))
+    return [*told_once(lines), *(f"  fix: {each}" for each in dict.fromkeys(fixes))]
+
+
+def without_names(pod: Object, why: Iterable[str]) -> tuple[str, ...]:
+    """What is said of a Pod without its name, uid and any number: what is alike is told of one of several Pods."""
+    names = re.compile("|".join(map(re.escape, filter(None, (name_of(pod), uid_of(pod))))) or "$^")
+    return tuple(re.sub(r"\d+", "#", names.sub("", line)) for line in why)
+
+
+_POD_NAME = re.compile(r'pods "[^"]*" (.*)', re.DOTALL)
+
+
+def told_once(lines: Iterable[str], known: Iterable[str] = ()) -> list[str]:
+    """Without those that say of another Pod, or by another condition or Event, what one before them says."""
+
+    def gist(line: str) -> str:
+        found = _POD_NAME.search(line)
+        return re.sub(r" \(\d+ times\)$", "", found[1]) if found else line
+
+    seen = {gist(line) for line in known}
+    fresh: dict[str, str] = {}
+    for line in lines:
+        if gist(line) not in seen:
+            fresh.setdefault(gist(line), line)
+    return list(fresh.values())
+
+
+def _how_far(owner: Object, ready: int, wanted: int | None) -> str:
+    """Of an owner's Pods, with the reason where Ready is not enough."""
+    if wanted is None:
+        return "has not been looked at by its controller"
+    text, status, spec = f"{ready} of its {wanted} Pods are Ready", owner.get("status") or {}, owner.get("spec") or {}
+    if ready < wanted:
+        return text
+    # A DaemonSet reports it by a name of its own; what is 0 is left out.
+    updated = status.get("updatedReplicas", status.get("updatedNumberScheduled", 0))
+    if ("strategy" in spec or "updateStrategy" in spec) and updated < wanted:
+        return f"{text}, {updated} of them made from the new template"
+    seconds = spec.get("minReadySeconds")
+    return f"{text}, but not yet for {seconds} s (spec.minReadySeconds)" if seconds else text
+
+
+def in_short(pod: Object, events: Sequence[Object] = ()) -> str:
+    """One line: the Pod's name, how far it is, and the newest thing that is known to be wrong."""
+    deleted = pod["metadata"].get("deletionTimestamp")
+    phase = (pod.get("status") or {}).get("phase") or "Pending"
+    if deleted:
+        return why_still_there(pod)[0].strip()
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    wrong = [f"{reason}: {message}" if message else reason for _, reason, message in _waiting(pod)]
+    wrong += [_event(event) for event in reversed(_newest_warnings(events))]
+    wrong += [
+        f"{each['reason']}: {each.get('message') or each.get('type')}"
+        for each in reversed(conditions)
+        if each.get("status") == "False" and each.get("reason")
+    ]
+    # A container that runs and is not ready is told better by the Event of its probe.
+    better = [each for each in wrong if not each.startswith("Running: ")]
+    return f"{name_of(pod)} is {phase} and not Ready" + (f" ({(better or wrong)[0]})" if wrong else "")
+
+
+def is_ready(pod: Object) -> bool:
+    """Condition Ready."""
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return any((each.get("type"), each.get("status")) == ("Ready", "True") for each in conditions)
+
+
+def why_still_there(pod: Object) -> list[str]:
+    """A line about a Pod that is being deleted: what it may be waiting for."""
+    metadata, name = pod["metadata"], f"{namespace_of(pod)}/{name_of(pod)}"
+    if finalizers := metadata.get("finalizers"):
+        return [f"{name} is ending: finalizers hold it ({', '.join(finalizers)}) until somebody removes them"]
+    grace = metadata.get("deletionGracePeriodSeconds")
+    return [
+        f"{name} is ending since its DELETE, to be over by {metadata['deletionTimestamp']} "
+        f"(grace period {grace} s: terminationGracePeriodSeconds, or a longer --timeout)"
+    ]
+
+
+def _specs(pod: Object) -> dict[Any, Object]:
+    spec = pod.get("spec") or {}
+    return {each.get("name"): each for kind in ("initContainers", "containers") for each in spec.get(kind) or []}
+
+
+def _waiting(pod: Object) -> Iterator[tuple[str, str, str]]:
+    """(container, reason, message) of every container that waits or has failed."""
+    status, specs = pod.get("status") or {}, _specs(pod)
+    for statuses in ("initContainerStatuses", "containerStatuses"):
+        for container in status.get(statuses) or []:
+            state, name = container.get("state") or {}, str(container.get("name"))
+            waiting, terminated = state.get("waiting"), state.get("terminated")
+            last = (container.get("lastState") or {}).get("terminated")
+            if waiting and waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
+                yield name, str(waiting["reason"]), str(waiting.get("message") or "")
+            if terminated and terminated.get("exitCode"):
+                yield name, str(terminated.get("reason") or "Error"), _exit(terminated)
+            elif last and last.get("exitCode"):
+                yield name, str(last.get("reason") or "Error"), f"last time {_exit(last)}{_restarts(container)}"
+            if "running" in state and statuses == "initContainerStatuses" and not _is_sidecar(specs.get(name)):
+                yield name, "Init", f"{name} still runs, and the containers after it wait for its end"
+            elif "running" in state and not container.get("ready"):
+                yield name, "Running", f"but not ready{_unanswered(specs.get(name), container)}"
+
+
+def _is_sidecar(spec: Object | None) -> bool:
+    return (spec or {}).get("restartPolicy") == "Always"
+
+
+def _unanswered(spec: Object | None, status: Object) -> str:
+    """Which probe a container that runs has not answered. Until its startup probe has, no other is asked."""
+    probes = spec or {"readinessProbe": {}}
+    if "startupProbe" in probes and status.get("started") is False:
+        return ": its startup probe has not succeeded"
+    return ": its readiness probe has not succeeded" if "readinessProbe" in probes else ""
+
+
+def _restarts(status: Object) -> str:
+    count = status.get("restartCount") or 0
+    return f" (restarted {count} {'time' if count == 1 else 'times'})" if count else ""
+
+
+def _exit(terminated: Object) -> str:
+    message = f": {str(terminated['message']).strip()}" if terminated.get("message") else ""
+    return f"exit code {terminated.get('exitCode')}{message}"
+
+
+def _newest_warnings(events: Sequence[Object], limit: int = 4) -> list[Object]:
+    """The last Warning Events, each reason and message once."""
+    warnings = [event for event in events if event.get("type") == "Warning"]
+    warnings.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+    distinct = {(event.get("reason"), event.get("message")): event for event in warnings}
+    return list(distinct.values())[-limit:]
+
+
+def _fixes_of(events: Sequence[Object]) -> list[str]:
+    return [each for event in events for each in fixes_for(str(event.get("reason")), str(event.get("message")))]
+
+
+def _event(event: Object) -> str:
+    count = event.get("count") or 1
+    times = f" ({count} times)" if count > 1 else ""
+    return f"{event.get('reason')}: {told_message(event.get('message'))}{times}"
+
+
+_NOISE = " no new claims to deallocate, preemption:"
+
+
+def told_message(message: Any) -> str:
+    """A message without what the scheduler adds about preemption, which repeats it."""
+    return str(message or "").partition(_NOISE)[0]

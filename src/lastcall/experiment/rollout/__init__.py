@@ -1,0 +1,1 @@
+"""`lastcall rollout`: `command` starts, `session` is one experiment, `report` and `html` report it."""

@@ -1,0 +1,375 @@
+"""How a rollout's experiment is told: text and JSON (`lastcall/rollout/v1`)."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import yaml
+
+from lastcall._version import __version__
+from lastcall.endings.render.console import BREAK, Text
+from lastcall.experiment.not_simulated import OF_THE_RUN, Note
+from lastcall.experiment.reasons.failures import told_once
+from lastcall.experiment.rollout.lost import alike, tell_lost
+from lastcall.experiment.rollout.pool import latency_json, pool, pooled_json, worst
+from lastcall.experiment.rollout.result import Result
+from lastcall.traffic.account import CAUSE_IDS, WHY, Account, Balance, LostRequest
+from lastcall.traffic.bounds import percentage, upper_bound
+from lastcall.traffic.latency import PHASES, Latencies, When, latencies, told_seconds
+from lastcall.traffic.lives import PodLife
+from lastcall.traffic.outcome import MOVED_MEANS, Kind
+from lastcall.traffic.thresholds import Thresholds, check
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lastcall.experiment.rollout import document
+
+SCHEMA: Literal["lastcall/rollout/v1"] = "lastcall/rollout/v1"
+FROM = {
+    "node": "from the node",
+    "pod": "from a Pod",
+    "published": "from the host, over a published port",
+    "balancer": "from a load balancer",
+    "client": "from this machine",
+}
+AT_MOST = "at most (95 %)"
+NUMBERS = ("lost", AT_MOST, "of")
+SHOWN = 12
+"""Lost requests in the text that are not like others; the JSON has all."""
+
+
+def tell_results(console: "Console", results: Sequence[Result]) -> None:
+    """Runs of one manifest for people: all in a line each where there are several, and the story of the worst one."""
+    if len(results) > 1:
+        _tell_runs(console, results)
+    tell_text(console, worst(results))
+
+
+def tell_limits(console: "Console", results: Sequence[Result], thresholds: Thresholds) -> None:
+    """What the limits say of the runs that decide."""
+    checked = check(thresholds, pool(results))
+    if checked:
+        console.print()
+    for each in checked:
+        console.print(Text(each.sentence, style="red" if each.broken else "yellow" if each.unsure else "green"))
+
+
+def _tell_runs(console: "Console", results: Sequence[Result]) -> None:
+    # late: 4.6 ms of the start of `rollout`
+    from rich.table import Table
+
+    found, advised = pool(results), " · with the advice applied" if results[0].advised else ""
+    console.print()
+    console.print(Text(f"{results[0].what} · {len(results)} runs{advised}", style="bold"))
+    table = Table(box=None, padding=(0, 2, 0, 2), header_style="dim")
+    for name in ("run", "lost", "of", "p99 during", "verdict"):
+        table.add_column(name, justify="left" if name == "verdict" else "right")
+    for each in results:
+        during = latencies([(each.outcomes, each.span)])["during"]
+        p99 = ", ".join(f"{kind} {told_seconds(took.p99)}" for kind, took in during.items())
+        table.add_row(str(each.run), str(len(each.account.lost)), str(each.account.total), p99, each.judgement.verdict)
+    console.print(table)
+    told = (
+        f"  all together: {found.lost} of {found.total} requests lost, at most {percentage(found.upper_bound)} (95 %)"
+    )
+    left_out = f"; {found.inconclusive} inconclusive, not counted" if found.inconclusive else ""
+    console.print(Text(f"{told}{left_out}"))
+    if len(results) > found.inconclusive:
+        console.print(Text(f"  the story of run {worst(results).run}, which lost the most:", style="dim"))
+
+
+def tell_text(console: "Console", result: Result) -> None:
+    """One experiment for people."""
+    # late: 4.6 ms of the start of `rollout`
+    from rich.table import Table
+
+    found = result.account
+    console.print()
+    console.print(Text(f"{told_head(result)}{' · with the advice applied' if result.advised else ''}", style="bold"))
+    if not result.unheard:
+        rates = ", ".join(f"{count} {kind}" for kind, count in found.totals.items())
+        console.print(f"  {found.total} requests to Service {result.service} ({rates}); it took {result.seconds:.1f} s")
+    console.print(f"  control period: {found.control_lost} of {found.control_total} lost")
+    for note in result.notes:
+        _print_wrapped(console, Text(f"  {note.told}", style="yellow"))
+    for line in tell_moves(found):
+        _print_wrapped(console, Text(f"  {line}"))
+    for line in _books(found):
+        console.print(Text(f"  {line}", style="yellow"))
+    if found.lost:
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+        for name in ("lost", AT_MOST, "kind of request", "how", "why"):
+            table.add_column(name, justify="right" if name in NUMBERS else "left", no_wrap=name != "why")
+        counts = Counter((each.outcome.kind, each.outcome.lost, each.cause) for each in found.lost)
+        for (kind, how, cause), count in counts.most_common():
+            table.add_row(str(count), percentage(upper_bound(count, found.totals[kind])), kind, how, WHY[cause])
+        console.print()
+        console.print(table)
+        console.print()
+        pods = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+        for name in ("lost", AT_MOST, "of", "Pod"):
+            pods.add_column(name, justify="right" if name in NUMBERS else "left")
+        left = {life.name: tell_left(life) for life in result.lives}
+        for share in found.pods if not found.not_followed else ():
+            pod = Text(share.pod).append(left.get(share.pod, ""), style="dim")
+            pods.add_row(str(share.lost), percentage(share.upper_bound), str(share.total), pod)
+        if not found.not_followed:
+            console.print(pods)
+            console.print()
+        groups = alike(found.lost)
+        for each in groups[:SHOWN]:
+            lines = Text(tell_lost(each.first), style="dim").wrap(console, max(console.width - 13, 20))
+            lines.extend([Text(each.more, style="dim")] if each.more else [])
+            at = Text(f"{each.first.at:9.3f} s  ", style="dim")
+            console.print(at + (BREAK + " " * 13).join(lines))
+        if hidden := sum(each.count for each in groups[SHOWN:]):
+            console.print(Text(f"  … and {hidden} more (--output json has all)", style="dim"))
+    _tell_latencies(console, result)
+    console.print()
+    style = {"nothing lost": "green", "requests lost": "red", "inconclusive": "yellow"}[result.judgement.verdict]
+    console.print(Text(f"{result.judgement.verdict}: ", style=f"bold {style}") + Text(result.judgement.sentence))
+    for names, ended in told_once(each for each in result.not_well if each.failed):
+        for finding in (each for each in ended.findings if each.severity == "problem"):
+            console.print(Text("not well: ", style="bold red") + Text(f"{names}: {finding.text}"))
+    for advice in result.judgement.advice[1:] if not result.unheard else ():
+        console.print(f"  also, for {advice.saves}: {advice.sentence}")
+    if result.judgement.patch:
+        console.print()
+        tried = "" if found.not_followed else " (--apply-advice tries it)"
+        console.print(Text(f"  the patch{tried}:", style="dim"))
+        for line in yaml_lines(result.judgement.patch):
+            console.print(Text(f"    {line}"))
+
+
+def _print_wrapped(console: "Console", line: Text) -> None:
+    """Print a line, indented where it goes on."""
+    console.print((BREAK + "    ").join(line.wrap(console, max(console.width - 4, 20))))
+
+
+def told_head(result: Result) -> str:
+    """What was done to what, and how it was asked for."""
+    where = f" of {result.node} (of {result.nodes} nodes)" if result.node else ""
+    what = "nothing disrupted" if result.unheard else f"{result.disrupt}{where} under load"
+    lag = f" · endpoint lag {result.propagation}" if result.propagation else ""
+    return f"{result.what} · {what} · {FROM[result.source]}{lag}"
+
+
+LATENCY_HEAD = ("good answers", "when", "how many", "p50", "p95", "p99", "max")
+
+
+def latency_rows(result: Result) -> list[tuple[str, ...]]:
+    """Kind by kind, before, during and after the disruption."""
+    found = latencies([(result.outcomes, result.span)])
+    kinds = dict.fromkeys(kind for phase in PHASES for kind in found[phase])
+    return [
+        (kind if first else "", phase, str(took.count), *map(told_seconds, (took.p50, took.p95, took.p99, took.most)))
+        for kind in kinds
+        for first, phase in ((phase == _phases(found, kind)[0], phase) for phase in _phases(found, kind))
+        for took in (found[phase][kind],)
+    ]
+
+
+def _phases(found: Latencies, kind: Kind) -> list[When]:
+    return [phase for phase in PHASES if kind in found[phase]]
+
+
+def _tell_latencies(console: "Console", result: Result) -> None:
+    # late: 4.6 ms of the start of `rollout`
+    from rich.table import Table
+
+    rows = latency_rows(result)
+    if not rows or result.unheard:
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in LATENCY_HEAD:
+        table.add_column(name, justify="left" if name in ("good answers", "when") else "right")
+    for row in rows:
+        table.add_row(*row)
+    console.print()
+    console.print(table)
+
+
+def tell_left(life: PodLife) -> str:
+    """What the kernel held for a container that exited: seen, whatever the applications print. "" for nothing."""
+    parts = []
+    if life.never_accepted:
+        parts.append(f"{life.never_accepted} never accepted")
+    if life.unread:
+        parts.append(f"{life.unread} with unread data")
+    return f" (exited with {', '.join(parts)})" if parts else ""
+
+
+def tell_moves(found: Account) -> list[str]:
+    """What a client had to carry on with elsewhere; nothing of it is lost."""
+    return [f"{count} {kind}: {MOVED_MEANS[moved]}; not lost" for (kind, moved), count in found.moves]
+
+
+def _books(found: Account) -> Iterator[str]:
+    """Where what the generator and the applications say does not agree, or cannot be compared."""
+    for ids, what in (
+        (found.without_outcome, "were begun and have no outcome"),
+        (found.unaccounted, "were seen by an application and are not the generator's"),
+        (found.answered_unseen, "were answered, and no application printed them"),
+    ):
+        if ids:
+            yield f"{len(ids)} requests {what}: {', '.join(map(str, ids[:8]))}{' …' if len(ids) > 8 else ''}"
+    if not (found.whole_output or found.not_followed):
+        yield "the applications printed too much to be told in full: what they saw of lost requests is unknown"
+
+
+def yaml_lines(patch: dict[str, Any]) -> list[str]:
+    """A patch as people write it."""
+    text: str = yaml.safe_dump(patch, sort_keys=False, default_flow_style=False)
+    return text.rstrip().splitlines()
+
+
+def as_json(results: Sequence[Result], thresholds: Thresholds | None = None) -> "document.Rollout":
+    """The document; `experiments` has more entries when it was repeated, and when the advice was tried. `pooled` are
+    the runs with the manifest as it is, and, where there are any, those with the advice: all of a group together."""
+    made: document.Rollout = {
+        "schema": SCHEMA,
+        "lastcall": __version__,
+        "experiments": [_experiment(each) for each in results],
+    }
+    if thresholds is None:  # runs that were not alike
+        return made
+    made["pooled"] = {"manifest": pooled_json(pool([each for each in results if not each.advised]), thresholds)}
+    if those := [each for each in results if each.advised]:
+        made["pooled"]["withAdvice"] = pooled_json(pool(those), thresholds)
+    return made
+
+
+def _experiment(result: Result) -> "document.Experiment":
+    found = result.account
+    return {
+        "workload": result.what,
+        "run": result.run,
+        "withAdvice": result.advised,
+        "service": result.service,
+        "disrupt": result.disrupt,
+        "disrupted": not result.unheard,
+        "node": result.node or None,
+        "nodes": result.nodes,
+        "from": result.source,
+        "propagation": result.propagation,
+        "seconds": round(result.seconds, 6),
+        "verdict": result.judgement.verdict,
+        "sentence": result.judgement.sentence,
+        "total": found.total,
+        "lost": len(found.lost),
+        "upperBound": found.upper_bound,
+        "byKind": {kind: {"total": count, "lost": found.losses.get(kind, 0)} for kind, count in found.totals.items()},
+        "byCause": dict(found.causes),
+        "byPod": dict(found.by_pod),
+        "upperBoundByCause": {cause: upper_bound(count, found.total) for cause, count in found.causes},
+        "requestsByPod": [
+            {"pod": each.pod, "total": each.total, "lost": each.lost, "upperBound": each.upper_bound}
+            for each in found.pods
+        ],
+        "moved": [{"kind": kind, "class": moved, "count": count} for (kind, moved), count in found.moves],
+        "balance": [_balance(each) for each in found.balance],
+        "balanceAfter": [_balance(each) for each in found.balance_after],
+        "control": {"total": found.control_total, "lost": found.control_lost},
+        "neverAnswered": [each.kind for each in found.never_answered],
+        "unmeasured": len(found.unmeasured),
+        "unaccounted": list(found.unaccounted),
+        "withoutOutcome": list(found.without_outcome),
+        "answeredUnseen": list(found.answered_unseen),
+        "applicationOutput": {"requests": found.seen, "whole": found.whole_output},
+        "during": _during(result),
+        "lateness": _lateness(result),
+        "latency": latency_json(latencies([(result.outcomes, result.span)])),
+        "notSimulated": [_note(each) for each in result.notes if each.id not in OF_THE_RUN],
+        "notes": [_note(each) for each in result.notes if each.id in OF_THE_RUN],
+        "advice": [
+            {"id": a.id, "sentence": a.sentence, "saves": a.saves, "patch": a.patch, "refused": a.refused or None}
+            for a in result.judgement.advice
+        ],
+        "patch": result.judgement.patch,
+        "notWell": [
+            {
+                "pod": each.pod,
+                "id": f.id,
+                "severity": f.severity,
+                "container": f.container,
+                "text": f.text,
+                "advice": f.advice or None,
+            }
+            for each in result.not_well
+            for f in each.findings
+        ],
+        "lostRequests": [_lost(each) for each in found.lost],
+        "pods": [_pod(life, result.began) for life in result.lives],
+    }
+
+
+def _pod(life: PodLife, began: float) -> "document.Pod":
+    def after(at: float | None) -> float | None:
+        return None if at is None else round(at - began, 6)
+
+    return {
+        "name": life.name,
+        "ip": life.ip,
+        "ready": after(life.ready),
+        "deleted": after(life.deleted),
+        "preStop": after(life.hook),
+        "term": after(life.term),
+        "listenerClosed": after(life.listener_closed),
+        "exited": after(life.exited),
+        "unrouted": after(life.unrouted),
+        "killed": life.killed,
+        "neverAccepted": life.never_accepted,
+        "unread": life.unread,
+    }
+
+
+def _balance(balance: Balance) -> "document.Balance":
+    return {"kind": balance.kind, "connections": balance.connections, "requests": dict(balance.requests)}
+
+
+def _note(note: Note) -> "document.Note":
+    return {"id": note.id, "what": note.what, "text": note.text}
+
+
+def _during(result: Result) -> "document.Counted":
+    """Of the requests that were planned between the begin of the disruption and the last change of rules."""
+    span = result.span
+    during = [each for each in result.outcomes if span.began <= each.planned <= span.over]
+    unmeasured = {each.id for each in result.account.unmeasured}
+    measured = [each for each in during if each.id not in unmeasured]
+    return {"total": len(measured), "lost": sum(1 for each in measured if each.lost)}
+
+
+def _lateness(result: Result) -> dict[str, float]:
+    """How much later than planned requests were sent, in seconds."""
+    late = sorted(each.sent - each.planned for each in result.outcomes)
+    if not late:
+        return {}
+    p99 = late[min(len(late) - 1, int(0.99 * len(late)))]
+    held_up = max(each.held_up for each in result.outcomes)
+    return {"p99": round(p99, 6), "most": round(late[-1], 6), "heldUp": round(held_up, 6)}
+
+
+def _lost(lost: LostRequest) -> "document.Lost":
+    outcome = lost.outcome
+    return {
+        "id": outcome.id,
+        "kind": outcome.kind,
+        "at": round(lost.at, 6),
+        "class": outcome.lost,
+        "status": outcome.status or None,
+        "sent": round(lost.at - (0.0 if outcome.lost == "connect timeout" else outcome.finished - outcome.sent), 6),
+        "echoed": outcome.messages if outcome.kind == "websocket" else None,
+        "unansweredMessage": outcome.unanswered or None,
+        "messageSeen": lost.message if outcome.unanswered else None,
+        "behindPublishedPort": outcome.behind or None,
+        "connectionAge": round(outcome.age, 6),
+        "pod": lost.pod or None,
+        "phase": lost.phase or None,
+        "cause": lost.cause,
+        "causeId": CAUSE_IDS[lost.cause],
+        "notKnown": lost.not_known or None,
+        "between": list(lost.between),
+        "application": lost.seen,
+    }

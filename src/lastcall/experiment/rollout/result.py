@@ -1,0 +1,51 @@
+"""What one experiment of `lastcall rollout` found."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lastcall.experiment.not_simulated import Note
+from lastcall.experiment.reasons.failures import NotWell
+from lastcall.kube.api.meta import Object
+from lastcall.traffic.account import Account
+from lastcall.traffic.advice import Judgement
+from lastcall.traffic.latency import Span
+from lastcall.traffic.lives import PodLife
+from lastcall.traffic.outcome import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one experiment found. `began` is the moment of the disruption, `over` that of its last change of rules, both
+    seconds of the monotonic clock. `node` is the one that was drained, of `nodes`. `unheard`: no request of some kind
+    was answered, so nothing was disrupted. `not_well`: Pods of which a container crashed or was restarted. `run` counts
+    from 1; `advised`: with the advice applied."""
+
+    account: Account
+    judgement: Judgement
+    lives: Sequence[PodLife]
+    outcomes: Sequence[Outcome]
+    owner: Object
+    what: str
+    service: str
+    disrupt: str
+    propagation: str
+    source: str
+    began: float
+    seconds: float
+    over: float = 0.0
+    node: str = ""
+    nodes: int = 1
+    unheard: bool = False
+    notes: Sequence[Note] = ()
+    not_well: Sequence[NotWell] = ()
+    run: int = 1
+    advised: bool = False
+
+    @property
+    def crashed(self) -> bool:
+        """Whether a container crashed, or was restarted by a probe."""
+        return any(each.failed for each in self.not_well)
+
+    @property
+    def span(self) -> Span:
+        return Span(self.began, max(self.over, self.began + self.seconds))

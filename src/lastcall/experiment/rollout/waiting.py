@@ -1,0 +1,224 @@
+"""What `lastcall rollout` waits for: Pods Ready, rules that name them, the end of the disruption; and why not yet."""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from lastcall.errors import Crashed, WorldError
+from lastcall.experiment.reasons.failures import with_ends
+from lastcall.experiment.reasons.object_events import events_of, last_events_of
+from lastcall.experiment.reasons.siblings import fix_of_old_pod
+from lastcall.experiment.reasons.why_not_ready import (
+    HOPELESS,
+    SURE_SECONDS,
+    Unschedulable,
+    hopeless_reason,
+    in_short,
+    is_crash_looping,
+    is_ready,
+    may_go,
+    replica_failure,
+    told_once,
+    unschedulable_message,
+    why_no_pods,
+    why_not_ready,
+    why_still_there,
+    without_names,
+)
+from lastcall.kube.api.meta import Object, name_of, namespace_of, uid_of
+from lastcall.kube.api.resources import DAEMONSETS, PODS, REPLICASETS
+from lastcall.kube.client.api import Client
+from lastcall.manifests.read import Manifest
+from lastcall.records import kinds
+from lastcall.records.record import Record
+from lastcall.world.clock import Clock, monotonic, now
+
+LOOK_SECONDS = 0.05
+
+
+@dataclass(slots=True)
+class Waiting:
+    """`limit` is seconds for each thing that is waited for. `records` grow meanwhile; `died` is set, and `death` tells
+    why, when a process of the cluster has ended. `show` gets now, the seconds so far, and what is waited for and why.
+    """
+
+    client: Callable[[], Client]
+    clock: Clock
+    workload: Manifest
+    records: Sequence[Record]
+    limit: float
+    show: Callable[[float, float, str], None]
+    died: asyncio.Event
+    death: Callable[[], str]
+    version: str = ""
+    _stuck: Unschedulable = field(default_factory=Unschedulable)
+    _refused_since: float = math.inf
+
+    async def until(
+        self, condition: Callable[[], Awaitable[str]], what: str, *, may_strand: bool = False
+    ) -> list[Object]:
+        """Until `condition` answers "", which else says what is missing. Raises WorldError: not in time, or waiting
+        changes nothing; it names the Pods and says why. `Crashed` where a container keeps crashing. With `may_strand`
+        it ends, too, when all that is missing are Pods that no node takes, and answers those: a drained node may be
+        the one that they need."""
+        began = monotonic(self.clock)
+        next_look = began + 1.0
+        while missing := await condition():
+            now = monotonic(self.clock)
+            if self.died.is_set():
+                raise WorldError(self.death())
+            if now >= began + self.limit:
+                why = await self._why()
+                raise WorldError(
+                    "\n".join([f"timed out after {self.limit:g} s (--timeout) waiting for {what}: {missing}", *why])
+                )
+            if now >= next_look:
+                next_look = now + 1.0
+                pods = await self.pods()
+                # A Pod that the node refused is replaced: that is not a reason to give up.
+                hopeless = [pod for pod in pods if hopeless_reason(pod) in HOPELESS]
+                stranded = await self._unschedulable(pods, now)
+                if may_strand and stranded and not hopeless:
+                    return stranded
+                if hopeless or stranded:
+                    hopeless = hopeless or stranded
+                    why = await self._why_not_ready(hopeless)
+                    raise WorldError("\n".join([f"giving up waiting for {what}: {missing}", *why]))
+                if await self._refused(now):
+                    why = await self._why()
+                    raise WorldError("\n".join([f"giving up waiting for {what}: {missing}", *why]))
+                if crashing := await self._crashing(pods):
+                    why = await self._why_not_ready(crashing)
+                    raise Crashed("\n".join([f"giving up waiting for {what}: {missing}", *why]))
+                self.show(now, now - began, f"{what}: {await self._in_short(missing)}")
+            await self.clock.sleep(LOOK_SECONDS)
+        return []
+
+    async def _unschedulable(self, pods: Sequence[Object], now: float) -> list[Object]:
+        if not any(map(unschedulable_message, pods)):
+            return []
+        everywhere = (await self.client().list(PODS)).items
+        more_to_come = bool(self.workload.obj["spec"].get("minReadySeconds"))
+        return self._stuck.look(pods, everywhere, now, more_to_come=more_to_come)
+
+    async def _refused(self, now: float) -> bool:
+        """Whether the API server refuses the owner's Pods, has for a while, and nothing goes on that may change it."""
+        owner = await self._owner()
+        if not replica_failure(owner):
+            self._refused_since = math.inf
+            return False
+        self._refused_since = min(now, self._refused_since)
+        if now - self._refused_since < SURE_SECONDS or owner["spec"].get("minReadySeconds"):
+            return False
+        return not any(map(may_go, (await self.client().list(PODS)).items))
+
+    async def _crashing(self, pods: Sequence[Object]) -> list[Object]:
+        """Those that crash again and again, with nothing else left to come up that they may be waiting for."""
+        crashing = [pod for pod in pods if is_crash_looping(pod)]
+        if not crashing:
+            return []
+        of_it = {uid_of(pod) for pod in pods}
+        others = [pod for pod in (await self.client().list(PODS)).items if uid_of(pod) not in of_it]
+        waits = any(
+            not is_ready(pod) and (pod.get("status") or {}).get("phase") in (None, "Pending", "Running")
+            for pod in others
+        )
+        return [] if waits else crashing
+
+    async def settled(self) -> str:
+        """Every replica is of the newest template and Ready, and nothing older is left."""
+        found = await self._owner()
+        status = found.get("status") or {}
+        if (status.get("observedGeneration") or 0) < found["metadata"].get("generation", 0):
+            return "its controller has not seen it"
+        if self.workload.resource == DAEMONSETS:
+            wanted, ready = status.get("desiredNumberScheduled", 0), status.get("numberAvailable", 0)
+            updated, all_ = status.get("updatedNumberScheduled", 0), wanted
+        else:
+            wanted, ready = found["spec"].get("replicas", 1), status.get("availableReplicas", 0)
+            all_ = status.get("replicas", 0)
+            updated = all_ if self.workload.resource == REPLICASETS else status.get("updatedReplicas", 0)
+        if ready < wanted or updated < wanted or all_ > wanted:
+            old = f", {all_ - wanted} more to go" if all_ > wanted else ""
+            return f"{ready} of {wanted} Pods are available, {updated} of {wanted} are updated{old}"
+        return ""
+
+    async def routed(self) -> str:
+        """The node's rules name every Pod."""
+        pods = await self.pods()
+        routed = {
+            record.pod_uid
+            for record in self.records
+            if record.kind == kinds.ENDPOINT_RULES_WRITTEN and record.told(kinds.ENDPOINT_RULES_WRITTEN).get("receives")
+        }
+        missing = [name_of(pod) for pod in pods if pod["metadata"]["uid"] not in routed]
+        return f"{', '.join(missing) or 'no Pod'} not yet" if missing or not pods else ""
+
+    async def over(self) -> str:
+        """Settled, and no Pod is ending."""
+        missing = await self.settled()
+        leaving = [name_of(pod) for pod in await self.pods() if "deletionTimestamp" in pod["metadata"]]
+        return missing or (f"{', '.join(leaving)} are ending" if leaving else "")
+
+    async def pods(self) -> list[Object]:
+        """Of the workload, by the labels of its template."""
+        workload = self.workload.obj
+        labels = workload["spec"]["template"]["metadata"].get("labels") or {}
+        selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+        listed = await self.client().list(PODS, namespace_of(workload), label_selector=selector)
+        return listed.items
+
+    async def _owner(self) -> Object:
+        workload = self.workload
+        found: Object = await self.client().get(workload.resource, name_of(workload.obj), namespace_of(workload.obj))
+        return found
+
+    async def _in_short(self, missing: str) -> str:
+        """In one line: the first Pods that are waited for."""
+        late = [pod for pod in await self.pods() if "deletionTimestamp" in pod["metadata"] or not is_ready(pod)]
+        told = [in_short(pod, await events_of(self.client(), pod)) for pod in late[:2]]
+        more = [f"{len(late) - 2} more"] if len(late) > 2 else []
+        return "; ".join([missing, *told, *more])
+
+    async def _why(self) -> list[str]:
+        """Lines about what is missing."""
+        pods = await self.pods()
+        late = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and not is_ready(pod)]
+        lines = [line for pod in pods if "deletionTimestamp" in pod["metadata"] for line in why_still_there(pod)]
+        owner = await self._owner()
+        wanted = owner["spec"].get("replicas")
+        if not pods or (not late and not lines):
+            what = f"{self.workload.resource.kind} {namespace_of(owner)}/{name_of(owner)}"
+            ready = sum(map(is_ready, pods))
+            lines += why_no_pods(what, owner, ready, wanted, await events_of(self.client(), owner))
+            for replica_set in await self._replica_sets(owner):
+                more = why_no_pods("", replica_set, 0, 1, await events_of(self.client(), replica_set))[1:]
+                lines += told_once(more, lines)
+        told = await self._why_not_ready(late)
+        found = (fix_of_old_pod(pod, pods, now(self.clock)) for pod in late)
+        if in_the_way := next(filter(None, found), ""):
+            # Of a probe that the old Pod answers there is nothing to correct.
+            told = [*(line for line in told if not line.endswith("[probeFailed]")), f"  fix: {in_the_way}"]
+        return [*lines, *told]
+
+    async def _why_not_ready(self, pods: Sequence[Object]) -> list[str]:
+        lines: list[str] = []
+        told: dict[tuple[str, ...], str] = {}
+        for pod in pods:
+            head, *why = why_not_ready(pod, await last_events_of(self.client(), self.clock, pod))
+            same_as = told.setdefault(without_names(pod, why), name_of(pod))
+            ends = with_ends(why, pod, self.records, self.version, now_ns=self.clock.monotonic_ns())
+            lines += [head, *ends] if same_as == name_of(pod) else [f"{head}, as {same_as}"]
+        return lines
+
+    async def _replica_sets(self, owner: Object) -> list[Object]:
+        """What stands between a Deployment and its Pods."""
+        if self.workload.resource.kind != "Deployment":
+            return []
+        listed = await self.client().list(REPLICASETS, namespace_of(owner))
+        return [
+            each
+            for each in listed.items
+            if any(ref.get("uid") == uid_of(owner) for ref in each["metadata"].get("ownerReferences") or [])
+        ]

@@ -1,0 +1,465 @@
+"""Kinds, and decoding as Go does it: unknown fields, wrong types, and the form in which values come back.
+
+Sources: sigs.k8s.io/json (strict decoding), encoding/json (texts), the UnmarshalJSON methods of Quantity, Time and
+IntOrString.
+"""
+
+import base64
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from lastcall.kube.api.field import go_quote
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.quantity import FORMAT_ERROR, QuantityError, canonical, canonical_in_list, parse_quantity
+from lastcall.kube.api.resources import SERVED, Resource
+from lastcall.kube.api.schema.types import Field, Struct, empty, known_types, struct, struct_for, struct_of
+from lastcall.kube.api.text.times import TimeError, canonical_time
+
+MAX_PROBLEMS = 100
+"""Strict decoding stops counting here. (`sigs.k8s.io/json: d.saveStrictError`)"""
+
+_INTEGER_LIMITS = {"int32": 2**31, "int64": 2**63}
+TIMES = ("time", "microtime")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*")
+
+
+@cache
+def _served() -> dict[tuple[str, str], Resource]:
+    return {(resource.api_version, resource.kind): resource for resource in SERVED}
+
+
+def resource_for(api_version: str, kind: str) -> Resource | None:
+    """The served resource of this apiVersion and kind."""
+    return _served().get((api_version, kind))
+
+
+def known_kind(api_version: str, kind: str) -> bool:
+    """True for every kind of Kubernetes, served or not."""
+    return f"{api_version}/{kind}" in known_types()
+
+
+class DecodeError(ValueError):
+    """The JSON does not fit the type. The message is Go's, without the `… cannot be handled as a …` around it.
+
+    `unconverted` says it as a strategic merge does, which makes no JSON in between.
+    """
+
+    def __init__(self, message: str, unconverted: str = "") -> None:
+        super().__init__(message)
+        self.unconverted = unconverted or message
+
+
+def check_fields(resource: Resource, obj: Object) -> list[str]:
+    """The problems strict decoding would find: `unknown field "spec.foo"`, in document order.
+
+    Raises `DecodeError` for a value of the wrong type, which no decoding accepts.
+    """
+    problems = _Problems()
+    with problems.told():
+        _check_struct(struct_for(resource), obj, "", "", problems)
+    return problems[:MAX_PROBLEMS]
+
+
+def check_value(field: Field, value: Any) -> list[str]:
+    """`check_fields`, for the value of one field; messages tell no path. Raises DecodeError."""
+    problems = _Problems()
+    with problems.told():
+        _check(field, value, "", "", Struct("", {"f": {}}, {}), problems)
+    return problems
+
+
+class _Problems(list[str]):
+    """What strict decoding finds, and the first value of a wrong type.
+
+    Go goes on after a wrong type and tells the first at the end, but what a type of its own cannot read (a time, a
+    quantity) it tells at once. (`encoding/json: decodeState.saveError`)
+    """
+
+    saved: DecodeError | None = None
+
+    def save(self, error: DecodeError) -> None:
+        if self.saved is None:
+            self.saved = error
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Raises DecodeError at the end. Without JSON in between the first error is told, whatever it is."""
+        try:
+            yield
+        except DecodeError as error:
+            if self.saved is not None:
+                error.unconverted = self.saved.unconverted
+            raise
+        if self.saved is not None:
+            raise self.saved
+
+
+def check_scalar(format_: str, value: Any) -> None:
+    """Raises DecodeError for a value that is not a `quantity`, `intstr`, `time`, `microtime` or `byte`."""
+    _SCALARS[format_](value)
+
+
+def _check_struct(struct: Struct, value: Object, path: str, names: str, problems: _Problems) -> None:
+    """`path` has indices and ends in a dot (`spec.containers[0].`), `names` has none (`spec.containers.`), and has the
+    names of embedded types (`spec.PersistentVolumeSource.`)."""
+    for key, item in value.items():
+        field = struct.fields.get(key)
+        if field is None:
+            problems.append(f"unknown field {go_quote(path + key)}")
+        elif item is not None:
+            _check(field, item, path + key, names + _embedded(struct.name).get(key, "") + key, struct, problems)
+
+
+@cache
+def _embedded(name: str) -> dict[str, str]:
+    """By field: the embedded types that it is in, each with a dot (`PersistentVolumeSource.`); others are absent."""
+    # late: most objects are in order
+    from lastcall.kube.api.protobuf.decoding import fields_of, has_message
+
+    found: dict[str, str] = {}
+    for field in fields_of(name).values() if has_message(name) else ():
+        if field.inline:
+            prefix = f"{field.type.rsplit('.', 1)[-1]}."
+            inner = _embedded(field.type)
+            found |= {each.name: prefix + inner.get(each.name, "") for each in fields_of(field.type).values()}
+            found |= {key: prefix + rest for key, rest in inner.items()}
+    if has_message(name):
+        # Kind and version of a type, which protobuf leaves out.
+        own = {field.name for field in fields_of(name).values()}
+        found |= {key: "TypeMeta." for key in ("kind", "apiVersion") if key not in own and key not in found}
+    return found
+
+
+_SCHEMA = "apiextensions.v1.JSONSchemaProps"
+SCHEMA_OR = {f"{_SCHEMA}Or{other}": other for other in ("Array", "Bool", "StringArray")}
+"""Types of which a value may be a schema, or something else (apiextensions/v1/marshal.go)."""
+
+
+def _schemas_in(value: Any) -> Iterable[Any]:
+    return (value,) if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
+def _check_schema_or(other: str, value: Any, names: str, owner: Struct) -> None:
+    """What is unknown in such a schema is dropped without a word."""
+    if other == "Bool" and not isinstance(value, bool | dict):
+        raise DecodeError("boolean or JSON schema expected")
+    if other == "StringArray" and not isinstance(value, dict):
+        return
+    for each in _schemas_in(value):
+        if each is not None:
+            problems = _Problems()
+            with problems.told():
+                _check(_schema_field(), each, "", names, owner, problems)
+
+
+@cache
+def _schema_field() -> Field:
+    return struct("apiextensions.v1.CustomResourceValidation").fields["openAPIV3Schema"]
+
+
+def _check(field: Field, value: Any, path: str, names: str, owner: Struct, problems: _Problems) -> None:
+    shape = field.shape
+    if field.ref in SCHEMA_OR:
+        _check_schema_or(SCHEMA_OR[field.ref], value, names, owner)
+        return
+    if shape == "struct":
+        if not isinstance(value, dict):
+            problems.save(_mismatch(value, owner, names, _go_type(field)))
+            return
+        _check_struct(struct_of(field), value, path + ".", names + ".", problems)
+    elif shape == "list":
+        if not isinstance(value, list):
+            problems.save(_mismatch(value, owner, names, _go_type(field), "[]"))
+            return
+        assert field.item is not None
+        for index, item in enumerate(value):
+            if item is not None:
+                _check(field.item, item, f"{path}[{index}]", names, owner, problems)
+    elif shape == "map":
+        if not isinstance(value, dict):
+            problems.save(_mismatch(value, owner, names, _go_type(field), "map["))
+            return
+        assert field.item is not None
+        for key, item in value.items():
+            if item is not None:
+                _check(field.item, item, f"{path}.{key}", names, owner, problems)
+    elif shape == "string":
+        if not isinstance(value, str):
+            problems.save(_mismatch(value, owner, names, _go_type(field), "string"))
+            return
+    elif shape == "integer":
+        limit = _INTEGER_LIMITS.get(field.format, 2**63)
+        if not isinstance(value, int) or isinstance(value, bool) or not -limit <= value < limit:
+            problems.save(_mismatch(value, owner, names, _go_type(field), shows_number=True))
+            return
+    elif shape == "boolean":
+        if not isinstance(value, bool):
+            problems.save(_mismatch(value, owner, names, "bool"))
+            return
+    elif shape == "number":
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            problems.save(_mismatch(value, owner, names, "float64"))
+            return
+    elif shape == "scalar":
+        if field.format == "byte" and isinstance(value, list):
+            for item in value:
+                if item is not None and not (type(item) is int and 0 <= item < 256):
+                    problems.save(_mismatch(item, owner, names, "uint8", shows_number=True))
+            return
+        if not isinstance(value, str) and field.format in ("byte", *TIMES):
+            error = _mismatch(value, owner, names, "[]uint8" if field.format == "byte" else "string")
+            if field.format != "byte":
+                raise _of_itself(value, error)
+            problems.save(error)
+            return
+        if field.format == "intstr" and not is_int_or_string(value):
+            raise _of_itself(value, _mismatch(value, owner, names, "int32", shows_number=True))
+        try:
+            _SCALARS[field.format](value)
+        except DecodeError as error:
+            if field.format != "byte":
+                raise
+            problems.save(error)
+
+
+def _mismatch(
+    value: Any, owner: Struct, names: str, go_type: str, plain: str = "", *, shows_number: bool = False
+) -> DecodeError:
+    """`plain` is what a type with a name of its own is, or begins with."""
+    shown = json_type(value)
+    if shows_number and shown == "number":
+        shown = f"number {value}"
+    struct_name = owner.name.rsplit(".", 1)[-1]
+    why = f"json: cannot unmarshal {shown} into Go struct field {struct_name}.{names} of type {go_type}"
+    return DecodeError(why, unconverted(value, go_type, plain))
+
+
+def _of_itself(value: Any, error: DecodeError) -> DecodeError:
+    """A time or an IntOrString reads its own JSON, also in a strategic merge."""
+    shown, _, type_ = str(error).partition(" into Go struct field ")
+    if (to := type_.rpartition(" ")[2]) != "[]uint8":
+        error.unconverted = f"{shown} into Go value of type {to}"
+    return error
+
+
+_GO_KINDS = {"bool": "bool", "string": "string", "object": "map", "array": "slice"}
+
+
+def unconverted(value: Any, go_type: str, plain: str = "") -> str:
+    """Why `value` cannot become a `go_type`, which is a `plain`, without JSON in between.
+
+    (`runtime.DefaultUnstructuredConverter`)
+    """
+    plain = plain or go_type
+    kind = _GO_KINDS.get(json_type(value)) or ("int64" if isinstance(value, int) else "float64")
+    for what, start in (("slice", "[]"), ("map", "map[")):
+        if plain.startswith(start):
+            return f"cannot restore {what} from {kind}"
+    if "." in plain:
+        return f"cannot restore struct from: {kind}"
+    if (kind == "int64" and plain == "string") or (kind == "float64" and plain.startswith(("int", "float"))):
+        return f"cannot convert {kind} to {go_type}"
+    return f"unrecognized type: {plain}"
+
+
+def json_type(value: Any) -> str:
+    """What Go calls a decoded JSON value."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, str):
+        return "string"
+    return "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "number"
+
+
+def _go_type(field: Field) -> str:
+    """`[]v1.Container`, `map[string]string`, `int64`, `v1.PullPolicy`, …"""
+    if field.go_type:
+        return field.go_type
+    if field.shape == "list":
+        assert field.item is not None
+        return "[]" + _go_type(field.item)
+    if field.shape == "map":
+        assert field.item is not None
+        return "map[string]" + _go_type(field.item)
+    if field.ref:
+        parts = field.ref.split(".")
+        return ".".join(parts[-2:]) if len(parts) > 1 else f"resource.{field.ref}"
+    if field.shape == "integer":
+        return field.format or "int64"
+    if field.shape == "scalar":
+        return "[]uint8"
+    return {"string": "string", "boolean": "bool", "number": "float64"}.get(field.shape, "interface {}")
+
+
+def _check_quantity(value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise DecodeError(FORMAT_ERROR)
+    try:
+        parse_quantity(value)
+    except QuantityError as error:
+        raise DecodeError(str(error)) from None
+
+
+def is_int_or_string(value: Any) -> bool:
+    """Whether a value can be an IntOrString."""
+    return isinstance(value, str) or (
+        isinstance(value, int) and not isinstance(value, bool) and -(2**31) <= value < 2**31
+    )
+
+
+def _check_int_or_string(value: Any) -> None:
+    if not is_int_or_string(value):
+        shown = json_type(value)
+        shown = f"number {value}" if shown == "number" else shown
+        raise DecodeError(f"json: cannot unmarshal {shown} into Go value of type int32")
+
+
+def _check_time(value: Any, *, micro: bool = False) -> None:
+    if not isinstance(value, str):
+        raise DecodeError(f"json: cannot unmarshal {json_type(value)} into Go value of type string")
+    try:
+        canonical_time(value, micro=micro)
+    except TimeError as error:
+        raise DecodeError(str(error)) from None
+
+
+def _illegal_base64(at: int) -> DecodeError:
+    why = f"illegal base64 data at input byte {at}"
+    return DecodeError(why, f"error decoding from json: {why}")
+
+
+def _check_bytes(value: Any) -> None:
+    """Standard base64; Go ignores line ends."""
+    text = value.replace("\n", "").replace("\r", "")
+    good = _BASE64.match(text)
+    assert good is not None
+    end = good.end()
+    rest, over = text[end:], end % 4
+    if not rest:
+        if over:
+            raise _illegal_base64(end - over)
+        return
+    if rest[0] != "=" or over < 2:
+        raise _illegal_base64(end)
+    if over == 2 and len(rest) == 1:
+        raise _illegal_base64(len(text))
+    if over == 2 and rest[1] != "=":
+        raise _illegal_base64(end)
+    padding = 4 - over
+    if len(rest) > padding:
+        raise _illegal_base64(end + padding)
+
+
+_SCALARS: dict[str, Callable[[Any], None]] = {
+    "quantity": _check_quantity,
+    "intstr": _check_int_or_string,
+    "time": _check_time,
+    "microtime": lambda value: _check_time(value, micro=True),
+    "byte": _check_bytes,
+}
+
+
+Empties = list[tuple[Object, str, Any]]
+"""What was dropped because it was empty: the struct that had it, the field, the list or map."""
+
+
+def prune(resource: Resource, obj: Object, empties: Empties | None = None) -> None:
+    """Bring `obj`, in place, to what comes back from a decode and encode in Go.
+
+    Unknown fields, nulls, empty optional lists and maps go, but for what Go encodes as null; quantities take their
+    canonical form (`0.5` is `500m`), times too (UTC, the zero time is left out). Call it after `check_fields`. Empty
+    lists and maps that go are added to `empties`.
+    """
+    _prune_struct(struct_for(resource), obj, [] if empties is None else empties)
+
+
+def note_empty(empties: Empties, struct: Object, key: str) -> None:
+    """Add the field to `empties` if it is a list or a map, and empty."""
+    if isinstance(value := struct.get(key), list | dict) and not value:
+        empties.append((struct, key, value))
+
+
+def _prune_struct(struct: Struct, value: Object, empties: Empties) -> None:
+    gone: list[str] = []
+    for key, item in value.items():
+        field = struct.fields.get(key)
+        if field is None or item is None or (not item and omits_empty(field)):
+            gone.append(key)
+            if field is not None:
+                note_empty(empties, value, key)
+        elif field.format == "quantity":
+            value[key] = canonical(item) if item != "" else "0"
+        elif field.format in TIMES:
+            if text := canonical_time(item, micro=field.format == "microtime"):
+                value[key] = text
+            else:
+                gone.append(key)
+        elif field.format == "byte":
+            value[key] = _as_base64(item)
+        elif item or field.shape == "struct":
+            prune_value(field, item, empties)
+    for key in gone:
+        del value[key]
+    for key in struct.nulls:
+        if not value.get(key):
+            note_empty(empties, value, key)
+            value[key] = None
+    if any(key not in value for key in struct.always):
+        for key, zero in empty(struct).items():
+            value.setdefault(key, zero)
+
+
+def _as_base64(value: str | list[int | None] | None) -> str:
+    """Bytes may come as a list of numbers, too."""
+    if isinstance(value, list):
+        return base64.b64encode(bytes(each or 0 for each in value)).decode()
+    return value or ""
+
+
+def omits_empty(field: Field) -> bool:
+    """Whether an empty value of this field is not encoded."""
+    return field.omitted or field.format in TIMES
+
+
+# What a null in a list or map becomes.
+_ZEROS: dict[str, Any] = {"integer": 0, "number": 0, "boolean": False}
+
+
+def prune_value(field: Field, value: Any, empties: Empties | None = None) -> None:
+    """`prune`, for the value of one field that is not empty."""
+    empties = [] if empties is None else empties
+    if field.ref in SCHEMA_OR:
+        for each in _schemas_in(value):
+            if isinstance(each, dict):
+                prune_value(_schema_field(), each, empties)
+        return
+    if field.shape == "struct":
+        _prune_struct(struct_of(field), value, empties)
+    elif field.shape == "list" and field.item is not None:
+        if field.item.shape in ("struct", "list", "map"):
+            for index, item in enumerate(value):
+                if item is None:
+                    value[index] = [] if field.item.shape == "list" else {}
+                if field.item.shape != "list" or item:
+                    prune_value(field.item, value[index], empties)
+        elif field.item.shape != "any":
+            zero = _ZEROS.get(field.item.shape, "")
+            value[:] = [zero if item is None else item for item in value]
+    elif field.shape == "map" and field.item is not None:
+        if field.item.format == "quantity":
+            for key, item in value.items():
+                value[key] = canonical_in_list(item) if item not in (None, "") else "0"
+        elif field.item.format in TIMES:
+            for key, item in value.items():
+                value[key] = (canonical_time(item, micro=field.item.format == "microtime") or None) if item else None
+        elif field.item.shape == "string" or field.item.format == "byte":
+            for key, item in value.items():
+                if item is None or isinstance(item, list):
+                    value[key] = _as_base64(item)
+        elif field.item.shape == "struct":
+            for item in value.values():
+                if item is not None:
+                    prune_value(field.item, item, empties)

@@ -1,0 +1,410 @@
+"""Whether an object may be stored. Pure; the rules of each kind are in `lastcall.kube.api.validators`.
+
+Objects must be defaulted (`lastcall.kube.api.defaults.kinds`) and decodable (`lastcall.kube.api.schema.checks.check_fields`).
+"""
+
+# check: pure
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from lastcall.kube.api.field import FieldError, each
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.names import Check, is_dns1123_label, is_path_segment_name
+from lastcall.kube.api.resources import Resource
+from lastcall.kube.api.validators import (
+    access,
+    data,
+    events,
+    metadata,
+    networking,
+    others,
+    pod,
+    pod_resize,
+    policy,
+    service,
+    status,
+    workloads,
+)
+from lastcall.kube.api.validators.expressions import ANY_EXPRESSIONS, Expressions
+from lastcall.kube.api.validators.jobs import specs as job_specs
+from lastcall.kube.api.validators.jobs import status as job_status
+from lastcall.kube.api.validators.kind_rules import KindRules, no_change
+from lastcall.kube.api.validators.storage import kinds as storage
+
+# Most clusters have neither quotas nor limit ranges: their rules are imported with the first.
+
+
+def _resource_quota(obj: Object) -> list[FieldError]:
+    # late: 4.0 ms of `demo`
+    from lastcall.kube.api.validators import limits
+
+    return limits.validate_resource_quota(obj)
+
+
+def _resource_quota_update(new: Object, old: Object) -> list[FieldError]:
+    # late: 4.0 ms of `demo`
+    from lastcall.kube.api.validators import limits
+
+    return limits.update_resource_quota(new, old)
+
+
+def _resource_quota_status(new: Object, old: Object) -> list[FieldError]:
+    # late: 4.0 ms of `demo`
+    from lastcall.kube.api.validators import limits
+
+    return limits.update_resource_quota_status(new, old)
+
+
+def _limit_range(obj: Object) -> list[FieldError]:
+    # late: 4.0 ms of `demo`
+    from lastcall.kube.api.validators import limits
+
+    return limits.validate_limit_range(obj)
+
+
+def _autoscaler(obj: Object) -> list[FieldError]:
+    # late: with the first, as above
+    from lastcall.kube.api.validators import autoscaling
+
+    return autoscaling.validate_horizontal_pod_autoscaler(obj)
+
+
+def _api_service(obj: Object) -> list[FieldError]:
+    # late: with the first, as above
+    from lastcall.kube.api.validators import apiservices
+
+    return apiservices.validate_api_service(obj)
+
+
+def _api_service_name(obj: Object) -> Check:
+    # late: most clusters have none
+    from lastcall.kube.api.validators import apiservices
+
+    return apiservices.check_name(obj)
+
+
+def _api_service_status(new: Object, old: Object) -> list[FieldError]:
+    # late: most clusters have none
+    from lastcall.kube.api.validators import apiservices
+
+    return apiservices.validate_api_service_status(new)
+
+
+def _definition(obj: Object) -> list[FieldError]:
+    # late: most clusters have none
+    from lastcall.kube.api.validators.definitions import spec
+
+    return spec.validate_definition(obj)
+
+
+def _definition_update(new: Object, old: Object) -> list[FieldError]:
+    # late: most clusters have none
+    from lastcall.kube.api.validators.definitions import spec
+
+    return spec.validate_definition_update(new, old)
+
+
+def _definition_status(new: Object, old: Object) -> list[FieldError]:
+    # late: most clusters have none
+    from lastcall.kube.api.validators.definitions import spec
+
+    return spec.validate_definition_status(new)
+
+
+RULES: dict[tuple[str, str], KindRules] = {
+    ("", "pods"): KindRules(
+        create=pod.validate_create,
+        update=pod.validate_update,
+        subresources=(
+            ("status", pod.validate_status_update),
+            ("ephemeralcontainers", pod.validate_ephemeral_containers_update),
+            ("resize", pod_resize.validate_resize),
+            ("binding", no_change),
+        ),
+    ),
+    ("", "services"): KindRules(
+        is_dns1123_label,
+        service.validate_service,
+        update=service.validate_update,
+        subresources=(("status", status.service_status),),
+    ),
+    ("", "configmaps"): KindRules(obj=data.validate_config_map, update=data.update_config_map),
+    ("", "secrets"): KindRules(obj=data.validate_secret, update=data.update_secret),
+    ("", "namespaces"): KindRules(
+        is_dns1123_label,
+        others.validate_namespace,
+        subresources=(("status", others.update_namespace_status), ("finalize", others.finalize_namespace)),
+    ),
+    ("", "serviceaccounts"): KindRules(),
+    ("", "nodes"): KindRules(
+        obj=others.validate_node, then=others.update_node, subresources=(("status", others.node_status),)
+    ),
+    ("", "events"): KindRules(is_path_segment_name, events.validate_event),
+    ("events.k8s.io", "events"): KindRules(create=events.validate_new_event, update=events.update_event),
+    ("", "bindings"): KindRules(is_path_segment_name),
+    ("coordination.k8s.io", "leases"): KindRules(obj=others.validate_lease),
+    ("discovery.k8s.io", "endpointslices"): KindRules(
+        obj=others.validate_endpoint_slice, change=others.change_endpoint_slice
+    ),
+    ("", "endpoints"): KindRules(obj=others.validate_endpoints, change_first=True),
+    ("apps", "deployments"): KindRules(
+        obj=workloads.validate_deployment,
+        then=workloads.update_selector_immutable,
+        subresources=(("status", status.deployment_status),),
+    ),
+    ("apps", "replicasets"): KindRules(
+        obj=workloads.validate_replica_set,
+        then=workloads.update_selector_immutable,
+        subresources=(("status", status.replica_set_status),),
+    ),
+    ("apps", "statefulsets"): KindRules(
+        is_dns1123_label,
+        workloads.validate_stateful_set,
+        fresh=workloads.new_stateful_set,
+        then=workloads.update_stateful_set,
+        subresources=(("status", status.stateful_set_status),),
+    ),
+    ("apps", "daemonsets"): KindRules(
+        obj=workloads.validate_daemon_set,
+        update=workloads.update_selector_immutable,
+        subresources=(("status", status.daemon_set_status),),
+    ),
+    ("apps", "controllerrevisions"): KindRules(
+        obj=workloads.validate_controller_revision,
+        fresh=workloads.new_controller_revision,
+        then=workloads.update_controller_revision,
+    ),
+    ("", "replicationcontrollers"): KindRules(
+        obj=workloads.validate_replication_controller,
+        subresources=(("status", status.replication_controller_status),),
+    ),
+    ("", "podtemplates"): KindRules(obj=workloads.validate_pod_template),
+    ("", "limitranges"): KindRules(obj=_limit_range),
+    ("", "resourcequotas"): KindRules(
+        obj=_resource_quota, then=_resource_quota_update, subresources=(("status", _resource_quota_status),)
+    ),
+    ("batch", "jobs"): KindRules(
+        obj=job_specs.validate_job, then=job_specs.update_job, subresources=(("status", job_status.update_job_status),)
+    ),
+    ("batch", "cronjobs"): KindRules(obj=job_specs.validate_cron_job),
+    ("policy", "poddisruptionbudgets"): KindRules(
+        obj=policy.validate_pod_disruption_budget, subresources=(("status", policy.update_budget_status),)
+    ),
+    ("autoscaling", "horizontalpodautoscalers"): KindRules(
+        obj=_autoscaler, subresources=(("status", status.autoscaler_status),)
+    ),
+    ("scheduling.k8s.io", "priorityclasses"): KindRules(
+        create=policy.validate_priority_class, update=policy.update_priority_class
+    ),
+    ("networking.k8s.io", "ingresses"): KindRules(
+        obj=access.validate_ingress, subresources=(("status", status.ingress_status),)
+    ),
+    ("networking.k8s.io", "networkpolicies"): KindRules(obj=networking.validate_network_policy),
+    ("networking.k8s.io", "ingressclasses"): KindRules(
+        obj=networking.validate_ingress_class, update=networking.update_ingress_class
+    ),
+    ("node.k8s.io", "runtimeclasses"): KindRules(
+        obj=networking.validate_runtime_class, then=networking.update_runtime_class
+    ),
+    ("storage.k8s.io", "storageclasses"): KindRules(
+        obj=storage.validate_storage_class, then=storage.update_storage_class
+    ),
+    ("", "persistentvolumes"): KindRules(obj=storage.validate_volume, then=storage.update_volume),
+    ("", "persistentvolumeclaims"): KindRules(
+        obj=storage.validate_claim,
+        change=storage.change_claim,
+        subresources=(("status", storage.update_claim_status),),
+    ),
+    ("apiextensions.k8s.io", "customresourcedefinitions"): KindRules(
+        create=_definition, update=_definition_update, subresources=(("status", _definition_status),)
+    ),
+    ("apiregistration.k8s.io", "apiservices"): KindRules(
+        name_of=_api_service_name, obj=_api_service, subresources=(("status", _api_service_status),)
+    ),
+    ("rbac.authorization.k8s.io", "roles"): KindRules(is_path_segment_name, access.validate_role),
+    ("rbac.authorization.k8s.io", "clusterroles"): KindRules(is_path_segment_name, access.validate_cluster_role),
+    ("rbac.authorization.k8s.io", "rolebindings"): KindRules(
+        is_path_segment_name, access.validate_role_binding, then=access.update_role_binding
+    ),
+    ("rbac.authorization.k8s.io", "clusterrolebindings"): KindRules(
+        is_path_segment_name, access.validate_cluster_role_binding, then=access.update_role_binding
+    ),
+}
+"""By group and plural; a kind that is not listed has the rules of metadata only."""
+
+LATE = frozenset(
+    {
+        *(
+            ("admissionregistration.k8s.io", plural)
+            for plural in (
+                "mutatingwebhookconfigurations", "validatingwebhookconfigurations", "validatingadmissionpolicies",
+                "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+            )
+        ),
+        ("certificates.k8s.io", "certificatesigningrequests"),
+        *(("networking.k8s.io", plural) for plural in ("ipaddresses", "servicecidrs")),
+        *(
+            ("storage.k8s.io", plural)
+            for plural in (
+                "csidrivers", "csinodes", "csistoragecapacities", "volumeattachments", "volumeattributesclasses",
+            )
+        ),
+        *(
+            ("resource.k8s.io", plural)
+            for plural in ("resourceclaims", "resourceclaimtemplates", "deviceclasses", "resourceslices")
+        ),
+        *(("flowcontrol.apiserver.k8s.io", plural) for plural in ("flowschemas", "prioritylevelconfigurations")),
+    }
+)  # fmt: skip
+"""Kinds whose rules are in `validators/cluster/` and imported with their first object."""
+
+_METADATA_ONLY = KindRules()
+
+_GENERIC_GROUPS = frozenset({"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"})
+_GENERIC = frozenset({
+    ("coordination.k8s.io", "leases"), ("", "events"), ("policy", "poddisruptionbudgets"),
+    ("node.k8s.io", "runtimeclasses"),
+})  # fmt: skip
+
+
+def _rules(group: str, plural: str) -> KindRules:
+    key = (group, plural)
+    found = RULES.get(key)
+    if found is None and key in LATE:
+        # late: most clusters have none of these kinds
+        from lastcall.kube.api.validators.cluster.rules import rules_of
+
+        found = rules_of(*key)
+    return _METADATA_ONLY if found is None else found
+
+
+class _Ways(NamedTuple):
+    """How objects of a kind are looked at."""
+
+    rules: KindRules
+    core: bool
+    """Whether its validation is that of Kubernetes's core and not the generic one of any API server."""
+    full: int
+    update: int
+    """See `_OWN_CHECKS`."""
+
+    @property
+    def meta_comes_last(self) -> bool:
+        """Whether the kind's own validation leaves metadata to the API server."""
+        return not (self.full or self.update)
+
+
+@lru_cache(256)
+def _ways(group: str, plural: str) -> _Ways:
+    rules, key = _rules(group, plural), (group, plural)
+    core = not (rules is _METADATA_ONLY or group in _GENERIC_GROUPS or key in _GENERIC)
+    return _Ways(rules, core, *_OWN_CHECKS.get(key, (1, 1)))
+
+
+def _meta(resource: Resource, obj: Object, ways: _Ways) -> list[FieldError]:
+    rules = ways.rules
+    name_check = rules.name if rules.name_of is None else rules.name_of(obj)
+    return metadata.validate_object_meta(
+        obj.get("metadata") or {}, namespaced=resource.namespaced, name_check=name_check, core=ways.core
+    )
+
+
+def _any_meta(resource: Resource, obj: Object) -> list[FieldError]:
+    """What is asked of the metadata of whatever kind. (`genericvalidation.ValidateObjectMetaAccessor`)"""
+    meta = obj.get("metadata") or {}
+    return metadata.validate_object_meta(
+        meta, namespaced=resource.namespaced, name_check=is_path_segment_name, core=False
+    )  # fmt: skip
+
+
+def validate_create(resource: Resource, obj: Object, expressions: Expressions = ANY_EXPRESSIONS) -> list[FieldError]:
+    """Problems in the order of Kubernetes; empty when the object may be created. (`rest.BeforeCreate`)"""
+    ways = _ways(resource.group, resource.plural)
+    rules = ways.rules
+    errors = [] if ways.meta_comes_last else _meta(resource, obj, ways)
+    if (new := rules.create or rules.fresh) is not None:
+        errors += new(obj)
+    else:
+        errors += rules.check(obj, expressions)
+    if rules.created is not None:
+        errors += rules.created(obj, expressions)
+    if not errors and ways.meta_comes_last:
+        errors = _any_meta(resource, obj)
+    if errors:
+        return errors
+    name = (obj.get("metadata") or {}).get("name") or ""
+    return each("metadata.name", name, is_path_segment_name(name))
+
+
+def validate_update(
+    resource: Resource,
+    new: Object,
+    old: Object,
+    subresource: str = "",
+    expressions: Expressions = ANY_EXPRESSIONS,
+) -> list[FieldError]:
+    """Problems in the order of Kubernetes; empty when the update may be stored. (`rest.BeforeUpdate`)
+
+    The API server checks metadata, whose names may then be any that a path can have, and its change, before it asks the
+    kind (the strategy's `ValidateUpdate`), and most kinds do so again: Kubernetes lists a problem of metadata up to
+    four times in `details.causes`.
+    """
+    rules, core, full, update = ways = _ways(resource.group, resource.plural)
+    errors: list[FieldError] = []
+    own: list[FieldError] = []
+    if changed := metadata.changed(new.get("metadata") or {}, old.get("metadata") or {}):
+        found = metadata_update_errors(new, old)
+        errors = [*_any_meta(resource, new), *found]
+        own = [*found] if update else []
+        if update and core:
+            own += metadata.own_finalizers((new.get("metadata") or {}).get("finalizers") or [])
+    # Kinds that look at the new object first tell its metadata's change after that.
+    late = (rules.update is no_change and not rules.change_first) or resource.plural == "resourceclaims"
+    if not (late and full) or subresource or rules.change is not None:
+        errors, own = errors + own, []
+    for name, rule in rules.subresources:
+        if name == subresource:
+            return errors + rule(new, old)
+    if subresource == "status":
+        return errors
+    # A name that follows from the object may have to be another one now.
+    meta = _meta(resource, new, ways) * full if full and (changed or rules.name_of is not None) else []
+    if rules.change is not None:
+        return errors + meta + rules.change(new, old)
+    if rules.create is not None:
+        return errors + meta + own + rules.update(new, old)
+    errors += rules.update(new, old)
+    errors += meta
+    return errors + rules.check(new, expressions) + own + rules.then(new, old)
+
+
+_OWN_CHECKS = dict.fromkeys(
+    (
+        ("", "podtemplates"), ("", "replicationcontrollers"), ("", "resourcequotas"), ("", "services"),
+        *(("apps", plural) for plural in ("daemonsets", "deployments", "replicasets", "statefulsets")),
+        ("batch", "cronjobs"), ("autoscaling", "horizontalpodautoscalers"), ("networking.k8s.io", "networkpolicies"),
+        ("networking.k8s.io", "servicecidrs"), ("storage.k8s.io", "csidrivers"),
+        ("scheduling.k8s.io", "priorityclasses"), ("coordination.k8s.io", "leases"),
+        ("resource.k8s.io", "resourceslices"), ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ),
+    (0, 1),
+) | dict.fromkeys(
+    (
+        ("", "limitranges"), ("storage.k8s.io", "csinodes"), ("storage.k8s.io", "volumeattachments"),
+        ("discovery.k8s.io", "endpointslices"), ("flowcontrol.apiserver.k8s.io", "flowschemas"),
+        ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"),
+        *(key for key in LATE if key[0] == "admissionregistration.k8s.io"),
+    ),
+    (1, 0),
+) | {
+    ("policy", "poddisruptionbudgets"): (0, 0), ("", "events"): (0, 0), ("events.k8s.io", "events"): (0, 1),
+    ("", "persistentvolumes"): (2, 0),
+}  # fmt: skip
+"""How often a kind's own validation of an update looks at the new metadata alone, and at its change: each finds the
+same problems once more. The others do both once. Asked of Kubernetes 1.36.2, kind by kind."""
+
+
+def metadata_update_errors(new: Object, old: Object) -> list[FieldError]:
+    """What may not change in metadata."""
+    return metadata.validate_object_meta_update(new.get("metadata") or {}, old.get("metadata") or {})

@@ -1,0 +1,62 @@
+"""The rules of this folder, imported group by group: most clusters have only flow control and addresses."""
+
+from collections.abc import Callable, Mapping
+
+from lastcall.kube.api.validators.kind_rules import KindRules
+
+
+def _certificates() -> Mapping[str, KindRules]:
+    # late: with the first object of the group
+    from lastcall.kube.api.validators.cluster import certificates
+
+    return certificates.RULES
+
+
+def _addresses() -> Mapping[str, KindRules]:
+    # late: with the first object of the group
+    from lastcall.kube.api.validators.cluster import addresses
+
+    return addresses.RULES
+
+
+def _csi() -> Mapping[str, KindRules]:
+    # late: with the first object of the group
+    from lastcall.kube.api.validators.cluster import csi
+
+    return csi.RULES
+
+
+def _devices() -> Mapping[str, KindRules]:
+    # late: with the first object of the group
+    from lastcall.kube.api.validators.cluster import claim_status, slices
+
+    return {**claim_status.RULES, **slices.RULES}
+
+
+def _flow_control() -> Mapping[str, KindRules]:
+    # late: with the first object of the group
+    from lastcall.kube.api.validators.cluster import flow_control
+
+    return flow_control.RULES
+
+
+def _admission() -> Mapping[str, KindRules]:
+    # late: with the first object of the group
+    from lastcall.kube.api.validators.cluster import policies
+
+    return policies.RULES
+
+
+_GROUPS: Mapping[str, Callable[[], Mapping[str, KindRules]]] = {
+    "admissionregistration.k8s.io": _admission,
+    "certificates.k8s.io": _certificates,
+    "networking.k8s.io": _addresses,
+    "storage.k8s.io": _csi,
+    "resource.k8s.io": _devices,
+    "flowcontrol.apiserver.k8s.io": _flow_control,
+}
+
+
+def rules_of(group: str, plural: str) -> KindRules:
+    """Raises KeyError for a kind that is not among them."""
+    return _GROUPS[group]()[plural]

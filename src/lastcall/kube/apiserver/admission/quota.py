@@ -1,0 +1,175 @@
+"""The ResourceQuota admission plugin: what a write uses is taken from the quotas of its namespace, or it is refused.
+
+`check` decides on quotas as they are now (pure). `charge` takes: for each quota a compare-and-swap on what is stored,
+so that no two writes use the same allowance; what was taken is given back when the write itself fails. Usage that ends
+is given back by the resourcequota controller, which counts.
+
+Source: apiserver pkg/admission/plugin/resourcequota/controller.go. No resource is limited without a quota, as by
+default there.
+"""
+
+# check: asks for kinds because it counts what a Pod asks for otherwise than other objects
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from lastcall.kube.api.errors import StatusError, forbidden, is_not_found
+from lastcall.kube.api.meta import Object, name_of
+from lastcall.kube.api.quota.counting import concerned, handles, matches, unspecified, usage
+from lastcall.kube.api.resource_lists import (
+    Resources,
+    add,
+    exceeded,
+    mask,
+    names,
+    parse,
+    shown,
+    subtract_not_below_zero,
+    without_zeros,
+    written,
+)
+from lastcall.kube.api.resources import PODS, RESOURCEQUOTAS, Resource
+from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.fieldmanager.requests import Tracking, manager_of, scope_of
+from lastcall.kube.apiserver.wire.context import RequestContext
+from lastcall.world.clock import now, rfc3339_now
+
+if TYPE_CHECKING:
+    from lastcall.kube.apiserver.registry.generic import GenericStore
+
+Release = Callable[[], Awaitable[None]]
+"""Gives back what was taken."""
+
+_API_SERVER = UserInfo("system:apiserver", ("system:masters",))
+
+
+class Taken(NamedTuple):
+    """What a write takes from the quota of this name."""
+
+    quota: str
+    amounts: Resources
+
+
+# -- rules -----------------------------------------------------------------------------------------------------------
+
+
+def check(
+    resource: Resource, new: Object, old: Object | None, quotas: Iterable[Object], moment: datetime
+) -> list[Taken]:
+    """What a write takes from each quota; `old` is None at a creation. Raises the 403 StatusError. (`CheckRequest`)"""
+    name = name_of(new)
+    found = [quota for quota in quotas if matches(quota, resource, new)]
+    for quota in found:
+        _check_known(resource, new, quota)
+    if not found:
+        return []
+    wanted = usage(resource, new, moment)
+    if negative := [each for each, amount in wanted.items() if amount.value < 0]:
+        raise forbidden(resource, name, f"quota usage is negative for resource(s): {names(negative)}")
+    more = wanted if old is None else subtract_not_below_zero(wanted, usage(resource, old, moment))
+    taken = []
+    for quota in found:
+        # An update that brings the object into a scope brings all of it.
+        amounts = more if old is None or matches(quota, resource, old) else wanted
+        amounts = mask(without_zeros(amounts), quota["status"]["hard"])
+        if amounts:
+            with_amounts(resource, name, quota, amounts)
+            taken.append(Taken(name_of(quota), amounts))
+    return taken
+
+
+def _check_known(resource: Resource, obj: Object, quota: Object) -> None:
+    status = quota["status"]
+    limited = concerned(resource, status["hard"])
+    if resource == PODS and (why := unspecified(obj, limited)):
+        raise forbidden(resource, name_of(obj), f"failed quota: {name_of(quota)}: {why}")
+    if not all(name in (status.get("used") or {}) for name in limited):
+        why = f"status unknown for quota: {name_of(quota)}, resources: {names(limited)}"
+        raise forbidden(resource, name_of(obj), why)
+
+
+def with_amounts(resource: Resource, name: str, quota: Object, amounts: Resources) -> Resources:
+    """The quota's new `used`. Raises the 403 StatusError when that is beyond its `hard`."""
+    status = quota.get("status") or {}
+    hard, used = parse(status.get("hard")), parse(status.get("used"))
+    after = add(used, mask(amounts, hard))
+    if beyond := exceeded(mask(after, amounts), hard):
+        why = (
+            f"exceeded quota: {name_of(quota)}, requested: {shown(mask(amounts, beyond))}, "
+            f"used: {shown(mask(used, beyond))}, limited: {shown(mask(hard, beyond))}"
+        )
+        raise forbidden(resource, name, why)
+    return after
+
+
+def without_amounts(quota: Object, amounts: Resources) -> Resources:
+    """The quota's `used` when a write that took `amounts` has failed."""
+    used = parse((quota.get("status") or {}).get("used"))
+    return {**used, **subtract_not_below_zero(mask(used, amounts), mask(amounts, used))}
+
+
+# -- writes ----------------------------------------------------------------------------------------------------------
+
+
+async def charge(
+    kinds: "Mapping[Resource, GenericStore]",
+    context: RequestContext,
+    resource: Resource,
+    new: Object,
+    old: Object | None,
+    quotas: Iterable[Object],
+    subresource: str = "",
+) -> Release | None:
+    """Take what a write uses; None when that is nothing, and for a dry run. Raises the 403 StatusError."""
+    if not handles(resource, new, old, subresource):
+        return None
+    store = kinds[RESOURCEQUOTAS]
+    wanted = check(resource, new, old, quotas, now(store.shared.world.clock))
+    if not wanted or context.dry_run:
+        return None
+    namespace, taken = new["metadata"]["namespace"], list[Taken]()
+
+    async def release() -> None:
+        for each in taken:
+            await _write(store, namespace, each.quota, _giving_back(each.amounts))
+
+    try:
+        for each in wanted:
+            change = _taking(resource, name_of(new), each.amounts)
+            if await _write(store, namespace, each.quota, change):
+                taken.append(each)
+    except BaseException:
+        await release()
+        raise
+    return release
+
+
+def _taking(resource: Resource, name: str, amounts: Resources) -> Callable[[Object], Resources]:
+    return lambda quota: with_amounts(resource, name, quota, amounts)
+
+
+def _giving_back(amounts: Resources) -> Callable[[Object], Resources]:
+    return lambda quota: without_amounts(quota, amounts)
+
+
+async def _write(store: "GenericStore", namespace: str, name: str, change: Callable[[Object], Resources]) -> bool:
+    """Write a quota's `used` as `change` makes it of what is stored; False when the quota is gone."""
+
+    def transform(stored: Object) -> Object:
+        status = {**(stored.get("status") or {}), "used": written(change(stored))}
+        return {**stored, "metadata": dict(stored["metadata"]), "status": status}
+
+    context = RequestContext(_API_SERVER, "kube-apiserver")
+    tracking = Tracking(scope_of(RESOURCEQUOTAS, "status"), manager_of(context), _moment(store))
+    try:
+        await store.update(context, namespace, name, transform, subresource="status", track=tracking.track)
+    except StatusError as error:
+        if not is_not_found(error):
+            raise
+        return False
+    return True
+
+
+def _moment(store: "GenericStore") -> Callable[[], str]:
+    return lambda: rfc3339_now(store.shared.world.clock)

@@ -1,0 +1,119 @@
+"""Responses: objects, lists and errors with the headers of every answer.
+
+Source: apiserver pkg/endpoints/handlers/responsewriters/writers.go.
+"""
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import Resource
+from lastcall.kube.apiserver.answers import representation
+from lastcall.kube.apiserver.answers.list_bodies import (
+    StoredList,
+    is_long,
+    is_stored_form,
+    list_body,
+    list_pieces,
+    stored_list,
+)
+from lastcall.kube.apiserver.answers.sending import PIECE_BYTES, Sendings
+from lastcall.kube.apiserver.wire.negotiation import INDENTED, JSON, PLAIN, PROTOBUF, MediaType, negotiate_status
+from lastcall.kube.apiserver.wire.requests import pretty, warn
+from lastcall.world.aiohttp_inside import server as web
+from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.kube.apiserver.operations import Operations
+    from lastcall.kube.apiserver.registry.generic import Answer
+    from lastcall.kube.apiserver.registry.listing import Page
+
+
+class Responses:
+    """Makes the responses of an API server."""
+
+    def __init__(self, world: World, operations: "Operations") -> None:
+        self._world = world
+        self._operations = operations
+        self.sendings = Sendings(world.clock)
+
+    def headers(self) -> dict[str, str]:
+        """What every answer carries."""
+        return {"Audit-Id": self._world.new_uid(), "Cache-Control": "no-cache, private"}
+
+    def object(
+        self,
+        request: web.BaseRequest,
+        resource: Resource,
+        answer: "Answer",
+        media_type: MediaType,
+        *,
+        status: int = 200,
+    ) -> web.Response:
+        """One object, or the Status in its place; 201 when it was created."""
+        is_status = answer.object.get("kind") == "Status" and resource.kind != "Status"
+        if media_type.plain or is_status:
+            body = answer.value.encoded()
+        else:
+            now = self._operations.now()
+            body = representation.object_body(resource, answer.object, media_type, request.query, now)
+        return self.document(request, body, media_type, status=201 if answer.created else status)
+
+    def document(
+        self, request: web.BaseRequest, body: bytes, media_type: MediaType, *, status: int = 200
+    ) -> web.Response:
+        """`body`, which is compact JSON, in the form that was asked for."""
+        if media_type.pretty or media_type.name != JSON:
+            body = representation.reformat(body, media_type)
+        else:
+            body += b"\n"  # as Go's json.Encoder ends a value
+        headers = self.headers()
+        headers["Content-Type"] = media_type.name
+        response = web.Response(status=status, body=body, headers=headers)
+        warn(request, response)
+        return response
+
+    def error(self, request: web.BaseRequest, error: StatusError) -> web.Response:
+        """The Status of a refused request."""
+        try:
+            accept = request.headers.get("Accept", "")
+            media_type = pretty(request, negotiate_status(accept))
+        except StatusError:
+            media_type = INDENTED if error.code == 406 else PLAIN
+        response = self.document(request, orjson.dumps(error.status), media_type, status=error.code)
+        for name, value in error.headers.items():
+            response.headers[name] = value
+        return response
+
+    async def list(
+        self, request: web.BaseRequest, resource: Resource, page: "Page", media_type: MediaType
+    ) -> web.StreamResponse:
+        """A list; a long one goes out as its pieces are made."""
+        if media_type.plain and is_stored_form(self._operations, resource):
+            stored = await stored_list(self._operations, resource, page)
+            if stored.length > PIECE_BYTES:
+                return await self._stored(request, stored)
+        elif is_long(page) and media_type.name != PROTOBUF and request.version >= (1, 1):
+            pieces = list_pieces(self._operations, resource, page, media_type, request.query)
+            response = web.StreamResponse(headers={**self.headers(), "Content-Type": media_type.name})
+            response.enable_chunked_encoding()
+            warn(request, response)
+            return await self.sendings.send(request, response, pieces)
+        return await self.list_body(request, resource, page, media_type)
+
+    async def list_body(
+        self, request: web.BaseRequest, resource: Resource, page: "Page", media_type: MediaType
+    ) -> web.Response:
+        """A list in one piece."""
+        body = await list_body(self._operations, resource, page, media_type, request.query)
+        response = web.Response(body=body, headers={**self.headers(), "Content-Type": media_type.name})
+        warn(request, response)
+        return response
+
+    async def _stored(self, request: web.BaseRequest, stored: StoredList) -> web.StreamResponse:
+        """A long list as its pieces are made."""
+        headers = {**self.headers(), "Content-Type": JSON, "Content-Length": str(stored.length)}
+        response = web.StreamResponse(headers=headers)
+        warn(request, response)
+        return await self.sendings.send(request, response, stored.pieces)

@@ -1,0 +1,85 @@
+"""Kinds that are served in two group-versions and stored in one."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from lastcall.kube.api.custom.kinds import CustomResource
+from lastcall.kube.api.custom.structural import set_schema_defaults
+from lastcall.kube.api.meta import Object, copy_object
+from lastcall.kube.api.resources import (
+    EVENTS,
+    EVENTS_V1,
+    HORIZONTALPODAUTOSCALERS,
+    HORIZONTALPODAUTOSCALERS_V1,
+    Resource,
+)
+from lastcall.kube.apiserver.faces.autoscaling import to_v1, to_v2
+from lastcall.kube.apiserver.faces.events import to_core, to_events_v1
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """`show` makes the face of a stored object, `store` the stored object of a face; neither changes what it gets."""
+
+    stored: Resource
+    show: Callable[[Object], Object]
+    store: Callable[[Object], Object]
+
+
+FACES: Mapping[Resource, Face] = {
+    EVENTS_V1: Face(EVENTS, to_events_v1, to_core),
+    HORIZONTALPODAUTOSCALERS_V1: Face(HORIZONTALPODAUTOSCALERS, to_v1, to_v2),
+}
+
+
+def face_of(resource: Resource) -> Face | None:
+    """None for a kind that is shown as it is stored."""
+    if isinstance(resource, CustomResource):
+        stored = resource.stored or resource
+        return Face(stored, lambda obj: _as_read(resource, obj), lambda obj: _at(stored, obj))
+    return FACES.get(resource)
+
+
+def _as_read(resource: CustomResource, obj: Object) -> Object:
+    """With the defaults that the version has now; the object itself where it lacks none."""
+    obj = _at(resource, obj)
+    if not resource.has_defaults:
+        return obj
+    filled = {**obj, **copy_object({key: value for key, value in obj.items() if key != "metadata"})}
+    set_schema_defaults(resource.schema, filled)
+    return obj if filled == obj else filled
+
+
+def _at(resource: CustomResource, obj: Object) -> Object:
+    """An object of a declared kind in a version. Raises ConversionNeeded where that has to be asked for first."""
+    if obj.get("apiVersion") == resource.api_version:
+        return obj
+    if resource.converter is not None:
+        return resource.converter.converted(obj, resource.api_version)
+    return {**obj, "apiVersion": resource.api_version}
+
+
+def stored_resource(resource: Resource) -> Resource:
+    """As what objects of `resource` are stored."""
+    face = face_of(resource)
+    return resource if face is None else face.stored
+
+
+def in_version(resource: Resource, obj: Object, api_version: str) -> tuple[Resource, Object] | None:
+    """An object of `resource` in another version: (the kind there, the object). None for one that is not served."""
+    if api_version == resource.api_version:
+        return resource, obj
+    face = face_of(resource)
+    stored, obj = (resource, obj) if face is None else (face.stored, face.store(obj))
+    if api_version == stored.api_version:
+        return stored, obj
+    if isinstance(resource, CustomResource):
+        if not api_version.startswith(f"{resource.group}/"):
+            return None
+        if resource.converter is not None:
+            obj = resource.converter.converted(obj, api_version)
+        return resource, obj
+    for other, face in FACES.items():
+        if face.stored is stored and other.api_version == api_version:
+            return other, face.show(obj)
+    return None

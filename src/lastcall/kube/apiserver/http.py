@@ -1,0 +1,291 @@
+"""The HTTP face: it authenticates and authorizes requests; `paths/` and `proxying/` answer them.
+
+Errors are Status objects; a fault of our own is logged and answered 500, never with a
+traceback.
+
+Sources: apiserver pkg/server/filters.
+"""
+
+# check: asks for kinds because a Namespace's own path has a namespace in it
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from lastcall.kube.api.apiservices.routes import Routes
+from lastcall.kube.api.custom.kinds import CustomResource
+from lastcall.kube.api.errors import (
+    StatusError,
+    internal,
+    resource_not_found,
+)
+from lastcall.kube.api.resources import (
+    COMPONENTSTATUSES,
+    ENDPOINTS,
+    Resource,
+)
+from lastcall.kube.apiserver.answers.responses import Responses
+from lastcall.kube.apiserver.auth.authentication import (
+    Authenticator,
+    UserInfo,
+    may_everything,
+)
+from lastcall.kube.apiserver.auth.impersonation import Impersonator, impersonation
+from lastcall.kube.apiserver.auth.tokens import TokenIssuer
+from lastcall.kube.apiserver.catalog import Catalog
+from lastcall.kube.apiserver.operations import Operations
+from lastcall.kube.apiserver.paths.documents import Documents
+from lastcall.kube.apiserver.paths.health import is_health
+from lastcall.kube.apiserver.paths.metrics.requests import RequestCounts
+from lastcall.kube.apiserver.paths.objects import Objects
+from lastcall.kube.apiserver.requestinfo import RequestInfo, request_info
+from lastcall.kube.apiserver.shares import SMALL_BYTES, Shares
+from lastcall.kube.apiserver.streaming.location import SUBRESOURCES as STREAMS
+from lastcall.kube.apiserver.wire.negotiation import PROTOBUF, negotiate, not_acceptable
+from lastcall.kube.apiserver.wire.requests import MAX_BODY_BYTES, warnings_of
+from lastcall.kube.streaming.hosts import Hosts
+from lastcall.world import walls
+from lastcall.world.aiohttp_inside import server as web
+from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.kube.apiserver.proxying.aggregation.backends import Backends
+    from lastcall.kube.streaming.dialing import Dial
+
+DEPRECATED: Mapping[Resource, tuple[int, str]] = {
+    COMPONENTSTATUSES: (19, "v1 ComponentStatus is deprecated in v1.19+"),
+    ENDPOINTS: (33, "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
+}
+"""Kinds that requests are warned of: from which Kubernetes 1.x on, and the warning."""
+LONG = frozenset((*STREAMS, "log", "proxy"))
+"""Subresources whose answers last."""
+_DEPRECATED_NAMES = frozenset(each.plural for each in DEPRECATED)
+
+_log = logging.getLogger("lastcall.kube.apiserver")
+
+
+def _no_backends() -> "Backends":
+    raise internal("this API server passes no requests on")
+
+
+class HTTPFace:
+    """`handle` answers one request; give it to `aiohttp.web.Server`. `routes` say what `backends` answer."""
+
+    def __init__(
+        self,
+        world: World,
+        operations: Operations,
+        authenticator: Authenticator,
+        catalog: Catalog,
+        issuer: TokenIssuer,
+        hosts: Hosts,
+        dial: "Dial | None" = None,
+        routes: Routes | None = None,
+        backends: "Callable[[], Backends]" = _no_backends,
+    ) -> None:
+        self._world = world
+        self._responses = Responses(world, operations)
+        self._documents = Documents(catalog, issuer, self._responses)
+        self._operations = operations
+        self._authenticator = authenticator
+        self._catalog = catalog
+        self._hosts = hosts
+        self._routes, self._backends = routes or Routes(), backends
+        self._impersonator = Impersonator(operations.authorizer.check)
+        self._counts = RequestCounts(world.clock)
+        self.shares = Shares()
+        self._objects = Objects(world, operations, self._responses, self._counts.event_sizes, dial, self.shares)
+
+    async def disconnect_stalled(self) -> None:
+        """Disconnect clients that take nothing of an answer, until cancelled."""
+        await self._responses.sendings.disconnect_stalled()
+
+    async def close(self) -> None:
+        """Requests have ended."""
+        await self._objects.close()
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if (refused := self._hosts.refusal(request)) is not None:
+            return refused
+        if walls.on_turn is not None:
+            walls.on_turn(walls.REQUEST, f"{request.method} {request.path}")
+        try:
+            return await self._handle(request)
+        except StatusError as error:
+            response = self._responses.error(request, error)
+            if error.headers.get("Connection") == "close":
+                response.force_close()
+            return response
+        except (ConnectionResetError, web.HTTPException):
+            raise
+        except Exception as error:
+            walls.noticed("API server", f"{request.method} {request.path}", error)
+            _log.exception("%s %s failed", request.method, request.path)
+            return self._responses.error(request, internal(f"{type(error).__name__}: {error}"))
+        finally:
+            if walls.on_turn is not None:
+                walls.on_turn("", "")
+
+    async def _authenticate(self, request: web.BaseRequest, certificate: "Mapping[str, object] | None") -> UserInfo:
+        """Raises the 401 StatusError."""
+        authorization = request.headers.get("Authorization", "")
+        told, counts = "failure", self._counts.authenticated
+        try:
+            user = await self._authenticator.authenticate(authorization, certificate)
+            told = "success"
+            return user
+        finally:
+            counts[told] = counts.get(told, 0) + 1
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        transport = request.transport
+        certificate = transport.get_extra_info("peercert") if transport is not None else None
+        user = self._authenticator.known(request.headers.get("Authorization", ""), certificate)
+        if user is None:
+            user = await self._authenticate(request, certificate)
+        else:
+            self._counts.authenticated["success"] = self._counts.authenticated.get("success", 0) + 1
+        info = request_info(request.method, request.path, request.query)
+        if (asked := impersonation(request.headers)) is not None:
+            user = await self._impersonator.user_of(asked, user, _about(request, info))
+        if may_everything(user):
+            self._counts.authorized["allowed"] = self._counts.authorized.get("allowed", 0) + 1
+        else:
+            await self._authorize(request, user, info)
+        if (share := self.shares.of(user)) is None:
+            return await self._responses.sendings.in_pieces(request, await self._answer(request, user, info))
+        if request.transport is not None:
+            self.shares.own(request.protocol, share)
+        if is_stream(info):
+            with share.stream():
+                return await self._answer(request, user, info)
+        async with share.requests.hold(1):
+            if (size := _body_size(request)) <= SMALL_BYTES:
+                return await self._responses.sendings.in_pieces(request, await self._answer(request, user, info))
+            # What is made of a body is larger than the body: the object, the stored one, the answer.
+            async with share.bytes.hold(3 * size):
+                return await self._responses.sendings.in_pieces(request, await self._answer(request, user, info))
+
+    async def _answer(self, request: web.BaseRequest, user: UserInfo, info: RequestInfo) -> web.StreamResponse:
+        """The answer to a request that is allowed."""
+        if self._routes.remote and (remote := self._routes.of_path(info.path)) is not None:
+            return await self._backends().handle(request, user, remote)
+        if not info.is_resource_request:
+            if info.path.startswith("/openapi/"):
+                # late: with the first client that asks for a schema
+                from lastcall.kube.apiserver.openapi.serving import openapi_response
+
+                return await openapi_response(self._catalog.openapi, request)
+            return await self._document(request, info)
+        resource = self._resource(info)
+        if resource is None:
+            return self._not_found(info)
+        if isinstance(resource, CustomResource):
+            lists = not info.name and info.verb != "watch"
+            if negotiate(request.headers.get("Accept", ""), list_=lists).name == PROTOBUF:
+                raise not_acceptable(True)
+            if resource.warning:
+                warnings_of(request).append(resource.warning)
+        verb = self._objects.verb(request, info, resource)
+        if info.resource in _DEPRECATED_NAMES:
+            since, warning = DEPRECATED.get(resource, (0, ""))
+            if warning and self._catalog.discovery.minor_version >= since:
+                warnings_of(request).append(warning)
+        begun, code, size = self._counts.begin(request, info), 0, 0
+        try:
+            answer = await verb(request, info, resource, user)
+            code, size = answer.status, _size(answer)
+            return answer
+        except StatusError as error:
+            code = error.code
+            if code == 405 or error.message.startswith(("406: ", "415: ")):
+                warnings_of(request).clear()  # nobody who would warn was asked
+            raise
+        finally:
+            self._counts.end(begun, code, size)
+
+    async def _document(self, request: web.BaseRequest, info: RequestInfo) -> web.StreamResponse:
+        """What is at a path that is not of objects."""
+        if info.path == "/metrics":
+            # late: few ask for it
+            from lastcall.kube.apiserver.paths.metrics.endpoints import metrics
+
+            return await metrics(self._world, self._counts, self._operations.kinds, self._catalog.version)
+        if info.path == "/statusz":
+            # late: few ask for it
+            from lastcall.kube.apiserver.paths.metrics.statusz import statusz
+
+            return statusz(request, "apiserver", self._catalog.version, self._world.clock)
+        if is_health(info.path):
+            begun, code, size = self._counts.begin(request, info), 0, 0
+            try:
+                answer = self._documents.answer(request, info)
+                code, size = answer.status, _size(answer)
+                return answer
+            except StatusError as error:
+                code = error.code
+                raise
+            finally:
+                self._counts.end(begun, code, size)
+        return self._documents.answer(request, info)
+
+    async def _authorize(self, request: web.BaseRequest, user: UserInfo, info: RequestInfo) -> None:
+        """Raises the 403 StatusError."""
+        told = "denied"
+        try:
+            await self._check(request, user, info)
+            told = "allowed"
+        finally:
+            self._counts.authorized[told] = self._counts.authorized.get(told, 0) + 1
+
+    async def _check(self, request: web.BaseRequest, user: UserInfo, info: RequestInfo) -> None:
+        """Raises the 403 StatusError when `user` may not do this."""
+        authorizer = self._operations.authorizer
+        info = _about(request, info)
+        await authorizer.check(user, info)
+        if info.subresource in STREAMS and info.verb == "get":
+            # A WebSocket begins with a GET and may do what a POST may
+            # (AuthorizePodWebsocketUpgradeCreatePermission, since 1.35).
+            await authorizer.check(user, info._replace(verb="create"))
+
+    def _resource(self, info: RequestInfo) -> Resource | None:
+        resource = self._catalog.resource(info.group, info.version, info.resource)
+        if (
+            resource is None
+            or (info.parts and info.subresource != "proxy")
+            or (info.subresource and info.subresource not in resource.subresources)
+        ):
+            return None
+        if info.namespace and not resource.namespaced and resource.plural != "namespaces":
+            return None
+        return resource
+
+    def _not_found(self, info: RequestInfo) -> web.Response:
+        if not self._catalog.discovery.has_group(info.group):
+            return web.Response(status=404, text="404 page not found\n")
+        raise resource_not_found()
+
+
+def _about(request: web.BaseRequest, info: RequestInfo) -> RequestInfo:
+    """What an authorizer is asked: of a request about a collection also which of its objects are meant."""
+    if info.verb in ("list", "watch", "deletecollection"):
+        return info.with_selector(request.query.get("fieldSelector", ""))
+    return info
+
+
+def is_stream(info: RequestInfo) -> bool:
+    """Whether an answer lasts as long as the client wants (longRunningRequestCheck)."""
+    return info.verb == "watch" or info.subresource in LONG
+
+
+def _body_size(request: web.BaseRequest) -> int:
+    """Bytes of the body at most."""
+    if request.content_length is not None:
+        return min(request.content_length, MAX_BODY_BYTES)
+    return MAX_BODY_BYTES if request.can_read_body else 0
+
+
+def _size(answer: web.StreamResponse) -> int:
+    """Bytes of an answer that is whole, 0 for one that was sent in pieces."""
+    body = answer.body if isinstance(answer, web.Response) else None
+    return len(body) if isinstance(body, bytes) else 0

@@ -1,0 +1,67 @@
+"""Documents by path: discovery, `/version`, the keys and configuration of issued tokens, health.
+
+Sources: apiserver pkg/endpoints/discovery, pkg/server/routes.
+"""
+
+import orjson
+
+from lastcall.kube.api.errors import method_not_allowed, resource_not_found
+from lastcall.kube.apiserver.answers.responses import Responses
+from lastcall.kube.apiserver.auth.tokens import TokenIssuer
+from lastcall.kube.apiserver.catalog import Catalog
+from lastcall.kube.apiserver.paths.health import health
+from lastcall.kube.apiserver.requestinfo import RequestInfo
+from lastcall.kube.apiserver.wire.negotiation import INDENTED, JSON, PLAIN, negotiate, not_acceptable
+from lastcall.kube.apiserver.wire.requests import pretty
+from lastcall.world.aiohttp_inside import server as web
+
+
+class Documents:
+    """`answer` serves a path that is not of objects."""
+
+    def __init__(self, catalog: Catalog, issuer: TokenIssuer, responses: Responses) -> None:
+        self._catalog = catalog
+        self._issuer = issuer
+        self._responses = responses
+
+    def answer(self, request: web.BaseRequest, info: RequestInfo) -> web.Response:
+        """Raises StatusError; 404 in plain text for what no Kubernetes has."""
+        path = request.path.rstrip("/") or "/"
+        if (answer := health(path, request.query)) is not None:
+            return web.Response(status=answer.status, text=answer.text, headers={"X-Content-Type-Options": "nosniff"})
+        accept = request.headers.get("Accept", "")
+        if path in self._catalog.discovery.aggregated and "apidiscovery.k8s.io" in accept:
+            return self._aggregated(request, path, accept)
+        if path == "/openid/v1/jwks":
+            return web.Response(body=orjson.dumps(self._issuer.jwks()), content_type="application/jwk-set+json")
+        if path == "/.well-known/openid-configuration":
+            return web.Response(body=orjson.dumps(self._issuer.configuration(request.host)), content_type=JSON)
+        document = self._catalog.discovery.documents.get(path)
+        if document is None:
+            if info.path.startswith(("/api/", "/apis/")) and len(path.split("/")) > 2 and path.startswith("/api/"):
+                raise resource_not_found()
+            group = path.split("/")[2] if path.startswith("/apis/") else ""
+            if group and self._catalog.discovery.has_group(group):
+                raise resource_not_found()
+            return web.Response(status=404, text="404 page not found\n")
+        if request.method != "GET":
+            raise method_not_allowed()
+        media_type = negotiate(accept, list_=False, table=False)
+        if path == "/version":
+            media_type = INDENTED
+        return self._responses.document(request, document, pretty(request, media_type))
+
+    def _aggregated(self, request: web.BaseRequest, path: str, accept: str) -> web.Response:
+        for clause in accept.split(","):
+            pieces = {piece.strip() for piece in clause.split(";")}
+            for version, (body, etag) in self._catalog.discovery.aggregated[path].items():
+                form = ("g=apidiscovery.k8s.io", f"v={version}", "as=APIGroupDiscoveryList")
+                if not pieces.issuperset(form):
+                    continue
+                headers = {"ETag": etag, "Vary": "Accept", "Cache-Control": "public"}
+                if request.headers.get("If-None-Match") == etag:
+                    return web.Response(status=304, headers=headers)
+                return web.Response(body=body, headers={**headers, "Content-Type": ";".join((JSON, *form))})
+            if clause.strip() in (JSON, "*/*"):
+                return self._responses.document(request, self._catalog.discovery.documents[path], PLAIN)
+        raise not_acceptable(True)

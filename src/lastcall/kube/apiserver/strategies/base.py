@@ -1,0 +1,154 @@
+"""How one kind is created, updated and deleted. A kind overrides what is special about it.
+
+Source: apiserver pkg/registry/rest/{create,update,delete}.go (the strategy interfaces).
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import ClassVar
+
+from lastcall.kube.api.errors import StatusError, method_not_allowed
+from lastcall.kube.api.features.gates import FeatureGates
+from lastcall.kube.api.field import FieldError
+from lastcall.kube.api.meta import Object
+from lastcall.kube.api.resources import Resource
+from lastcall.kube.apiserver.deletion import (
+    Decision,
+    DeleteOptions,
+    DeleteRules,
+    GarbageCollectionPolicy,
+    decide_delete,
+    should_delete_during_update,
+)
+from lastcall.kube.apiserver.wire.context import RequestContext
+from lastcall.world.clock import Clock
+
+Undo = Callable[[], None]
+Evaluated = tuple[Sequence[FieldError], Sequence[str]]
+"""Errors and warnings."""
+
+
+def nothing() -> None:
+    """The undo of what needs none."""
+
+
+class Strategy:
+    """The rules of one kind. Objects given to `prepare_…` are the caller's own and may be changed; `old` may not."""
+
+    allow_create_on_update: ClassVar[bool] = False
+    allow_unconditional_update: ClassVar[bool] = True
+    returns_deleted_object: ClassVar[bool] = False
+    tracks_generation: ClassVar[bool] = False
+    """Whether the server counts `metadata.generation` (starts at 1, +1 for each change of the spec)."""
+    counts_empty: ClassVar[bool] = False
+    """Whether an empty list in place of no list counts as a change of the spec (reflect.DeepEqual)."""
+    garbage_collection: ClassVar[GarbageCollectionPolicy] = GarbageCollectionPolicy.DELETE_DEPENDENTS
+    allow_delete_collection: ClassVar[bool] = True
+    is_namespace: ClassVar[bool] = False
+    """Whether an object holds others, which end with it."""
+    is_made_anew: ClassVar[bool] = False
+    """Whether components create their objects at each start: a stored one that cannot be read makes way."""
+    evaluates: bool = False
+    """Whether the kind has rules that are expressions."""
+    defaults_in_spec: ClassVar[bool] = False
+    """Whether all defaults of the kind are in its spec: an object with the spec that is stored has them."""
+    trigger_field: ClassVar[str] = ""
+    """The field label by which watches of one of its values among thousands are found (NodeNameTriggerFunc)."""
+
+    @staticmethod
+    def trigger_of(obj: Object) -> str:
+        """The object's value of `trigger_field`."""
+        return ""
+
+    guards_admin_access = False
+    """Whether an object may ask for devices as an administrator, which its Namespace has to allow."""
+
+    def __init__(self, resource: Resource) -> None:
+        self.resource = resource
+        self.delete_rules = DeleteRules(resource.kind, resource.group, None, self.garbage_collection)
+
+    def check_write(self, subresource: str, gates: FeatureGates) -> None:
+        """Raises the StatusError of a subresource that nobody can PUT or PATCH."""
+        if subresource not in ("", "status", "scale"):
+            raise method_not_allowed()
+
+    def prepare_for_create(self, obj: Object) -> None:
+        """Fill in and drop fields before validation (PrepareForCreate)."""
+
+    def fill_update(self, new: Object, old: Object, subresource: str) -> Object:
+        """`new` with what an update leaves out and admission puts back before it is validated."""
+        return new
+
+    def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
+        """Put back what this request may not change (PrepareForUpdate)."""
+        if subresource == "status":
+            self.keep(new, old, *(key for key in {**old, **new} if key not in ("metadata", "status")))
+        elif "status" in self.resource.subresources:
+            self.keep(new, old, "status")
+
+    def stamp(self, new: Object, old: Object | None, moment: str) -> None:
+        """Note in a prepared object what happens now (RFC 3339); `old` is None for a new one."""
+
+    @staticmethod
+    def keep(new: Object, old: Object, *keys: str) -> None:
+        """Take `keys` from `old`, present or absent."""
+        for key in keys:
+            if key in old:
+                new[key] = old[key]
+            else:
+                new.pop(key, None)
+
+    def validate(self, obj: Object, old: Object | None = None, subresource: str = "") -> list[FieldError]:
+        """What is wrong with an object by rules of other kinds than those of Kubernetes itself."""
+        return []
+
+    async def evaluate(self, new: Object, old: Object | None, found: list[FieldError], clock: Clock) -> Evaluated:
+        """What expressions find wrong with an object of a kind that has some, where `found` is wrong without them."""
+        return (), ()
+
+    def name_new(self, new_name: Callable[[], str]) -> str:
+        """The name of a new object without any; "" where it has to have one."""
+        return ""
+
+    def refused(self, new: Object, old: Object | None, dry_run: bool) -> list[FieldError]:
+        """What is wrong with what the object asks of shared pools, which is told before all else and alone."""
+        return []
+
+    def spec_changed(self, new: Object, old: Object) -> bool:
+        """Whether the generation counts this update."""
+        return new.get("spec") != old.get("spec")
+
+    def begin_create(self, obj: Object, context: RequestContext) -> Undo:
+        """Take what the object needs from shared pools, changing `obj`; the answer gives it back if the write fails.
+
+        Raises StatusError.
+        """
+        return nothing
+
+    def begin_update(self, new: Object, old: Object, context: RequestContext) -> Undo:
+        """As `begin_create`, for an update."""
+        return nothing
+
+    def after_update(self, new: Object, old: Object) -> None:
+        """The update is stored: give back what the object no longer needs."""
+
+    def after_delete(self, obj: Object) -> None:
+        """The object is gone: give back what it held."""
+
+    def check_delete(self, name: str) -> StatusError | None:
+        """Why an object of this name may not be deleted."""
+        return None
+
+    def delete_warning(self, options: DeleteOptions) -> str:
+        """What the client of a DELETE is warned of; "" for nothing."""
+        return ""
+
+    def decide_delete(self, obj: Object, options: DeleteOptions, now: datetime) -> Decision:
+        return decide_delete(self.delete_rules, obj, options, now)
+
+    def seconds_before_removal(self, obj: Object) -> float:
+        """How long watchers may act on the mark of an immediate delete before the object is removed."""
+        return 0.0
+
+    def should_delete_during_update(self, new: Object, old: Object) -> bool:
+        return should_delete_during_update(new, old)

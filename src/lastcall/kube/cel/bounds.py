@@ -1,0 +1,62 @@
+"""Bounds of what is not known yet: the size of a value, the cost of a call (cel-go checker/cost.go).
+
+All sums and products stop at the biggest uint64, which stands for "no bound".
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+from lastcall.kube.cel.types import Type
+
+UNBOUNDED = 2**64 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    min: int
+    max: int
+
+    def __add__(self, other: "Bounds") -> "Bounds":
+        return Bounds(min(self.min + other.min, UNBOUNDED), min(self.max + other.max, UNBOUNDED))
+
+    def __mul__(self, other: "Bounds") -> "Bounds":
+        return Bounds(min(self.min * other.min, UNBOUNDED), min(self.max * other.max, UNBOUNDED))
+
+    def __or__(self, other: "Bounds") -> "Bounds":
+        """The bounds that hold for either."""
+        return Bounds(min(self.min, other.min), max(self.max, other.max))
+
+    def times(self, factor: float) -> "Bounds":
+        """Each bound times a factor, rounded up."""
+        return Bounds(scaled(self.min, factor), scaled(self.max, factor))
+
+
+def scaled(value: int, factor: float) -> int:
+    product = float(value) * factor
+    return UNBOUNDED if product >= UNBOUNDED or math.isinf(product) else math.ceil(product)
+
+
+UNKNOWN = Bounds(0, UNBOUNDED)
+
+
+class Operand(Protocol):
+    """An argument of a call whose cost is estimated (the target is the first)."""
+
+    @property
+    def type(self) -> Type: ...
+
+    @property
+    def size(self) -> Bounds:
+        """Its size; UNKNOWN without any knowledge."""
+
+    @property
+    def known_size(self) -> Bounds | None:
+        """The size that was computed from the expression alone (cel-go's ComputedSize), if any."""
+
+    @property
+    def literal(self) -> object:
+        """The value of a literal, None for everything else."""
+
+    def element(self) -> "Operand | None":
+        """What stands for each element of a list; None for what is not a list."""

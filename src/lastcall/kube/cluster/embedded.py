@@ -1,0 +1,363 @@
+"""Front's side of an embedded cluster: starts the process tree, follows it, ends it.
+
+`start` is synchronous and answers the cluster that runs; what follows happens inside asyncio, `connect` first.
+Source of the shape: docs/architecture/processes.md, "The picture".
+"""
+
+import asyncio
+import os
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from lastcall.kube.api.resources import NODES
+from lastcall.kube.client.api import ConnectionLost
+from lastcall.kube.cluster.control.channel import Died, Failed, Restarted, SetLink, Started
+from lastcall.kube.cluster.control.node import NodeControlClient
+from lastcall.kube.cluster.egress.pair import EgressServer
+from lastcall.kube.cluster.errors import ClusterStartError, ControlError
+from lastcall.kube.cluster.health.nodes_ready import nodes_ready
+from lastcall.kube.cluster.health.restarts import at_work, how, where
+from lastcall.kube.cluster.layout import layouts
+from lastcall.kube.cluster.options import ClusterOptions
+from lastcall.kube.cluster.staying.credentials import Identity
+from lastcall.kube.cluster.tree import Tree, explained, grow
+from lastcall.records.record import Record, Recorder
+from lastcall.records.ring import RingReader, RingRecorder
+from lastcall.world import walls
+from lastcall.world.clock import RealClock, monotonic
+from lastcall.world.messages import Message, Verbs
+from lastcall.world.start_code import AFTER_SECONDS, give_back_start_code
+from lastcall.world.tasks import unless
+
+if TYPE_CHECKING:
+    from lastcall.kube.cluster.egress.pair import Carried
+    from lastcall.records.fields.init import ProcessDied as ProcessDiedFacts
+    from lastcall.traffic.process import LoadClient
+
+T = TypeVar("T")
+
+ProcessDied = Callable[[str, int, int | None, int | None], None]
+"""Called with role, pid (as the cluster sees it), exit code, signal."""
+
+ProcessRestarted = Callable[[str, int], None]
+"""Called with role and pid (as the cluster sees it)."""
+
+_DEATH_IS_KNOWN_SECONDS = 1.0
+_ANSWERS_WITHIN_SECONDS, _TRY_AGAIN_SECONDS = 60.0, 0.05
+"""Of an API server that was just started: no connection before the first, and between two tries."""
+_LINK_SECONDS = 30.0
+"""How long init may take to cut a link, or to reconnect it."""
+
+_RECORDS_TOGETHER_SECONDS = 0.015
+"""From the first record that is new to its reading: less than an eye sees, and the rings hold more than comes then."""
+
+
+def start(options: ClusterOptions, identity: Identity | None = None, api_port: int = 0) -> "Running":
+    """The process tree of a cluster. `identity` as in `Issuing`, `api_port` as in `make_plan`.
+
+    Raises ClusterStartError, with nothing left behind. Must run before the first thread or event loop of this process:
+    the roles are forks of it.
+    """
+    return Running(grow(options, identity, api_port))
+
+
+class Running:
+    """A cluster of this process whose tree runs. Inside asyncio `connect` comes first; `stop` at the end, whatever
+    happened, and outside of asyncio as well."""
+
+    def __init__(self, tree: Tree) -> None:
+        # late: meanwhile the roles start on another processor
+        from lastcall.kube.client.http import HTTPClient
+
+        self._tree, self._plan, self._options = tree, tree.plan, tree.options
+        self._clock = RealClock()
+        self._readers = [RingReader(ring) for ring in self._plan.rings.values()]
+        self._egress = [EgressServer(each.egress_front, pods=self._options.egress) for each in self._plan.nodes]
+        if self._plan.store_way is not None:
+            self._egress.append(EgressServer(self._plan.store_way[0]))
+        self._nodes = {each.layout.name: NodeControlClient(each.control_front) for each in self._plan.nodes}
+        credentials = self._plan.credentials
+        context = ssl.create_default_context(cadata=credentials.ca_certificate.decode())
+        self.client = HTTPClient(self.server, ssl_context=context, token=credentials.admin_token)
+        self._on_record: list[Callable[[Record], None]] = []
+        self._on_died: list[ProcessDied] = []
+        self._on_restarted: list[ProcessRestarted] = []
+        self._changed = asyncio.Event()
+        """A role died, or the namespaces cannot be set up."""
+        self._is_up = False
+        self._dead: dict[str, Died] = {}
+        self._failed = ""
+        self._kubeconfig_fd = -1
+        self._tell_carried = False
+        self._links: dict[int, asyncio.Future[str]] = {}
+        self._last_link = 0
+        self._from_init = Verbs(
+            {Started: lambda told: None, Restarted: self._restarted, Died: self._died, Failed: self._set_up_failed}
+        )
+
+    def stop(self) -> None:
+        """End the tree and wait until the kernel has ended all of it (bounded). Idempotent; never raises."""
+        for server in self._egress:
+            server.close()
+        for client in self._nodes.values():
+            client.close()
+        self._tree.end()
+        if self._kubeconfig_fd >= 0:
+            os.close(self._kubeconfig_fd)
+            self._kubeconfig_fd = -1
+
+    def ends_at_logout(self) -> str:
+        """Why it ends when its user logs out; "" if it does not."""
+        return self._plan.cgroups.ends_at_logout()
+
+    async def connect(self) -> None:
+        """Follow the tree and wait until the API server answers. Raises ClusterStartError when a role died instead."""
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._plan.wake_fd, self._woken)
+        loop.add_reader(self._tree.channel.socket, self._read_channel)
+        for server in self._egress:
+            server.start()
+        for node in self._nodes.values():
+            node.start()
+        await self._unless_dead(self._api_server_answers())
+
+    async def _api_server_answers(self) -> None:
+        """On a machine that is very busy a control plane that starts may take longer than a connection may."""
+        deadline = monotonic(self._clock) + _ANSWERS_WITHIN_SECONDS
+        while True:
+            try:
+                await self.client.list(NODES)
+                return
+            except ConnectionLost:
+                if monotonic(self._clock) > deadline:
+                    raise
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_TRY_AGAIN_SECONDS):
+                    await self._changed.wait()
+
+    @property
+    def api_port(self) -> int:
+        """The port of the host's loopback on which the API server listens."""
+        return self._plan.api_port
+
+    @property
+    def server(self) -> str:
+        """`https://127.0.0.1:<port>`, reachable from the host."""
+        return f"https://127.0.0.1:{self._plan.api_port}"
+
+    async def wait_node_ready(self) -> None:
+        """Return when every node is Ready and takes Pods. Raises ClusterStartError when a role died instead."""
+        names = [each.name for each in layouts(self._options.nodes)]
+        await self._unless_dead(nodes_ready(self.client, names, self._clock, controllers=self._options.controllers))
+        self._is_up = True
+        asyncio.get_running_loop().call_later(AFTER_SECONDS, give_back_start_code)
+
+    async def _unless_dead(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of `work`, or ClusterStartError as soon as a role dies."""
+        result: list[T] = []
+
+        async def run() -> None:
+            result.append(await work)
+
+        lost = ""
+        try:
+            await unless(run(), self._changed)
+        except ConnectionLost as error:
+            # A dead control plane answers nothing, a moment before its death is known.
+            lost = str(error)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_DEATH_IS_KNOWN_SECONDS):
+                    await self._changed.wait()
+        if result:
+            return result[0]
+        if lost and not self._dead:
+            raise ClusterStartError(f"the API server cannot be reached: {lost}")
+        raise self._death_error()
+
+    def _death_error(self) -> ClusterStartError:
+        if self._failed:
+            return explained(f"the cluster's namespaces cannot be set up: {self._failed}")
+        role, death = next(iter(self._dead.items()))
+        if hung := self.why_it_hung(role):
+            return ClusterStartError(f"{role} {hung}")
+        end = f"was killed by signal {death.signal}" if death.signal else f"exited {death.exit_code}"
+        words, work = self.last_words(role, 1), at_work(death.working_on)
+        return ClusterStartError(f"{role} {end} while the cluster started{work}" + (f": {words}" if words else ""))
+
+    def on_record(self, callback: Callable[[Record], None]) -> None:
+        """Hand every record of every process to `callback`, in order of arrival (`at_ns` has the true order)."""
+        self._on_record.append(callback)
+
+    def on_process_died(self, callback: ProcessDied) -> None:
+        """Report the death of `control-plane`, `node-1`, `shim-1`, an `orphan` of the shim, or `init`.
+
+        One that init starts again is told of by `on_process_restarted` alone, unless the cluster is still starting.
+        """
+        self._on_died.append(callback)
+
+    def on_process_restarted(self, callback: ProcessRestarted) -> None:
+        """Report a role that died and was started again (`ClusterOptions.restart_roles`)."""
+        self._on_restarted.append(callback)
+
+    def recorder(self, actor: str) -> Recorder:
+        """A recorder for front's own records."""
+        return RingRecorder(self._plan.rings["front"], actor, self._clock)
+
+    def _woken(self) -> None:
+        """Let what follows come together: a Pod's end is twenty records, and whoever reads them takes the processor
+        from those who end it.
+        """
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._plan.wake_fd)
+        loop.call_later(_RECORDS_TOGETHER_SECONDS, self._read_rings)
+
+    def _read_rings(self) -> None:
+        asyncio.get_running_loop().add_reader(self._plan.wake_fd, self._woken)
+        with suppress(BlockingIOError):
+            os.eventfd_read(self._plan.wake_fd)
+        for reader in self._readers:
+            for record in reader.read_new():
+                for callback in self._on_record:
+                    try:
+                        callback(record)
+                    except Exception as error:
+                        walls.caught("records", record.kind, error)
+
+    def _read_channel(self) -> None:
+        channel = self._tree.channel
+        for fields in channel.read():
+            if "answer" in fields:
+                number = fields["answer"]
+                asked = self._links.get(number) if type(number) is int else None
+                if asked is not None and not asked.done():
+                    asked.set_result(str(fields.get("error") or ""))
+                continue
+            with walls.Turn("init", str(fields.get("verb"))):
+                do, told = self._from_init.read(fields)
+                do(told)
+        if channel.closed:
+            asyncio.get_running_loop().remove_reader(channel.socket)
+            for asked in self._links.values():
+                if not asked.done():
+                    asked.set_result("the cluster has ended")
+            self._died(Died.read({"role": "init", "pid": 1, **self._tree.reap_init()}))
+
+    def _set_up_failed(self, told: Failed) -> None:
+        self._failed = told.message
+
+    def _restarted(self, told: Restarted) -> None:
+        for callback in self._on_restarted:
+            callback(told.role, told.pid)
+
+    def _died(self, told: Died) -> None:
+        role = told.role
+        if role in self._nodes:
+            self._nodes[role].failed("the node's process ended meanwhile")
+        if self._is_up and told.restarts_in is not None:
+            return
+        if role != "orphan":
+            self._dead.setdefault(role, told)
+        for callback in self._on_died:
+            callback(role, told.pid, told.exit_code, told.signal)
+        self._changed.set()
+
+    def ask_node(self, node: str, message: Message) -> AsyncIterator[str]:
+        """Ask a node's process (`kube/cluster/control/node.py`); what it says until it is done. Raises ControlError."""
+        return self._nodes[node].ask(message)
+
+    async def load(self) -> "LoadClient":
+        """What sends requests in this cluster (`ClusterOptions.load`). Once, and the caller closes it."""
+        assert self._plan.load is not None
+        # late: 30 ms of the start of `run`
+        from lastcall.traffic.process import LoadClient
+
+        return await LoadClient.over(self._plan.load[0])
+
+    def hand_over(self, accepted: socket.socket, address: str, port: int) -> bool:
+        """Give the first node a connection that was accepted on the host; False when it takes none."""
+        return self._egress[0].hand_over(accepted, address, port, tell=self._tell_carried)
+
+    def on_carried(self, told: "Callable[[Carried], None]") -> None:
+        """Call `told` with what becomes of each connection handed over from now on (`kube/cluster/egress/pair.py`)."""
+        self._tell_carried, self._egress[0].on_carried = True, told
+
+    async def set_link(self, node: str, connected: bool) -> None:
+        """Cut the link of a node's network namespace to the control plane's, or reconnect it. Raises ControlError."""
+        if self._options.nodes == 1:
+            raise ControlError("the only node has no link of its own: a cluster of several (--nodes 2) has")
+        self._last_link = number = self._last_link + 1
+        asked = self._links[number] = asyncio.get_running_loop().create_future()
+        try:
+            self._tree.channel.ask(number, SetLink(node=node, connected=connected))
+            async with asyncio.timeout(_LINK_SECONDS):
+                error = await asked
+        except TimeoutError:
+            raise ControlError("the cluster does not answer: it ends, or hangs") from None
+        except OSError as gone:
+            raise ControlError("the cluster has ended") from gone
+        finally:
+            del self._links[number]
+        if error:
+            raise ControlError(error)
+
+    async def drain_records(self, seconds: float = 0.05) -> None:
+        """Read what the rings still hold, and what arrives within `seconds`."""
+        self._read_rings()
+        await self._clock.sleep(seconds)
+        self._read_rings()
+
+    @property
+    def records_overwritten(self) -> int:
+        """How many records were never read because a ring was full of newer ones: this process was held up too long."""
+        return sum(reader.overwritten for reader in self._readers)
+
+    # -- for people and tests ----------------------------------------------------------------------------------------
+
+    def kubeconfig(self) -> str:
+        """A kubeconfig with the admin's token, as YAML text."""
+        # late: 1.7 ms of the start of `rollout`
+        from lastcall.kube.client.kubeconfig import render_kubeconfig
+
+        credentials = self._plan.credentials
+        return render_kubeconfig(
+            self._options.name, self.server, credentials.ca_certificate, token=credentials.admin_token
+        )
+
+    def kubeconfig_path(self) -> str:
+        """A path for KUBECONFIG that lives as long as this process and is never on disk: `/proc/<pid>/fd/<n>`."""
+        if self._kubeconfig_fd < 0:
+            self._kubeconfig_fd = os.memfd_create("lastcall-kubeconfig", os.MFD_CLOEXEC)
+            os.fchmod(self._kubeconfig_fd, 0o600)
+            os.write(self._kubeconfig_fd, self.kubeconfig().encode())
+        return f"/proc/{os.getpid()}/fd/{self._kubeconfig_fd}"
+
+    def role_logs(self) -> dict[str, int]:
+        """Role → fd of what it printed, for all roles but front."""
+        return self._plan.logs
+
+    def last_words(self, role: str, lines: int = 20) -> str:
+        """The end of what a role printed; "" when it printed nothing."""
+        fd = self._plan.logs.get(role)
+        if fd is None:
+            return ""
+        size = os.fstat(fd).st_size
+        text = os.pread(fd, 65536, max(0, size - 65536)).decode(errors="replace")
+        return "\n".join(text.splitlines()[-lines:])
+
+    def why_it_hung(self, role: str) -> str:
+        """For a role that init ended for good because it hung: `hung: …` and where; "" for all others."""
+        death = self._dead.get(role)
+        if death is None or death.hung is None:
+            return ""
+        message = cast("ProcessDiedFacts", death.to_wire())
+        return (
+            f"{how(message)}{at_work(death.working_on)}, and was ended. Where it stood:\n{where(message)}\n"
+            "fix: this is a fault of lastcall's own, please report it with these lines"
+        )
+
+    def host_pids(self) -> dict[str, int]:
+        """Role → pid in the host's PID namespace, for the roles that live."""
+        return self._tree.host_pids()

@@ -1,0 +1,104 @@
+"""Names, addresses and directories of a cluster's nodes. Pure.
+
+The only node of a cluster shares the network namespace of the control plane. Several have one each, joined to that of
+the control plane, which routes between them, by a veth pair: cutting it is losing the node.
+"""
+
+# check: pure
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+STATE_DIR = "/lastcall"
+"""A tmpfs in the cluster's own mount namespace: image layers, containers, volumes, logs. Nothing of it is on disk."""
+
+MOST_NODES = 64
+"""Each is two processes of some 35 MB together; the addresses would last for 253."""
+
+CONTROL_PLANE_IP = "172.18.0.1"
+"""Of the control plane's network namespace. The only node of a cluster has it too, because that namespace is its
+own."""
+_API_PORT = 6443
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLayout:
+    """The node `number` (from 1) of a cluster that has `of` nodes."""
+
+    number: int
+    of: int
+
+    @property
+    def name(self) -> str:
+        """Of the Node object and of its process."""
+        return f"node-{self.number}"
+
+    @property
+    def shim(self) -> str:
+        """The name of its shim's process."""
+        return f"shim-{self.number}"
+
+    @property
+    def ip(self) -> str:
+        return f"172.18.0.{self.number + 1}"
+
+    @property
+    def pod_cidr(self) -> str:
+        return f"10.244.{self.number - 1}.0/24"
+
+    @property
+    def api_server(self) -> tuple[str, int]:
+        """Where its processes reach the API server."""
+        return CONTROL_PLANE_IP if self.has_netns else "127.0.0.1", _API_PORT
+
+    @property
+    def has_netns(self) -> bool:
+        """Whether its network namespace is its own."""
+        return self.of > 1
+
+    @property
+    def link(self) -> str:
+        """The control plane's end of its veth pair; the node's end is eth0."""
+        return f"veth-{self.name}"
+
+    @property
+    def directory(self) -> str:
+        """Images, containers, volumes and logs. The first node's are where those of an only one are."""
+        return STATE_DIR if self.number == 1 else f"{STATE_DIR}/{self.name}"
+
+    @property
+    def runtime_records(self) -> str:
+        """The name below `DURABLE_DIR` of the directory with its runtime's records."""
+        return "runtime" if self.number == 1 else f"runtime-{self.name}"
+
+    @property
+    def shim_socket(self) -> str:
+        return f"{STATE_DIR}/{self.shim}.sock"
+
+    @property
+    def shim_state(self) -> str:
+        return f"{STATE_DIR}/{self.shim}"
+
+    @property
+    def shim_journals(self) -> str:
+        return f"{self.shim_state}/processes"
+
+
+def layouts(count: int) -> tuple[NodeLayout, ...]:
+    """Those of a cluster of `count` nodes."""
+    return tuple(NodeLayout(number, count) for number in range(1, count + 1))
+
+
+LOAD = "load"
+"""The role that sends requests (`traffic/process.py`), in the first node's network namespace."""
+
+
+def looped(names: Iterable[str]) -> list[str]:
+    """Those of the roles that are to have an event loop which turns: all that init forks but the shims."""
+    return [name for name in names if name not in ("front", "init") and not name.startswith("shim-")]
+
+
+def roles(count: int, load: bool = False) -> tuple[str, ...]:
+    """The processes of a cluster of `count` nodes, in the order in which people are told of them."""
+    nodes = (role for each in layouts(count) for role in (each.shim, each.name))
+    return ("front", "init", "control-plane", *nodes, *((LOAD,) if load else ()))

@@ -1,0 +1,147 @@
+"""Everything the roles inherit: made by front before the clone, so that nothing has to be sent or written to disk."""
+
+import errno
+import os
+import socket
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+from lastcall.kube.cluster.control.node import node_control_pair
+from lastcall.kube.cluster.egress.pair import egress_pair
+from lastcall.kube.cluster.health.heartbeat import Heartbeat
+from lastcall.kube.cluster.layout import NodeLayout, layouts, looped
+from lastcall.kube.cluster.options import ClusterOptions
+from lastcall.kube.cluster.staying.credentials import Credentials
+from lastcall.kube.cluster.user_ids import UserIDBlocks, claim_blocks
+from lastcall.kube.cri.sandbox.cgroups.place import Place, make_place
+from lastcall.records.ring import Ring
+from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.kube.cluster.runtime.other.runtime import OtherRuntime
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlan:
+    """What front made for one node.
+
+    `egress_front` and `egress_node` are the two ends of the way out (`kube/cluster/egress/pair.py`), `control_front` and
+    `control_node` those of what front asks the node (`kube/cluster/control/node.py`).
+    """
+
+    layout: NodeLayout
+    egress_front: socket.socket
+    egress_node: socket.socket
+    control_front: socket.socket
+    control_node: socket.socket
+
+    @classmethod
+    def make(cls, layout: NodeLayout) -> Self:
+        return cls(layout, *egress_pair(), *node_control_pair())
+
+    def close_front(self) -> None:
+        self.egress_front.close()
+        self.control_front.close()
+
+    def close_node(self) -> None:
+        self.egress_node.close()
+        self.control_node.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What front made. `rings` and `logs` are per role, `hearts` per role whose event loop init watches.
+
+    `wake_fd` is an eventfd that every ring writer signals.
+    `boot_id` is this cluster's, as a machine has one for every boot. `inside_sockets` are the API's listening sockets
+    in the cluster's network namespace, opened by init. `cgroups` is where the containers' groups go.
+    `user_ids` are for the Pods that have ids of their own.
+    `load` are front's and the load generator's ends of what they say to each other, where there is one. `netns` has the
+    nodes' network namespaces, opened by init, where they have their own.
+    """
+
+    options: ClusterOptions
+    credentials: Credentials
+    api_socket: socket.socket
+    api_port: int
+    rings: dict[str, Ring]
+    logs: dict[str, int]
+    wake_fd: int
+    nodes: tuple[NodePlan, ...]
+    hearts: dict[str, Heartbeat] = field(default_factory=dict)
+    load: tuple[socket.socket, socket.socket] | None = None
+    store_way: tuple[socket.socket, socket.socket] | None = None
+    """Front's and the control plane's ends of the way to an etcd outside (`kube/cluster/egress/pair.py`)."""
+    other: "OtherRuntime | None" = None
+    """The container runtime of `ClusterOptions.container_runtime`."""
+    boot_id: str = ""
+    inside_sockets: list[socket.socket] = field(default_factory=list)
+    netns: dict[str, int] = field(default_factory=dict)
+    user_ids: UserIDBlocks = field(default_factory=UserIDBlocks)
+    cgroups: Place = field(default_factory=lambda: Place("none", {}, "none were asked for"))
+
+    @property
+    def ways(self) -> tuple[tuple[socket.socket, socket.socket], ...]:
+        """Front's and the inner ends of all that is not a node's."""
+        return tuple(each for each in (self.load, self.store_way) if each is not None)
+
+
+def make_plan(options: ClusterOptions, credentials: Credentials, api_port: int = 0) -> Plan:
+    """Open the listening socket on 127.0.0.1, make the rings. Raises OSError.
+
+    `api_port` is taken when it is free, else (and for 0) another one.
+    """
+    with ExitStack() as undo:
+        api_socket = undo.enter_context(_listen(api_port))
+        wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        nodes, names = layouts(options.nodes), options.roles
+        boot_id = World().new_uid()
+        if (other := _other_runtime(options, boot_id, nodes[0])) is not None:
+            undo.callback(other.end)
+        plan = Plan(
+            options=options,
+            credentials=credentials,
+            api_socket=api_socket,
+            api_port=api_socket.getsockname()[1],
+            rings={role: Ring.create(f"lastcall-{role}", wake_fd) for role in names},
+            logs={role: os.memfd_create(f"lastcall-log-{role}", os.MFD_CLOEXEC) for role in names if role != "front"},
+            wake_fd=wake_fd,
+            hearts={role: Heartbeat(role) for role in looped(names)},
+            other=other,
+            boot_id=boot_id,
+            cgroups=make_place(options.name),
+            user_ids=claim_blocks(options.nodes, options.max_pods),
+            nodes=tuple(NodePlan.make(each) for each in nodes),
+            load=socket.socketpair() if options.load else None,
+            store_way=egress_pair() if options.etcd is not None else None,
+        )
+        undo.pop_all()
+    return plan
+
+
+def _other_runtime(options: ClusterOptions, boot_id: str, node: NodeLayout) -> "OtherRuntime | None":
+    if not options.container_runtime:
+        return None
+    # late: only with a container runtime outside
+    from lastcall.kube.cluster.runtime.other.runtime import OtherRuntime
+
+    return OtherRuntime.make(options, boot_id, node)
+
+
+def _listen(port: int) -> socket.socket:
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        # Also for the next time: connections of a server that had the port before may still be in TIME_WAIT, and then
+        # both sockets need the option.
+        if port:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(("127.0.0.1", port))
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.listen(1024)
+    except OSError as error:
+        sock.close()
+        if port and error.errno in (errno.EADDRINUSE, errno.EACCES):
+            return _listen(0)
+        raise
+    return sock

@@ -1,0 +1,394 @@
+"""What a StatefulSet does next. Pure.
+
+Source: pkg/controller/statefulset/stateful_set_control.go:updateStatefulSet, stateful_set_utils.go. An identity is
+never held by two Pods: a name is made again only when the old object is gone. In order (OrderedReady) one thing is done
+at a time, and nothing while the one before it is not done.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol, cast
+
+from lastcall.kube.api.meta import copy_object, is_terminating, labels_of, name_of
+from lastcall.kube.api.pods.spec import is_pod_ready
+from lastcall.kube.api.resources import STATEFULSETS
+from lastcall.kube.api.text.numbers import int_of
+from lastcall.kube.controllers.history import REVISION_LABEL, revision_of_pod, with_revision
+from lastcall.kube.controllers.ownership import controller_reference
+from lastcall.kube.controllers.pods.control import pod_from_template, seconds_until_available
+
+if TYPE_CHECKING:
+    from lastcall.kube.api.types.pod import Pod
+    from lastcall.kube.api.types.storage import PersistentVolumeClaim
+    from lastcall.kube.api.types.volumes import Volume
+    from lastcall.kube.api.types.workloads import ControllerRevision, StatefulSet, StatefulSetStatus
+
+POD_NAME = "statefulset.kubernetes.io/pod-name"
+POD_INDEX = "apps.kubernetes.io/pod-index"
+_NAME = re.compile(r"(.*)-([0-9]+)$")
+AT_ONCE = 500
+"""Steps of one sync at most, as other owners have it: a set may want 2**31 Pods. The next sync follows its Pods."""
+
+Verb = Literal["create", "delete", "update"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One write: a Pod to create, to delete (`why`, in a sentence), or to bring back to its identity."""
+
+    verb: Verb
+    pod: Pod
+    why: str = ""
+    reason: Literal["", "ended", "scaling", "rollout"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The steps to do now, at once when there are several, and the seconds until time alone changes something.
+
+    `claims`: Pods whose claims have to be made or to change hands before.
+    """
+
+    steps: tuple[Step, ...] = ()
+    look_again: float | None = None
+    claims: tuple[Pod, ...] = ()
+
+
+class Claims(Protocol):
+    """What is known of the claims of a set's Pods."""
+
+    def stale(self, pod: Pod) -> bool:
+        """A Pod that is to be made would get the claim of an earlier one, which goes. (`PodClaimIsStale`)"""
+
+    def missing(self, pod: Pod) -> bool:
+        """One of them does not exist."""
+
+    def wrong_owner(self, pod: Pod) -> bool:
+        """They are not whose the policy says. (`ClaimsMatchRetentionPolicy`)"""
+
+
+class NoClaims:
+    """A set without volumeClaimTemplates."""
+
+    def stale(self, pod: Pod) -> bool:
+        return False
+
+    missing = wrong_owner = stale
+
+
+NO_CLAIMS = NoClaims()
+
+
+@dataclass(slots=True)
+class Revisions:
+    """The names of the two revisions and the StatefulSet as each has it."""
+
+    current: str
+    update: str
+    current_set: StatefulSet = field(repr=False)
+    update_set: StatefulSet = field(repr=False)
+
+    @staticmethod
+    def of(owner: StatefulSet, current: ControllerRevision, update: ControllerRevision) -> Revisions:
+        return Revisions(name_of(current), name_of(update), with_revision(owner, current), with_revision(owner, update))
+
+
+def parent_and_ordinal(pod: Pod) -> tuple[str, int]:
+    """`("web", 2)` for web-2; ordinal -1 for a name without one."""
+    match = _NAME.fullmatch(name_of(pod))
+    ordinal = int_of(match.group(2), 32) if match else None
+    return (match.group(1), ordinal) if match and ordinal is not None else ("", -1)
+
+
+def is_member(owner: StatefulSet, pod: Pod) -> bool:
+    return parent_and_ordinal(pod)[0] == name_of(owner)
+
+
+def first_ordinal(owner: StatefulSet) -> int:
+    return int((owner["spec"].get("ordinals") or {}).get("start") or 0)
+
+
+def wanted(owner: StatefulSet) -> int:
+    return int(owner["spec"].get("replicas") or 0)
+
+
+def is_scaled_away(owner: StatefulSet, pod: Pod) -> bool:
+    """Its ordinal is not among the wanted ones. (`!podInOrdinalRange`)"""
+    return not 0 <= parent_and_ordinal(pod)[1] - first_ordinal(owner) < wanted(owner)
+
+
+def in_order(owner: StatefulSet) -> bool:
+    return bool(owner["spec"].get("podManagementPolicy") != "Parallel")
+
+
+def partition(owner: StatefulSet) -> int | None:
+    """The least ordinal that an update touches; None when no rollingUpdate is given."""
+    rolling = (owner["spec"].get("updateStrategy") or {}).get("rollingUpdate")
+    return None if rolling is None else int(rolling.get("partition") or 0)
+
+
+def _phase(pod: Pod) -> str:
+    return str((pod.get("status") or {}).get("phase") or "")
+
+
+def is_running_and_ready(pod: Pod) -> bool:
+    return _phase(pod) == "Running" and is_pod_ready(pod)
+
+
+def is_healthy(pod: Pod) -> bool:
+    return is_running_and_ready(pod) and not is_terminating(pod)
+
+
+def identity_matches(owner: StatefulSet, pod: Pod) -> bool:
+    """(`identityMatches`)"""
+    parent, ordinal = parent_and_ordinal(pod)
+    labels = labels_of(pod)
+    if ordinal < 0 or parent != name_of(owner):
+        return False
+    index = labels.get(POD_INDEX, str(ordinal))
+    return bool(labels.get(POD_NAME) == name_of(pod) and index == str(ordinal))
+
+
+def with_identity(owner: StatefulSet, pod: Pod) -> Pod:
+    """`pod` with the labels of its identity. (`updateIdentity`)"""
+    fixed = copy_object(pod)
+    _, ordinal = parent_and_ordinal(pod)
+    fixed["metadata"]["labels"] = {**labels_of(pod), POD_NAME: name_of(pod), POD_INDEX: str(ordinal)}
+    return fixed
+
+
+def template_name(template: PersistentVolumeClaim) -> str:
+    """ "" for a claim that nobody named: its Pods are refused, and the set says why."""
+    return str((template.get("metadata") or {}).get("name") or "")
+
+
+def claim_name(template: PersistentVolumeClaim, owner: StatefulSet, ordinal: int) -> str:
+    return f"{template_name(template)}-{name_of(owner)}-{ordinal}"
+
+
+def claims_of(owner: StatefulSet, ordinal: int) -> list[PersistentVolumeClaim]:
+    """The PersistentVolumeClaims of one identity. (`getPersistentVolumeClaims`)"""
+    made: list[PersistentVolumeClaim] = []
+    for template in owner["spec"].get("volumeClaimTemplates") or ():
+        claim = copy_object(template)
+        claim |= {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+        labels = {
+            **(claim.setdefault("metadata", {}).get("labels") or {}),
+            **((owner["spec"]["selector"] or {}).get("matchLabels") or {}),
+        }
+        claim["metadata"] |= {
+            "name": claim_name(template, owner, ordinal),
+            "namespace": owner["metadata"]["namespace"],
+            "labels": labels,
+        }
+        claim.pop("status", None)
+        made.append(claim)
+    return made
+
+
+def new_pod(owner: StatefulSet, ordinal: int, revision: str) -> Pod:
+    """(`newStatefulSetPod`)"""
+    pod = pod_from_template(owner["spec"]["template"], name_of(owner), controller_reference(owner, STATEFULSETS))
+    name = f"{name_of(owner)}-{ordinal}"
+    meta, spec = pod["metadata"], pod["spec"]
+    meta["name"], meta["namespace"] = name, owner["metadata"]["namespace"]
+    identity = {POD_NAME: name, POD_INDEX: str(ordinal), REVISION_LABEL: revision}
+    meta["labels"] = {**(meta.get("labels") or {}), **identity}
+    spec["hostname"] = name
+    if owner["spec"].get("serviceName"):
+        spec["subdomain"] = owner["spec"]["serviceName"]
+    claims: dict[str, Volume] = {
+        template_name(template): {
+            "name": template_name(template),
+            "persistentVolumeClaim": {"claimName": claim_name(template, owner, ordinal)},
+        }
+        for template in owner["spec"].get("volumeClaimTemplates") or ()
+    }
+    if claims:
+        spec["volumes"] = [*claims.values(), *(v for v in spec.get("volumes") or () if v["name"] not in claims)]
+    return pod
+
+
+def pod_for(owner: StatefulSet, revisions: Revisions, ordinal: int) -> Pod:
+    """A Pod of the revision that this ordinal has now. (`newVersionedStatefulSetPod`)"""
+    update = owner["spec"].get("updateStrategy") or {}
+    least = partition(owner)
+    current = update.get("type") == "RollingUpdate" and (
+        ordinal < first_ordinal(owner) + int((owner.get("status") or {}).get("currentReplicas") or 0)
+        if least is None
+        else ordinal < first_ordinal(owner) + least
+    )
+    if current:
+        return new_pod(revisions.current_set, ordinal, revisions.current)
+    return new_pod(revisions.update_set, ordinal, revisions.update)
+
+
+def status_of(
+    owner: StatefulSet, revisions: Revisions, collisions: int | None, pods: Sequence[Pod], now: float
+) -> StatefulSetStatus:
+    """The counts. Terminating Pods count as replicas and, while they are Ready, as ready ones. (`updateStatus`)"""
+    min_ready = owner["spec"].get("minReadySeconds") or 0
+    alive = [pod for pod in pods if not is_terminating(pod)]
+    ready = [pod for pod in pods if is_running_and_ready(pod)]
+    counts: StatefulSetStatus = {
+        "readyReplicas": len(ready),
+        "currentReplicas": sum(revision_of_pod(pod) == revisions.current for pod in alive),
+        "updatedReplicas": sum(revision_of_pod(pod) == revisions.update for pod in alive),
+    }
+    status: StatefulSetStatus = {"observedGeneration": owner["metadata"].get("generation") or 0, "replicas": len(pods)}
+    status |= cast("StatefulSetStatus", {key: value for key, value in counts.items() if value})
+    status |= {"currentRevision": revisions.current, "updateRevision": revisions.update}
+    status["collisionCount"] = collisions or 0
+    status["availableReplicas"] = sum(seconds_until_available(pod, min_ready, now) == 0.0 for pod in ready)
+    return status
+
+
+def complete_rolling_update(owner: StatefulSet, status: StatefulSetStatus) -> None:
+    """All Pods are of the new revision: it becomes the current one, in place. (`completeRollingUpdate`)"""
+    update = owner["spec"].get("updateStrategy") or {}
+    counts = [status.get("updatedReplicas", 0), status.get("readyReplicas", 0)]
+    if update.get("type") == "RollingUpdate" and counts == [status["replicas"]] * 2:
+        status["currentRevision"] = status["updateRevision"]
+        status.pop("currentReplicas", None)
+        if status.get("updatedReplicas"):
+            status["currentReplicas"] = status["updatedReplicas"]
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """The wanted ordinals, of which there may be 2**31, and the Pods that there are by ordinal."""
+
+    ordinals: range
+    pods: Mapping[int, Pod]
+
+    def filled(self) -> list[Pod]:
+        """The Pods that have a wanted ordinal, the lowest first."""
+        return [self.pods[ordinal] for ordinal in sorted(self.pods) if ordinal in self.ordinals]
+
+
+def decide(
+    owner: StatefulSet, revisions: Revisions, pods: Sequence[Pod], now: float, claims: Claims = NO_CLAIMS
+) -> Decision:
+    """`pods` are the members the set owns, in any order. `now` in seconds since the epoch."""
+    if is_terminating(owner):
+        return Decision()
+    by_ordinal = {parent_and_ordinal(pod)[1]: pod for pod in pods}
+    first, count = first_ordinal(owner), wanted(owner)
+    slots = Slots(range(first, first + count), by_ordinal)
+    condemned = [by_ordinal[ordinal] for ordinal in sorted(by_ordinal, reverse=True) if ordinal not in slots.ordinals]
+    monotonic = in_order(owner)
+    min_ready = owner["spec"].get("minReadySeconds") or 0
+    fix: list[Pod] = []
+    steps, waits = _fill(owner, revisions, slots, monotonic, min_ready, now, claims, fix)
+    if steps is None:
+        return Decision((), waits, tuple(fix))
+    if not steps or not monotonic:
+        fix += [pod for pod in condemned if claims.wrong_owner(pod)]
+        more = _scale_in(owner, condemned, slots, monotonic, min_ready, now)
+        if more is None:
+            return Decision(tuple(steps), waits, tuple(fix))
+        steps = [*steps, *more]
+    if not steps:
+        steps = _update(owner, revisions, slots, min_ready, now)
+    return Decision(tuple(steps), waits, tuple(fix))
+
+
+def _fill(
+    owner: StatefulSet,
+    revisions: Revisions,
+    slots: Slots,
+    monotonic: bool,
+    min_ready: int,
+    now: float,
+    claims: Claims,
+    fix: list[Pod],
+) -> tuple[list[Step] | None, float | None]:
+    """The steps that give every ordinal its Pod; None when one has to be waited for first. (`processReplica`)
+
+    Pods whose claims need something are added to `fix`.
+    """
+    steps: list[Step] = []
+    waits: float | None = None
+    for ordinal in slots.ordinals:
+        if len(steps) >= AT_ONCE:
+            break
+        pod = slots.pods.get(ordinal)
+        if pod is None:
+            made = pod_for(owner, revisions, ordinal)
+            if not claims.stale(made):
+                steps.append(Step("create", made))
+            if monotonic:
+                return steps or None, None
+            continue
+        if _phase(pod) in ("Failed", "Succeeded"):
+            if not is_terminating(pod):
+                why = f"it has ended ({_phase(pod)}), and StatefulSet {name_of(owner)} makes it anew"
+                steps.append(Step("delete", pod, why, "ended"))
+            if monotonic:
+                return steps or None, None
+            continue
+        if _phase(pod) == "Pending" and claims.missing(pod):
+            fix.append(pod)
+        if monotonic and (is_terminating(pod) or not is_running_and_ready(pod)):
+            return None, None
+        left = seconds_until_available(pod, min_ready, now)
+        if left:
+            waits = left if waits is None else min(waits, left)
+            if monotonic:
+                return None, waits
+        if not is_terminating(pod) and not identity_matches(owner, pod):
+            steps.append(Step("update", with_identity(owner, pod)))
+        if claims.wrong_owner(pod):
+            fix.append(pod)
+    return steps, waits
+
+
+def _scale_in(
+    owner: StatefulSet,
+    condemned: Sequence[Pod],
+    slots: Slots,
+    monotonic: bool,
+    min_ready: int,
+    now: float,
+) -> list[Step] | None:
+    """The Pods beyond the wanted number, highest ordinal first; None when one has to be waited for.
+
+    (`processCondemned`)
+    """
+    unhealthy = [pod for pod in [*slots.filled(), *condemned[::-1]] if not is_healthy(pod)]
+    first_unhealthy = min(unhealthy, key=lambda pod: parent_and_ordinal(pod)[1], default=None)
+    steps: list[Step] = []
+    for pod in condemned:
+        if is_terminating(pod):
+            if monotonic:
+                return None
+            continue
+        available = is_running_and_ready(pod) and seconds_until_available(pod, min_ready, now) == 0.0
+        if monotonic and not available and pod is not first_unhealthy:
+            return None
+        why = f"StatefulSet {name_of(owner)} scales to {wanted(owner)}, the highest ordinal goes first"
+        steps.append(Step("delete", pod, why, "scaling"))
+        if monotonic:
+            return steps
+    return steps
+
+
+def _update(owner: StatefulSet, revisions: Revisions, slots: Slots, min_ready: int, now: float) -> list[Step]:
+    """One Pod of another revision, from the highest ordinal down, when all above it are available."""
+    update = owner["spec"].get("updateStrategy") or {}
+    if update.get("type") == "OnDelete":
+        return []
+    least = first_ordinal(owner) + (partition(owner) or 0)
+    for ordinal in reversed(slots.ordinals):
+        pod = slots.pods.get(ordinal)
+        if ordinal < least or pod is None:
+            break
+        if revision_of_pod(pod) != revisions.update and not is_terminating(pod):
+            why = f"StatefulSet {name_of(owner)} rolls out revision {revisions.update}, from the highest ordinal down"
+            return [Step("delete", pod, why, "rollout")]
+        if not is_healthy(pod) or seconds_until_available(pod, min_ready, now) != 0.0:
+            break
+    return []

@@ -1,0 +1,99 @@
+"""PID 1 of a Pod whose containers share a PID namespace: it reaps, and has nothing that anybody could take from it.
+
+A container with CAP_SYS_PTRACE may look into it, open its root and make it call what it likes. So it is not a copy of
+the shim but a program of a few bytes, with an empty root, the Pod's namespaces, no capability, and a filter by which
+it can do nothing but wait.
+"""
+
+# check: starts processes because PID 1 of shared PIDs is a program of its own
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+
+from lastcall.kube.cri.sandbox.seccomp import bpf
+from lastcall.kube.cri.sandbox.seccomp.syscalls import MACHINES, system_calls
+from lastcall.kube.cri.sandbox.shim import idmap
+from lastcall.kube.cri.sandbox.shim.single_id import elf
+from lastcall.world import linux, privileges
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import NoReturn
+
+# prctl(PR_SET_NAME, "pause"); for (;;) pause(); aarch64 has no such call: ppoll(NULL, 0, NULL, NULL, 0)
+_CODE = {
+    "x86_64": "b89d000000bf0f000000488d350b0000000f05b8220000000f05ebf7",
+    "aarch64": "e00180d261010010e81480d2010000d4000080d2010080d2020080d2030080d2040080d2280980d2010000d4f9ffff17",
+}
+_NAME = b"pause\0"  # without it the process were called after the descriptor it was executed from
+_ALLOWED = ("pause", "ppoll", "restart_syscall", "rt_sigreturn", "exit", "exit_group", "execve", "execveat")
+_EPERM = 1
+
+
+def program() -> int:
+    """The program as a file descriptor; -1 on a machine for which there is none. Raises OSError."""
+    machine = os.uname().machine
+    if machine not in MACHINES:
+        return -1
+    fd = os.memfd_create("pause", os.MFD_CLOEXEC)
+    os.write(fd, elf.static_program(machine, bytes.fromhex(_CODE[machine]) + _NAME))
+    return fd
+
+
+def run(namespaces: Mapping[int, int], users: idmap.Users | None, executable: int) -> NoReturn:
+    """Be it. `namespaces`: CLONE_NEW* flag → fd of the Pod's, `users` its user ids; `executable` is `program`'s.
+
+    Raises OSError.
+    """
+    # What is ignored stays so over the execve, and a process that ignores SIGCHLD need not wait for its children.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    os.setsid()
+    null = os.open("/dev/null", os.O_RDWR)
+    for fd in range(3):
+        os.dup2(null, fd)
+    for flag, fd in namespaces.items():
+        linux.setns(fd, flag)
+    _leave_the_machine()
+    if users is not None:
+        idmap.enter(users)
+    privileges.drop_bounding_set(0)
+    privileges.clear_ambient_set()
+    privileges.capset(0, 0, 0)
+    privileges.set_no_new_privs()
+    if executable < 0:
+        linux.close_range(3)
+        _wait_for_ever()
+    linux.close_range(3, flags=linux.CLOSE_RANGE_CLOEXEC)
+    with contextlib.suppress(OSError):  # a kernel without filters
+        privileges.install_seccomp_filter(filter_program(os.uname().machine))
+    os.execve(executable, ["/pause"], {})  # noqa: S606 - what a pause is
+
+
+def filter_program(machine: str) -> bytes:
+    """Waiting, its name, and the execve that it begins with; of everything else nothing."""
+    numbers = system_calls(machine)
+    rules = {numbers[name]: [bpf.Rule(bpf.ALLOW)] for name in _ALLOWED if name in numbers}
+    rules[numbers["prctl"]] = [bpf.Rule(bpf.ALLOW, [bpf.Condition(0, "EQ", linux.PR_SET_NAME)])]
+    refuse = bpf.errno_action(_EPERM)
+    return bpf.compile_filter(machine, rules, refuse, other_architecture=refuse)
+
+
+def _leave_the_machine() -> None:
+    """An empty root, which nobody can write."""
+    linux.unshare(linux.CLONE_NEWNS)
+    linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
+    flags = linux.MS_RDONLY | linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
+    linux.mount("pause", "/proc", "tmpfs", flags, "size=0k,nr_inodes=2")
+    os.chdir("/proc")
+    linux.pivot_root(".", ".")
+    linux.umount2(".", linux.MNT_DETACH)
+    os.chdir("/")
+
+
+def _wait_for_ever() -> NoReturn:
+    while True:
+        signal.pause()

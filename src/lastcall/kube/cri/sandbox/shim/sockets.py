@@ -1,0 +1,210 @@
+"""TCP sockets of one network namespace: counters for a few microseconds, who listens and what is open for some more.
+
+The kernel keeps connections of all namespaces in one table, so /proc/<pid>/net/tcp costs half a millisecond on a
+machine with much memory, whatever the Pod has. So counters (sockstat, snmp) tell when to look, and sock_diag(7) with a
+filter looks: listeners alone take 20 µs. Where the kernel has no sock_diag the table of /proc is read after all.
+
+Files that were opened while the process lived go on telling of its namespace after its end.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lastcall.records.fields.parts import Listener
+
+ESTABLISHED, CLOSE_WAIT, LISTEN = 1, 8, 10
+"""States of net/tcp_states.h."""
+
+MOST_SOCKETS = 4096
+"""No more are looked at: a namespace may have a hundred thousand."""
+
+_NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY = 4, 20
+_NLMSG_ERROR, _NLMSG_DONE = 2, 3
+_REQUEST_DUMP = 0x301
+_HEADER = struct.Struct("=IHHII")
+_REQUEST = struct.Struct("=BBBBI48x")  # struct inet_diag_req_v2: family, protocol, extensions, padding, states
+_IDS, _QUEUES = (
+    struct.Struct(">HH"),
+    struct.Struct("=IIIII"),
+)  # in struct inet_diag_msg: ports; expires, rx, tx, uid, inode
+_FAMILIES = (socket.AF_INET, socket.AF_INET6)
+
+
+class Socket:
+    """`rx` is the number of connections not yet accepted for a listener, the bytes not yet read for a connection."""
+
+    __slots__ = ("address", "inode", "port", "rx", "state")
+
+    def __init__(self, state: int, address: str, port: int, rx: int, inode: int) -> None:
+        self.state, self.address, self.port, self.rx, self.inode = state, address, port, rx, inode
+
+
+class Counters:
+    """`in_use`: sockets that listen or are connected. The others count since the namespace began: `resets` are
+    connections that ended by a reset of either side, `unread` those that were closed here with data not read."""
+
+    __slots__ = ("established", "in_use", "resets", "unread")
+
+    def __init__(self, in_use: int = 0, established: int = 0, resets: int = 0, unread: int = 0) -> None:
+        self.in_use, self.established, self.resets, self.unread = in_use, established, resets, unread
+
+
+class Sockets:
+    """Of the network namespace of process `pid`. Raises OSError when it is gone. `close` it."""
+
+    def __init__(self, pid: int) -> None:
+        """Nothing but `any` is asked where there are no sockets: so the most ends cost the least."""
+        self._pid = pid
+        self._files: dict[str, int] = {}
+        self._diag: socket.socket | None = None
+        try:
+            self._open("sockstat")
+            self._open("sockstat6", optional=True)  # a machine may do without IPv6
+            self.any = self._in_use() > 0
+            if self.any:
+                self._open("snmp")
+                self._open("netstat")
+        except OSError:
+            self.close()
+            raise
+
+    def _open(self, name: str, *, optional: bool = False) -> None:
+        try:
+            self._files[name] = os.open(f"/proc/{self._pid}/net/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            if not optional:
+                raise
+
+    def keep(self, diag: socket.socket | None) -> None:
+        """Ask this socket of sock_diag, opened in the namespace, from now on; None: the tables of /proc."""
+        self._diag = diag
+        if diag is None:
+            for name in ("tcp", "tcp6"):
+                self._open(name, optional=True)
+
+    def count(self, *, unread: bool = False) -> Counters:
+        """The counters now; `unread` only when asked for, because it takes as long as all others. Raises OSError."""
+        snmp = counter_line(self._read("snmp"), "Tcp:")
+        more = counter_line(self._read("netstat"), "TcpExt:") if unread else {}
+        return Counters(
+            self._in_use(), snmp.get("CurrEstab", 0), snmp.get("EstabResets", 0), more.get("TCPAbortOnClose", 0)
+        )
+
+    def _in_use(self) -> int:
+        return sum(sockets_in_use(self._read(name)) for name in ("sockstat", "sockstat6") if name in self._files)
+
+    def listeners(self) -> list[Socket]:
+        """Raises OSError."""
+        return self._find(1 << LISTEN)
+
+    def connections(self) -> list[Socket]:
+        """Those that are open on this side. Raises OSError."""
+        return self._find(1 << ESTABLISHED | 1 << CLOSE_WAIT)
+
+    def _find(self, states: int) -> list[Socket]:
+        if self._diag is not None:
+            try:
+                return [found for family in _FAMILIES for found in _ask(self._diag, family, states)]
+            except OSError:
+                self._diag.close()
+                self.keep(None)
+        tables = [self._read(name) for name in ("tcp", "tcp6") if name in self._files]
+        return [found for table in tables for found in parse_table(table) if states >> found.state & 1]
+
+    def _read(self, name: str) -> str:
+        fd, parts, offset = self._files[name], [], 0
+        while offset < MOST_SOCKETS * 150 and (part := os.pread(fd, 65536, offset)):
+            parts.append(part)
+            offset += len(part)
+        return b"".join(parts).decode("ascii", "replace")
+
+    def close(self) -> None:
+        """Idempotent."""
+        for fd in self._files.values():
+            os.close(fd)
+        self._files = {}
+        if self._diag is not None:
+            self._diag.close()
+            self._diag = None
+
+
+def open_diag() -> socket.socket | None:
+    """A socket of the namespace that the caller is in; None where the kernel has none."""
+    try:
+        diag = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_SOCK_DIAG)
+    except OSError:
+        return None
+    diag.settimeout(0.1)  # the kernel answers in the call itself
+    return diag
+
+
+def _ask(diag: socket.socket, family: int, states: int) -> list[Socket]:
+    request = _REQUEST.pack(family, socket.IPPROTO_TCP, 0, 0, states)
+    diag.send(_HEADER.pack(_HEADER.size + len(request), _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, 1, 0) + request)
+    found: list[Socket] = []
+    while True:
+        data = diag.recv(65536)
+        done = parse_diag(data, found)
+        if done:
+            return found
+
+
+def parse_diag(data: bytes, found: list[Socket]) -> bool:
+    """Add the sockets of one datagram; True when it was the last. Raises OSError for the kernel's refusal."""
+    offset = 0
+    while offset + _HEADER.size <= len(data):
+        length, kind, _, _, _ = _HEADER.unpack_from(data, offset)
+        body = offset + _HEADER.size
+        if kind == _NLMSG_DONE or length < _HEADER.size:
+            return True
+        if kind == _NLMSG_ERROR:
+            error = -struct.unpack_from("=i", data, body)[0]
+            raise OSError(error, os.strerror(error))
+        family, state = data[body], data[body + 1]
+        port = _IDS.unpack_from(data, body + 4)[0]
+        address = data[body + 8 : body + (12 if family == socket.AF_INET else 24)]
+        _, rx, _, _, inode = _QUEUES.unpack_from(data, body + 52)
+        if len(found) < MOST_SOCKETS:
+            found.append(Socket(state, socket.inet_ntop(family, address), port, rx, inode))
+        offset += length + 3 & ~3
+    return False
+
+
+def parse_table(text: str) -> list[Socket]:
+    """/proc/net/tcp or tcp6. The numbers of an address are words in the machine's own byte order (proc(5))."""
+    found = []
+    for line in text.splitlines()[1 : MOST_SOCKETS + 1]:
+        fields = line.split()
+        if len(fields) < 10:
+            continue
+        words, _, port = fields[1].partition(":")
+        packed = b"".join(struct.pack("=I", int(words[at : at + 8], 16)) for at in range(0, len(words), 8))
+        address = socket.inet_ntop(socket.AF_INET if len(packed) == 4 else socket.AF_INET6, packed)
+        rx = int(fields[4].partition(":")[2], 16)
+        found.append(Socket(int(fields[3], 16), address, int(port, 16), rx, int(fields[9])))
+    return found
+
+
+def sockets_in_use(sockstat: str) -> int:
+    """`TCP: inuse 3 orphan 0 …` of sockstat or sockstat6."""
+    for line in sockstat.splitlines():
+        words = line.split()
+        if words[:2] in (["TCP:", "inuse"], ["TCP6:", "inuse"]):
+            return int(words[2])
+    return 0
+
+
+def counter_line(text: str, head: str) -> dict[str, int]:
+    """A pair of lines of /proc/net/snmp or netstat: names and values."""
+    lines = [line.split()[1:] for line in text.splitlines() if line.startswith(head)]
+    return dict(zip(lines[0], map(int, lines[1]), strict=False)) if len(lines) == 2 else {}
+
+
+def facts_of(found: list[Socket]) -> list[Listener]:
+    """Listeners as a record has them."""
+    return [{"address": each.address, "port": each.port, "backlog": each.rx} for each in found]

@@ -1,0 +1,347 @@
+"""What the end of a container looks like from outside: its sockets and its processes, from the stop signal to the exit.
+
+Everything here is said of a moment of which the record tells how old it was. Before the signal only counters are read
+(some 40 µs); what takes longer comes after the signal, after the exit is told of, or from a timer. Looking is bounded:
+a few looks in the first tenth of a second, ten a second after that, fewer when many containers end at once. Nothing
+that fails here may disturb an end: a fact that could not be read is not told.
+"""
+
+# check: allow time.monotonic_ns because the shim has a loop of its own
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+
+from lastcall.kube.cri.sandbox.shim import dispositions, procfs
+from lastcall.kube.cri.sandbox.shim.procfs import signal_name, signal_number
+from lastcall.kube.cri.sandbox.shim.sockets import Counters, Sockets, facts_of, open_diag
+from lastcall.records import kinds
+from lastcall.world import linux
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Literal, Protocol
+
+    from lastcall.kube.cri.sandbox.shim.loop import Loop, Timer
+    from lastcall.kube.cri.sandbox.shim.sockets import Socket
+    from lastcall.records.fields.parts import BetweenLooks, ProcessLeft
+    from lastcall.records.fields.witness import (
+        ConnectionsClosed,
+        ListenerClosed,
+        ProcessesLeft,
+        SocketsAtExit,
+        SocketsAtStop,
+    )
+    from lastcall.records.record import Evidence, Facts, Kind
+
+    class Records(Protocol):
+        """Writes a record about the container."""
+
+        def __call__(self, kind: Kind[Facts], facts: Facts, evidence: Evidence) -> None: ...
+
+
+_FIRST_LOOKS = (0.005, 0.01, 0.02, 0.05)
+_LOOK_SECONDS, _LATE_LOOK_SECONDS, _LATE_AFTER = 0.1, 1.0, 60.0
+_SECONDS_EACH = 0.005
+"""How many times the number of containers that end at the moment is the least time between two looks at one."""
+_DETAIL_SECONDS = 1.0
+"""Single connections are listed no oftener than this, or when their number changes."""
+_MOST_TOLD = 16
+"""Processes and listeners in one record."""
+
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+_UNREADABLE = (OSError, ValueError, IndexError, KeyError)
+
+
+class Watched:
+    """Where to look. `network`: the Pod's network namespace and the shim's own, None for the node's."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        pid: int,
+        network: tuple[int, int] | None,
+        alone: Callable[[], bool],
+        record: Records,
+    ) -> None:
+        """`alone`: whether no other container of the Pod runs; `record(kind, facts, evidence)`."""
+        self.loop, self.pid, self.network, self.alone, self.record = loop, pid, network, alone, record
+
+
+class Witness:
+    """Of one container's end: `before_signal`, `after_signal`, `before_kill` where it comes to that, `after_exit`."""
+
+    _active = 0
+
+    def __init__(self, watched: Watched) -> None:
+        self._watched = watched
+        self._sockets: Sockets | None = None
+        self._shared = False
+        self._signal = "SIGTERM"
+        self._signalled = self._signal_tick = 0
+        self._stop_sent = False
+        self._watching = False
+        self._looks = 0
+        self._looked = self._detailed = 0
+        self._first = self._last = Counters()
+        self._listening: dict[int, Socket] = {}
+        self._open: list[Socket] = []
+        self._family: list[dict[str, Any]] = []
+        self._at_signal: set[int] | None = None
+        self._children: set[int] | None = None
+        self._pidfds: dict[int, int] = {}
+        self._seen = 0
+        self._killed = False
+        self._drained = False
+        self._timer: Timer | None = None
+
+    def before_signal(self, number: int) -> None:
+        """The counters, while there is time, and whose parent PID 1 is: it adopts whom the signal makes an orphan."""
+        self._signal = signal_name(number)
+        self._children = procfs.children(self._watched.pid)
+        if self._watched.network is not None:
+            with contextlib.suppress(*_UNREADABLE):
+                sockets = Sockets(self._watched.pid)
+                if sockets.any:
+                    self._sockets = sockets
+                    self._first = self._last = sockets.count(unread=True)
+                else:
+                    sockets.close()
+        self._signalled = self._looked = time.monotonic_ns()
+        self._signal_tick = time.clock_gettime_ns(time.CLOCK_BOOTTIME) * _TICKS_PER_SECOND // 1_000_000_000
+
+    def after_signal(self) -> None:
+        """Who listens, which processes there are; from now on a look now and then."""
+        Witness._active += 1
+        self._watching = self._stop_sent = True
+        with contextlib.suppress(*_UNREADABLE):
+            self._look_at_processes()
+            # A look comes a moment after the signal, and a handler may have begun something by then.
+            self._at_signal = {
+                pid for each in self._family if procfs.start_time(pid := each["pid"]) < self._signal_tick
+            }
+            self._first_look_at_sockets()
+        self._plan()
+
+    def before_kill(self) -> None:
+        """Who is still there when SIGKILL comes."""
+        if self._killed:
+            return
+        if not self._watching:
+            Witness._active += 1
+            self._watching = True
+            with contextlib.suppress(*_UNREADABLE):
+                self._first_look_at_sockets()
+        self._killed = True
+        with contextlib.suppress(*_UNREADABLE):
+            self._look_at_processes()
+            self._tell_processes("SIGKILL", "observed")
+            self._look_at_sockets(details=False)
+
+    def stop_signal_pending(self) -> bool | None:
+        """Whether nobody has taken the stop signal that was sent; None when none was."""
+        return dispositions.is_pending(self._watched.pid, signal_number(self._signal)) if self._stop_sent else None
+
+    def after_exit(self, *, killed: bool) -> None:
+        """What the end did to the connections, and who died with PID 1 (with one that was `killed` all do)."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._watching:
+            Witness._active -= 1
+            self._watching = False
+            if not self._killed and not killed:
+                self._tell_who_died_with_it()
+            with contextlib.suppress(*_UNREADABLE):
+                self._tell_sockets()
+        for pidfd in self._pidfds.values():
+            os.close(pidfd)
+        self._pidfds = {}
+        if self._sockets is not None:
+            self._sockets.close()
+            self._sockets = None
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def _plan(self) -> None:
+        if self._looks < len(_FIRST_LOOKS):
+            seconds = _FIRST_LOOKS[self._looks]
+        else:
+            seconds = _LOOK_SECONDS if self._since() < _LATE_AFTER else _LATE_LOOK_SECONDS
+        self._looks += 1
+        seconds = max(seconds, Witness._active * _SECONDS_EACH)
+        self._timer = self._watched.loop.call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        with contextlib.suppress(*_UNREADABLE):
+            self._look_at_processes()
+            self._look_at_sockets(details=True)
+        self._plan()
+
+    def _since(self, moment: int = 0) -> float:
+        """Seconds from the signal to a moment, or to now."""
+        return ((moment or time.monotonic_ns()) - self._signalled) / 1e9
+
+    def _look_at_processes(self) -> None:
+        seen, number = time.monotonic_ns(), signal_number(self._signal)
+        found = [dispositions.describe(pid, number) for pid in procfs.descendants(self._watched.pid)]
+        if procfs.exiting(self._watched.pid):
+            return  # who is not there any more may have ended with it
+        self._seen, self._family = seen, [each for each in found if each is not None]
+        alive = {each["pid"] for each in self._family if each["state"] not in _DEAD}
+        for pid in [pid for pid in self._pidfds if pid not in alive]:
+            os.close(self._pidfds.pop(pid))
+        for pid in sorted(alive - self._pidfds.keys())[: _MOST_TOLD - len(self._pidfds)]:
+            with contextlib.suppress(OSError):
+                self._pidfds[pid] = os.pidfd_open(pid)
+
+    def _first_look_at_sockets(self) -> None:
+        sockets, watched = self._sockets, self._watched
+        if sockets is None or watched.network is None:
+            return
+        theirs, own = watched.network
+        linux.setns(theirs, linux.CLONE_NEWNET)
+        try:
+            diag = open_diag()
+        finally:
+            linux.setns(own, linux.CLONE_NEWNET)
+        sockets.keep(diag)
+        self._shared = not watched.alone()
+        self._listening = {each.inode: each for each in self._of_this_container(sockets.listeners())}
+        if self._listening or self._first.established:
+            facts: SocketsAtStop = {
+                "signal": self._signal,
+                "listeners": facts_of(list(self._listening.values())[:_MOST_TOLD]),
+                "connections": self._first.established,
+                "scope": self._scope,
+            }
+            watched.record(kinds.SOCKETS_AT_STOP, facts, "observed")
+
+    @property
+    def _scope(self) -> Literal["container", "pod"]:
+        """Whose connections the counters count: all containers of a Pod have one network namespace."""
+        return "pod" if self._shared else "container"
+
+    def _of_this_container(self, found: list[Socket]) -> list[Socket]:
+        if not self._shared or not found:
+            return found
+        own = procfs.socket_inodes([self._watched.pid, *(each["pid"] for each in self._family)])
+        return [each for each in found if each.inode in own]
+
+    def _look_at_sockets(self, *, details: bool) -> None:
+        """What has changed since the last look. With `details` also how much of what came was read."""
+        sockets = self._sockets
+        if sockets is None:
+            return
+        now, count = time.monotonic_ns(), sockets.count()
+        there = {each.inode: each for each in sockets.listeners()} if self._listening else {}
+        if procfs.exiting(self._watched.pid):
+            return  # what is closed by now the kernel may have closed
+        before, self._looked = self._looked, now
+        last, self._last = self._last, count
+        if self._listening:
+            for inode, listener in list(self._listening.items()):
+                if inode in there:
+                    self._listening[inode] = there[inode]
+                else:
+                    del self._listening[inode]
+                    closed: ListenerClosed = {
+                        "address": listener.address,
+                        "port": listener.port,
+                        **self._between(before),
+                    }
+                    self._watched.record(kinds.LISTENER_CLOSED, closed, "observed")
+        if self._last.established and details:
+            changed = self._last.established != last.established
+            if changed or (self._looked - self._detailed) / 1e9 >= _DETAIL_SECONDS:
+                self._detailed = self._looked
+                self._open = self._of_this_container(sockets.connections())
+        if not self._last.established:
+            self._open = []
+            if last.established and not self._listening and not self._drained:
+                self._drained = True
+                drained: ConnectionsClosed = {"scope": self._scope, **self._between(before)}
+                self._watched.record(kinds.CONNECTIONS_CLOSED, drained, "observed")
+
+    # -- telling -----------------------------------------------------------------------------------------------------
+
+    def _between(self, before: int) -> BetweenLooks:
+        """It happened between two looks: `notBefore` and `seconds` after the signal."""
+        return {"seconds": self._since(), "notBefore": max(0.0, self._since(before))}
+
+    def _tell_who_died_with_it(self) -> None:
+        """When PID 1 ends, the kernel kills the others of its PID namespace: a process with that wait status was not
+        told.
+
+        Who lived at the last look may have ended before PID 1, by itself and well; so a kernel that does not tell wait
+        statuses leaves this unsaid.
+        """
+        statuses = {pid: procfs.wait_status(pidfd) for pid, pidfd in self._pidfds.items()}
+        self._family = [
+            each for each in self._family if each["state"] in _DEAD or statuses.get(each["pid"]) == signal.SIGKILL
+        ]
+        self._tell_processes("exit", "observed")
+
+    def _tell_processes(self, when: Literal["SIGKILL", "exit"], evidence: Evidence) -> None:
+        if not self._family:
+            return
+        alive = [each for each in self._family if each["state"] not in _DEAD]
+        facts: ProcessesLeft = {
+            "when": when,
+            "signal": self._signal,
+            "processes": [self._told(each) for each in alive[:_MOST_TOLD]],
+            "more": max(0, len(alive) - _MOST_TOLD),
+            "zombies": sum(each["state"] in _DEAD and each["parent"] == self._watched.pid for each in self._family),
+            "secondsBefore": (time.monotonic_ns() - self._seen) / 1e9,
+        }
+        self._watched.record(kinds.PROCESSES_LEFT, facts, evidence)
+
+    def _told(self, process: dict[str, Any]) -> ProcessLeft:
+        told: ProcessLeft = {
+            "pid": process["pid"],
+            "containerPid": process["containerPid"],
+            "name": process["name"],
+            "state": process["state"],
+            "disposition": process["disposition"],
+            "child": self._is_child(process),
+        }
+        if self._at_signal is not None and process["pid"] not in self._at_signal:
+            told["afterSignal"] = True
+        return told
+
+    def _is_child(self, process: dict[str, Any]) -> bool:
+        """Whether PID 1 has it as a child; of one that lived at the signal, whether it had it then."""
+        if self._children is not None and self._at_signal is not None and process["pid"] in self._at_signal:
+            return process["pid"] in self._children
+        return bool(process["parent"] == self._watched.pid)
+
+    def _tell_sockets(self) -> None:
+        sockets, last = self._sockets, self._last
+        if sockets is None:
+            return
+        after = sockets.count(unread=True)
+        backlog = sum(each.rx for each in self._listening.values())
+        unread = [each for each in self._open if each.rx]
+        resets, aborted = after.resets - last.resets, after.unread - self._first.unread
+        if not (self._listening or last.established or resets or aborted):
+            return
+        facts: SocketsAtExit = {
+            "listeners": facts_of(list(self._listening.values())[:_MOST_TOLD]),
+            "connections": last.established,
+            "unread": len(unread),
+            "unreadBytes": sum(each.rx for each in unread),
+            "backlog": backlog,
+            "resets": max(0, resets),
+            "closedUnread": max(0, aborted),
+            "secondsBefore": (time.monotonic_ns() - self._looked) / 1e9,
+            "scope": self._scope,
+        }
+        self._watched.record(kinds.SOCKETS_AT_EXIT, facts, "observed")
+
+
+_DEAD = ("Z", "X")

@@ -1,0 +1,62 @@
+"""How a container is stopped: its signal, the grace, SIGKILL.
+
+Source: containerd internal/cri/server/container_stop.go:stopContainer.
+"""
+
+import asyncio
+import signal
+from contextlib import suppress
+
+from lastcall.kube.cri.api import ContainerState, RuntimeServiceError
+from lastcall.kube.cri.sandbox.objects import Container
+from lastcall.kube.cri.sandbox.shim import messages
+from lastcall.kube.cri.sandbox.shim_client import ShimClient
+from lastcall.world.clock import Clock
+
+
+class Stopping:
+    """Signals go through the shim; that a container has ended is known from the shim's events (`picture.py`)."""
+
+    def __init__(self, shim: ShimClient, clock: Clock) -> None:
+        self._shim, self._clock = shim, clock
+
+    async def stop(self, container: Container, timeout: int) -> None:
+        """The stop signal once per container lifetime, `timeout` seconds, SIGKILL, until it has ended.
+
+        Raises RuntimeServiceError when the shim is lost meanwhile.
+        """
+        if container.state != ContainerState.CONTAINER_RUNNING:
+            return
+        if timeout <= 0:
+            await self.kill(container, "StopContainer")
+            return
+        if not container.stop_signal_sent:
+            container.stop_signal_sent = True
+            await self._shim.call(messages.Signal(id=container.id, signal=container.stop_signal, why="StopContainer"))
+        if not await self._wait_ended(container, timeout):
+            await self.kill(container, "grace over")
+        _demand_known(container)
+
+    async def kill(self, container: Container, why: str) -> None:
+        """SIGKILL, and wait until the kernel has ended the whole container. A start under way is waited for first."""
+        if container.start_requested:
+            await container.settled.wait()
+        if container.state == ContainerState.CONTAINER_RUNNING:
+            await self._shim.call(messages.Signal(id=container.id, signal=int(signal.SIGKILL), why=why))
+            await container.ended.wait()
+        _demand_known(container)
+
+    async def _wait_ended(self, container: Container, seconds: float) -> bool:
+        """Whether it ended within `seconds`; never answers no too early (loop timers may fire before their time)."""
+        deadline = self._clock.monotonic_ns() + int(seconds * 1e9)
+        while not container.ended.is_set() and (left := deadline - self._clock.monotonic_ns()) > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left / 1e9):
+                    await container.ended.wait()
+        return container.ended.is_set()
+
+
+def _demand_known(container: Container) -> None:
+    """Raises RuntimeServiceError when the shim was lost meanwhile."""
+    if container.state == ContainerState.CONTAINER_UNKNOWN:
+        raise RuntimeServiceError("the connection to the shim is gone")

@@ -1,0 +1,392 @@
+"""CRI's RuntimeService of somebody else's runtime: containerd, or what speaks the same API.
+
+Only what carries the label of this cluster is its own: others' sandboxes and containers are never listed, nor touched.
+"""
+
+import asyncio
+import math
+import os
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from lastcall.kube.cri import api
+from lastcall.kube.cri.api import (
+    ContainerConfig,
+    ContainerEventResponse,
+    ContainerStatus,
+    LinuxContainerResources,
+    PodSandboxConfig,
+    PodSandboxStatus,
+    RuntimeServiceError,
+)
+from lastcall.kube.cri.v1.messages import new
+from lastcall.kube.cri.v1.remote import changes
+from lastcall.kube.cri.v1.remote.connection import RuntimeConnection, plain
+from lastcall.kube.cri.v1.remote.paths import Paths
+from lastcall.kube.cri.v1.remote.streams import PORT_FORWARD, PROTOCOL, Dial, RemotePort, RemoteStreams, open_session
+from lastcall.kube.cri.v1.translate.container_config import container_config_message
+from lastcall.kube.cri.v1.translate.container_status import container_item_of, container_stats_of, container_status_of
+from lastcall.kube.cri.v1.translate.parts import resources_message
+from lastcall.kube.cri.v1.translate.runtime import event_of, runtime_status_of
+from lastcall.kube.cri.v1.translate.sandboxes import sandbox_config_message, sandbox_item_of, sandbox_status_of
+from lastcall.world import tasks as world_tasks
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+CLUSTER_LABEL = "lastcall.dev/cluster"
+"""On sandboxes and containers: the cluster whose they are."""
+POD_UID_LABEL = "io.kubernetes.pod.uid"
+RELIST_SECONDS = 0.25
+"""Between two listings of a runtime without events (the kubelet's is 1 s); what this node did is seen at once."""
+
+
+class Watcher(Protocol):
+    """Hears of every status that was read anew, and of stops (`lastcall.kube.cri.v1.remote.told`)."""
+
+    def container(self, status: ContainerStatus) -> None: ...
+    def stopping(self, status: ContainerStatus, timeout: int) -> None: ...
+    def stopped(self, status: ContainerStatus) -> None: ...
+
+
+@dataclass(slots=True)
+class _Known:
+    """Statuses that stay true as long as the state is the same."""
+
+    sandboxes: dict[str, PodSandboxStatus] = field(default_factory=dict)
+    containers: dict[str, ContainerStatus] = field(default_factory=dict)
+
+
+class RemoteRuntime:
+    """`lastcall.kube.cri.api.RuntimeService`. `run` until cancelled: streams and events need it."""
+
+    def __init__(
+        self,
+        world: World,
+        connection: RuntimeConnection,
+        *,
+        cluster: str,
+        paths: Paths | None = None,
+        dial: Dial | None = None,
+        watcher: Watcher | None = None,
+        unified: bool = True,
+    ) -> None:
+        """`cluster` is the value of the label. `dial` reaches ports of the runtime's loopback. `unified` False: the
+        machine has control groups of version 1, for which a runtime refuses settings of version 2.
+        """
+        self._world, self._connection, self._cluster = world, connection, cluster
+        self._paths, self._dial, self._watcher = paths or Paths(), dial, watcher
+        self._unified = unified
+        self._known = _Known()
+        self._tasks: Tasks | None = None
+        self._started = asyncio.Event()
+        self._look = asyncio.Event()
+        self._relists = False
+
+    async def run(self) -> None:
+        """Own the tasks that read streams, until cancelled."""
+        try:
+            async with Tasks() as self._tasks:
+                self._started.set()
+                await asyncio.Event().wait()
+        finally:
+            self._tasks = None
+            self._started.clear()
+
+    async def _call(self, name: str, request: Any, seconds: float | None = None) -> Any:
+        return await self._connection.runtime(name, request, seconds)
+
+    # -- sandboxes -----------------------------------------------------------------------------------------------------
+
+    async def run_pod_sandbox(self, config: PodSandboxConfig, runtime_handler: str = "") -> str:
+        """The Pod's directory for logs is made, as the kubelet makes it. Pod-level limits are not the runtime's."""
+        self._make_directory(config.log_directory)
+        request = new("RunPodSandboxRequest", config=self._sandbox(config), runtime_handler=runtime_handler)
+        try:
+            return str((await self._call("RunPodSandbox", request)).pod_sandbox_id)
+        finally:
+            self._look.set()
+
+    def _sandbox(self, config: PodSandboxConfig) -> Any:
+        """With the machine's network a Pod has its hostname (kuberuntime_sandbox.go:generatePodSandboxConfig)."""
+        labels = {**config.labels, CLUSTER_LABEL: self._cluster}
+        if config.namespace_options.network == "NODE":
+            config = replace(config, hostname="")
+        return sandbox_config_message(
+            replace(self._paths.sandbox(config), labels=labels, cgroup_parent="", resources=LinuxContainerResources())
+        )
+
+    @staticmethod
+    def _make_directory(path: str) -> None:
+        if path:
+            try:
+                os.makedirs(path, 0o755, exist_ok=True)
+            except OSError as error:
+                raise RuntimeServiceError(f"failed to create pod log directory: {error}") from error
+
+    async def stop_pod_sandbox(self, pod_sandbox_id: str) -> None:
+        await self._ended("StopPodSandbox", pod_sandbox_id=pod_sandbox_id)
+
+    async def remove_pod_sandbox(self, pod_sandbox_id: str) -> None:
+        await self._ended("RemovePodSandbox", pod_sandbox_id=pod_sandbox_id)
+        self._known.sandboxes.pop(pod_sandbox_id, None)
+
+    async def _ended(self, name: str, **fields: Any) -> None:
+        """A verb that is idempotent: what is not there is a success."""
+        try:
+            await self._call(name, new(f"{name}Request", **fields))
+        except RuntimeServiceError as error:
+            if error.reason != "NotFound":
+                raise
+        finally:
+            self._look.set()
+
+    async def pod_sandbox_status(self, pod_sandbox_id: str) -> PodSandboxStatus:
+        answer = await self._call("PodSandboxStatus", new("PodSandboxStatusRequest", pod_sandbox_id=pod_sandbox_id))
+        return sandbox_status_of(answer.status)
+
+    async def list_pod_sandbox(self, pod_uid: str = "") -> list[PodSandboxStatus]:
+        """With addresses and namespaces, which CRI's list does not have."""
+        items = await self._sandbox_items(pod_uid)
+        found = await _all(self._sandbox_status(each) for each in items)
+        if not pod_uid:
+            there = {each.id for each in items}
+            self._known.sandboxes = {key: each for key, each in self._known.sandboxes.items() if key in there}
+        return found
+
+    async def _sandbox_items(self, pod_uid: str = "") -> list[PodSandboxStatus]:
+        wanted = new("PodSandboxFilter", label_selector=self._selector(pod_uid))
+        answer = await self._call("ListPodSandbox", new("ListPodSandboxRequest", filter=wanted))
+        items = [sandbox_item_of(each) for each in answer.items]
+        return sorted(items, key=lambda each: -each.created_at)
+
+    async def _sandbox_status(self, item: PodSandboxStatus) -> PodSandboxStatus:
+        known = self._known.sandboxes.get(item.id)
+        if known is not None and known.state == item.state:
+            return known
+        status = self._known.sandboxes[item.id] = await self.pod_sandbox_status(item.id)
+        return status
+
+    def _selector(self, pod_uid: str) -> dict[str, str]:
+        return {CLUSTER_LABEL: self._cluster, **({POD_UID_LABEL: pod_uid} if pod_uid else {})}
+
+    async def update_pod_sandbox_resources(self, pod_sandbox_id: str, resources: LinuxContainerResources) -> None:
+        """Nothing: a Pod's limits are its containers' here."""
+
+    # -- containers ----------------------------------------------------------------------------------------------------
+
+    async def create_container(
+        self, pod_sandbox_id: str, config: ContainerConfig, sandbox_config: PodSandboxConfig
+    ) -> str:
+        if config.log_path:
+            self._make_directory(os.path.dirname(os.path.join(sandbox_config.log_directory, config.log_path)))
+        labels = {**config.labels, CLUSTER_LABEL: self._cluster}
+        message = container_config_message(
+            replace(self._paths.container(config), labels=labels, resources=self._limits(config.resources))
+        )
+        request = new(
+            "CreateContainerRequest",
+            pod_sandbox_id=pod_sandbox_id,
+            config=message,
+            sandbox_config=self._sandbox(sandbox_config),
+        )
+        try:
+            return str((await self._call("CreateContainer", request)).container_id)
+        except RuntimeServiceError as error:
+            raise RuntimeServiceError(plain(error), error.reason) from None
+
+    def _limits(self, resources: LinuxContainerResources) -> LinuxContainerResources:
+        return resources if self._unified else replace(resources, unified={})
+
+    async def start_container(self, container_id: str) -> None:
+        """Raises RuntimeServiceError, reason StartError when the process could not be executed."""
+        try:
+            await self._call("StartContainer", new("StartContainerRequest", container_id=container_id))
+        except RuntimeServiceError as error:
+            reason = "StartError" if "OCI runtime create failed" in str(error) else error.reason
+            raise RuntimeServiceError(plain(error), reason) from None
+        finally:
+            self._look.set()
+
+    async def stop_container(self, container_id: str, timeout: int) -> None:
+        known = self._known.containers.get(container_id)
+        if self._watcher is not None and known is not None:
+            self._watcher.stopping(known, timeout)
+        await self._ended("StopContainer", container_id=container_id, timeout=timeout)
+        if self._watcher is not None and known is not None:
+            self._watcher.stopped(known)
+
+    async def remove_container(self, container_id: str) -> None:
+        await self._ended("RemoveContainer", container_id=container_id)
+        self._known.containers.pop(container_id, None)
+
+    async def update_container_resources(self, container_id: str, resources: LinuxContainerResources) -> None:
+        request = new(
+            "UpdateContainerResourcesRequest",
+            container_id=container_id,
+            linux=resources_message(self._limits(resources)),
+        )
+        await self._call("UpdateContainerResources", request)
+        self._known.containers.pop(container_id, None)
+
+    async def reopen_container_log(self, container_id: str) -> None:
+        await self._call("ReopenContainerLog", new("ReopenContainerLogRequest", container_id=container_id))
+
+    async def list_containers(self, pod_uid: str = "") -> list[ContainerStatus]:
+        """With what CRI's list does not have: times, exit codes, reasons."""
+        items = await self._container_items(pod_uid)
+        found = await _all(self._container_status(each) for each in items)
+        if not pod_uid:
+            there = {each.id for each in items}
+            self._known.containers = {key: each for key, each in self._known.containers.items() if key in there}
+        return found
+
+    async def _container_items(self, pod_uid: str = "") -> list[ContainerStatus]:
+        wanted = new("ContainerFilter", label_selector=self._selector(pod_uid))
+        answer = await self._call("ListContainers", new("ListContainersRequest", filter=wanted))
+        items = [container_item_of(each) for each in answer.containers]
+        return sorted(items, key=lambda each: -each.created_at)
+
+    async def _container_status(self, item: ContainerStatus) -> ContainerStatus:
+        known = self._known.containers.get(item.id)
+        if known is not None and known.state == item.state:
+            return known
+        status = self._known.containers[item.id] = await self._status_of(item.id, item.pod_sandbox_id)
+        if self._watcher is not None:
+            self._watcher.container(status)
+        return status
+
+    async def container_status(self, container_id: str) -> ContainerStatus:
+        known = self._known.containers.get(container_id)
+        return await self._status_of(container_id, known.pod_sandbox_id if known else "")
+
+    async def _status_of(self, container_id: str, pod_sandbox_id: str) -> ContainerStatus:
+        answer = await self._call("ContainerStatus", new("ContainerStatusRequest", container_id=container_id))
+        return self._paths.status(container_status_of(answer.status, pod_sandbox_id))
+
+    async def exec_sync(self, container_id: str, cmd: tuple[str, ...], timeout: float) -> api.ExecSyncResponse:
+        """CRI counts whole seconds."""
+        request = new("ExecSyncRequest", container_id=container_id, cmd=cmd, timeout=math.ceil(timeout))
+        try:
+            answer = await self._call("ExecSync", request)
+        except RuntimeServiceError as error:
+            reason = "StartError" if "OCI runtime exec failed" in str(error) else error.reason
+            raise RuntimeServiceError(plain(error), reason) from None
+        return api.ExecSyncResponse(answer.stdout, answer.stderr, answer.exit_code)
+
+    async def container_stats(self, container_id: str) -> api.ContainerStats | None:
+        answer = await self._call("ContainerStats", new("ContainerStatsRequest", container_id=container_id))
+        return container_stats_of(answer.stats)
+
+    # -- streams -------------------------------------------------------------------------------------------------------
+
+    async def exec(self, container_id: str, cmd: tuple[str, ...], *, tty: bool, stdin: bool) -> RemoteStreams:
+        request = new(
+            "ExecRequest", container_id=container_id, cmd=cmd, tty=tty, stdin=stdin, stdout=True, stderr=not tty
+        )
+        url = (await self._call("Exec", request)).url
+        wanted = ["stdout", *([] if tty else ["stderr"]), *(["stdin"] if stdin else []), *(["resize"] if tty else [])]
+        return await self._streams(url, wanted)
+
+    async def attach(self, container_id: str, *, stdin: bool, stdout: bool, stderr: bool) -> RemoteStreams:
+        """A container with a terminal has no stderr; whether it has one only its configuration says, so both are tried.
+
+        Source: containerd pkg/cri/server/container_attach.go: a terminal is the container's own.
+        """
+        tty = await self._has_terminal(container_id)
+        request = new(
+            "AttachRequest", container_id=container_id, tty=tty, stdin=stdin, stdout=stdout, stderr=stderr and not tty
+        )
+        url = (await self._call("Attach", request)).url
+        names = {"stdin": stdin, "stdout": stdout, "stderr": stderr and not tty, "resize": tty}
+        return await self._streams(url, [name for name, is_wanted in names.items() if is_wanted], is_attach=True)
+
+    async def _has_terminal(self, container_id: str) -> bool:
+        """By containerd's verbose information; a runtime without it says no."""
+        request = new("ContainerStatusRequest", container_id=container_id, verbose=True)
+        info = (await self._call("ContainerStatus", request)).info.get("info", "")
+        return '"terminal":true' in info.replace(" ", "")
+
+    async def port_forward(self, pod_sandbox_id: str, port: int) -> RemotePort:
+        request = new("PortForwardRequest", pod_sandbox_id=pod_sandbox_id, port=[port])
+        url = (await self._call("PortForward", request)).url
+        return await RemotePort.open(await self._session(url, PORT_FORWARD), port)
+
+    async def _streams(self, url: str, wanted: list[str], *, is_attach: bool = False) -> RemoteStreams:
+        session = await self._session(url, PROTOCOL)
+        assert self._tasks is not None
+        return await RemoteStreams.open(session, wanted, self._tasks, is_attach=is_attach)
+
+    async def _session(self, url: str, protocol: str) -> Any:
+        await self._started.wait()
+        assert self._tasks is not None
+        return await open_session(url, protocol, self._dial or dial_here, self._tasks)
+
+    # -- events --------------------------------------------------------------------------------------------------------
+
+    async def get_container_events(self) -> AsyncIterator[ContainerEventResponse]:
+        """The runtime's own, or what its lists show where it has none. Ends when the runtime goes away."""
+        if not self._relists:
+            try:
+                async for event in self._connection.events():
+                    yield event_of(event)
+                return
+            except RuntimeServiceError as error:
+                if error.reason != "Unimplemented":
+                    raise
+            self._relists = True
+        before = await self._seen()
+        while True:
+            self._look.clear()
+            try:
+                async with asyncio.timeout(RELIST_SECONDS):
+                    await self._look.wait()
+            except TimeoutError:
+                pass
+            after = await self._seen()
+            for each in changes.events(before, after, self._world.clock.wall_ns()):
+                yield each
+            before = after
+
+    async def _seen(self) -> changes.Seen:
+        return changes.seen(await self._sandbox_items(), await self._container_items())
+
+    # -- the runtime itself --------------------------------------------------------------------------------------------
+
+    async def status(self) -> api.RuntimeStatus:
+        """Its conditions, and those that lastcall's kubelet asks for beside."""
+        answer = await self._call("Status", new("StatusRequest"))
+        own = runtime_status_of(answer.status)
+        users = api.RuntimeCondition(
+            api.USER_NAMESPACES, False, "NotWithThisRuntime", "lastcall gives Pods no user namespaces in other runtimes"
+        )
+        more = tuple(api.RuntimeCondition(kind, True) for kind in (api.LIMITS_ENFORCED, api.USER_IDS_MAPPED))
+        return api.RuntimeStatus((*own.conditions, users, *more))
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+
+async def dial_here(host: str, port: int) -> socket.socket:
+    """In this process's own network namespace. Raises OSError."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, (host, port))
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+async def _all(work: Any) -> list[Any]:
+    """The results of calls about things that may be gone meanwhile: those are left out. Raises RuntimeServiceError."""
+    found = []
+    for result in await world_tasks.gather(work):
+        if isinstance(result, RuntimeServiceError) and result.reason == "NotFound":
+            continue
+        if isinstance(result, Exception):
+            raise result
+        found.append(result)
+    return found

@@ -1,0 +1,128 @@
+"""What the node and its Pods use, on the real machine.
+
+Memory and processes of Pods come from control groups and so need a cluster that may have some (root, or delegation);
+what is written is counted by walking the directories.
+"""
+
+# check: allow asyncio.to_thread because blocking work on files of the host runs off the event loop
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lastcall.kube.api.meta import uid_of
+from lastcall.kube.cri.api import ContainerState, ContainerStatus, RuntimeService, RuntimeServiceError
+from lastcall.kube.node.eviction.decide import ContainerUsage, FileUsage, Observation, Observations, PodUsage
+from lastcall.kube.node.meminfo import read_meminfo
+from lastcall.kube.node.runtime.container_config import pod_log_directory
+from lastcall.world.clock import monotonic
+from lastcall.world.world import World
+
+if TYPE_CHECKING:
+    from lastcall.kube.api.types.pod import Pod
+
+MAX_ENTRIES = 200_000
+"""Of one tree; what is beyond them is not counted."""
+
+
+class HostStats:
+    """`state_dir` is the file system of everything; `volumes` and `containers` hold the Pods' and containers' own."""
+
+    def __init__(
+        self, *, world: World, runtime: RuntimeService, state_dir: str, volumes: Path, containers: Path, logs: str
+    ) -> None:
+        self._world = world
+        self._runtime = runtime
+        self._state_dir = state_dir
+        self._volumes = volumes
+        self._containers = containers
+        self._logs = logs
+
+    async def observe(self) -> Observations:
+        at = monotonic(self._world.clock)
+        seen: dict[str, Observation] = {}
+        memory = _memory()
+        if memory is not None:
+            seen["memory.available"] = Observation(memory[0], memory[1], at)
+        disk = os.statvfs(self._state_dir)
+        available = Observation(disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize, at)
+        seen["nodefs.available"] = seen["imagefs.available"] = available
+        if disk.f_files:
+            inodes = Observation(disk.f_favail, disk.f_files, at)
+            seen["nodefs.inodesFree"] = seen["imagefs.inodesFree"] = inodes
+        return seen
+
+    async def pod_usage(self, pods: Sequence[Pod]) -> dict[str, PodUsage]:
+        usages = {}
+        for pod in pods:
+            try:
+                usages[uid_of(pod)] = await self._usage_of(pod)
+            except (RuntimeServiceError, OSError):
+                continue
+        return usages
+
+    async def _usage_of(self, pod: Pod) -> PodUsage:
+        uid = uid_of(pod)
+        newest: dict[str, ContainerStatus] = {}
+        for container in await self._runtime.list_containers(uid):
+            newest.setdefault(container.metadata.name, container)
+        usage = {}
+        log_directory = Path(pod_log_directory(self._logs, pod))
+        for name, container in newest.items():
+            rootfs = await asyncio.to_thread(tree_usage, self._containers / container.id / "upper")
+            logs = await asyncio.to_thread(tree_usage, log_directory / name)
+            counted = None
+            if container.state == ContainerState.CONTAINER_RUNNING:
+                counted = await self._runtime.container_stats(container.id)
+            usage[name] = ContainerUsage(
+                counted.memory_working_set_bytes if counted else None,
+                counted.process_count if counted else 0,
+                rootfs,
+                logs,
+            )
+        volumes = {}
+        for volume in pod["spec"].get("volumes") or []:
+            if "emptyDir" in volume and (volume["emptyDir"] or {}).get("medium") != "Memory":
+                path = self._volumes / uid / "volumes" / "kubernetes.io~empty-dir" / volume["name"]
+                volumes[volume["name"]] = await asyncio.to_thread(tree_usage, path)
+        return PodUsage(usage, volumes)
+
+
+def tree_usage(root: Path) -> FileUsage:
+    """What the files below `root` occupy, like du: holes cost nothing, links are not followed, mounts not entered."""
+    found: dict[tuple[int, int], int] = {}
+    waiting = [os.fspath(root)]
+    try:
+        device = os.lstat(root).st_dev
+    except OSError:
+        return FileUsage()
+    while waiting and len(found) < MAX_ENTRIES:
+        path = waiting.pop()
+        try:
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    try:
+                        status = entry.stat(follow_symlinks=False)
+                    except OSError:
+                        continue  # removed meanwhile
+                    if status.st_dev != device:
+                        continue
+                    found[status.st_dev, status.st_ino] = status.st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+        except OSError:
+            continue
+    return FileUsage(sum(found.values()), len(found))
+
+
+def _memory() -> tuple[int, int] | None:
+    """Return (available, all) bytes of the machine; None if the kernel does not say."""
+    try:
+        words = read_meminfo()
+        return words["MemAvailable"], words["MemTotal"]
+    except (OSError, KeyError, ValueError):
+        return None

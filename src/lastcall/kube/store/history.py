@@ -1,0 +1,102 @@
+"""The bounded history of writes."""
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from lastcall.kube.store.api import Change, Compacted, Entry
+from lastcall.kube.store.watchers import LEAST_WRITES, Watcher, Watchers, size_of
+
+FIRST_REVISION = 1
+"""The revision of an empty store, as in etcd; 0 always means "no revision"."""
+
+
+class Past(NamedTuple):
+    """One write in the history. `before` is the entry it replaced, which a snapshot at an older revision puts back.
+
+    `size` is what both values count for, in bytes.
+    """
+
+    change: Change
+    before: Entry | None
+    size: int
+
+
+class History:
+    """The last `limit` writes, fewer when their values exceed `limit_bytes` (but never fewer than `LEAST_WRITES`).
+
+    A watcher that falls `limit` changes behind gets `TooSlow`. `on_forget` hears of each write that is forgotten.
+    """
+
+    def __init__(self, limit: int, limit_bytes: int, on_forget: Callable[[Past], None] | None = None) -> None:
+        self.oldest = FIRST_REVISION
+        """The least revision that a watch or a list can ask for."""
+        self._past: deque[Past] = deque()
+        self._size = 0
+        self._limit = limit
+        self._limit_bytes = limit_bytes
+        self._on_forget = on_forget
+        self.watchers = Watchers(limit_bytes)
+
+    def add(self, change: Change, before: Entry | None) -> None:
+        """Keep a write, at a revision above all before, and give it to the watchers."""
+        size = size_of(change)
+        self._past.append(Past(change, before, size))
+        self._size += size
+        while len(self._past) > self._limit or (self._size > self._limit_bytes and len(self._past) > LEAST_WRITES):
+            self._forget()
+        self.watchers.feed(change)
+
+    def _forget(self) -> None:
+        past = self._past.popleft()
+        self._size -= past.size
+        self.oldest = past.change.revision
+        if self._on_forget is not None:
+            self._on_forget(past)
+
+    def compact(self, revision: int) -> None:
+        """Forget the writes up to `revision`, which is not in the future."""
+        while self._past and self._past[0].change.revision <= revision:
+            self._forget()
+        self.oldest = max(self.oldest, revision)
+
+    def begin_anew(self, revision: int) -> None:
+        """Forget everything, also who has read what: nobody knows who has heard of the write at `revision`."""
+        while self._past:
+            self._forget()
+        self.oldest = revision
+        self.watchers.lose(revision)
+
+    def check(self, revision: int) -> None:
+        """Raises `Compacted` for a revision that cannot be asked for any more."""
+        if revision < self.oldest:
+            raise Compacted(revision, self.oldest)
+
+    def since(self, revision: int, prefix: str) -> Iterator[Past]:
+        """The writes under `prefix` after `revision`, newest first."""
+        for past in reversed(self._past):
+            if past.change.revision <= revision:
+                return
+            if past.change.key.startswith(prefix):
+                yield past
+
+    @asynccontextmanager
+    async def watch(
+        self, prefix: str, after: int, trigger: str | None = None, *, remote: bool = False
+    ) -> AsyncIterator[Watcher]:
+        """`Store.watch`."""
+        self.check(after)
+        backlog: deque[Change] = deque()
+        for past in self.since(after, prefix):
+            backlog.appendleft(past.change)
+        watcher = Watcher(after, backlog, self._limit, remote=remote)
+        self.watchers.add(watcher, prefix, trigger)
+        try:
+            yield watcher
+        finally:
+            self.watchers.remove(watcher, prefix, trigger)
+
+    def close(self) -> None:
+        """End every watch after what it still has to read."""
+        self.watchers.close()

@@ -1,0 +1,11 @@
+"""Where a field of an object is in its file."""
+
+from lastcall.lint.located import Spot
+from lastcall.lint.paths import Path, parsed_path
+from lastcall.manifests.read import Place
+
+
+def spot_of(place: Place, path: Path) -> Spot:
+    """Where a field of the object is, or the nearest one above it."""
+    line, column = place.document.position_of((*parsed_path(place.path), *path))
+    return Spot(place.file, line, column)

@@ -1,0 +1,367 @@
+"""Manifests: read, taken apart into objects, and checked, all before anything starts.
+
+Files, directories (`*.yaml`, `*.yml`, `*.json`; below only where asked), `-` for stdin, several documents, `v1`
+Lists. Every problem of every document is told at once, with file, document, line, field, value and the fix.
+"""
+
+import stat
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from lastcall.cli.errors import describe_os_error
+from lastcall.cli.terminal import say
+from lastcall.errors import UserError
+from lastcall.kube.api.custom.kinds import served_resources
+from lastcall.kube.api.meta import Object, copy_object, name_of, namespace_of
+from lastcall.kube.api.resources import CRONJOBS, CUSTOMRESOURCEDEFINITIONS, NAMESPACES, PODS, SERVED, Resource
+from lastcall.kube.api.schema.checks import known_kind, resource_for
+from lastcall.lint.manifest_checks import manifest_problems
+from lastcall.manifests.workloads import OWNERS, may_have_pods
+from lastcall.manifests.yaml_documents import MAX_CHARACTERS, Document, YAMLProblem, read_documents
+from lastcall.world.files import irregular
+
+SUFFIXES = (".yaml", ".yml", ".json")
+STDIN = "-"
+
+FIRST_KINDS = ("CustomResourceDefinition", "Namespace", "ServiceAccount", "Secret", "ConfigMap", "Service")
+"""Kinds in the order they are created; all others follow, then owners of Pods, and Pods come last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an object stands. `path` is the path of a List's item within its document, "" otherwise."""
+
+    file: str
+    document: Document
+    path: str = ""
+
+    def at(self, field: str = "") -> str:
+        """`pod.yaml:7` for a field of the object."""
+        inside = ".".join(part for part in (self.path, field) if part)
+        return f"{self.file}:{self.document.line_of(inside)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One object to create. `obj` has its namespace filled in when its kind has one."""
+
+    obj: Object
+    resource: Resource
+    place: Place
+
+
+@dataclass(slots=True)
+class Reader:
+    """What was read so far, and what is wrong with it, a line each."""
+
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What is taken as kubectl takes it, and may not be meant."""
+    manifests: list[Manifest] = field(default_factory=list)
+    declared: dict[tuple[str, str], Resource] = field(default_factory=dict)
+    """(apiVersion, kind) → what a CustomResourceDefinition among the manifests declares."""
+    namespace: str = "default"
+    """Of objects that name none."""
+
+    def problem(self, place: Place, message: str, field: str = "", what: str = "") -> None:
+        head = f"{place.at(field)}: document {place.document.number}{f' ({what})' if what else ''}: "
+        self.problems.append(f"{head}{f'{field}: ' if field else ''}{message}")
+
+
+def load_manifests(
+    sources: Sequence[str],
+    *,
+    kustomizations: Sequence[str] = (),
+    recursive: bool = False,
+    namespace: str = "default",
+    stdin: TextIO | None = None,
+) -> list[Manifest]:
+    """All objects of the sources, in the order to create them; those that name no namespace go to `namespace`.
+
+    Raises UserError with every problem, a line each; WorldError for kustomize's own trouble.
+    """
+    reader = Reader(namespace=namespace)
+    if sources.count(STDIN) > 1:
+        reader.problems.append("- (stdin) is there twice: it can be read only once")
+    for name in dict.fromkeys(name for name in sources if name != STDIN and sources.count(name) > 1):
+        say(f"note: {name} is there twice and read once: a second Pod needs another name", err=True)
+    read = list(texts(list(dict.fromkeys(sources)), reader, stdin or sys.stdin, recursive=recursive))
+    if kustomizations:
+        # late: what it imports is of no use without the option
+        from lastcall.manifests.kustomize import kustomized, told_name
+
+        read += [(told_name(each), kustomized(each)) for each in dict.fromkeys(kustomizations)]
+    manifests = _manifests_in(read, reader)
+    for note in reader.notes:
+        say(f"note: {note}", err=True)
+    return manifests
+
+
+def manifests_of(read: Sequence[tuple[str, str]]) -> list[Manifest]:
+    """All objects of (name, text)s, in the order to create them. Raises UserError as `load_manifests` does."""
+    return _manifests_in(read, Reader())
+
+
+def _manifests_in(read: Sequence[tuple[str, str]], reader: Reader) -> list[Manifest]:
+    found = [each for name, text in read for each in objects_in(reader, name, text)]
+    for value, _ in found:
+        reader.declared.update(_declared(value))
+    for value, place in found:
+        _read_object(reader, value, place)
+    _check_together(reader)
+    if reader.problems:
+        raise UserError("\n".join(reader.problems))
+    return sorted(reader.manifests, key=_order)
+
+
+def _order(manifest: Manifest) -> int:
+    if manifest.resource == PODS:
+        return len(FIRST_KINDS) + 2
+    if manifest.resource in OWNERS:
+        return len(FIRST_KINDS) + 1
+    kind = manifest.resource.kind
+    return FIRST_KINDS.index(kind) if kind in FIRST_KINDS else len(FIRST_KINDS)
+
+
+# -- sources to documents -------------------------------------------------------------------------------------------
+
+
+def texts(
+    sources: Iterable[str], reader: Reader, stdin: TextIO, *, recursive: bool = False
+) -> Iterator[tuple[str, str]]:
+    """(name, text) of every file, with `recursive` also of those in directories below; what cannot be read is a problem
+    of `reader`."""
+    for source in sources:
+        if source == STDIN:
+            try:
+                yield "<stdin>", stdin.read(MAX_CHARACTERS + 1)
+            except UnicodeDecodeError as error:
+                reader.problems.append(f"<stdin>: not a text in UTF-8: {error.reason}")
+            continue
+        path = Path(source)
+        if path.is_dir():
+            yield from _directory(path, reader, recursive)
+        else:
+            yield from _file(path, reader)
+
+
+def _directory(path: Path, reader: Reader, recursive: bool) -> Iterator[tuple[str, str]]:
+    try:
+        there = path.rglob("*") if recursive else path.iterdir()
+        files = sorted(each for each in there if each.suffix in SUFFIXES and not each.is_dir())
+        below = not files and not recursive and any(each.suffix in SUFFIXES for each in path.glob("*/*"))
+    except OSError as error:
+        reader.problems.append(describe_os_error(error))
+        return
+    if not files:
+        why = "those of its subdirectories are read with -R" if below else f"files must end in {', '.join(SUFFIXES)}"
+        reader.problems.append(f"{path}: no manifest in this directory: {why}")
+    for each in files:
+        yield from _file(each, reader)
+
+
+def waits(path: Path) -> str:
+    """Return what is not a file of known length, "" for a file and for the pipe of a shell (<(…)). Raises OSError."""
+    mode = path.stat().st_mode
+    if stat.S_ISFIFO(mode) and str(path).startswith(("/dev/fd/", "/dev/stdin", "/proc/self/fd/")):
+        return ""
+    return irregular(mode)
+
+
+def _file(path: Path, reader: Reader) -> Iterator[tuple[str, str]]:
+    try:
+        if what := waits(path):
+            reader.problems.append(f"{path}: it is {what}, not a file: give a file, or - for what is piped in")
+            return
+        with path.open(encoding="utf-8-sig") as file:
+            text = file.read(MAX_CHARACTERS + 1)
+    except UnicodeDecodeError as error:
+        reader.problems.append(f"{path}: not a text in UTF-8: {error.reason} at byte {error.start}")
+    except OSError as error:
+        reader.problems.append(describe_os_error(error))
+    else:
+        yield str(path), text
+
+
+def objects_in(reader: Reader, name: str, text: str) -> list[tuple[Any, Place]]:
+    """What the documents of a text hold, the items of Lists each for itself; none of a text that is not YAML."""
+    found: list[tuple[Any, Place]] = []
+    empty = True
+    try:
+        for document in read_documents(text):
+            empty = False
+            reader.notes += [f"{name}:{each.line}: {each}: the last one counts" for each in document.doubled]
+            found += items_of(reader, document.value, Place(name, document))
+    except YAMLProblem as problem:
+        reader.problems.append(f"{name}:{problem.line}: {problem}")
+        return found
+    if empty:
+        reader.problems.append(f"{name}: no object in it: it is empty")
+    return found
+
+
+def items_of(reader: Reader, value: Any, place: Place) -> list[tuple[Any, Place]]:
+    """The document itself, or the items of a List, each for itself."""
+    if not isinstance(value, dict) or (value.get("kind"), value.get("apiVersion")) != ("List", "v1"):
+        return [(value, place)]
+    items = value.get("items")
+    if not isinstance(items, list):
+        reader.problem(place, f"must be a list of objects, is {_shown(items)}", "items", "List")
+        return []
+    paths = (f"{place.path}.items[{index}]" if place.path else f"items[{index}]" for index in range(len(items)))
+    each = zip(items, paths, strict=True)
+    return [pair for item, path in each for pair in items_of(reader, item, Place(place.file, place.document, path))]
+
+
+def _declared(value: Any) -> dict[tuple[str, str], Resource]:
+    """What a CustomResourceDefinition declares; nothing when it is wrong, which is told of later."""
+    if not isinstance(value, dict) or value.get("kind") != CUSTOMRESOURCEDEFINITIONS.kind:
+        return {}
+    if any(True for _ in manifest_problems(value, CUSTOMRESOURCEDEFINITIONS)):
+        return {}
+    return {(each.api_version, each.kind): each for each in served_resources(value)}
+
+
+# -- documents to objects -------------------------------------------------------------------------------------------
+
+
+def _read_object(reader: Reader, value: Any, place: Place) -> None:
+    if not isinstance(value, dict):
+        reader.problem(place, f"must be an object with apiVersion and kind, is {_shown(value)}", place.path)
+        return
+    missing = [name for name in ("apiVersion", "kind") if not value.get(name) or not isinstance(value[name], str)]
+    for name in missing:
+        given = f"is {_shown(value[name])}, must be a text" if value.get(name) else "missing"
+        example = "v1" if name == "apiVersion" else "Pod"
+        reader.problem(place, f"{given}: every object needs it, for example `{name}: {example}`", name)
+    if missing:
+        return
+    resource = _resource(reader, value["apiVersion"], value["kind"], place)
+    if resource is None:
+        return
+    what = f"{value['kind']} {_name(value)}".strip()
+    before = len(reader.problems)
+    _check_metadata(reader, value, resource, place, what)
+    if len(reader.problems) > before:
+        return
+    declared = resource in reader.declared.values()  # the API server checks it against its schema
+    for problem_field, message in () if declared else manifest_problems(value, resource):
+        reader.problem(place, message, problem_field, what)
+    if len(reader.problems) == before or _name(value):
+        reader.manifests.append(Manifest(with_namespace(value, resource, reader.namespace), resource, place))
+
+
+def _resource(reader: Reader, api_version: str, kind: str, place: Place) -> Resource | None:
+    resource = resource_for(api_version, kind) or reader.declared.get((api_version, kind))
+    if resource is not None and resource != CRONJOBS:
+        return resource
+    of_kind = [resource.api_version for resource in (*SERVED, *reader.declared.values()) if resource.kind == kind]
+    if of_kind and resource is None:
+        message = f"{api_version!r} has no kind {kind}: write `apiVersion: {of_kind[0]}`"
+        reader.problem(place, message, "apiVersion", kind)
+    elif resource == CRONJOBS:
+        message = (
+            "a CronJob starts nothing before its next time, and lastcall run ends what runs: write what stands in its "
+            "spec.jobTemplate as a Job (apiVersion batch/v1), or apply it to a cluster that stays (lastcall up)"
+        )
+        reader.problem(place, message, "kind", kind)
+    elif known_kind(api_version, kind):
+        message = f"{kind} ({api_version}) is not served by this version of lastcall yet: leave it out"
+        reader.problem(place, message, "kind", kind)
+    else:
+        served = ", ".join(sorted({each.kind for each in SERVED}))
+        # late: a manifest without errors needs no words for them
+        from lastcall.lint.names import closest
+
+        kinds = {each.kind: each for each in (*reader.declared.values(), *SERVED)}
+        near = kinds.get(closest(kind, kinds) or "")
+        meant = "" if near is None else f"did you mean {near.kind} ({near.api_version})? "
+        message = (
+            f"{kind!r} of {api_version!r} is not known; {meant}served are {served}, and what a "
+            "CustomResourceDefinition among the manifests declares"
+        )
+        reader.problem(place, message, "kind")
+    return None
+
+
+def _check_metadata(reader: Reader, value: Object, resource: Resource, place: Place, what: str) -> None:
+    metadata = value.get("metadata")
+    if not isinstance(metadata, dict):
+        given = "missing" if metadata is None else f"is {_shown(metadata)}, must be an object"
+        reader.problem(place, f"{given}: it holds the name, for example `metadata: {{name: web}}`", "metadata", what)
+    elif not resource.namespaced and metadata.get("namespace"):
+        message = f"{metadata['namespace']!r}: a {resource.kind} is in no namespace, leave it out"
+        reader.problem(place, message, "metadata.namespace", what)
+
+
+def with_namespace(value: Object, resource: Resource, namespace: str) -> Object:
+    """A copy that names its namespace: its own, or this one."""
+    obj = copy_object(value)
+    if resource.namespaced and isinstance(obj.get("metadata"), dict) and not obj["metadata"].get("namespace"):
+        obj["metadata"]["namespace"] = namespace
+    return obj
+
+
+def _name(value: Object) -> str:
+    metadata = value.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _shown(value: Any) -> str:
+    """A value as a person wrote it, in short."""
+    if value is None:
+        return "empty"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…'"
+
+
+# -- all objects together -------------------------------------------------------------------------------------------
+
+
+def _check_together(reader: Reader) -> None:
+    seen: dict[tuple[str, str, str], Manifest] = {}
+    for manifest in reader.manifests:
+        name = _name(manifest.obj)
+        if not name:
+            continue
+        key = (
+            manifest.resource.group_resource,
+            namespace_of(manifest.obj) if manifest.resource.namespaced else "",
+            name,
+        )
+        first = seen.setdefault(key, manifest)
+        if first is not manifest:
+            kind = manifest.resource.kind
+            message = (
+                f"a second {kind} {name!r} (the first is at {first.place.at('metadata.name')}): give it another name"
+            )
+            reader.problem(manifest.place, message, "metadata.name", f"{kind} {name}")
+    if not reader.problems and not any(_has_pods(manifest) for manifest in reader.manifests):
+        kinds = ", ".join(dict.fromkeys(manifest.resource.kind for manifest in reader.manifests))
+        found = f"only {kinds}" if kinds else "nothing"
+        idle = next((manifest for manifest in reader.manifests if manifest.resource in OWNERS), None)
+        if idle is not None:
+            none = (idle.obj.get("spec") or {}).get("replicas") == 0
+            found = f"{idle.resource.kind} {_name(idle.obj)} {'has replicas: 0' if none else 'asks for none'}"
+        reader.problems.append(f"no Pod in the manifests ({found}): add one, or a workload that has some")
+
+
+def _has_pods(manifest: Manifest) -> bool:
+    if manifest.resource in OWNERS:
+        return may_have_pods(manifest.resource, manifest.obj)
+    return manifest.resource == PODS
+
+
+def missing_namespaces(manifests: Sequence[Manifest]) -> list[str]:
+    """Namespaces that the manifests use and do not define; `default` and `kube-…` are always there."""
+    defined = {name_of(each.obj) for each in manifests if each.resource == NAMESPACES}
+    used = dict.fromkeys(namespace_of(each.obj) for each in manifests if each.resource.namespaced)
+    return [name for name in used if name not in defined and name != "default" and not name.startswith("kube-")]

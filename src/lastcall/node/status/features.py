@@ -1,6 +1,0 @@
-"""What a Kubernetes version puts into Pod status: the same table as everything else (`versions.FEATURES`)."""
-
-from lastcall.node.versions import Behaviour as StatusFeatures
-from lastcall.node.versions import behaviour_at as status_features
-
-__all__ = ["StatusFeatures", "status_features"]

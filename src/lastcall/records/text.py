@@ -1,0 +1,25 @@
+"""Values as a reader is shown them. Pure."""
+
+# check: pure
+
+from typing import Any
+
+from lastcall.records.quoting import one_line
+from lastcall.records.said import beginning
+
+LONGEST = 400
+"""Characters of a text that a line shows."""
+
+
+def printable(text: str, limit: int = LONGEST) -> str:
+    """Return `one_line(text)`, cut to `limit` characters; a text that is cut says so."""
+    return beginning(one_line(text), limit)
+
+
+def seconds(value: Any) -> str:
+    """`3.0 s`, `12 ms`, `0.4 ms`; "" for nothing."""
+    if not isinstance(value, int | float):
+        return ""
+    if value >= 0.9995:
+        return f"{value:.1f} s"
+    return f"{value * 1000:.0f} ms" if value >= 0.0095 else f"{value * 1000:.1f} ms"

@@ -1,0 +1,67 @@
+"""What a line is, and what the lines of several actors have in common. Pure."""
+
+# check: pure
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from lastcall.records.said import Said, tell
+from lastcall.records.text import seconds
+from lastcall.records.wording.recorded import recalled
+
+Facts = Mapping[str, Any]
+"""Of any kind."""
+Style = Literal["", "dim", "good", "bad", "signal", "api", "endpoint", "output"]
+
+STEP = 1
+"""Shown in every story."""
+DETAIL = 2
+"""Shown with --explain only."""
+NOISE = 3
+"""In the JSON only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """`level` is STEP, DETAIL or NOISE. `text` is `Said`, for a kind that is known."""
+
+    text: str
+    level: int = STEP
+    style: Style = ""
+
+
+def fixed(
+    template: str, level: int = STEP, style: Style = "", recall: tuple[str, ...] = ()
+) -> Callable[[Facts], Words]:
+    """The words of a kind that needs no decision; a fact that is missing is `?`. Those in `recall` are sentences."""
+    names = Said.names(template)
+
+    def words(facts: Facts) -> Words:
+        told = {name: facts.get(name, "?") for name in names}
+        told.update((name, recalled(told[name])) for name in recall)
+        return Words(Said(template, told), level, style)
+
+    return words
+
+
+def after(facts: Facts) -> str:
+    """` after 3.0 s`, or nothing."""
+    return tell(" after $time", time=seconds(facts["seconds"])) if facts.get("seconds") is not None else ""
+
+
+def took(facts: Facts) -> str:
+    """` in 3.0 s`, or nothing."""
+    return tell(" in $time", time=seconds(facts["seconds"])) if facts.get("seconds") is not None else ""
+
+
+def yes(value: Any) -> str:
+    """A field's value."""
+    return "true" if value else "false"
+
+
+def conditions(facts: Facts) -> str:
+    """Those of an endpoint, by their names."""
+    return " ".join(f"{name}={yes(facts.get(name))}" for name in ("ready", "serving", "terminating"))

@@ -1,0 +1,175 @@
+"""Who decided that a Pod has to end, concluded from what the API shows. Pure.
+
+The API never says who sent a DELETE. It shows what was written just before it (the condition DisruptionTarget), what a
+controller said afterwards (its Event SuccessfulDelete), and that an owner or the namespace is gone. Without any of them
+nobody is named.
+
+Source: the condition's reasons in pkg/apis/core/types.go (`PodReason…`); pod_control, controller_utils.go
+(`SuccessfulDeletePodReason`).
+"""
+
+# check: pure
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lastcall.kube.api.meta import Object, labels_of, name_of
+from lastcall.records import kinds
+from lastcall.trace.drafts import Draft, draft
+from lastcall.trace.events import Told, names_pod
+from lastcall.trace.owners import OwnerState
+from lastcall.trace.pods import TERMINAL, condition_of, controller_of
+
+if TYPE_CHECKING:
+    from lastcall.records.fields.controllers import DeletionDecided
+    from lastcall.records.fields.parts import GroundsOfDecision
+
+_TARGETS: Mapping[str, tuple[str, str, str]] = {
+    "EvictionByEvictionAPI": ("apiserver", "pkg/registry/core/pod/storage/eviction.go:Create", "evicted"),
+    "DeletionByTaintManager": (
+        "taint-eviction-controller",
+        "pkg/controller/tainteviction/taint_eviction.go:processPodOnNode",
+        "evicted from {node} by a NoExecute taint{taints}",
+    ),
+    "PreemptionByScheduler": (
+        "kube-scheduler",
+        "pkg/scheduler/framework/preemption/executor.go:PreemptPod",
+        "preempted by a Pod of higher priority",
+    ),
+    "DeletionByPodGC": (
+        "pod-garbage-collector-controller",
+        "pkg/controller/podgc/gc_controller.go:gcOrphaned",
+        "{message}",
+    ),
+}
+"""Reason of the condition → actor, rule, why."""
+
+_BY_EVENT = {
+    "ReplicaSet": "pkg/controller/replicaset/replica_set.go:getPodsToDelete",
+    "StatefulSet": "pkg/controller/statefulset/stateful_set_control.go:updateStatefulSet",
+    "DaemonSet": "pkg/controller/daemon/daemon_controller.go:podsShouldBeOnNode",
+    "Job": "pkg/controller/job/job_controller.go:manageJob",
+}
+_GARBAGE = "pkg/controller/garbagecollector/garbagecollector.go:attemptToDeleteItem"
+_NAMESPACE = "pkg/controller/namespace/deletion/namespaced_resources_deleter.go:deleteAllContent"
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What was known around a Pod when its end began.
+
+    `owner` is its controller's last state, None where that is not known; `owner_gone`: it was deleted, or is being
+    deleted. `events` are about the Pod or its owner. `budgets` are the PodDisruptionBudgets that name the Pod in
+    status.disruptedPods. `phase` is the Pod's when its end began: at the end of it every Pod has ended.
+    """
+
+    owner: OwnerState | None = None
+    owner_gone: bool = False
+    namespace_ends: bool = False
+    events: Sequence[Told] = ()
+    taints: Sequence[str] = ()
+    budgets: Sequence[str] = ()
+    phase: str = ""
+
+
+def decided(pod: Object, around: Around, at_ns: int) -> Draft | None:
+    """The decision that the DELETE goes back to, placed at `at_ns`; None when nothing tells."""
+    return _by_condition(pod, around, at_ns) or _by_event(pod, around, at_ns) or _by_absence(pod, around, at_ns)
+
+
+def _decision(actor: str, rule: str, why: str, at_ns: int, facts: "GroundsOfDecision") -> Draft:
+    told: DeletionDecided = {"why": why, "observedResourceVersion": "", **facts}
+    return draft(kinds.DELETION_DECIDED, told, actor, rule=rule, evidence="inferred", at_ns=at_ns)
+
+
+def _by_condition(pod: Object, around: Around, at_ns: int) -> Draft | None:
+    target = condition_of(pod, "DisruptionTarget")
+    found = _TARGETS.get(str(target.get("reason"))) if target.get("status") == "True" else None
+    if found is None:
+        return None
+    actor, rule, words = found
+    node = str((pod.get("spec") or {}).get("nodeName") or "its node")
+    message = str(target.get("message") or "").removeprefix("PodGC: ")
+    if "out-of-service" in message:
+        rule = "pkg/controller/podgc/gc_controller.go:gcTerminating"
+    taints = f" ({', '.join(around.taints)})" if around.taints else ""
+    facts: GroundsOfDecision = {}
+    if rule.endswith("eviction.go:Create"):
+        words = "evicted through the Eviction API, by whom is not told"
+        if around.budgets:
+            facts["podDisruptionBudget"] = around.budgets[0]
+            words += f"; PodDisruptionBudget {around.budgets[0]} allowed it"
+    preemptor = next((each.message for each in around.events if each.reason == "Preempted"), "")
+    if actor == "kube-scheduler" and preemptor:
+        words += f" ({preemptor})"
+    return _decision(actor, rule, words.format(node=node, taints=taints, message=message), at_ns, facts)
+
+
+def _by_event(pod: Object, around: Around, at_ns: int) -> Draft | None:
+    owner, reference = around.owner, controller_of(pod)
+    told = next(
+        (
+            each
+            for each in around.events
+            if each.of_uid == reference.get("uid") and names_pod(each) == name_of(pod) and each.of_kind in _BY_EVENT
+        ),
+        None,
+    )
+    if told is None:
+        return None
+    facts: GroundsOfDecision = {"ownerKind": told.of_kind, "owner": told.name, "ownerUid": told.of_uid}
+    step, why, rule = _step(pod, told, owner, around.phase)
+    if step:
+        facts["step"] = step
+    if owner is not None:
+        facts["ownerGeneration"] = owner.generation
+    return _decision(told.reporter or f"{told.of_kind.lower()}-controller", rule, why, at_ns, facts)
+
+
+def _step(pod: Object, told: Told, owner: OwnerState | None, phase: str) -> tuple[str, str, str]:
+    """(step, why, rule): what the controller was about, by its owner's state."""
+    named, rule = f"{told.of_kind} {told.name}", _BY_EVENT[told.of_kind]
+    deleted_it = f"{named} deleted it, as its Event says"
+    if told.of_kind == "ReplicaSet":
+        return "scaling", f"{named} had too many Pods, and chose this one", rule
+    if owner is None:
+        return "", deleted_it, rule
+    if told.of_kind == "StatefulSet":
+        if phase in TERMINAL:
+            return "ended", f"it has ended ({phase}), and {named} makes it anew", rule
+        ordinal = name_of(pod).rpartition("-")[2]
+        if owner.replicas is not None and ordinal.isdigit() and int(ordinal) >= owner.replicas:
+            return "scaling", f"{named} scales to {owner.replicas}, the highest ordinal goes first", rule
+        if owner.update_revision and owner.update_revision != labels_of(pod).get("controller-revision-hash"):
+            return "rollout", f"{named} rolls out revision {owner.update_revision}, from the highest ordinal down", rule
+    if told.of_kind == "DaemonSet":
+        was = labels_of(pod).get("pod-template-generation", "")
+        if was and owner.template_generation and was != owner.template_generation:
+            return "rollout", f"{named} rolls out a new template", rule
+    if told.of_kind == "Job":
+        finished = "pkg/controller/job/job_controller.go:deleteActivePods"
+        if owner.finished:
+            because = f" ({owner.finished_reason})" if owner.finished_reason else ""
+            return "finished", f"{named} is over: {owner.finished}{because}", finished
+        if owner.suspended:
+            return "suspended", f"{named} was suspended", finished
+    return "", deleted_it, rule
+
+
+def _by_absence(pod: Object, around: Around, at_ns: int) -> Draft | None:
+    """The namespace ends, or the owner is gone."""
+    if around.namespace_ends:
+        namespace = str(pod["metadata"].get("namespace") or "")
+        ground: GroundsOfDecision = {"namespace": namespace}
+        return _decision("namespace-controller", _NAMESPACE, f"its namespace {namespace} is deleted", at_ns, ground)
+    owner = controller_of(pod)
+    if not owner or not around.owner_gone:
+        return None
+    facts: GroundsOfDecision = {
+        "ownerKind": str(owner.get("kind")),
+        "owner": str(owner.get("name")),
+        "ownerUid": str(owner.get("uid")),
+    }
+    why = f"its owner is gone: {facts['ownerKind']} {facts['owner']}"
+    return _decision("garbage-collector", _GARBAGE, why, at_ns, facts)

@@ -1,0 +1,210 @@
+"""Follows Pods of any cluster through its API, and yields the story of each end.
+
+    follower = Follower(client, Scope(namespace="shop"), world=world)
+    async with Tasks() as tasks:
+        tasks.spawn(follower.run(), name="trace")
+        async for ending in follower.endings():
+            …                          # a lastcall.endings.story.Ending, finished
+        tasks.cancel()
+
+`client` is a `lastcall.kube.client.api.Client`; one with `request` (HTTPClient) is asked for lists in pages, one with
+`pod_log` for logs. A Pod that does not end keeps a few words; its records begin when its end does. See
+docs/any-cluster.md.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+
+from lastcall.endings.story import Ending, PodFacts
+from lastcall.kube.api.errors import StatusError
+from lastcall.kube.api.resources import EVENTS, PODS
+from lastcall.kube.client.api import Client
+from lastcall.records.record import Record
+from lastcall.trace.book import Book, Moment
+from lastcall.trace.following.around import AroundPods
+from lastcall.trace.following.lives import Listeners, Lives, NodeSide, Rooms
+from lastcall.trace.following.news import News
+from lastcall.trace.following.output import Output
+from lastcall.trace.following.shelf import Remembered, Shelf
+from lastcall.trace.following.slices import Slices
+from lastcall.trace.following.watching import OnObject, Watching
+from lastcall.trace.rights import MissingRight
+from lastcall.trace.scope import Scope
+from lastcall.trace.sources import Source
+from lastcall.trace.tale import Surroundings, tell
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`logs`: read what containers print from the DELETE on. `count`: end after so many stories, 0 for never.
+    `past`: tell also Pods that had ended by themselves before (they are still there)."""
+
+    logs: bool = True
+    count: int = 0
+    past: bool = False
+
+
+class Follower:
+    """`run` until cancelled; `endings` yields each finished story, in the order of the ends."""
+
+    def __init__(
+        self,
+        client: Client,
+        scope: Scope,
+        *,
+        world: World | None = None,
+        kubernetes_version: str = "",
+        options: Options = Options(),
+        on_record: Callable[[Record], None] | None = None,
+        on_begin: Callable[[PodFacts], None] | None = None,
+        on_note: Callable[[str], None] | None = None,
+        node_side: NodeSide | None = None,
+        on_object: OnObject | None = None,
+    ) -> None:
+        """`on_record` hears of every record when it is made, `on_begin` of a Pod whose end begins, before its first
+        record; `on_note` of what somebody who waits should know: a gap, a right that is missing. `node_side` hears of
+        each state of a Pod that is wanted, and of its end: what it learns comes back by `add`. `on_object` hears of
+        each object that is seen, but for Events and EndpointSlices."""
+        self.scope = scope
+        self.told = 0
+        """How many stories were yielded."""
+        self.failure: Exception | None = None
+        """Why Pods cannot be followed at all; `endings` has ended then."""
+        self._version = kubernetes_version
+        self._options = options
+        self._shelf = shelf = Shelf(world or World(), on_record or (lambda record: None))
+        note = on_note or (lambda text: None)
+        self._watching = Watching(shelf, client, scope, note, self._blind, on_object)
+        self._news = News(shelf, client, lambda error: self._watching.refused(EVENTS, scope.namespace, error))
+        self._slices, self._around = Slices(shelf), AroundPods(shelf)
+        output = Output(shelf, client, lambda error: self._watching.refused(PODS, scope.namespace, error, "log"))
+        self._foreign: Remembered[Record] = Remembered()
+        self._lives = Lives(
+            shelf,
+            client,
+            scope,
+            Rooms(self._news, self._slices, self._around, output if options.logs else None, self._foreign),
+            Listeners(on_begin or (lambda pod: None), self._finish, self._first_list, note),
+            past=options.past,
+            node_side=node_side,
+        )
+        self._finished: asyncio.Queue[Ending | None] = asyncio.Queue()
+        self._synced = asyncio.Event()
+        self._over = asyncio.Event()
+
+    @property
+    def missing(self) -> dict[tuple[str, str], MissingRight]:
+        """What may not be read, by (resource, namespace)."""
+        return self._watching.missing
+
+    async def run(self) -> None:
+        """Follow until cancelled or `stop` is called, or, where only Pods were named, until the last has ended."""
+        try:
+            async with Tasks() as tasks:
+                self._shelf.tasks = tasks
+                await self._watching.start_around(self._around, self._slices, self._news, self._over)
+                self._watching.start_pods(self._lives.event, self._lives.listed)
+                tasks.spawn(self._lives.tick(), name="trace clock")
+                await self._over.wait()
+                tasks.cancel()
+        finally:
+            self._finished.put_nowait(None)
+
+    async def synced(self) -> None:
+        """Return when the first list of Pods is known, or is not available."""
+        await self._synced.wait()
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether the first list of Pods is known, or is not available."""
+        return self._synced.is_set()
+
+    def stop(self) -> None:
+        """End `run`. What is still going on is told by `ongoing`."""
+        self._over.set()
+
+    async def endings(self) -> AsyncIterator[Ending]:
+        """Each finished story. Ends with `run`."""
+        while (ending := await self._finished.get()) is not None:
+            yield ending
+
+    def ongoing(self) -> list[Ending]:
+        """The stories so far of Pods that are ending now."""
+        return [self._ending(book) for book in self._shelf.books.values()]
+
+    def story_of(self, uid: str) -> Ending | None:
+        """The story so far of a Pod that is ending now, None for others."""
+        book = self._shelf.books.get(uid)
+        return None if book is None else self._ending(book)
+
+    def commands(self) -> list[str]:
+        """For an administrator's shell: what gives all the rights that are missing."""
+        return self._watching.commands()
+
+    def following(self) -> int:
+        """How many Pods are there that are followed."""
+        return self._lives.following()
+
+    def ending(self) -> int:
+        """How many of them are ending now."""
+        return len(self._shelf.books)
+
+    def waiting(self) -> int:
+        """How many finished stories nobody has taken yet."""
+        return self._finished.qsize()
+
+    def sources(self) -> Sequence[Source]:
+        """What is watched, and how that goes."""
+        return self._watching.sources
+
+    def add(self, record: Record) -> None:
+        """A record from elsewhere (a node's agent): with a Pod's uid, on the monotonic clock of this machine.
+
+        Until its end begins, the last MOST_OF_EACH of it are kept. What was observed goes before what was inferred.
+        """
+        book = self._shelf.books.get(record.pod_uid)
+        if book is not None:
+            book.add(record)
+        else:
+            self._foreign.remember(record.pod_uid, record)
+
+    def place(self, node: str, stamp: str) -> Moment | None:
+        """A time by a node's clock ("": the API server's) on ours; None for another text."""
+        wall = self._shelf.clocks.ours(node, stamp)
+        now = self._shelf.now()
+        return None if wall is None else Moment(now.at_ns - (now.wall_ns - wall), wall)
+
+    def requests(self) -> int:
+        """How many requests were sent for lists and watches."""
+        return sum(each.requests for each in self._watching.sources)
+
+    def _blind(self, error: StatusError) -> None:
+        self.failure = error
+        self._synced.set()
+        self._over.set()
+
+    def _first_list(self) -> None:
+        self._synced.set()
+        self._check_over()
+
+    def _finish(self, book: Book) -> None:
+        self._finished.put_nowait(self._ending(book))
+        self.told += 1
+        self._check_over()
+
+    def _check_over(self) -> None:
+        if (self._options.count and self.told >= self._options.count) or (
+            self.scope.only_pods and self.told >= len(self.scope.targets) and not self._shelf.books
+        ):
+            self._over.set()
+
+    def _ending(self, book: Book) -> Ending:
+        around = Surroundings(
+            ledger=self._shelf.ledger,
+            events=[*(told for told, _ in book.history), *self._news.of_owner(book.pod)],
+            missing=tuple(self.missing.values()),
+        )
+        return tell(book, self._shelf.now(), around, kubernetes_version=self._version)

@@ -1,0 +1,57 @@
+"""What the rooms of a follower share: the books of Pods that are ending, clocks, what is around, and the time."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from lastcall.records.record import Record
+from lastcall.trace.book import Book, Moment
+from lastcall.trace.ledger import Ledger
+from lastcall.trace.stamps import Clocks
+from lastcall.world.tasks import Tasks
+from lastcall.world.world import World
+
+T = TypeVar("T")
+
+MOST_REMEMBERED = 4096
+"""Pods and owners of which Events and records from elsewhere are kept before their end begins."""
+MOST_OF_EACH = 32
+
+
+class Shelf:
+    """`tasks` is there while the follower runs."""
+
+    def __init__(self, world: World, on_record: Callable[[Record], None]) -> None:
+        self.world = world
+        self.on_record = on_record
+        self.books: dict[str, Book] = {}
+        """By the Pod's uid."""
+        self.clocks = Clocks()
+        self.tasks: Tasks | None = None
+        self._sequence = 0
+        self._boot = world.new_uid()[:8]
+        self.ledger = Ledger(self.new_id, on_record)
+
+    def now(self) -> Moment:
+        return Moment(self.world.clock.monotonic_ns(), self.world.clock.wall_ns())
+
+    def new_id(self, actor: str) -> str:
+        self._sequence += 1
+        return f"{actor}-{self._boot}-{self._sequence}"
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        assert self.tasks is not None
+        self.tasks.spawn(work, name=name)
+
+
+class Remembered(OrderedDict[str, list[T]]):
+    """What came for a key before it was wanted, in bounded memory: MOST_OF_EACH of MOST_REMEMBERED keys."""
+
+    def remember(self, key: str, each: T) -> None:
+        """Keep one more of a key; of too many keys the ones that were longest without news go."""
+        found = self.setdefault(key, [])
+        self.move_to_end(key)
+        found.append(each)
+        del found[:-MOST_OF_EACH]
+        while len(self) > MOST_REMEMBERED:
+            self.popitem(last=False)

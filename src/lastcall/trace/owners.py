@@ -1,0 +1,178 @@
+"""Owners of Pods, as small as a decision needs them, and what two of their states say. Pure."""
+
+# check: pure
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import orjson
+
+from lastcall.kube.api.meta import Object, annotations_of, name_of, namespace_of, uid_of
+from lastcall.records import kinds
+from lastcall.trace.drafts import Draft, draft
+from lastcall.trace.pods import controller_of
+
+if TYPE_CHECKING:
+    from lastcall.records.fields.apiserver import OwnerDeleted, OwnerWritten
+    from lastcall.records.fields.controllers import ScaleDecided
+    from lastcall.records.fields.parts import SpecChange
+
+REVISION = "deployment.kubernetes.io/revision"
+CONTROLLER_MANAGER = "kube-controller-manager"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerState:
+    """An owner. `fields` are digests of its spec's fields, `manager` who wrote the spec last, by its managedFields.
+
+    `finished` and `finished_reason` are a Job's condition; `update_revision` is a StatefulSet's, `template_generation`
+    a DaemonSet's.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    owner_kind: str = ""
+    owner: str = ""
+    owner_uid: str = ""
+    generation: int = 0
+    replicas: int | None = None
+    fields: Mapping[str, int] = field(default_factory=dict)
+    manager: str = ""
+    revision: str = ""
+    deleting: bool = False
+    finished: str = ""
+    finished_reason: str = ""
+    suspended: bool = False
+    update_revision: str = ""
+    template_generation: str = ""
+
+
+def state_of(kind: str, obj: Object, old: OwnerState | None = None) -> OwnerState:
+    """What is kept of an owner. With the state before, a spec of the same generation is not read again."""
+    meta, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
+    generation = int(meta.get("generation") or 0)
+    annotations = annotations_of(obj)
+    finished: Object = next(
+        (
+            each
+            for each in status.get("conditions") or ()
+            if each.get("type") in ("Complete", "Failed") and each.get("status") == "True"
+        ),
+        {},
+    )
+    if old is None or old.generation != generation:
+        owner = controller_of(obj)
+        size = spec.get("replicas", spec.get("parallelism"))
+        old = OwnerState(
+            kind,
+            namespace_of(obj),
+            name_of(obj),
+            uid_of(obj),
+            owner_kind=str(owner.get("kind") or ""),
+            owner=str(owner.get("name") or ""),
+            owner_uid=str(owner.get("uid") or ""),
+            generation=generation,
+            replicas=size if isinstance(size, int) else None,
+            fields={name: hash(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)) for name, value in spec.items()},
+            manager=writer_of(obj),
+        )
+    return replace(
+        old,
+        revision=annotations.get(REVISION, ""),
+        deleting=bool(meta.get("deletionTimestamp")),
+        finished=str(finished.get("type") or ""),
+        finished_reason=str(finished.get("reason") or ""),
+        suspended=bool(spec.get("suspend")),
+        update_revision=str(status.get("updateRevision") or ""),
+        template_generation=annotations.get("deprecated.daemonset.template.generation", ""),
+    )
+
+
+def writer_of(obj: Object) -> str:
+    """The field manager that wrote the spec last; "" where managedFields do not tell. A name that the writer chose:
+    kubectl names itself by its command (`kubectl-scale`, `kubectl-rollout`)."""
+    best, found = "", ""
+    for entry in obj["metadata"].get("managedFields") or ():
+        if entry.get("subresource") not in (None, "", "scale") or "f:spec" not in (entry.get("fieldsV1") or {}):
+            continue
+        if (at := str(entry.get("time") or "")) >= best:
+            best, found = at, str(entry.get("manager") or "")
+    return "" if found in (CONTROLLER_MANAGER, "unknown") else found
+
+
+def changes(old: OwnerState | None, new: OwnerState, version: str, newest_revision: str = "") -> Iterator[Draft]:
+    """The records, of no Pod, that tell what was written.
+
+    `newest_revision` is the Deployment's, for a ReplicaSet: of one that is about to get its next, that next one.
+    """
+    about = _about(new, version)
+    if new.deleting and (old is None or not old.deleting):
+        yield draft(kinds.OWNER_DELETED, about, "apiserver")
+    if old is None or old.generation == new.generation:
+        return
+    changed = sorted(name for name in {*old.fields, *new.fields} if old.fields.get(name) != new.fields.get(name))
+    if not changed:
+        return
+    resized = new.replicas is not None and old.replicas is not None and old.replicas != new.replicas
+    if new.kind == "ReplicaSet" and new.owner_kind == "Deployment" and resized:
+        rolled = bool(newest_revision) and newest_revision != new.revision
+        scaled: ScaleDecided = {
+            "ownerKind": new.owner_kind,
+            "owner": new.owner,
+            "ownerUid": new.owner_uid,
+            "step": "rollout" if rolled else "scaling",
+            "revision": newest_revision,
+            "ofKind": new.kind,
+            "name": new.name,
+            "uid": new.uid,
+            "generation": new.generation,
+            "resourceVersion": version,
+            "from": old.replicas or 0,
+            "to": new.replicas or 0,
+        }
+        yield draft(kinds.SCALE_DECIDED, scaled, "deployment-controller", evidence="inferred")
+        return
+    change: SpecChange = {"changed": changed}
+    if resized:
+        change["from"], change["to"] = old.replicas, new.replicas
+    written: OwnerWritten = {**about, "userAgent": new.manager, **change}
+    yield draft(kinds.OWNER_WRITTEN, written, "apiserver")
+
+
+def differ(old: OwnerState, new: OwnerState) -> bool:
+    """Whether a decision about its Pods may be another one."""
+
+    def grounds(state: OwnerState) -> tuple[object, ...]:
+        return (
+            state.generation,
+            state.finished,
+            state.finished_reason,
+            state.suspended,
+            state.update_revision,
+            state.template_generation,
+        )
+
+    return grounds(old) != grounds(new)
+
+
+def removed(old: OwnerState, version: str) -> Iterator[Draft]:
+    """It is gone; nothing new when it was being deleted before."""
+    if not old.deleting:
+        yield draft(kinds.OWNER_DELETED, _about(old, version), "apiserver")
+
+
+def _about(owner: OwnerState, version: str) -> "OwnerDeleted":
+    return {
+        "ofKind": owner.kind,
+        "namespace": owner.namespace,
+        "name": owner.name,
+        "uid": owner.uid,
+        "ownerUid": owner.owner_uid,
+        "generation": owner.generation,
+        "resourceVersion": version,
+        "user": "",
+        "userAgent": "",  # nothing tells who deletes
+    }

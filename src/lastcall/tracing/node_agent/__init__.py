@@ -1,5 +1,0 @@
-"""The client's side of the node agent (`lastcall.agent`): a Job of one Pod on each node with Pods that are followed.
-
-Pure: `job` (what is created, with which rights), `translate` (lines → records on our clock). `session` speaks with one
-agent, `agents` starts, feeds and removes them all.
-"""

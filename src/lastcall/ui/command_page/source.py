@@ -1,0 +1,107 @@
+"""The clusters of the command that started the page, by what it says: a `Source` of the page."""
+
+# check: reads facts because what a command sends to the page of its cluster is not a record
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+from lastcall.endings.ending import build_endings
+from lastcall.endings.story import Ending, PodFacts
+from lastcall.kube.client.access.config import ClientConfig, Impersonation, Overrides
+from lastcall.kube.client.kubeconfig import client_for, load_kubeconfig
+from lastcall.kube.cluster.control.socket import read_record
+from lastcall.records.record import Record
+from lastcall.records.said import from_wire
+from lastcall.ui.command_page.messages import SHOWN, Cluster, Seen, Story
+from lastcall.ui.source import NoMore, Opened, Told
+
+
+class FedClusters:
+    """`open` waits for the next one, and raises NoMore after `bye`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._clusters: asyncio.Queue[tuple[Cluster, asyncio.Queue[list[Record] | None]] | None] = asyncio.Queue()
+        self._records: asyncio.Queue[list[Record] | None] | None = None
+        self._number = 0
+        self._stories: dict[str, Ending] = {}
+        self._told: Told | None = None
+        self._before: list[Seen] = []
+        self._version = ""
+
+    def cluster(self, told: Cluster) -> None:
+        """A cluster runs; another one that did has ended."""
+        self.over()
+        self._stories, self._told, self._before = {}, None, []
+        self._version = str(told.facts["kubernetesVersion"])
+        self._records = asyncio.Queue()
+        self._clusters.put_nowait((told, self._records))
+
+    def records(self, told: list[dict[str, Any]]) -> list[Record]:
+        """More of its records."""
+        records = [read_record({"record": each}) for each in told]
+        if self._records is not None:
+            self._records.put_nowait(records)
+        return records
+
+    def seen(self, told: Seen) -> None:
+        """An object of somebody's cluster."""
+        if self._told is None:
+            self._before.append(told)
+        else:
+            self._told(SHOWN[told.resource], told.type, told.obj)
+
+    def story(self, told: Story) -> Ending:
+        """A story of somebody's cluster, made of the records that it was made of there."""
+        records = [read_record({"record": each}) for each in told.records]
+        facts = PodFacts(told.uid, "", "")
+        ending = build_endings(records, [facts], kubernetes_version=self._version)[0]
+        self._stories[told.uid] = ending = replace(ending, not_known=tuple(map(from_wire, told.not_known)))
+        return ending
+
+    def over(self) -> None:
+        """It has ended."""
+        if self._records is not None:
+            self._records.put_nowait(None)
+            self._records = None
+
+    def bye(self) -> None:
+        """None comes any more."""
+        self.over()
+        self._clusters.put_nowait(None)
+
+    async def open(self) -> Opened:
+        found = await self._clusters.get()
+        if found is None:
+            raise NoMore
+        told, records = found
+        self._number += 1
+        config = await asyncio.get_running_loop().run_in_executor(None, _config_of, told)
+        client = client_for(config, user_agent="lastcall-ui")
+        opened = Opened(dict(told.facts), str(self._number), client, _each(records))
+        if told.asked is not None:
+            opened.may_write, opened.watch, opened.ending = False, self._watch, self._stories.get
+        return opened
+
+    def _watch(self, told: Told) -> None:
+        self._told = told
+        before, self._before = self._before, []
+        for each in before:
+            self.seen(each)
+
+
+def _config_of(told: Cluster) -> ClientConfig:
+    asked = told.asked
+    if asked is None:
+        return load_kubeconfig(str(told.facts["kubeconfig"]))
+    who = Impersonation(**asked["impersonate"])
+    overrides = Overrides(asked["context"], asked["namespace"], who, asked["insecure_skip_tls_verify"])
+    return load_kubeconfig(asked["kubeconfig"], overrides=overrides)
+
+
+async def _each(records: "asyncio.Queue[list[Record] | None]") -> AsyncIterator[Record]:
+    while (those := await records.get()) is not None:
+        for record in those:
+            yield record
