@@ -22,7 +22,7 @@ import lastcall.cli.run.command
 from lastcall.manifests.read import load_manifests
 loaded = load_manifests([sys.argv[1]])
 began, cpu = time.perf_counter(), time.process_time()
-from lastcall.lint.early import tell_certain_errors
+from lastcall.cli.certain_errors import tell_certain_errors
 tell_certain_errors(loaded)
 print((time.perf_counter() - began) * 1000, (time.process_time() - cpu) * 1000)
 """

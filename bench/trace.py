@@ -24,9 +24,9 @@ import click
 
 from bench.api import Server
 from bench.figures import machine
-from lastcall.cli.context_options import ContextOptions
 from lastcall.cli.options import JSON_LINE
 from lastcall.contexts.connection import choose, connected
+from lastcall.contexts.options import ContextOptions
 from lastcall.kube.api.resources import ENDPOINTSLICES, EVENTS, PODS
 from lastcall.kube.client.kubeconfig import render_kubeconfig
 

@@ -5,7 +5,8 @@
 - docs/ending-v1.schema.json, of endings/render/document.py and the catalogue; tables of docs/ending-v1.md
 - docs/rollout-v1.schema.json, of experiment/rollout/document.py; in docs/rollout-v1.md the causes
 
-The catalogue is src/lastcall/timeline/catalogue. A unit test fails where a file is not what this writes.
+The catalogue is src/lastcall/records/fields and endings/catalogue. A unit test compares the
+files with what this writes.
 """
 
 import importlib
@@ -47,7 +48,7 @@ WIDTH = 120
 
 KINDS_HEAD = '''"""The kinds of records, each typed with the facts that it carries.
 
-Made of timeline/catalogue/records by tools/make_catalogue.py: change it there. docs/ending-v1.md says what each tells.
+Made of records/fields by tools/make_catalogue.py: change it there. docs/ending-v1.md says what each tells.
 """
 
 # check: standard library
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
 
 
 MEANINGS_HEAD = '''# ruff: noqa: E501 - made by a tool, one kind a line
-"""What each kind of record means: the first words of its type in timeline/catalogue/records.
+"""What each kind of record means: the first words of its type in records/fields.
 
 Made by tools/make_catalogue.py: change it there.
 """

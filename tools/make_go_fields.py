@@ -1,5 +1,6 @@
-"""Add to src/lastcall/kube/api/schema/schema.json what only the Go types say: which fields are left out when they are zero,
-which are null then, and which are always written.
+"""Add to src/lastcall/kube/api/schema/schema.json what only the Go types say about fields.
+
+Which are left out when they are zero, which are null then, and which are always written.
 
 `python tools/make_go_fields.py API APIMACHINERY APIEXTENSIONS AGGREGATOR [TAG]`
 

@@ -1,7 +1,8 @@
 """Make src/lastcall/kube/api/protobuf/protobuf.json from recorded facts: `python tools/make_protobuf.py FACTS OUT`.
 
 FACTS is a JSON file with `messages`: message → [number, JSON name, type or {"map": [key, value]}, flags…] per field.
-The output has the same with short names; it is explained in src/lastcall/kube/api/protobuf/decoding.py, its only reader.
+The output has the same with short names; it is explained in src/lastcall/kube/api/protobuf/decoding.py, its only
+reader.
 """
 
 import json

@@ -20,8 +20,8 @@ from scenario.agreement import differences
 from scenario.lifecycles import DATA, playable, traced
 from scenario.replay import Replay
 
-from lastcall.cli.context_options import ContextOptions
 from lastcall.contexts.connection import choose, connected
+from lastcall.contexts.options import ContextOptions
 from lastcall.endings.ending import build_endings
 from lastcall.endings.facts.pod import pod_facts
 from lastcall.endings.story import Ending
@@ -88,7 +88,7 @@ async def play(kubeconfig: str, names: list[str], at_once: int) -> dict[str, Any
 
     for name in names:
         results[name] = await asyncio.to_thread(exact, name)
-    async with connected(choose(ContextOptions(kubeconfig)), agent="trace-lifecycles") as there:
+    async with connected(choose(ContextOptions(kubeconfig)), agent="trace-lifecycles", warn=say) as there:
         say("| lifecycle | beside `run` | sentences on what is not known |\n|---|---|---|")
         await asyncio.gather(*(one(there.client, name) for name in names))
     return results

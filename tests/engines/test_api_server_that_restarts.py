@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from engines.api_server import RealAPIServer, needs, real_api_server
 
-from lastcall.cli.context_options import ContextOptions
 from lastcall.contexts.connection import choose, connected
+from lastcall.contexts.options import ContextOptions
 from lastcall.kube.api.resources import CONFIGMAPS
 
 pytestmark = [pytest.mark.timeout(300), needs("etcd", "kube-apiserver")]

@@ -14,8 +14,8 @@ import yaml
 from engines.api_server import RealAPIServer, needs
 from engines.proxies import proxy
 
-from lastcall.cli.context_options import ContextOptions
 from lastcall.contexts.connection import choose, connected
+from lastcall.contexts.options import ContextOptions
 from lastcall.errors import LastcallError, UserError
 from lastcall.kube.api.resources import NAMESPACES
 from lastcall.kube.apiserver.auth.pki import ClusterCA

@@ -8,8 +8,8 @@ import pytest
 from engines.api_server import RealAPIServer, needs
 from engines.older import AGGREGATED_V2, LACKS, Older, older
 
-from lastcall.cli.context_options import ContextOptions
 from lastcall.contexts.connection import Connected, choose, connected
+from lastcall.contexts.options import ContextOptions
 from lastcall.kube.api.resources import PODS
 from lastcall.kube.client.access.reviews import denied, user_name
 from lastcall.kube.client.access.rights import Right

@@ -14,8 +14,8 @@ from engines.by_hand import PodByHand, manifest
 from engines.older import Older, older
 from engines.relay import Relay, relay
 
-from lastcall.cli.context_options import ContextOptions
 from lastcall.contexts.connection import choose, connected
+from lastcall.contexts.options import ContextOptions
 from lastcall.endings.story import Ending
 from lastcall.kube.api.resources import CONFIGMAPS
 from lastcall.kube.client.http import HTTPClient

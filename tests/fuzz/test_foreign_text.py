@@ -24,12 +24,13 @@ from lastcall.cli.errors import guarded
 from lastcall.cli.lint import FORMATS as LINT_FORMATS
 from lastcall.cli.lint import lint
 from lastcall.cli.output import FORMATS, document
-from lastcall.cli.terminal import redraw, say, say_all, say_from
+from lastcall.cli.terminal import say, say_all, say_from
 from lastcall.endings.render.checks import as_github, as_junit
 from lastcall.endings.render.console import SafeConsole, Text
 from lastcall.endings.render.json_text import quoted_json
 from lastcall.endings.render.json_v1 import record_line
 from lastcall.endings.render.live import LiveTimeline
+from lastcall.endings.render.redraw import redraw
 from lastcall.endings.render.status_line import StatusLine
 from lastcall.endings.render.text import print_endings
 from lastcall.endings.render.versions import plain_versions

@@ -36,9 +36,9 @@ from trial import Ground, Verdict, called, cluster_facts
 
 from lastcall.kube.api.patch.apply import strategic_merge_patch
 from lastcall.lint.engine import lint
-from lastcall.lint.paths import shown_path
 from lastcall.lint.sources import read as read_subjects
 from lastcall.lint.subject import Finding
+from lastcall.manifests.paths import shown_path
 
 PREDICTED = HERE / "predicted"
 AT_ONCE = 4

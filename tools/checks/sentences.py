@@ -16,7 +16,7 @@ from lastcall.records.wording.recorded import SENTENCES
 LINT = "lastcall.lint"
 """Its findings name a Kubernetes rule as the source of what they say in words themselves."""
 ASKERS = {"said": "texts", "fix": "fixes"}
-JAPANESE = "timeline/catalogue/japanese"
+JAPANESE = "endings/catalogue/japanese"
 ASKED_FOR = ("containers", "findings", "pods", "requests", "restarts", "rollout", "simulation", "waiting")
 """Files whose texts are all in the catalogue or in the code. Those of the others are put together."""
 KUBERNETES_RULE = re.compile(r"^[\w./ -]+\.go:[A-Za-z](?:[\w.]*\w)?$")

@@ -16,7 +16,7 @@ from mutants import results, sandbox
 from mutants.driver import Driver, Wanted
 from mutants.results import Result
 
-PACKAGES = ("node", "apiserver/deletion", "controllers", "timeline", "traffic", "tracing")
+PACKAGES = ("kube/node", "kube/apiserver/deletion", "kube/controllers", "endings", "traffic", "trace")
 TESTS = ("tests/unit", "tests/scenarios")
 
 

@@ -14,7 +14,10 @@ SOURCE = "src/lastcall/"
 MEASURED_TESTS = ("tests/unit/", "tests/scenarios/")
 """The tests that count: those of tests/fuzz reach much code and assert little of it."""
 
-ROWS_OF_THEIR_OWN = ("apiserver/deletion",)
+KUBERNETES = "kube"
+"""The folder whose packages have a row each."""
+
+ROWS_OF_THEIR_OWN = ("kube/apiserver/deletion",)
 """Modules with a row beside that of their package."""
 
 SLACK = 2.0
@@ -32,7 +35,9 @@ def rows_of(path: str) -> list[str]:
     if "/" not in inner:
         return []
     own = inner.removesuffix(".py")
-    return [inner.partition("/")[0], *([own] if own in ROWS_OF_THEIR_OWN else [])]
+    parts = inner.split("/")[:-1]
+    package = "/".join(parts[:2] if parts[0] == KUBERNETES else parts[:1])
+    return [package, *([own] if own in ROWS_OF_THEIR_OWN else [])]
 
 
 def percents(files: Mapping[str, tuple[int, int]]) -> dict[str, float]:
@@ -83,7 +88,10 @@ def with_table(page: str, record: Record) -> str:
 def packages(project: Path) -> list[str]:
     """Return the packages of the sources that need a row."""
     own = [row for row in ROWS_OF_THEIR_OWN if (project / SOURCE / f"{row}.py").exists()]
-    return sorted([path.parent.name for path in (project / SOURCE).glob("*/__init__.py")] + own)
+    source = project / SOURCE
+    found = [*source.glob("*/__init__.py"), *source.glob(f"{KUBERNETES}/*/__init__.py")]
+    names = [path.parent.relative_to(source).as_posix() for path in found]
+    return sorted([name for name in names if name != KUBERNETES] + own)
 
 
 def read(project: Path) -> dict[str, dict[str, float]]:

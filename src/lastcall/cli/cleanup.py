@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 import click
 
 from lastcall.cli.confirmation import confirm, yes_option
-from lastcall.cli.context_options import ContextOptions, context_options
+from lastcall.cli.context_options import context_options
 from lastcall.cli.interrupts import Interrupts
-from lastcall.cli.terminal import say
+from lastcall.cli.terminal import note, say
+from lastcall.contexts.options import ContextOptions
 from lastcall.errors import UserError
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ async def _cleanup(asked: ContextOptions, yes: str) -> None:
     from lastcall.world.clock import RealClock
 
     context = asked.context
-    async with reached(asked) as cluster:
+    async with reached(asked, note) as cluster:
         found = await find_leftovers(cluster.client, asked.namespace, cluster.namespace)
         tell_found(found)
         if found.lines:

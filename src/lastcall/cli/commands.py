@@ -11,6 +11,7 @@ from lastcall._version import __version__
 from lastcall.cli.settings.context import config_option, settle, with_place
 from lastcall.errors import ReaderGone
 from lastcall.records.quoted_log import quote_what_nobody_handles
+from lastcall.world.elsewhere import CLIENTS
 
 COMMANDS = {
     "run": ("lastcall.cli.run.command:run", "Delete Pods and report how each of them ended."),
@@ -51,10 +52,6 @@ OTHER_WORDS = {
     "load": "lastcall.cli.kind.words:load",
 }
 """What kind and docker call a command of ours → module:attribute. Not in the list of commands, but in its last line."""
-
-
-CLIENTS = ("lint", "controller-manager", "scheduler", "completion")
-"""Commands that need files, an API server or nothing: they work on every platform that Python and its wheels know."""
 
 
 class LazyGroup(click.Group):
@@ -119,7 +116,7 @@ def _stand_in(name: str) -> click.Command:
     from lastcall.errors import WorldError
     from lastcall.world.elsewhere import why_not
 
-    why = why_not(name, CLIENTS, sys.platform)
+    why = why_not(name, sys.platform)
 
     def refuse(arguments: tuple[str, ...]) -> None:
         raise WorldError(why)

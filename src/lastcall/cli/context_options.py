@@ -1,31 +1,16 @@
 """The options of commands that talk to somebody's cluster, with kubectl's names and meanings."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, TypeVar
 
 import click
 
 from lastcall.cli.options import Seconds, checked_namespace
+from lastcall.contexts.options import REQUEST_SECONDS, ContextOptions
 from lastcall.kube.client.access.config import Impersonation
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-REQUEST_SECONDS = 60.0
-"""What an API server gives a request itself (--request-timeout)."""
-
-
-@dataclass(frozen=True, slots=True)
-class ContextOptions:
-    """What was asked for; empty is what the kubeconfig says. `request_timeout` is in seconds, 0 for none."""
-
-    kubeconfig: str = ""
-    context: str = ""
-    namespace: str = ""
-    impersonate: Impersonation = field(default_factory=Impersonation)
-    request_timeout: float = REQUEST_SECONDS
-    insecure_skip_tls_verify: bool = False
 
 
 class _UserExtra(click.ParamType):  # type: ignore[type-arg]

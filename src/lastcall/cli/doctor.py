@@ -9,9 +9,10 @@ from contextlib import contextmanager, nullcontext
 
 import click
 
-from lastcall.cli.context_options import ContextOptions, context_options
+from lastcall.cli.context_options import context_options
 from lastcall.cli.options import json_text, text_or_json_option
 from lastcall.cli.terminal import show
+from lastcall.contexts.options import ContextOptions
 from lastcall.kube.cri.sandbox.cgroups.place import NOT_MOUNTED, Place, make_place
 from lastcall.world import needs
 from lastcall.world.need import Need

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from lastcall.cli.context_options import ContextOptions
 from lastcall.cli.interrupts import Interrupts
-from lastcall.cli.terminal import say_from
+from lastcall.cli.terminal import note, say_from
 from lastcall.contexts.connection import Connected, choose, connected
+from lastcall.contexts.options import ContextOptions
 from lastcall.errors import Interrupted
 from lastcall.kube.api.resources import NAMESPACES
 from lastcall.world import walls
@@ -44,7 +44,7 @@ class Component:
 
     async def _run(self, chosen: Any, leader_elect: bool) -> None:
         walls.stand(walls.Faults(say=self.note))
-        async with connected(chosen, agent=f"lastcall-{self.name}", on_refused=self.refused) as cluster:
+        async with connected(chosen, agent=f"lastcall-{self.name}", warn=note, on_refused=self.refused) as cluster:
             await cluster.client.list(NAMESPACES)  # a user without rights is told so, and does not wait forever
             await self._act(cluster, leader_elect)
 

@@ -1,9 +1,9 @@
 """`lastcall doctor --context`: what experiments have left on somebody's cluster."""
 
-from lastcall.cli.context_options import ContextOptions
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import json_text
-from lastcall.cli.terminal import say, show
+from lastcall.cli.terminal import note, say, show
+from lastcall.contexts.options import ContextOptions
 from lastcall.experiment.existing.connection import reached
 from lastcall.experiment.existing.leftovers import Leftovers, find_leftovers
 
@@ -38,5 +38,5 @@ def look_for_leftovers(asked: ContextOptions, output: str) -> int:
 
 
 async def _look(asked: ContextOptions) -> tuple[str, Leftovers]:
-    async with reached(asked) as cluster:
+    async with reached(asked, note) as cluster:
         return cluster.context, await find_leftovers(cluster.client, "", cluster.namespace)

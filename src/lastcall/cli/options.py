@@ -178,6 +178,7 @@ class Sources:
     def load(self) -> "list[Manifest]":
         """All objects, in the order to create them. Raises UserError, WorldError."""
         # late: `--help` reads no manifest
+        from lastcall.cli.terminal import say
         from lastcall.manifests.read import load_manifests
 
         return load_manifests(
@@ -185,6 +186,7 @@ class Sources:
             kustomizations=self.kustomizations,
             recursive=self.recursive,
             namespace=self.namespace,
+            note=lambda line: say(f"note: {line}", err=True),
         )
 
 

@@ -1,22 +1,14 @@
 """`--ui`, `--ui-port` and `--open` of the commands that have a cluster."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
 from lastcall.cli.options import Whole
+from lastcall.ui.asked import AskedPage
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True, slots=True)
-class AskedPage:
-    """`port` 0 is any free one; `opens`: in the user's browser."""
-
-    port: int = 0
-    opens: bool = False
 
 
 def page_options(command: F) -> F:

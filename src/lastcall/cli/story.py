@@ -14,11 +14,9 @@ from lastcall.cli.options import asked_for_one_line
 from lastcall.cli.output import checked_output, output_options, stdout_console, takes_stdout, tell
 from lastcall.cli.staying.clusters import cluster_errors, cluster_option, show_json
 from lastcall.cli.terminal import say
-from lastcall.endings.ending import build_endings
-from lastcall.endings.findings.restarts import is_over
-from lastcall.endings.story import Ending, PodFacts
+from lastcall.endings.finding import find_ending, known_endings
+from lastcall.endings.story import Ending
 from lastcall.endings.verdict import is_ongoing, outcome_words
-from lastcall.errors import UserError
 from lastcall.kube.cluster.control.socket import ControlClient
 from lastcall.records.record import Record
 
@@ -140,51 +138,6 @@ def _follow(
 
 async def _records(client: ControlClient) -> list[Record]:
     return [record async for record in await client.records()]
-
-
-def known_endings(records: Sequence[Record], kubernetes_version: str) -> list[Ending]:
-    """The story of every Pod of which there are records, the latest end last. Pods that run have no `zero_kind`."""
-    uids = dict.fromkeys(record.pod_uid for record in records if record.pod_uid)
-    endings = build_endings(
-        {record.id: record for record in records}.values(),  # a follower may hear a record twice
-        [PodFacts(uid, "", "") for uid in uids],
-        kubernetes_version=kubernetes_version,
-    )
-    return sorted(endings, key=lambda ending: ending.zero_ns)
-
-
-def find_ending(
-    known: Sequence[Ending], name: str | None, namespace: str | None, uid: str | None, cluster: str
-) -> Ending:
-    """The ending asked for; of several Pods of one name the latest that ended. UserError names what is known."""
-    where = namespace or "default"
-    wanted = name or ""
-    if uid is not None:
-        found = [e for e in known if e.pod.uid.startswith(uid) and name in (None, e.pod.name)]
-        found = [e for e in found if namespace in (None, e.pod.namespace)]
-        if len({e.pod.uid for e in found}) > 1:
-            raise UserError(f"--uid {uid}: {len(found)} Pods have a uid that begins so: write more of it")
-        wanted = f"{wanted} with uid {uid}".strip()
-    else:
-        found = [e for e in known if e.pod.name == name and e.pod.namespace == where]
-    told = [e for e in found if e.zero_kind or e.earlier or any(is_over(c, e) for c in e.containers)]
-    if told:
-        return told[-1]
-    if found:
-        there = found[-1].pod
-        raise UserError(
-            f"Pod {there.namespace}/{there.name} of cluster {cluster!r} is running, and none of its containers has "
-            f"ended yet: nothing to tell (kubectl delete pod {there.name} -n {there.namespace} ends it)"
-        )
-    raise UserError(f"cluster {cluster!r} knows no Pod {wanted} in namespace {where}; {_known(known)}")
-
-
-def _known(known: Sequence[Ending]) -> str:
-    names = list(dict.fromkeys(f"{e.pod.namespace}/{e.pod.name}" for e in reversed(known) if e.zero_kind))
-    if not names:
-        return "no Pod of it has ended yet"
-    more = f" and {len(names) - _NAMED} more (lastcall story shows all)" if len(names) > _NAMED else ""
-    return f"the endings it knows are of {', '.join(names[:_NAMED])}{more}"
 
 
 # -- all of them ----------------------------------------------------------------------------------------------------

@@ -6,21 +6,22 @@
 
 # check: prints because every command prints through it
 
-import os
 import sys
-from typing import IO, Any
 
 import click
 
+from lastcall.endings.render.redraw import WIPE, takes_escapes
 from lastcall.records.quoting import log_line, one_line
-
-_WIPE = "\r\x1b[K"
-"""Empties the line of a terminal."""
 
 
 def say(*lines: str, err: bool = False) -> None:
     """Print lines, each quoted: a newline within one is shown as `\\n`. Without any, print an empty line."""
     click.echo("\n".join(map(log_line, lines)), err=err)
+
+
+def note(line: str) -> None:
+    """Print a line on stderr."""
+    say(line, err=True)
 
 
 def say_all(text: str, *, err: bool = False) -> None:
@@ -40,26 +41,10 @@ def show(document: str) -> None:
 
 def say_after_wiping(line: str) -> None:
     """Print a line on stderr in place of the `^C` that a terminal shows; nothing else leaves a line unfinished."""
-    click.echo(f"{_WIPE if takes_escapes(sys.stderr) else ''}{log_line(line)}", err=True)
+    click.echo(f"{WIPE if takes_escapes(sys.stderr) else ''}{log_line(line)}", err=True)
 
 
 def ask(question: str) -> str:
     """Return what the user types on a terminal; "" for nothing."""
     answer: str = click.prompt(one_line(question), err=True, default="", show_default=False)
     return answer
-
-
-def takes_escapes(stream: Any) -> bool:
-    """Return True for a terminal that knows escape sequences."""
-    return bool(stream.isatty()) and os.environ.get("TERM", "dumb") != "dumb"
-
-
-def redrawn_stderr() -> IO[str] | None:
-    """Return stderr for `redraw`; None if stderr cannot change a line in place."""
-    return sys.stderr if takes_escapes(sys.stderr) else None
-
-
-def redraw(stream: IO[str], text: str = "") -> None:
-    """Replace the line of a terminal."""
-    stream.write(f"{_WIPE}{log_line(text)}")
-    stream.flush()

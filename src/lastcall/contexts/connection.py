@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lastcall._version import __version__
-from lastcall.cli.context_options import ContextOptions
-from lastcall.cli.terminal import say
+from lastcall.contexts.options import ContextOptions
 from lastcall.errors import UserError
 from lastcall.world.blocking import wall
 from lastcall.world.world import World
@@ -60,9 +59,14 @@ def choose(asked: ContextOptions, environ: Mapping[str, str] | None = None) -> C
 
 @asynccontextmanager
 async def connected(
-    chosen: Chosen, *, agent: str, on_refused: "Callable[[StatusError], None] | None" = None
+    chosen: Chosen,
+    *,
+    agent: str,
+    warn: Callable[[str], None],
+    on_refused: "Callable[[StatusError], None] | None" = None,
 ) -> AsyncIterator[Connected]:
     """A client that has had its first answer; it is closed with the block. `agent` is for logs: `lastcall-trace`.
+    `warn` gets lines for the user: warnings, and what a credential plugin says, such as the address of a login.
 
     Once it has answered, requests are sent again while it restarts (`access/patience.py`), and the user is told.
     Raises UserError, WorldError, also for what the client raises inside the block.
@@ -76,12 +80,12 @@ async def connected(
     from lastcall.kube.client.api import ConnectionLost, UnusableAnswer
     from lastcall.kube.client.kubeconfig import KubeconfigError, client_for
 
-    patience = Patience(World(), lambda line: _say(f"warning: {line}"), chosen.server)
+    patience = Patience(World(), lambda line: warn(f"warning: {line}"), chosen.server)
     options: dict[str, Any] = {
         "patience": patience,
         "user_agent": f"{agent}/{__version__}",
         "request_timeout": chosen.asked.request_timeout,
-        "say": _say,
+        "say": warn,
         "on_refused": on_refused,
     }
     try:
@@ -99,7 +103,7 @@ async def connected(
         patience.begin()
         clock = clock_of(clock_sample(date, sent, wall()))
         if told := clock_sentence(clock):
-            _say(f"warning: {told}")
+            warn(f"warning: {told}")
         yield Connected(client, chosen, version_of(body), clock)
     except (StatusError, ConnectionLost) as error:
         raise await explained(error, chosen) from error
@@ -107,8 +111,3 @@ async def connected(
         raise UserError(f"context {chosen.context!r}: {error}") from error
     finally:
         await client.close()
-
-
-def _say(line: str) -> None:
-    """What a credential plugin says, such as the address of a login."""
-    say(line, err=True)

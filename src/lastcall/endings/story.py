@@ -12,6 +12,7 @@ from lastcall.records.record import Facts, Record
 
 if TYPE_CHECKING:
     from lastcall.records.fields.endpointslice_controller import EndpointChanged, EndpointRemoved
+    from lastcall.records.fields.parts import ContainerKind
     from lastcall.records.record import Kind
 
 Outcome = Literal["graceful", "killed", "crashed", "restarted", "hookFailed", "unknown"]
@@ -25,7 +26,6 @@ was killed, but a preStop hook failed or outlived its time. unknown: how a conta
 PreStopOutcome = Literal["succeeded", "failed", "outlived", "skipped", "unknown"]
 """outlived: the hook still ran when its time was over. unknown: it started, and its end was not seen."""
 
-ContainerKind = Literal["container", "sidecar", "init", "ephemeral"]
 Severity = Literal["info", "warning", "problem"]
 
 EndedBy = Literal["", "itself", "restartRule", "livenessProbe", "startupProbe", "postStartHook", "node"]
@@ -40,7 +40,7 @@ class ContainerFacts:
     one."""
 
     name: str
-    kind: ContainerKind = "container"
+    kind: "ContainerKind" = "container"
     image: str = ""
     pre_stop: str = ""
     """The handler's name: exec, httpGet, sleep, tcpSocket; "" without a hook."""
@@ -111,7 +111,7 @@ class ContainerEnding:
     """
 
     name: str
-    kind: ContainerKind
+    kind: "ContainerKind"
     started: bool
     exit_code: int | None = None
     reason: str | None = None

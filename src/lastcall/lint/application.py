@@ -21,8 +21,8 @@ from lastcall.kube.api.resources import (
 )
 from lastcall.kube.api.selectors import LabelSelector, selector_of_expressions, selector_of_labels
 from lastcall.kube.api.text.numbers import scaled
-from lastcall.lint.paths import Path
 from lastcall.lint.subject import NotHere, Subject
+from lastcall.manifests.paths import Path
 
 TEMPLATES: dict[Resource, Path] = {
     PODS: (),

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from lastcall.cli.terminal import say
 from lastcall.lint.engine import lint
 from lastcall.lint.located import Located
 from lastcall.lint.places import spot_of
@@ -16,11 +15,3 @@ def certain_errors(manifests: Sequence[Manifest]) -> list[Located]:
     report = lint(subjects, fresh=True, valid=True)
     errors = (each for each in report.findings if (each.severity, each.certainty) == ("error", "certain"))
     return [Located(each, spot_of(each.subject.where, each.path)) for each in errors]
-
-
-def tell_certain_errors(manifests: Sequence[Manifest]) -> None:
-    """A line or two each, on stderr. The command goes on: what happens then is what it is asked to show."""
-    for each in certain_errors(manifests):
-        spot = f"{each.spot.file}:{each.spot.line}:{each.spot.column}"
-        say(f"error: {spot}: {each.finding.message}", err=True)
-        say(f"  fix: {each.finding.fix} (lastcall lint: {each.finding.rule})", err=True)

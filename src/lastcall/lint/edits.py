@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 
 from lastcall.lint.patching import patched
-from lastcall.lint.paths import Path
 from lastcall.lint.subject import Op
+from lastcall.manifests.paths import Path
 from lastcall.manifests.yaml_documents import YAMLProblem, read_documents, written
 
 

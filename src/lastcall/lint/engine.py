@@ -6,7 +6,6 @@ from typing import NamedTuple
 from lastcall.kube.api.schema.checks import resource_for
 from lastcall.lint.application import Application
 from lastcall.lint.catalogue.rule import SEVERITIES
-from lastcall.lint.manifest_checks import refusals
 from lastcall.lint.patching import patched
 from lastcall.lint.rules import (
     api,
@@ -23,6 +22,7 @@ from lastcall.lint.rules import (
     users,
 )
 from lastcall.lint.subject import Finding, NotHere, Subject
+from lastcall.manifests.checks import refusals
 
 FAMILIES = (api, services, hosts, references, budgets, updates, limits, endings, programs, probes, jobs, users)
 

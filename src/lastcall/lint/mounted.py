@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lastcall.kube.api.meta import Object
 from lastcall.lint.application import Container, Workload
-from lastcall.lint.paths import Path
+from lastcall.manifests.paths import Path
 
 
 class MountedFile(NamedTuple):

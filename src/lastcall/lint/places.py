@@ -1,7 +1,7 @@
 """Where a field of an object is in its file."""
 
 from lastcall.lint.located import Spot
-from lastcall.lint.paths import Path, parsed_path
+from lastcall.manifests.paths import Path, parsed_path
 from lastcall.manifests.read import Place
 
 

@@ -8,8 +8,8 @@ from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import Resource
 from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.catalogue.rule import Certainty, Severity
-from lastcall.lint.manifest_checks import as_created
-from lastcall.lint.paths import Path, value_at
+from lastcall.manifests.checks import as_created
+from lastcall.manifests.paths import Path, value_at
 
 
 class Subject:

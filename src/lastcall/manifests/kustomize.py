@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lastcall.cli.errors import describe_os_error
 from lastcall.errors import UserError, WorldError
 from lastcall.manifests.kustomize_remote import is_builtin_plugin, is_remote, leads_on, remote_sources
 from lastcall.manifests.yaml_documents import MAX_CHARACTERS, YAMLProblem, read_documents
+from lastcall.world.os_errors import describe_os_error
 
 KUSTOMIZE_SECONDS = 120.0
 """How long a kustomization may take."""

@@ -6,22 +6,21 @@ Lists. Every problem of every document is told at once, with file, document, lin
 
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from lastcall.cli.errors import describe_os_error
-from lastcall.cli.terminal import say
 from lastcall.errors import UserError
 from lastcall.kube.api.custom.kinds import served_resources
 from lastcall.kube.api.meta import Object, copy_object, name_of, namespace_of
 from lastcall.kube.api.resources import CRONJOBS, CUSTOMRESOURCEDEFINITIONS, NAMESPACES, PODS, SERVED, Resource
 from lastcall.kube.api.schema.checks import known_kind, resource_for
-from lastcall.lint.manifest_checks import manifest_problems
+from lastcall.manifests.checks import manifest_problems
 from lastcall.manifests.workloads import OWNERS, may_have_pods
 from lastcall.manifests.yaml_documents import MAX_CHARACTERS, Document, YAMLProblem, read_documents
 from lastcall.world.files import irregular
+from lastcall.world.os_errors import describe_os_error
 
 SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
@@ -78,16 +77,18 @@ def load_manifests(
     recursive: bool = False,
     namespace: str = "default",
     stdin: TextIO | None = None,
+    note: Callable[[str], None] = lambda line: None,
 ) -> list[Manifest]:
     """All objects of the sources, in the order to create them; those that name no namespace go to `namespace`.
 
-    Raises UserError with every problem, a line each; WorldError for kustomize's own trouble.
+    `note` gets each line about what may not be meant. Raises UserError with every problem, a line each; WorldError for
+    kustomize's own trouble.
     """
     reader = Reader(namespace=namespace)
     if sources.count(STDIN) > 1:
         reader.problems.append("- (stdin) is there twice: it can be read only once")
     for name in dict.fromkeys(name for name in sources if name != STDIN and sources.count(name) > 1):
-        say(f"note: {name} is there twice and read once: a second Pod needs another name", err=True)
+        note(f"{name} is there twice and read once: a second Pod needs another name")
     read = list(texts(list(dict.fromkeys(sources)), reader, stdin or sys.stdin, recursive=recursive))
     if kustomizations:
         # late: what it imports is of no use without the option
@@ -95,8 +96,8 @@ def load_manifests(
 
         read += [(told_name(each), kustomized(each)) for each in dict.fromkeys(kustomizations)]
     manifests = _manifests_in(read, reader)
-    for note in reader.notes:
-        say(f"note: {note}", err=True)
+    for each in reader.notes:
+        note(each)
     return manifests
 
 
@@ -274,7 +275,7 @@ def _resource(reader: Reader, api_version: str, kind: str, place: Place) -> Reso
     else:
         served = ", ".join(sorted({each.kind for each in SERVED}))
         # late: a manifest without errors needs no words for them
-        from lastcall.lint.names import closest
+        from lastcall.manifests.names import closest
 
         kinds = {each.kind: each for each in (*reader.declared.values(), *SERVED)}
         near = kinds.get(closest(kind, kinds) or "")

@@ -1,13 +1,8 @@
-"""Owners of Pods in the manifests: how many Pods they want, how far they are, what `--grace` means for them. Pure."""
+"""Owners of Pods in the manifests: which may have Pods, and what `--grace` means for them. Pure."""
 
 # check: pure
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 from lastcall.kube.api.meta import Object, copy_object
-from lastcall.kube.api.pods.spec import get_condition
 from lastcall.kube.api.resources import (
     DAEMONSETS,
     DEPLOYMENTS,
@@ -18,20 +13,8 @@ from lastcall.kube.api.resources import (
     Resource,
 )
 
-if TYPE_CHECKING:
-    from lastcall.experiment.reasons.pod_watch import FollowedPod
-
 OWNERS = (DEPLOYMENTS, REPLICASETS, STATEFULSETS, DAEMONSETS, JOBS, REPLICATIONCONTROLLERS)
 """What `lastcall run` takes, waits for and deletes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """`wanted` is None while the owner's controller has not said it. `settled`: there is nothing to wait for."""
-
-    ready: int
-    wanted: int | None
-    settled: bool
 
 
 def may_have_pods(resource: Resource, obj: Object) -> bool:
@@ -55,35 +38,3 @@ def with_grace(resource: Resource, obj: Object, grace: int | None) -> Object:
     changed = copy_object(obj)
     changed["spec"]["template"].setdefault("spec", {})["terminationGracePeriodSeconds"] = grace
     return changed
-
-
-def progress(resource: Resource, owner: Object, pods: "Sequence[FollowedPod]") -> Progress:
-    """How far an owner is, by its status and by those of its Pods that were seen."""
-    there = [pod for pod in pods if not pod.gone]
-    if resource == JOBS:
-        return _job_progress(owner, there)
-    status = owner.get("status") or {}
-    ready = sum(pod.ready for pod in there)
-    up_to_date = (status.get("observedGeneration") or 0) >= (owner["metadata"].get("generation") or 0)
-    if resource == DAEMONSETS:
-        wanted = status.get("desiredNumberScheduled") or 0
-        available = status.get("numberAvailable") or 0
-    else:
-        wanted = owner["spec"].get("replicas", 1)
-        available = status.get("availableReplicas") or 0
-    if not up_to_date:
-        return Progress(ready, None if resource == DAEMONSETS else wanted, False)
-    return Progress(ready, wanted, available >= wanted and ready >= wanted)
-
-
-def _job_progress(job: Object, there: "Sequence[FollowedPod]") -> Progress:
-    """A Job has done what it can when all Pods that it has at a time run, or when it is done."""
-    spec, status = job["spec"], job.get("status") or {}
-    wanted = spec.get("parallelism", 1)
-    if spec.get("completions") is not None:
-        wanted = min(wanted, spec["completions"])
-    ready = sum(pod.ready or pod.ended_by_itself for pod in there)
-    done = any(
-        (get_condition(status, name) or {}).get("status") == "True" for name in ("Complete", "Failed", "Suspended")
-    )
-    return Progress(ready, wanted, done or ready >= wanted)

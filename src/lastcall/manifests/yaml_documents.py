@@ -1,7 +1,7 @@
 """YAML as kubectl reads it, with the line of every field. Hostile input is a YAMLProblem, never a crash.
 
-Words are what they are for Kubernetes (`kube/api/text/yaml_scalars.py`): `y` is true, `12:30` and dates are texts. Of a key
-that is there twice the last one counts.
+Words are what they are for Kubernetes (`kube/api/text/yaml_scalars.py`): `y` is true, `12:30` and dates are texts. Of a
+key that is there twice the last one counts.
 """
 
 from collections.abc import Iterator, Sequence

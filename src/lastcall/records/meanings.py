@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - made by a tool, one kind a line
-"""What each kind of record means: the first words of its type in timeline/catalogue/records.
+"""What each kind of record means: the first words of its type in records/fields.
 
 Made by tools/make_catalogue.py: change it there.
 """

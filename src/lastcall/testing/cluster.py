@@ -47,10 +47,9 @@ class AsyncCluster(AsyncNamespace):
         """Return when all nodes are Ready. Raises ClusterError."""
         if sys.platform != "linux":
             # late: never needed on Linux
-            from lastcall.cli.commands import CLIENTS
             from lastcall.world.elsewhere import why_not
 
-            raise ClusterError(why_not("up", CLIENTS, sys.platform))
+            raise ClusterError(why_not("up", sys.platform))
         loop = asyncio.get_running_loop()
         try:
             if self._process is not None:

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lastcall.cli.exit_status import exit_status
 from lastcall.endings import story
+from lastcall.endings.exit_status import exit_status
 from lastcall.endings.verdict import outcome_words
 from lastcall.errors import NoRequests
 from lastcall.testing.sent import Sent

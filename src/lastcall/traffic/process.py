@@ -16,7 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, Self
@@ -24,9 +24,6 @@ from typing import Any, Self
 import uvloop
 
 from lastcall.kube.cluster.errors import ControlError
-from lastcall.kube.cluster.health.heartbeat import Heartbeat
-from lastcall.kube.cluster.layout import LOAD
-from lastcall.kube.cluster.plan import Plan
 from lastcall.traffic.generator import Generator, Load
 from lastcall.traffic.outcome import Outcome
 from lastcall.world import linux, wire
@@ -73,26 +70,24 @@ class Outcomes(Message):
     begun: int = 0
 
 
-def main(plan: Plan) -> None:
-    """Run until killed."""
-    assert plan.load is not None
-    uvloop.run(_serve(plan.load[1], heart=plan.hearts[LOAD]))
+def main(sock: socket.socket, runs: Callable[[asyncio.AbstractEventLoop], None]) -> None:
+    """Run until killed, in the cluster's first node. `runs` gets the loop once it turns."""
+    uvloop.run(_serve(sock, runs))
 
 
 def main_on_host(fd: int) -> None:
     """A process of its own on the host: `fd` is its end of the socket pair."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's is for front, whose end is this one's
-    uvloop.run(_serve(socket.socket(fileno=fd), in_cluster=False))
+    uvloop.run(_serve(socket.socket(fileno=fd)))
 
 
-async def _serve(sock: socket.socket, *, in_cluster: bool = True, heart: Heartbeat | None = None) -> None:
-    if heart is not None:
-        heart.start(asyncio.get_running_loop())
-        heart.as_usual()
+async def _serve(sock: socket.socket, runs: Callable[[asyncio.AbstractEventLoop], None] | None = None) -> None:
+    if runs is not None:
+        runs(asyncio.get_running_loop())
     reader, writer = await asyncio.open_connection(sock=sock, limit=_LINE)
     # The node's, wherever this process goes: that is where addresses are translated.
-    tracking = connections() if in_cluster else None
-    if not in_cluster:
+    tracking = connections() if runs is not None else None
+    if runs is None:
         writer.write(_line(Ready().to_wire()))
     await _Served(reader, writer, tracking).hold()
 

@@ -1,7 +1,5 @@
 """A machine without Linux: clients work there, the rest says how to get a Linux VM."""
 
-from collections.abc import Sequence
-
 _MACHINES = {
     "darwin": (
         "macOS",
@@ -13,12 +11,16 @@ _MACHINES = {
 _INSIDE = "sudo apt install python3-venv; python3 -m venv ~/lastcall; ~/lastcall/bin/pip install lastcall"
 
 
-def why_not(command: str, clients: Sequence[str], platform: str) -> str:
+CLIENTS = ("lint", "controller-manager", "scheduler", "completion")
+"""Commands that need files, an API server or nothing: they work on every platform that Python and its wheels know."""
+
+
+def why_not(command: str, platform: str) -> str:
     """Why `command` does not work on `platform` (`sys.platform`), what to do, and what works: lines for the user."""
     name, machine = _MACHINES.get(platform, (platform, "a Linux VM"))
     return (
         f"lastcall {command} needs Linux 5.11 or newer: containers are processes of its kernel. This is {name}.\n"
         f"fix: {machine}\n"
         f"inside: {_INSIDE} (docs/machines.md; not tried by us)\n"
-        f"here work: {', '.join(f'lastcall {each}' for each in clients)}"
+        f"here work: {', '.join(f'lastcall {each}' for each in CLIENTS)}"
     )

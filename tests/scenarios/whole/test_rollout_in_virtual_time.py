@@ -13,10 +13,10 @@ from lastcall.experiment.rollout.session import RolloutSession
 from lastcall.experiment.rollout.target import find_target
 from lastcall.kube.apiserver.auth.pki import new_key_pem
 from lastcall.kube.cluster.propagation import parse_propagation
-from lastcall.kube.cluster.virtual.load import Behaviour, KindBehaviour
 from lastcall.kube.cluster.virtual.tree import VirtualRolloutCluster
 from lastcall.manifests.read import load_manifests
 from lastcall.traffic.advice import Judgement, judge
+from lastcall.traffic.virtual import Behaviour, KindBehaviour, VirtualLoad
 from lastcall.world.clock import monotonic
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
@@ -34,7 +34,8 @@ def experiment(name: str, behaviour: Behaviour, propagation: str, **changed: Any
     async def main(world: World) -> Result:
         template = target.workload.obj["spec"]["template"]
         nodes = 2 if options.disrupt == "drain" else 1
-        async with VirtualRolloutCluster(world, template, behaviour, plan, KEY, nodes=nodes) as cluster:
+        made = VirtualRolloutCluster(world, template, behaviour, VirtualLoad.to(behaviour), plan, KEY, nodes=nodes)
+        async with made as cluster:
             return await RolloutSession(cluster, options, target, world, nodes=nodes).run(manifests)
 
     return run_virtual(main)
@@ -125,7 +126,9 @@ def failure(tmp_path: Path, old: str, new: str, more: str = "", **changed: Any) 
     async def main(world: World) -> None:
         template = target.workload.obj["spec"]["template"]
         nodes = 2 if options.disrupt == "drain" else 1
-        async with VirtualRolloutCluster(world, template, LEAVES, options.propagation, KEY, nodes=nodes) as cluster:
+        async with VirtualRolloutCluster(
+            world, template, LEAVES, VirtualLoad.to(LEAVES), options.propagation, KEY, nodes=nodes
+        ) as cluster:
             began = monotonic(world.clock)
             session = RolloutSession(cluster, options, target, world, show=lambda now, waited, text: shown.append(text))
             try:

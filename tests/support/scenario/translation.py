@@ -54,7 +54,7 @@ def what_is_made_can_be_told_in_japanese(monkeypatch: pytest.MonkeyPatch) -> Ite
         _look_at(kind, fields, found, monkeypatch)
     yield
     assert list(dict.fromkeys(found)) == [], (
-        "make it a template (`tell`), with its Japanese (timeline/catalogue/japanese)"
+        "make it a template (`tell`), with its Japanese (endings/catalogue/japanese)"
     )
 
 

@@ -11,7 +11,8 @@ KINDS = (
 
 def test_a_read_past_the_reader_is_found(find) -> None:
     code = (
-        "from lastcall.kube.store.memory import Store\nif TYPE_CHECKING:\n    from lastcall.kube.apiserver.registry import x\n"
+        "from lastcall.kube.store.memory import Store\nif TYPE_CHECKING:\n"
+        "    from lastcall.kube.apiserver.registry import x\n"
         "def f(self):\n    return self.kinds\ndef charge(self):\n    return self.kinds\n"
     )
     files = {"apiserver/admission/a.py": code, "kube/apiserver/http.py": code}

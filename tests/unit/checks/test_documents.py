@@ -4,7 +4,8 @@ from checks.documents import links, paths
 
 
 def test_a_path_that_does_not_exist_is_found(find) -> None:
-    page = "`kube/node/kubelet.py:main` in `node/`\n`kubelet.py`, `let.py`, `gone/`\n`support/x.py` `durable/` `contributing/`"
+    page = "`kube/node/kubelet.py:main` in `kube/node/`\n"
+    page += "`kubelet.py`, `let.py`, `gone/`\n`support/x.py` `durable/` `contributing/`"
     files = {
         "kube/node/kubelet.py": "",
         "/tests/support/x.py": "",

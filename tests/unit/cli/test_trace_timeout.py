@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from lastcall.cli.context_options import ContextOptions
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.trace.session import Asked, _run
 from lastcall.contexts.connection import Chosen
+from lastcall.contexts.options import ContextOptions
 from lastcall.errors import UserError, WorldError
 from lastcall.kube.client.access.config import ClientConfig
 from lastcall.trace.scope import Scope

@@ -2,9 +2,10 @@
 
 import pytest
 
+from lastcall.experiment.ready.progress import Progress, progress
 from lastcall.experiment.reasons.pod_watch import FollowedPod
 from lastcall.kube.api.resources import DAEMONSETS, DEPLOYMENTS, JOBS, PODS, REPLICASETS
-from lastcall.manifests.workloads import Progress, may_have_pods, progress, with_grace
+from lastcall.manifests.workloads import may_have_pods, with_grace
 
 
 def owner(status=None, *, generation=1, **spec):

@@ -8,22 +8,25 @@ import pytest
 
 RARE = (
     "yaml", "re2", "rich", "click", "grpc", "google.protobuf", "prometheus_client", "lastcall.kube.cel",
-    "lastcall.kube.api.table", "lastcall.kube.api.text.go_yaml", "lastcall.ui", "lastcall.trace.exporting", "lastcall.trace",
+    "lastcall.kube.api.table", "lastcall.kube.api.text.go_yaml", "lastcall.ui", "lastcall.trace.exporting",
+    "lastcall.trace",
 )  # fmt: skip
 NODE = (
-    "lastcall.kube.api.validation", "lastcall.kube.api.validators", "lastcall.kube.api.defaults", "lastcall.kube.api.schema",
-    "lastcall.kube.api.protobuf", "lastcall.kube.api.custom.structural", "lastcall.kube.apiserver.discovery", "lastcall.kube.controllers",
-    "lastcall.kube.scheduler", "lastcall.kube.store", "lastcall.kube.cri.v1", "lastcall.kube.node.static_pods.manifest",
+    "lastcall.kube.api.validation", "lastcall.kube.api.validators", "lastcall.kube.api.defaults",
+    "lastcall.kube.api.schema", "lastcall.kube.api.protobuf", "lastcall.kube.api.custom.structural",
+    "lastcall.kube.apiserver.discovery", "lastcall.kube.controllers", "lastcall.kube.scheduler",
+    "lastcall.kube.store", "lastcall.kube.cri.v1", "lastcall.kube.node.static_pods.manifest",
     "lastcall.kube.nftables.objects", "lastcall.kube.proxy.proxier", "lastcall.kube.proxy.policies.agent",
 )  # fmt: skip
 """Beside RARE: what only the control plane uses, or a node with static Pods, Services or NetworkPolicies."""
 CONTROL_PLANE = (
-    "sqlite3", "lastcall.kube.node.kubelet", "lastcall.kube.cri.sandbox.runtime", "lastcall.kube.store.etcd", "lastcall.kube.store.sqlite",
-    "lastcall.kube.apiserver.expressions.rules", "lastcall.kube.apiserver.openapi", "lastcall.kube.apiserver.proxying.webhooks",
-    "lastcall.kube.apiserver.proxying.handler", "lastcall.kube.apiserver.proxying.aggregation.backends",
-    "lastcall.kube.apiserver.subresources.metrics_server", "lastcall.kube.apiserver.paths.metrics.endpoints",
-    "lastcall.kube.controllers.podautoscaler.controller", "lastcall.kube.controllers.quota.controller",
-    "lastcall.kube.controllers.access.certificates.controller", "lastcall.kube.controllers.access.policies.controller",
+    "sqlite3", "lastcall.kube.node.kubelet", "lastcall.kube.cri.sandbox.runtime", "lastcall.kube.store.etcd",
+    "lastcall.kube.store.sqlite", "lastcall.kube.apiserver.expressions.rules", "lastcall.kube.apiserver.openapi",
+    "lastcall.kube.apiserver.proxying.webhooks", "lastcall.kube.apiserver.proxying.handler",
+    "lastcall.kube.apiserver.proxying.aggregation.backends", "lastcall.kube.apiserver.subresources.metrics_server",
+    "lastcall.kube.apiserver.paths.metrics.endpoints", "lastcall.kube.controllers.podautoscaler.controller",
+    "lastcall.kube.controllers.quota.controller", "lastcall.kube.controllers.access.certificates.controller",
+    "lastcall.kube.controllers.access.policies.controller",
 )  # fmt: skip
 """The same of webhooks, policies, aggregation, HorizontalPodAutoscalers, metrics, quotas and requests to sign."""
 

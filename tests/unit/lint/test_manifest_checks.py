@@ -3,7 +3,7 @@
 import pytest
 
 from lastcall.kube.api.resources import CONFIGMAPS, PODS, Resource
-from lastcall.lint.manifest_checks import applied_bytes, refusals
+from lastcall.manifests.checks import applied_bytes, refusals
 
 
 def pod(**container: object) -> dict:

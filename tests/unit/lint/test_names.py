@@ -2,7 +2,7 @@
 
 import pytest
 
-from lastcall.lint.names import closest, closest_field, similar_labels
+from lastcall.manifests.names import closest, closest_field, similar_labels
 
 
 @pytest.mark.parametrize(

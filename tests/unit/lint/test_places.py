@@ -2,9 +2,9 @@
 
 import pytest
 
-from lastcall.lint.paths import parsed_path, path_in, shown_path
 from lastcall.lint.places import spot_of
 from lastcall.lint.sources import read
+from lastcall.manifests.paths import parsed_path, path_in, shown_path
 from lastcall.manifests.yaml_documents import read_documents
 
 TEXT = """\

@@ -4,16 +4,23 @@ from testrun.branches import BEGIN, END, percents, problems, with_measured, with
 
 FILES = {
     "src/lastcall/__init__.py": (0, 9),
-    "src/lastcall/node/a.py": (1, 4),
-    "src/lastcall/node/b/c.py": (2, 2),
+    "src/lastcall/kube/node/a.py": (1, 4),
+    "src/lastcall/kube/node/b/c.py": (2, 2),
     "src/lastcall/kube/apiserver/deletion.py": (1, 2),
-    "src/lastcall/apiserver/x.py": (3, 4),
+    "src/lastcall/kube/apiserver/x.py": (3, 4),
+    "src/lastcall/traffic/x.py": (1, 2),
     "src/lastcall/plain/y.py": (0, 0),
 }
 
 
 def test_branches_are_added_up_by_package_and_deletion_has_a_row_beside_it() -> None:
-    assert percents(FILES) == {"apiserver": 66.7, "apiserver/deletion": 50.0, "node": 50.0, "plain": 100.0}
+    assert percents(FILES) == {
+        "kube/apiserver": 66.7,
+        "kube/apiserver/deletion": 50.0,
+        "kube/node": 50.0,
+        "plain": 100.0,
+        "traffic": 50.0,
+    }
 
 
 def test_a_floor_stays_when_a_package_is_measured_again() -> None:

@@ -5,12 +5,12 @@ from typing import Any
 
 import click
 
-from lastcall.cli.context_options import ContextOptions
 from lastcall.cli.options import Sources
 from lastcall.cli.output import checked_output
 from lastcall.cli.page_options import asked_page
 from lastcall.cli.rollout.options import rollout_options
 from lastcall.cli.rollout.rounds import run_rollout
+from lastcall.contexts.options import ContextOptions
 from lastcall.experiment.rollout.options import RolloutOptions
 
 
@@ -79,7 +79,7 @@ def rollout(
     _check_runs(options)
     options["page"] = asked_page(options)
     # late: 18 ms of `rollout --help`
-    from lastcall.lint.early import tell_certain_errors
+    from lastcall.cli.certain_errors import tell_certain_errors
 
     if asked.context and not taken:
         # late: 104 ms of `rollout --help`

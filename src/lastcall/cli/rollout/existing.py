@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lastcall.cli.confirmation import confirm
-from lastcall.cli.context_options import ContextOptions
 from lastcall.cli.image.build_agent import AGENT_IMAGE
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import Sources, is_set
 from lastcall.cli.rollout.progress import Progress
 from lastcall.cli.rollout.rounds import run_rollout
-from lastcall.cli.terminal import say
+from lastcall.cli.terminal import note, say
+from lastcall.contexts.options import ContextOptions
 from lastcall.errors import LastcallError
 from lastcall.experiment.existing.connection import reached
 from lastcall.experiment.existing.copy import Taking, parsed_workload
@@ -84,7 +84,7 @@ def on_a_cluster(
 
         async def work() -> "Result":
             with ExitStack() as stack:
-                async with reached(there) as cluster:
+                async with reached(there, note) as cluster:
                     rollout = TheirRollout(
                         cluster,
                         options,
@@ -133,7 +133,7 @@ def from_a_cluster(sources: Sources, workload: str, there: ContextOptions) -> "t
     there = _in_namespace(there, sources)
 
     async def take() -> "tuple[list[Manifest], tuple[Note, ...]]":
-        async with reached(there) as cluster:
+        async with reached(there, note) as cluster:
             found = await Taking(cluster.client, cluster.where, cluster.namespace).run(workload)
             names = ", ".join(f"{each.resource.kind} {name_of(each.obj)}" for each in found.manifests)
             say(f"taken from {cluster.where}, namespace {cluster.namespace}: {names}", err=True)

@@ -18,17 +18,10 @@ from lastcall.cli.options import (
     output_option,
 )
 from lastcall.cli.page_options import page_options
+from lastcall.cli.rollout.values import checked_path, complete_workload, parsed_load, parsed_max_lost, parsed_max_p99
 from lastcall.cli.run.options import node_options, propagation_option
 from lastcall.cli.summary import summary_option
-from lastcall.experiment.rollout.options import (
-    DISRUPTIONS,
-    SOURCES,
-    checked_path,
-    parsed_load,
-    parsed_max_lost,
-    parsed_max_p99,
-)
-from lastcall.experiment.rollout.workload import complete_workload
+from lastcall.experiment.rollout.options import DISRUPTIONS, SOURCES
 
 F = TypeVar("F", bound=Callable[..., Any])
 

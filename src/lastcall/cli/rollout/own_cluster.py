@@ -16,6 +16,7 @@ from lastcall.experiment.rollout.options import RolloutOptions
 from lastcall.kube.cluster.errors import ClusterStartError
 from lastcall.kube.cluster.options import ClusterOptions
 from lastcall.manifests.read import Manifest
+from lastcall.traffic.role import LoadRole
 
 if TYPE_CHECKING:
     from lastcall.cli.rollout.page import RolloutPage
@@ -41,7 +42,7 @@ def experiment(
 
     wanted = ClusterOptions(
         kubernetes_version=options.kubernetes_version,
-        load=options.source != "published",
+        load=None if options.source == "published" else LoadRole(),
         propagation=options.propagation,
         nodes=nodes,
         max_pods=options.max_pods,

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, Protocol
 
 from lastcall.cli.interrupts import Interrupts
-from lastcall.cli.page_options import AskedPage
 from lastcall.cli.rollout.followed_page import FollowedFeed
 from lastcall.experiment.existing.pod_ends import Following
 from lastcall.experiment.existing.rollout_session import TheirRollout
@@ -27,6 +26,7 @@ from lastcall.manifests.read import Manifest
 from lastcall.records.said import tell
 from lastcall.traffic.container_runs import serving_containers
 from lastcall.traffic.outcome import Outcome
+from lastcall.ui.asked import AskedPage
 from lastcall.ui.command_page.link import TURN_SECONDS, PageLink
 from lastcall.ui.command_page.messages import Again, Outcomes, Rollout, Setup
 from lastcall.ui.rollout.texts import state_to_wire

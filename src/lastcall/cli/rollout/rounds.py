@@ -10,7 +10,7 @@ from lastcall.cli.output import FOR_CI, stdout_console, takes_stdout
 from lastcall.cli.rollout import own_cluster as own
 from lastcall.cli.rollout.keep import has_failed
 from lastcall.cli.rollout.output import summarize, write
-from lastcall.cli.terminal import say, say_all, show
+from lastcall.cli.terminal import say, say_all, say_from, show
 from lastcall.errors import Interrupted, LastcallError
 from lastcall.experiment.rollout.options import RolloutOptions
 from lastcall.kube.cluster.propagation import parse_propagation
@@ -164,7 +164,9 @@ def _find_safe(
     from lastcall.experiment.rollout.pool import INCONCLUSIVE, LOSES
     from lastcall.experiment.rollout.report import as_json, tell_results
 
-    found = find_safe(manifests, options, experiment, tell=page.searched if page is not None else None)
+    found = find_safe(
+        manifests, options, experiment, partial(say_from, "lastcall"), tell=page.searched if page is not None else None
+    )
     console = stdout_console() if options.output == "text" else None
     if console is not None:
         report.tell_text(console, found)

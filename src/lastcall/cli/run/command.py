@@ -5,9 +5,10 @@ from typing import Any
 import click
 
 from lastcall.cli.confirmation import yes_option
-from lastcall.cli.context_options import ContextOptions, context_options
+from lastcall.cli.context_options import context_options
 from lastcall.cli.options import Sources, manifest_options
 from lastcall.cli.run.options import make_options, run_options
+from lastcall.contexts.options import ContextOptions
 
 
 @click.command()
@@ -41,8 +42,8 @@ def run(sources: Sources, asked: ContextOptions, yes: str, delete: bool, **optio
     if yes or delete or asked != ContextOptions():
         raise click.UsageError("--yes, --delete and options of a cluster are for --context: give that, too")
     # late: 100 ms of `run --help`
+    from lastcall.cli.certain_errors import tell_certain_errors
     from lastcall.cli.run.experiment import run_manifests
-    from lastcall.lint.early import tell_certain_errors
 
     loaded, made = sources.load(), make_options(**options)
     tell_certain_errors(loaded)

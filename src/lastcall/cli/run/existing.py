@@ -6,13 +6,16 @@ from functools import partial
 
 import click
 
+from lastcall.cli.certain_errors import tell_certain_errors
 from lastcall.cli.confirmation import confirm
-from lastcall.cli.context_options import ContextOptions
+from lastcall.cli.exit_status import exit_status, of_error
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import Sources, is_given, is_set
 from lastcall.cli.output import takes_stdout
 from lastcall.cli.run.experiment import consoles, show, tell_failure
+from lastcall.cli.terminal import note
 from lastcall.contexts.connection import choose
+from lastcall.contexts.options import ContextOptions
 from lastcall.endings.render.live import LiveTimeline
 from lastcall.endings.story import Ending
 from lastcall.errors import LastcallError
@@ -21,7 +24,6 @@ from lastcall.experiment.existing.plan import check_namespace, check_yes
 from lastcall.experiment.existing.run_checks import NOT_THERE
 from lastcall.experiment.existing.run_session import TheirRun
 from lastcall.experiment.run.options import RunOptions
-from lastcall.lint.early import tell_certain_errors
 
 
 def run_there(sources: Sources, asked: ContextOptions, yes: str, delete: bool, options: RunOptions) -> int:
@@ -40,21 +42,20 @@ def run_there(sources: Sources, asked: ContextOptions, yes: str, delete: bool, o
     told = False
 
     async def work() -> int:
-        async with reached(chosen.asked) as cluster:
+        async with reached(chosen.asked, note) as cluster:
             version = ".".join(cluster.version.removeprefix("v").split(".")[:2]) or options.kubernetes_version
             showing = partial(show, out, replace(options, kubernetes_version=version))
 
-            def tell(endings: Sequence[Ending], status: int, error: str) -> None:
+            def tell(endings: Sequence[Ending], error: LastcallError | None) -> None:
                 nonlocal told
                 told = True
-                showing(endings, status, error)
+                showing(endings, exit_status(endings) if error is None else of_error(error), str(error or ""))
 
             def ask(lines: Sequence[str]) -> None:
                 confirm(asked.context, lines, yes)
 
-            return await TheirRun(
-                cluster, manifests, options, delete, version, live, lambda plan: ask(plan.lines), tell
-            ).run()
+            run = TheirRun(cluster, manifests, options, delete, version, live, lambda plan: ask(plan.lines), tell)
+            return exit_status(await run.run())
 
     message = f"what was created is removed; lastcall doctor --context {asked.context} shows whether all of it"
     with Interrupts(message=message) as interrupts:

@@ -4,9 +4,9 @@ import os
 import stat
 from typing import NamedTuple
 
-from lastcall.cli.errors import describe_os_error
 from lastcall.cli.settings.context import users
 from lastcall.errors import UserError
+from lastcall.world.os_errors import describe_os_error
 
 MAX_BYTES = 1024 * 1024
 

@@ -27,12 +27,12 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.cli.page_options import AskedPage
     from lastcall.kube.api.meta import Object
     from lastcall.kube.cluster.published.port import PublishedPort
     from lastcall.kube.cluster.staying.front import Front
     from lastcall.kube.cluster.staying.state import StateDirectory
     from lastcall.kube.store.etcd.options import EtcdOptions
+    from lastcall.ui.asked import AskedPage
     from lastcall.ui.command_page.link import PageLink
 
 Facts = dict[str, Any]

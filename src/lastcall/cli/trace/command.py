@@ -5,11 +5,12 @@ from typing import Any
 
 import click
 
-from lastcall.cli.context_options import ContextOptions, context_options
+from lastcall.cli.context_options import context_options
 from lastcall.cli.options import Seconds
 from lastcall.cli.output import checked_output, output_options
 from lastcall.cli.page_options import asked_page, page_options
 from lastcall.cli.trace.serve_options import ServeOptions, serve_options
+from lastcall.contexts.options import ContextOptions
 
 
 @click.command()

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from lastcall.cli.page_options import AskedPage
 from lastcall.endings.story import Ending
 from lastcall.errors import WorldError
+from lastcall.ui.asked import AskedPage
 from lastcall.ui.command_page.server import served
 from lastcall.ui.server import NotListening, PageServer
 from lastcall.ui.source import PageClient

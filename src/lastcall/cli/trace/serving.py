@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lastcall.cli.interrupts import Interrupts
-from lastcall.cli.terminal import say_from
+from lastcall.cli.terminal import note, say_from
 from lastcall.cli.trace.serve_options import ServeOptions
 from lastcall.contexts.connection import connected
 from lastcall.errors import UserError, WorldError
@@ -64,7 +64,7 @@ def asked_for(given: ServeOptions, identity: str) -> Asked:
 
 async def _run(chosen: "Chosen", scope: Scope, asked: Asked, logs: bool, world: World, interrupts: Interrupts) -> None:
     walls.stand(walls.Faults(say=_note))
-    async with connected(chosen, agent="lastcall-trace") as there:
+    async with connected(chosen, agent="lastcall-trace", warn=note) as there:
         followers: list[Follower] = []
         serving = Serving(
             world,

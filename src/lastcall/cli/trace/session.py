@@ -13,7 +13,7 @@ from lastcall.cli.exit_status import exit_status
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import asked_for_one_line
 from lastcall.cli.output import stdout_console, takes_stdout
-from lastcall.cli.terminal import say, show
+from lastcall.cli.terminal import note, say, show
 from lastcall.contexts.connection import connected
 from lastcall.endings.render.live import TICK_SECONDS, LiveTimeline
 from lastcall.endings.story import Ending
@@ -29,10 +29,10 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.cli.page_options import AskedPage
     from lastcall.cli.trace.page import TracePage
     from lastcall.contexts.connection import Chosen, Connected
     from lastcall.trace.node_agent.agents import NodeAgents
+    from lastcall.ui.asked import AskedPage
 
 MOST_TOGETHER = 1000
 """Stories that a document at the end may have: the latest ones."""
@@ -90,7 +90,7 @@ async def _run(chosen: "Chosen", asked: Asked, scope: Scope, interrupts: Interru
     async with AsyncExitStack() as stack:
         try:
             async with asyncio.timeout(asked.timeout):
-                there = await stack.enter_async_context(connected(chosen, agent="lastcall-trace"))
+                there = await stack.enter_async_context(connected(chosen, agent="lastcall-trace", warn=note))
         except TimeoutError:
             raise too_slow(chosen, asked, "the API server has not answered") from None
         try:

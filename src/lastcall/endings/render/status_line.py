@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
 
-from lastcall.cli.terminal import redraw
+from lastcall.endings.render.redraw import redraw
 from lastcall.records.quoting import one_line
 
 LOG_SECONDS = 15.0

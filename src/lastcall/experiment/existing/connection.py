@@ -1,12 +1,12 @@
 """The cluster that an experiment is made on, or taken from."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lastcall.cli.context_options import ContextOptions
 from lastcall.contexts.connection import choose, connected
+from lastcall.contexts.options import ContextOptions
 
 if TYPE_CHECKING:
     from lastcall.kube.client.http import HTTPClient
@@ -29,8 +29,8 @@ class Reached:
 
 
 @asynccontextmanager
-async def reached(asked: ContextOptions) -> AsyncIterator[Reached]:
+async def reached(asked: ContextOptions, warn: Callable[[str], None]) -> AsyncIterator[Reached]:
     """For the time of the block. Raises UserError, WorldError, also for what the client raises inside the block."""
     chosen = choose(asked)
-    async with connected(chosen, agent="lastcall-experiment") as cluster:
+    async with connected(chosen, agent="lastcall-experiment", warn=warn) as cluster:
         yield Reached(cluster.client, chosen.context, chosen.server, chosen.namespace, cluster.version)

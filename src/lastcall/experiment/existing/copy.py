@@ -32,7 +32,7 @@ from lastcall.kube.api.resources import (
 )
 from lastcall.kube.api.selectors import selector_of_expressions, selector_of_labels
 from lastcall.kube.client.api import Client
-from lastcall.lint.names import closest
+from lastcall.manifests.names import closest
 from lastcall.manifests.read import Manifest, manifests_of
 
 DEFAULT_ACCOUNT = "default"

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lastcall.cli import exit_status
 from lastcall.endings.facts.pod import pod_facts
 from lastcall.endings.render.live import TICK_SECONDS
 from lastcall.errors import LastcallError, UserError, WorldError
@@ -16,6 +15,7 @@ from lastcall.experiment.existing.ledger import claim_templates
 from lastcall.experiment.existing.plan import Plan
 from lastcall.experiment.existing.retries import PatientClient, until_answered
 from lastcall.experiment.existing.run_checks import check_manifests, overlaps, own_pods, planned
+from lastcall.experiment.ready.progress import progress
 from lastcall.experiment.reasons.object_events import last_events_of
 from lastcall.experiment.reasons.pod_watch import FollowedPod
 from lastcall.experiment.reasons.why_not_ready import hopeless_reason, in_short, is_ready, why_no_pods, why_not_ready
@@ -33,7 +33,7 @@ from lastcall.kube.api.resources import (
     STATEFULSETS,
     Resource,
 )
-from lastcall.manifests.workloads import OWNERS, progress
+from lastcall.manifests.workloads import OWNERS
 from lastcall.trace.follower import Follower
 from lastcall.trace.scope import Scope, Target
 from lastcall.world.clock import Clock, monotonic
@@ -56,8 +56,8 @@ _WITH_CLAIMS = (*_AROUND, PERSISTENTVOLUMECLAIMS)
 
 Confirm = Callable[[Plan], None]
 """Raises UserError where nobody said yes."""
-Tell = Callable[[Sequence["Ending"], int, str], None]
-"""Takes the stories, the exit status that they ask for, and the error that cut them short ("" for none)."""
+Tell = Callable[[Sequence["Ending"], LastcallError | None], None]
+"""Takes the stories, and the error that cut them short, if one did."""
 
 
 @dataclass(slots=True)
@@ -85,8 +85,8 @@ class TheirRun:
     def clock(self) -> Clock:
         return self.world.clock
 
-    async def run(self) -> int:
-        """The exit status. Raises UserError, WorldError, StatusError, ConnectionLost."""
+    async def run(self) -> "Sequence[Ending]":
+        """Return the stories, which `tell` has got. Raises UserError, WorldError, StatusError, ConnectionLost."""
         namespace = self.cluster.namespace
         check_manifests(namespace, self.manifests)
         unknown = await self._check_there()
@@ -151,20 +151,19 @@ class TheirRun:
 
     # -- create to Ready ----------------------------------------------------------------------------------------------
 
-    async def _ended(self, created: Sequence[tuple[Resource, Object]]) -> int:
+    async def _ended(self, created: Sequence[tuple[Resource, Object]]) -> "Sequence[Ending]":
         """End the Pods and show their stories, or, when something went wrong, what is known of them."""
         try:
             pods = await self._ready(created)
             await self._end(pods)
         except LastcallError as error:
             self.live.end()
-            self.tell(self._endings(), exit_status.of_error(error), str(error))
+            self.tell(self._endings(), error)
             raise
         self.live.end()
         endings = self._endings()
-        status = exit_status.exit_status(endings)
-        self.tell(endings, status, "")
-        return status
+        self.tell(endings, None)
+        return endings
 
     async def _ready(self, created: Sequence[tuple[Resource, Object]]) -> list[Object]:
         """The Pods to end, once all are Ready or have ended by themselves."""

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from lastcall.cli.terminal import say_from
 from lastcall.errors import UserError
 from lastcall.experiment.rollout.predict import Prediction, Predictor, with_lag
 from lastcall.experiment.rollout.result import Result
@@ -131,12 +130,16 @@ def find_safe(
     manifests: Sequence[Manifest],
     options: "RolloutOptions",
     experiment: Experiment,
+    say: Callable[[str], None],
     tell: Callable[[Found], None] | None = None,
 ) -> Found:
-    """The whole search; `tell` hears of what is found so far. Raises what an experiment raises, and UserError."""
+    """The whole search; `say` gets how far it is, `tell` hears of what is found so far.
+
+    Raises what an experiment raises, and UserError.
+    """
     if options.apply_advice:
         raise UserError("--find-safe and --apply-advice exclude one another: the search tries its own changes")
-    return _Search(manifests, options, experiment, tell or (lambda found: None)).run()
+    return _Search(manifests, options, experiment, say, tell or (lambda found: None)).run()
 
 
 def _lag_at(index: int) -> float:
@@ -156,6 +159,7 @@ class _Search:
     manifests: Sequence[Manifest]
     options: "RolloutOptions"
     experiment: Experiment
+    say: Callable[[str], None]
     tell: Callable[[Found], None]
     clock: RealClock = field(default_factory=RealClock)
     began: float = 0.0
@@ -166,14 +170,14 @@ class _Search:
         find_target(self.manifests, self.options)  # bad input before anything is started
         plan, hop = self.options.propagation, self._hop
         others = with_lag(plan, hop, 0.0).most_to(hop)
-        _say("how do the Pods end, and what becomes of each kind of load? a run on the kernel without endpoint lag")
+        self.say("how do the Pods end, and what becomes of each kind of load? a run on the kernel without endpoint lag")
         measured = self._experiment(self.manifests, replace(self.options, propagation=self._plan(0)))
         end = measure_end(measured.lives, others)
         found = Found(measured, end, hop, others=others, propagation=plan.text)
         if end is None or measured.judgement.verdict == "inconclusive":
             return found
         found = self._under_way(replace(found, kinds=self._kinds(measured)), end)
-        predictor = Predictor(self.options, hop, end, found.kinds, _say)
+        predictor = Predictor(self.options, hop, end, found.kinds, self.say)
         found = replace(found, lag=self._lag(found, end, predictor))
         if plan.most > 0 and self._can_sleep(measured.owner):
             found = replace(found, given=plan.most_to(hop))
@@ -194,7 +198,7 @@ class _Search:
             return found
         lag = _lag_at(int(lag / STEP_SECONDS))
         unknown = ", ".join(each.kind for each in found.kinds if each.at_stop == "unknown" and not each.quick)
-        _say(f"does the application finish what it has begun ({unknown})? a run with {lag:g} s of lag")
+        self.say(f"does the application finish what it has begun ({unknown})? a run with {lag:g} s of lag")
         probe = self._experiment(self.manifests, replace(self.options, propagation=self._plan(_index_of(lag))))
         if probe.judgement.verdict == "inconclusive":
             return found
@@ -208,7 +212,7 @@ class _Search:
             lambda index: (_lag_at(index) + found.others, None),
         )
         last = _lag_at(prediction.last) if prediction.last >= 0 else None
-        _say(f"predicted {prediction.how}: {tell_prediction(last, end)}")
+        self.say(f"predicted {prediction.how}: {tell_prediction(last, end)}")
         known = {0: found.measured}
         if found.probe is not None:
             known[_index_of(found.probe_lag)] = found.probe
@@ -248,7 +252,7 @@ class _Search:
         edge = Edge(EdgeSearch(count, prediction.last, 0, self.options.confirm), _sleep_at, prediction, ())
         if edge.predicted is None:
             return edge
-        _say(f"predicted {prediction.how} for {found.given:g} s: a preStop sleep of {edge.predicted:g} s")
+        self.say(f"predicted {prediction.how} for {found.given:g} s: a preStop sleep of {edge.predicted:g} s")
 
         def run(index: int) -> Result:
             return self._experiment(changed(index), self.options)
@@ -270,7 +274,7 @@ class _Search:
         while (index := search.next()) is not None and len(useless) <= search.runs:
             used = monotonic(self.clock) - self.began
             if used + self.longest > BUDGET_SECONDS:
-                _say(f"{used:.0f} s are used up: no other run")
+                self.say(f"{used:.0f} s are used up: no other run")
                 break
             result = run(index)
             account = result.account
@@ -282,7 +286,7 @@ class _Search:
                 runs.append(result)
                 search.trials.append(Trial(index, len(account.lost), account.total))
             number = len(runs) + len(useless)
-            _say(f"run {number} on the kernel (of {search.runs} or more), {name(edge.value(index))}: {what}")
+            self.say(f"run {number} on the kernel (of {search.runs} or more), {name(edge.value(index))}: {what}")
             tell(replace(edge, runs=tuple(runs), useless=tuple(useless)))
         return replace(edge, runs=tuple(runs), useless=tuple(useless))
 
@@ -304,7 +308,7 @@ class _Search:
         elif not only_sleeps(owner):
             why = "the container's preStop hook does something else than wait"
         if why:
-            _say(f"{why}: no smallest sleep is looked for")
+            self.say(f"{why}: no smallest sleep is looked for")
         return not why
 
 
@@ -330,7 +334,3 @@ def exit_is_good(found: Found) -> bool:
     if found.lag is None or found.lag.safe is None:
         return False
     return found.given <= found.lag.safe + found.others
-
-
-def _say(text: str) -> None:
-    say_from("lastcall", text)

@@ -1,8 +1,8 @@
 """What `rollout --find-safe` expects of the kernel for each kind of load: sessions in virtual time, else a rule.
 
 How the Pods end was measured; real controllers, kubelet and proxy then play the same session with simulated Pods and
-requests (`kube/cluster/virtual/tree.py`). One session reports all kinds, so that the searches for their edges share most of
-it.
+requests (`kube/cluster/virtual/tree.py`). One session reports all kinds, so that the searches for their edges share
+most of it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -122,8 +122,8 @@ class Predictor:
         """One session in virtual time. Of a distribution of the searched hop it takes the longest."""
         # late: 525 ms, when it is used
         from lastcall.kube.apiserver.auth.pki import new_key_pem
-        from lastcall.kube.cluster.virtual.load import Behaviour, KindBehaviour
         from lastcall.kube.cluster.virtual.tree import VirtualRolloutCluster
+        from lastcall.traffic.virtual import Behaviour, KindBehaviour, VirtualLoad
         from lastcall.world.virtual import run_virtual
 
         self._key = self._key or new_key_pem()
@@ -155,6 +155,7 @@ class Predictor:
                 world,
                 target.workload.obj["spec"]["template"],
                 behaviour,
+                VirtualLoad.to(behaviour),
                 late,
                 self._key,
                 kubernetes_version=options.kubernetes_version,

@@ -47,9 +47,9 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.experiment.rollout.options import RolloutOptions
     from lastcall.experiment.rollout.published import Carried
-    from lastcall.kube.cluster.virtual.load import VirtualLoad
     from lastcall.kube.cluster.virtual.tree import VirtualRolloutCluster
     from lastcall.traffic.process import LoadClient
+    from lastcall.traffic.virtual import VirtualLoad
 
 CLIENT_POD = "lastcall-client"
 FIRST_NODE = layouts(1)[0].name
@@ -61,7 +61,7 @@ class RolloutSession:
     """`run` once, on a cluster of `nodes` that was started with a load generator. `say` gets how far it is, `show` what
     is waited for: now, the seconds so far, and the words."""
 
-    cluster: "Running | VirtualRolloutCluster"
+    cluster: "Running | VirtualRolloutCluster[VirtualLoad]"
     options: "RolloutOptions"
     target: Target
     world: World = field(default_factory=World)
@@ -332,7 +332,7 @@ class RolloutSession:
             from lastcall.traffic.process import LoadClient
 
             return await LoadClient.on_host()
-        load = await self.cluster.load()
+        load: LoadClient | VirtualLoad = await self.cluster.load()
         if self.options.source == "pod":
             load.enter(await self._client_pod(namespace))
         return load

@@ -3,19 +3,14 @@
 # check: pure
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lastcall.errors import UserError
 from lastcall.kube.api.meta import Object, name_of, namespace_of
 from lastcall.kube.api.resources import DAEMONSETS, DEPLOYMENTS, REPLICASETS, SERVICES, STATEFULSETS, Resource
-from lastcall.lint.names import closest
-from lastcall.manifests.read import STDIN, load_manifests
+from lastcall.manifests.names import closest
 
 if TYPE_CHECKING:
-    import click
-    from click.shell_completion import CompletionItem
-
     from lastcall.manifests.read import Manifest
 
 WORKLOADS = (DEPLOYMENTS, STATEFULSETS, DAEMONSETS, REPLICASETS)
@@ -83,20 +78,6 @@ def declares_port(service: Object, workload: "Manifest") -> bool:
 def told_as(manifest: "Manifest") -> str:
     """As kubectl names it: `deployment/web`."""
     return f"{manifest.resource.kind.lower()}/{name_of(manifest.obj)}"
-
-
-def complete_workload(context: "click.Context", parameter: "click.Parameter", begun: str) -> "list[CompletionItem]":
-    """The workloads of the manifests that stand on the command line before the option."""
-    # late: 0.8 ms of `rollout --help`
-    from click.shell_completion import CompletionItem
-
-    given = (*(context.params.get("manifests") or ()), *(context.params.get("filenames") or ()))
-    sources, recursive = [each for each in given if each != STDIN], bool(context.params.get("recursive"))
-    with suppress(UserError):
-        found = load_manifests(sources, recursive=recursive)
-        names = [told_as(each) for each in found if each.resource in WORKLOADS]
-        return [CompletionItem(name) for name in names if name.startswith(begun.lower())]
-    return []
 
 
 def _asked(workloads: "Sequence[Manifest]", asked: str) -> "Manifest":

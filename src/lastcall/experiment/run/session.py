@@ -18,6 +18,7 @@ from lastcall.endings.facts.pod import pod_facts
 from lastcall.endings.render.live import TICK_SECONDS, LiveTimeline
 from lastcall.endings.story import Ending
 from lastcall.errors import Crashed, WorldError
+from lastcall.experiment.ready.progress import Progress, progress
 from lastcall.experiment.reasons.object_events import events_of, last_events_of
 from lastcall.experiment.reasons.owner_watch import FollowedOwner, OwnerFollower
 from lastcall.experiment.reasons.pod_watch import FollowedPod, PodFollower
@@ -41,7 +42,7 @@ from lastcall.kube.api.resources import DAEMONSETS, PODS, Resource
 from lastcall.kube.client.api import Client, ConnectionLost
 from lastcall.manifests.apply import apply_manifests
 from lastcall.manifests.read import Manifest
-from lastcall.manifests.workloads import OWNERS, Progress, progress, with_grace
+from lastcall.manifests.workloads import OWNERS, with_grace
 from lastcall.records import kinds
 from lastcall.records.record import Record, Recorder
 from lastcall.records.signal_names import signal_name

@@ -1,6 +1,7 @@
 """Whether an object may be stored. Pure; the rules of each kind are in `lastcall.kube.api.validators`.
 
-Objects must be defaulted (`lastcall.kube.api.defaults.kinds`) and decodable (`lastcall.kube.api.schema.checks.check_fields`).
+Objects must be defaulted (`lastcall.kube.api.defaults.kinds`) and decodable
+(`lastcall.kube.api.schema.checks.check_fields`).
 """
 
 # check: pure

@@ -1,10 +1,10 @@
 """The Client protocol: how every component talks to the API.
 
 Components are clients and nothing else. In one process with the API server they get
-`lastcall.kube.apiserver.inprocess.InProcessClient` (no HTTP, no JSON), elsewhere `lastcall.kube.client.http.HTTPClient`. All
-methods raise `lastcall.kube.api.errors.StatusError` when the server refuses and `ConnectionLost` when it cannot be reached.
-Objects that it returns, answers to writes included, may be shared: do not change them (see
-`lastcall.kube.api.meta.copy_object`).
+`lastcall.kube.apiserver.inprocess.InProcessClient` (no HTTP, no JSON), elsewhere
+`lastcall.kube.client.http.HTTPClient`. All methods raise `lastcall.kube.api.errors.StatusError` when the server refuses
+and `ConnectionLost` when it cannot be reached. Objects that it returns, answers to writes included, may be shared: do
+not change them (see `lastcall.kube.api.meta.copy_object`).
 """
 
 from collections.abc import AsyncIterator

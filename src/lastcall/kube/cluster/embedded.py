@@ -35,7 +35,6 @@ from lastcall.world.tasks import unless
 if TYPE_CHECKING:
     from lastcall.kube.cluster.egress.pair import Carried
     from lastcall.records.fields.init import ProcessDied as ProcessDiedFacts
-    from lastcall.traffic.process import LoadClient
 
 T = TypeVar("T")
 
@@ -268,13 +267,11 @@ class Running:
         """Ask a node's process (`kube/cluster/control/node.py`); what it says until it is done. Raises ControlError."""
         return self._nodes[node].ask(message)
 
-    async def load(self) -> "LoadClient":
-        """What sends requests in this cluster (`ClusterOptions.load`). Once, and the caller closes it."""
+    async def load(self) -> Any:
+        """Return the client of `ClusterOptions.load`. Once, and the caller closes it."""
         assert self._plan.load is not None
-        # late: 30 ms of the start of `run`
-        from lastcall.traffic.process import LoadClient
-
-        return await LoadClient.over(self._plan.load[0])
+        assert self._plan.options.load is not None
+        return await self._plan.options.load.client(self._plan.load[0])
 
     def hand_over(self, accepted: socket.socket, address: str, port: int) -> bool:
         """Give the first node a connection that was accepted on the host; False when it takes none."""

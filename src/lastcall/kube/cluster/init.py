@@ -172,8 +172,8 @@ class _Init:
                 self._enter(layout)
                 for fd in (ring, self._plan.wake_fd):
                     os.set_inheritable(fd, True)
-                package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-                program = os.path.join(package, "lastcall", "cri", "sandbox", "shim", "__main__.py")
+                kube = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+                program = os.path.join(kube, "cri", "sandbox", "shim", "__main__.py")
                 arguments = [
                     sys.executable, "-I", "-S", program,
                     "--socket", layout.shim_socket, "--state", layout.shim_state,

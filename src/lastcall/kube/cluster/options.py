@@ -3,12 +3,16 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from lastcall.kube.cluster.layout import CONTROL_PLANE_IP, STATE_DIR, roles
 from lastcall.kube.cluster.propagation import PropagationPlan
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable
+    from socket import socket
+
     from lastcall.kube.store.etcd.options import EtcdOptions
 
 DURABLE_DIR = f"{STATE_DIR}/durable"
@@ -41,6 +45,16 @@ CLUSTER_CIDR = "10.244.0.0/16"
 KUBELET_PORT = 10250
 
 
+class LoadRole(Protocol):
+    """A load generator, which the user of the cluster brings: a process in the first node's network."""
+
+    def serve(self, sock: "socket", runs: "Callable[[AbstractEventLoop], None]") -> None:
+        """Send what is asked for over `sock` until killed. Call `runs` with the loop once it turns."""
+
+    async def client(self, sock: "socket") -> Any:
+        """Return what talks to `serve` over the other end."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
     """`state_size` is the size cap of Pods' tmpfs, as mount(8) takes it (`50%` of memory, `4g`); the store has its own.
@@ -51,15 +65,15 @@ class ClusterOptions:
     a shim or, with the sqlite store, a control plane that died again; otherwise such a death is the end of the command.
     `static_pods` is an absolute path of the host with manifests of static Pods, "" for none; they are node-1's.
     `controllers` False leaves them to `lastcall controller-manager`, `scheduler` False that to `lastcall scheduler`.
-    `nodes` is how many there are. `load`: with
-    a process that sends requests. `propagation` is how long changes of endpoints take. `max_pods` is the kubelet's
-    maxPods: a node has 254 addresses for them. `egress`: Pods reach names and TCP ports outside, through front.
-    `container_log_max_size` and `container_log_max_files` are the kubelet's containerLogMaxSize (a quantity; negative:
-    no rotation) and containerLogMaxFiles. `cni_conf_dir` is an absolute path of the host: the Pod network is what its
-    first file configures, on a node for which it has a directory of the node's name what that one's does; "" is the
-    built-in routing. `cni_bin_dir` is where the plugins are, "" for the usual places. `feature_gates` are settings
-    that `api.feature_gates` has checked. `seccomp_default` is the kubelet's seccompDefault.
-    `container_runtime` is the absolute path of the socket of another container runtime, "" for lastcall's own.
+    `nodes` is how many there are. `load` sends requests, None for no such process. `propagation` is how long changes of
+    endpoints take. `max_pods` is the kubelet's maxPods: a node has 254 addresses for them. `egress`: Pods reach names
+    and TCP ports outside, through front. `container_log_max_size` and `container_log_max_files` are the kubelet's
+    containerLogMaxSize (a quantity; negative: no rotation) and containerLogMaxFiles. `cni_conf_dir` is an absolute path
+    of the host: the Pod network is what its first file configures, on a node for which it has a directory of the node's
+    name what that one's does; "" is the built-in routing. `cni_bin_dir` is where the plugins are, "" for the usual
+    places. `feature_gates` are settings that `api.feature_gates` has checked. `seccomp_default` is the kubelet's
+    seccompDefault. `container_runtime` is the absolute path of the socket of another container runtime, "" for
+    lastcall's own.
     """
 
     kubernetes_version: str = "1.36"
@@ -77,7 +91,7 @@ class ClusterOptions:
     container_log_max_size: str = "10Mi"
     container_log_max_files: int = 5
     nodes: int = 1
-    load: bool = False
+    load: LoadRole | None = None
     max_pods: int = 110
     cni_conf_dir: str = ""
     cni_bin_dir: str = ""
@@ -89,4 +103,4 @@ class ClusterOptions:
     @property
     def roles(self) -> tuple[str, ...]:
         """The processes of the cluster."""
-        return roles(self.nodes, self.load)
+        return roles(self.nodes, self.load is not None)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class NodePlan:
     """What front made for one node.
 
-    `egress_front` and `egress_node` are the two ends of the way out (`kube/cluster/egress/pair.py`), `control_front` and
-    `control_node` those of what front asks the node (`kube/cluster/control/node.py`).
+    `egress_front` and `egress_node` are the two ends of the way out (`kube/cluster/egress/pair.py`), `control_front`
+    and `control_node` those of what front asks the node (`kube/cluster/control/node.py`).
     """
 
     layout: NodeLayout

@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import threading
+from asyncio import AbstractEventLoop
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import chain
@@ -18,7 +19,7 @@ from itertools import chain
 from lastcall.kube.cluster import init
 from lastcall.kube.cluster.control.channel import Channel
 from lastcall.kube.cluster.errors import ClusterStartError
-from lastcall.kube.cluster.layout import layouts
+from lastcall.kube.cluster.layout import LOAD, layouts
 from lastcall.kube.cluster.options import ClusterOptions
 from lastcall.kube.cluster.plan import NodePlan, Plan, make_plan
 from lastcall.kube.cluster.staying.credentials import Identity, Issuing
@@ -207,11 +208,15 @@ def _node(plan: Plan, own: NodePlan) -> None:
 
 
 def _load(plan: Plan) -> None:
-    # late: 30 ms of the start of `run`
-    from lastcall.traffic import process as load
+    assert plan.load is not None
+    assert plan.options.load is not None
+    heart = plan.hearts[LOAD]
 
-    gc.freeze()
-    load.main(plan)
+    def runs(loop: AbstractEventLoop) -> None:
+        heart.start(loop)
+        heart.as_usual()
+
+    plan.options.load.serve(plan.load[1], runs)
 
 
 def _children(pid: int) -> list[int]:

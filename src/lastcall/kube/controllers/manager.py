@@ -116,7 +116,8 @@ async def run_controllers(
     `sign`: makes the certificates that CertificateSigningRequests ask for; None where somebody else does.
     `discover`: asks which kinds there are, of a server that is not ours.
     `openapi`: the OpenAPI v3 document of a group-version; without it the expressions of policies stay unchecked.
-    `client_of`: the client of a ServiceAccount (`kube/controllers/access/identities.py`); None where all act as `client`.
+    `client_of`: the client of a ServiceAccount (`kube/controllers/access/identities.py`); None where all act as
+    `client`.
     """
 
     def acting(name: str) -> Client:

@@ -1,7 +1,8 @@
 """The Container Runtime Interface: verbs and field names of k8s.io/cri-api runtime/v1, as typed structs.
 
-`lastcall.kube.node` knows nothing of a runtime but this. Protobuf exists only at a gRPC edge. Runtime facts that CRI does
-not carry (who sent a signal, a signal mask, container output) are records on the timeline, which the runtime writes.
+`lastcall.kube.node` knows nothing of a runtime but this. Protobuf exists only at a gRPC edge. Runtime facts that CRI
+does not carry (who sent a signal, a signal mask, container output) are records on the timeline, which the runtime
+writes.
 
 This module is the door: the services and what they raise stand here, what goes over them in `structs/`, by topic, and
 everybody takes it from here (a contract of import-linter holds that).

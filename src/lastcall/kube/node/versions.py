@@ -1,9 +1,9 @@
 """What changed between Kubernetes versions in the life of a Pod: one table, feature → since when, until when.
 
 Rules take a `Behaviour` and never look at a version number themselves. What the API server takes or drops, and what can
-be switched on by name, are feature gates (`kube/api/features/gates.py`); here are the differences that nobody can choose.
-The node always runs the three-phase worker of 1.22 and later; a version decides arithmetic, texts and what is written.
-Source: the release trees of 1.18, 1.23, 1.27 and 1.36 and the change logs between them.
+be switched on by name, are feature gates (`kube/api/features/gates.py`); here are the differences that nobody can
+choose. The node always runs the three-phase worker of 1.22 and later; a version decides arithmetic, texts and what is
+written. Source: the release trees of 1.18, 1.23, 1.27 and 1.36 and the change logs between them.
 """
 
 # check: pure

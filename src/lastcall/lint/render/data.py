@@ -8,9 +8,9 @@ from lastcall.endings.render.checks import Check, Level
 from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.catalogue.rule import Severity
 from lastcall.lint.located import Located, Spot, Told
-from lastcall.lint.paths import Path, shown_path
 from lastcall.lint.render.text import CERTAINTY, shown_op
 from lastcall.lint.subject import Op, Subject
+from lastcall.manifests.paths import Path, shown_path
 
 SCHEMA = "lastcall/lint/v1"
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.catalogue.rule import Certainty, Severity
 from lastcall.lint.located import Located, Told
-from lastcall.lint.paths import shown_path
 from lastcall.lint.subject import Op
+from lastcall.manifests.paths import shown_path
 from lastcall.records.quoting import log_line, one_line, without_commands
 
 CERTAINTY: dict[Certainty, str] = {

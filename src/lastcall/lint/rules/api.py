@@ -8,12 +8,12 @@ from lastcall.kube.api.resources import SERVED, Resource
 from lastcall.kube.api.schema.checks import known_kind
 from lastcall.kube.api.schema.types import known_types
 from lastcall.lint.application import Application
-from lastcall.lint.manifest_checks import applied_bytes, refusals
-from lastcall.lint.names import closest
-from lastcall.lint.paths import Path, path_in, shown_path, value_at
-from lastcall.lint.plain_words import meant_field, wrong_type
 from lastcall.lint.subject import Finding, Op, Subject, found
 from lastcall.lint.templates import how_to_render
+from lastcall.manifests.checks import applied_bytes, refusals
+from lastcall.manifests.names import closest
+from lastcall.manifests.paths import Path, path_in, shown_path, value_at
+from lastcall.manifests.plain_words import meant_field, wrong_type
 
 MOST_ANNOTATION_BYTES = 256 << 10
 """Of all annotations of an object, keys and values (TotalAnnotationSizeLimitB)."""

@@ -6,8 +6,8 @@ from lastcall.kube.api.disruption import expected_pods
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import HORIZONTALPODAUTOSCALERS, HORIZONTALPODAUTOSCALERS_V1, PODDISRUPTIONBUDGETS
 from lastcall.lint.application import REPLICATED, Application, Workload
-from lastcall.lint.names import closest, labels_text, similar_labels
 from lastcall.lint.subject import Finding, Op, Subject, found
+from lastcall.manifests.names import closest, labels_text, similar_labels
 
 
 def findings(app: Application) -> Iterator[Finding]:

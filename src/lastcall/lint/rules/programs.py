@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from lastcall.lint import commands, images
 from lastcall.lint.application import Application, Container, Workload
 from lastcall.lint.mounted import mounted_file
-from lastcall.lint.paths import value_at
 from lastcall.lint.subject import Finding, Op, found
+from lastcall.manifests.paths import value_at
 
 
 def findings(app: Application) -> Iterator[Finding]:

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from lastcall.kube.api.meta import Object
 from lastcall.lint.application import Application, Workload
-from lastcall.lint.names import closest
-from lastcall.lint.paths import Path, value_at
 from lastcall.lint.subject import Finding, Op, Subject, found
+from lastcall.manifests.names import closest
+from lastcall.manifests.paths import Path, value_at
 
 RULE_OF = {
     "PersistentVolumeClaim": "claimMissing",

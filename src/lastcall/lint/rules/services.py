@@ -6,9 +6,9 @@ from typing import Any
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import DEPLOYMENTS, INGRESSES, SERVICES
 from lastcall.lint.application import Application, Workload
-from lastcall.lint.names import closest, labels_text, similar_labels
-from lastcall.lint.paths import Path
 from lastcall.lint.subject import Finding, Op, Subject, found
+from lastcall.manifests.names import closest, labels_text, similar_labels
+from lastcall.manifests.paths import Path
 
 
 def findings(app: Application) -> Iterator[Finding]:

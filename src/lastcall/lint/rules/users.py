@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from lastcall.kube.api.meta import Object
 from lastcall.lint import images
 from lastcall.lint.application import Application, Container, Workload
-from lastcall.lint.paths import Path
 from lastcall.lint.subject import Finding, Op, found
+from lastcall.manifests.paths import Path
 
 
 def findings(app: Application) -> Iterator[Finding]:

@@ -20,6 +20,9 @@ class Owner(TypedDict):
     uid: str
 
 
+ContainerKind = Literal["container", "sidecar", "init", "ephemeral"]
+
+
 class ContainerOfPod(TypedDict):
     name: str
     kind: Annotated[str, "container, sidecar, init or ephemeral"]

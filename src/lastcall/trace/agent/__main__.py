@@ -1,5 +1,6 @@
-"""`python3 -m lastcall.trace.agent`: on a node, in a Pod with `hostPID`, with the node's /sys/fs/cgroup at /host/cgroup.
+"""`python3 -m lastcall.trace.agent`: on a node, in a Pod with `hostPID`.
 
+The node's /sys/fs/cgroup is at /host/cgroup.
 Lines of JSON: what it is told on stdin (`requests`), what it saw on stdout.
 """
 

@@ -1,4 +1,4 @@
-"""The client's side of the node agent (`lastcall.trace.agent`): a Job of one Pod on each node with Pods that are followed.
+"""The client's side of the node agent (`lastcall.trace.agent`): a Job of one Pod on each node with followed Pods.
 
 Pure: `job` (what is created, with which rights), `translate` (lines → records on our clock). `session` speaks with one
 agent, `agents` starts, feeds and removes them all.

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from lastcall.cli.page_options import AskedPage
 from lastcall.kube.cluster.control.socket import record_message
 from lastcall.records.record import Record
+from lastcall.ui.asked import AskedPage
 from lastcall.ui.command_page.messages import (
     Again,
     Begin,

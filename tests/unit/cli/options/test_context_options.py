@@ -6,8 +6,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from lastcall.cli.context_options import ContextOptions, context_options
+from lastcall.cli.context_options import context_options
 from lastcall.contexts.connection import choose, connected
+from lastcall.contexts.options import ContextOptions
 from lastcall.errors import UserError, WorldError
 from lastcall.kube.client.access.config import Impersonation
 

@@ -8,10 +8,11 @@ import pytest
 import yaml
 
 from lastcall.cli.rollout.command import rollout
+from lastcall.cli.rollout.values import complete_workload
 from lastcall.errors import UserError
 from lastcall.experiment.rollout.options import RolloutOptions
 from lastcall.experiment.rollout.target import Target, find_target, sent_to_strangers, with_advice
-from lastcall.experiment.rollout.workload import complete_workload, find_workload, others_of, told_as
+from lastcall.experiment.rollout.workload import find_workload, others_of, told_as
 from lastcall.manifests.read import Manifest, load_manifests
 from lastcall.traffic.outcome import Outcome
 

@@ -13,9 +13,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
-from lastcall.cli.context_options import ContextOptions
 from lastcall.contexts.connection import choose, connected
 from lastcall.contexts.diagnosis import clock_of, clock_sentence
+from lastcall.contexts.options import ContextOptions
 from lastcall.contexts.untrusted_server import clock_sample, read_certificate
 from lastcall.errors import LastcallError
 from lastcall.kube.apiserver.auth.pki import ClusterCA

@@ -27,7 +27,8 @@ def test_opentelemetry_is_loaded_by_its_own_module_alone():
     [
         "lastcall.cli.run.command, lastcall.experiment.run.session, lastcall.kube.cluster.embedded",
         "lastcall.cli.up, lastcall.cli.story, lastcall.cli.rollout.command, lastcall.cli.doctor",
-        "lastcall.kube.apiserver, lastcall.kube.controllers.manager, lastcall.kube.node.kubelet, lastcall.kube.scheduler.scheduler",
+        "lastcall.kube.apiserver, lastcall.kube.controllers.manager, lastcall.kube.node.kubelet",
+        "lastcall.kube.scheduler.scheduler",
         "lastcall.testing",
     ],
 )

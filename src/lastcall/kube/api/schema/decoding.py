@@ -1,7 +1,8 @@
 """Decode an object as Go does, in one pass over one that is in order, as nearly all are.
 
-`lastcall.kube.api.schema.checks` has the rules: what is wrong, in which words, and what an encoder leaves out. Here they are
-applied together, without the paths that only a message needs; at the first oddity the two of them are asked instead.
+`lastcall.kube.api.schema.checks` has the rules: what is wrong, in which words, and what an encoder leaves out. Here
+they are applied together, without the paths that only a message needs; at the first oddity the two of them are asked
+instead.
 """
 
 from functools import cache, lru_cache

@@ -1,7 +1,7 @@
 """The network namespaces of several nodes, and the veth pairs that join them to the control plane's. In init.
 
-Routed, as Pods are (`kube/cri/sandbox/network.py`): no bridge, and neighbour entries that never expire, so no packet waits
-for ARP. The control plane's namespace is the router between the nodes.
+Routed, as Pods are (`kube/cri/sandbox/network.py`): no bridge, and neighbour entries that never expire, so no packet
+waits for ARP. The control plane's namespace is the router between the nodes.
 """
 
 import os

@@ -54,8 +54,8 @@ class Credentials:
     """The cluster's certificate authority and what it issued, for the kubelets by node.
 
     Each client of the API has a certificate of its own, and with it the rights that Kubernetes gives to such a
-    component (`kube/apiserver/auth/node_rules.py`, `auth/bootstrap_policy.py`). The admin token is the only secret front
-    keeps.
+    component (`kube/apiserver/auth/node_rules.py`, `auth/bootstrap_policy.py`). The admin token is the only secret
+    front keeps.
     """
 
     ca_certificate: bytes

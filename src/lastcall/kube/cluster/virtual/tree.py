@@ -1,15 +1,16 @@
 """A cluster in virtual time: API server, controllers, scheduler, kubelet and service proxy are the real code, the rest
 is simulated. What happens in it is predicted.
 
-Simulated are the containers (they start at once, and end as `Behaviour` says), volumes, the kernel's rules (a list) and
-the requests (`load.py`). It has what `experiment/rollout/session.py` needs of a cluster, and takes hardly any real
-time. The composition is that of `control_plane.py` and `node.py`.
+Simulated are the containers (they start at once, and end as `ContainerEnds` says), volumes and the kernel's rules (a
+list); requests are those of the load that is given. It has what `experiment/rollout/session.py` needs of a cluster, and
+takes hardly any real time. The composition is that of `control_plane.py` and `node.py`.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from lastcall.kube.api.errors import StatusError
 from lastcall.kube.api.meta import Object
@@ -19,7 +20,6 @@ from lastcall.kube.apiserver.server import APIServer, APIServerConfig
 from lastcall.kube.client.api import Client
 from lastcall.kube.client.events import EventRecorder
 from lastcall.kube.cluster.propagation import PropagationPlan
-from lastcall.kube.cluster.virtual.load import Behaviour, ServingContainer, VirtualLoad
 from lastcall.kube.controllers.manager import run_controllers
 from lastcall.kube.controllers.volumes.storage_class import STANDARD_CLASS, SimulatedDirectories
 from lastcall.kube.cri.api import ContainerConfig, PodSandboxConfig
@@ -48,6 +48,36 @@ _LOOK_SECONDS = 0.01
 
 
 ADMIN = "kubernetes-admin"
+
+Load = TypeVar("Load")
+
+
+class ContainerEnds(Protocol):
+    """How every container ends: `drains` seconds after its stop signal (`ignores`: only when it is killed).
+
+    A preStop command takes `hook` seconds.
+    """
+
+    @property
+    def drains(self) -> float: ...
+
+    @property
+    def ignores(self) -> bool: ...
+
+    @property
+    def hook(self) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServingContainer:
+    """Of a Pod, at one moment: its stop signal (seconds, None: not yet), and its end."""
+
+    term: float | None
+    exited: asyncio.Event
+
+
+Serving = Callable[[str], Sequence[ServingContainer]]
+"""The running containers behind an address."""
 
 
 def component_user(component: str) -> UserInfo:
@@ -78,7 +108,7 @@ class _EveryPort(dict[int, Listener]):
         return Listener()
 
 
-def _program(template: Object, behaviour: Behaviour) -> Callable[[ContainerConfig, PodSandboxConfig], Program]:
+def _program(template: Object, ends_as: ContainerEnds) -> Callable[[ContainerConfig, PodSandboxConfig], Program]:
     spec = template["spec"]
     ends = {each["name"] for each in spec.get("initContainers") or [] if each.get("restartPolicy") != "Always"}
     execs: dict[str, ExecResult] = {}
@@ -86,7 +116,7 @@ def _program(template: Object, behaviour: Behaviour) -> Callable[[ContainerConfi
         for name in ("startupProbe", "readinessProbe", "livenessProbe"):
             if command := ((container.get(name) or {}).get("exec") or {}).get("command"):
                 execs[" ".join(command)] = ExecResult()
-        for name, seconds in (("postStart", 0.0), ("preStop", behaviour.hook)):
+        for name, seconds in (("postStart", 0.0), ("preStop", ends_as.hook)):
             hook = (container.get("lifecycle") or {}).get(name) or {}
             if command := (hook.get("exec") or {}).get("command"):
                 execs[" ".join(command)] = ExecResult(seconds)
@@ -95,8 +125,8 @@ def _program(template: Object, behaviour: Behaviour) -> Callable[[ContainerConfi
         if config.metadata.name in ends:
             return Program(exits_after=0.01)
         return Program(
-            on_term="ignore" if behaviour.ignores else "exit",
-            drain_seconds=behaviour.drains,
+            on_term="ignore" if ends_as.ignores else "exit",
+            drain_seconds=ends_as.drains,
             execs=execs,
             ports=_EveryPort(),
         )
@@ -104,17 +134,19 @@ def _program(template: Object, behaviour: Behaviour) -> Callable[[ContainerConfi
     return program
 
 
-class VirtualRolloutCluster:
+class VirtualRolloutCluster(Generic[Load]):
     """`async with VirtualRolloutCluster(world, …) as cluster:`, within `run_virtual`.
 
-    `template` is the Pod template of the workload; `key_pem` was made before, for nothing is computed in virtual time.
+    `load` makes what sends requests, of the rules of the first node and of what serves behind an address. `template` is
+    the Pod template of the workload; `key_pem` was made before, for nothing is computed in virtual time.
     """
 
     def __init__(
         self,
         world: World,
         template: Object,
-        behaviour: Behaviour,
+        ends_as: ContainerEnds,
+        load: "Callable[[World, RecordingSink, Serving], Load]",
         propagation: PropagationPlan,
         key_pem: bytes,
         *,
@@ -123,7 +155,7 @@ class VirtualRolloutCluster:
     ) -> None:
         self._world = world
         self._version = kubernetes_version
-        self._behaviour = behaviour
+        self._load = load
         self._propagation = propagation
         self._records = _Told()
         self._recorder = MemoryRecorder("apiserver", world.clock, records=self._records)
@@ -136,7 +168,7 @@ class VirtualRolloutCluster:
         self._server = APIServer(world=world, store=MemoryStore(), recorder=self._recorder, config=config)
         self.client = self._client(ADMIN)
         self._nodes = [f"node-{number}" for number in range(1, nodes + 1)]
-        program = _program(template, behaviour)
+        program = _program(template, ends_as)
         self._runtimes = [
             SimulatedRuntime(world, self._recorder.for_actor("runtime"), program, ip_prefix=f"10.244.{index}.")
             for index in range(nodes)
@@ -166,8 +198,8 @@ class VirtualRolloutCluster:
         while not await self._usable():
             await self._world.clock.sleep(_LOOK_SECONDS)
 
-    async def load(self) -> VirtualLoad:
-        return VirtualLoad(self._world, self._sinks[0], self._behaviour, self._serving)
+    async def load(self) -> Load:
+        return self._load(self._world, self._sinks[0], self._serving)
 
     async def drain_records(self, seconds: float) -> None:
         return None

@@ -1,10 +1,10 @@
 """The resourcequota controller: keeps in each quota's status what is used.
 
-Admission adds what a new object uses (`kube/apiserver/admission/quota.py`). Here everything is counted: for a new or changed
-quota, when something goes or frees what it used, and every five minutes. It is counted on the objects as they are at
-the server, after the quota was read: a charge that comes meanwhile makes the write fail, and it is counted again. An
-object whose charge came before, and which is itself being stored just now, must not be counted away: less than before
-is counted twice, and whatever has come is looked at once more a second later.
+Admission adds what a new object uses (`kube/apiserver/admission/quota.py`). Here everything is counted: for a new or
+changed quota, when something goes or frees what it used, and every five minutes. It is counted on the objects as they
+are at the server, after the quota was read: a charge that comes meanwhile makes the write fail, and it is counted
+again. An object whose charge came before, and which is itself being stored just now, must not be counted away: less
+than before is counted twice, and whatever has come is looked at once more a second later.
 
 Source: pkg/controller/resourcequota/{resource_quota_controller,resource_quota_monitor}.go.
 """

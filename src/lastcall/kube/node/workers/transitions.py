@@ -18,8 +18,8 @@ that volumes, probes and status may rely on.
 
 `EDGES` says which cause leads from where to where; `move` goes one of them, and nothing else sets a state. Everything
 that decides is a pure function of (status, options): `decide_update` for what comes from outside, `complete_*` for what
-a sync call reports, `remove_terminated_worker` for the sweep. `lastcall.kube.node.workers.manager` is the thin shell that
-performs them.
+a sync call reports, `remove_terminated_worker` for the sweep. `lastcall.kube.node.workers.manager` is the thin shell
+that performs them.
 
 The grace period lives here too: it is computed again at every update while terminating and only ever shrinks.
 """

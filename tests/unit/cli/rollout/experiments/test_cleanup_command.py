@@ -10,8 +10,8 @@ from fake_api import FakeAPI
 
 from lastcall.cli import leftovers as looking
 from lastcall.cli.cleanup import _cleanup
-from lastcall.cli.context_options import ContextOptions
 from lastcall.cli.errors import guarded
+from lastcall.contexts.options import ContextOptions
 from lastcall.experiment.existing import connection as reaching
 from lastcall.experiment.existing.changes import this_process
 from lastcall.experiment.existing.ledger import LABEL, Created, Holder, Ledger, Target, as_config_map

@@ -10,10 +10,10 @@ import pytest
 from fake_api import FakeAPI
 from waiting import until
 
-from lastcall.cli.page_options import AskedPage
 from lastcall.cli.trace.page import TracePage
 from lastcall.errors import WorldError
 from lastcall.records.record import Record
+from lastcall.ui.asked import AskedPage
 from lastcall.ui.command_page import process
 from lastcall.ui.command_page import server as serving
 from lastcall.ui.command_page.link import PageLink

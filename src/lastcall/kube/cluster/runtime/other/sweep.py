@@ -1,4 +1,4 @@
-"""`python -I -m lastcall.kube.cluster.runtime.other.sweep SOCKET [INSTANCE]`: what front asks a runtime before and after.
+"""`python -I -m lastcall.kube.cluster.runtime.other.sweep SOCKET [INSTANCE]`: ask a runtime before and after.
 
 Without INSTANCE it prints what the runtime is, as JSON, and removes what clusters left there that have ended; with
 INSTANCE it removes all that is this cluster's. A process of its own: front forks its roles, and gRPC has threads.

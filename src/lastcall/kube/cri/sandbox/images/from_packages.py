@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from email import message_from_bytes
 from pathlib import Path, PurePosixPath
 
-import lastcall
+from lastcall import _version
 from lastcall.kube.cri.sandbox.images.layout import ImageError
 
 HOME = "opt/lastcall"
@@ -68,7 +68,7 @@ def package_files(wheel: Path | None = None) -> PackageFiles:
     Raises ImageError for a file that is not a wheel of lastcall, and for what is not installed.
     """
     if wheel is None:
-        found = dict(_directory(Path(lastcall.__file__).parent))
+        found = dict(_directory(Path(_version.__file__).parent))
         needed = _requirements(_installed_requirements())
     else:
         found, texts = _wheel(wheel)

@@ -100,5 +100,5 @@ def _protect_interpreter(arguments: list[str]) -> None:
 if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
     # `-I -S` leaves only the standard library; this is where the lastcall package is.
-    sys.path[:0] = [os.path.normpath(os.path.join(here, *[os.pardir] * 4))]
+    sys.path[:0] = [os.path.normpath(os.path.join(here, *[os.pardir] * 5))]
     sys.exit(main(sys.argv[1:]))

@@ -5,11 +5,11 @@ one is decided by how the applications end (`Behaviour`). Rates are those that f
 enough connections that one of them meets each tenth of a second in which a Pod could lose it.
 """
 
-import asyncio
 import heapq
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lastcall.kube.cluster.virtual.tree import Serving, ServingContainer
 from lastcall.kube.proxy.sink import RecordingSink
 from lastcall.traffic.account import REUSED
 from lastcall.traffic.generator import Load
@@ -45,14 +45,6 @@ class Behaviour:
     kinds: Mapping[Kind, KindBehaviour] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ServingContainer:
-    """Of a Pod, at one moment: its stop signal (seconds, None: not yet), and its end."""
-
-    term: float | None
-    exited: asyncio.Event
-
-
 @dataclass(slots=True)
 class _Connection:
     number: int
@@ -79,7 +71,7 @@ class VirtualLoad:
         world: World,
         sink: RecordingSink,
         behaviour: Behaviour,
-        serving: Callable[[str], Sequence[ServingContainer]],
+        serving: Serving,
     ) -> None:
         self._world = world
         self._sink = sink
@@ -91,6 +83,11 @@ class VirtualLoad:
         self._kept: dict[tuple[Kind, int], _Connection] = {}
         self._connections = 0
         self.begun: int | None = None
+
+    @classmethod
+    def to(cls, behaviour: Behaviour) -> "Callable[[World, RecordingSink, Serving], VirtualLoad]":
+        """Return what a virtual cluster makes its load with, to Pods that end so."""
+        return lambda world, sink, serving: cls(world, sink, behaviour, serving)
 
     def start(self, load: Load) -> None:
         self._load = load

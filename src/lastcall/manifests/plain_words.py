@@ -7,8 +7,8 @@ from typing import Any
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import Resource
 from lastcall.kube.api.schema.types import Struct, struct_for, struct_of
-from lastcall.lint.names import closest_field
-from lastcall.lint.paths import Path, value_at
+from lastcall.manifests.names import closest_field
+from lastcall.manifests.paths import Path, value_at
 
 _GO = re.compile(r"cannot unmarshal (\w+)(?: \S+)? into Go (?:struct field \S+|value) of type (\S+)")
 _IS = {"string": "a text", "bool": "true or false", "object": "an object", "array": "a list", "number": "a number"}

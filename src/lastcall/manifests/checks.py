@@ -14,7 +14,7 @@ from lastcall.kube.api.meta import Object, copy_object
 from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS, JOBS, Resource
 from lastcall.kube.api.schema.checks import DecodeError, check_fields, prune
 from lastcall.kube.api.validation import validate_create
-from lastcall.lint.paths import path_in, value_at
+from lastcall.manifests.paths import path_in, value_at
 
 Problem = tuple[str, str]
 """(field path, what is wrong with it)."""
@@ -79,14 +79,14 @@ def manifest_problems(obj: Object, resource: Resource) -> Iterator[Problem]:
     for why, field, text in refusals(obj, resource):
         if why == "unknownField" and field:
             # late: a manifest without errors needs no words for them
-            from lastcall.lint.plain_words import meant_field
+            from lastcall.manifests.plain_words import meant_field
 
             meant = meant_field(resource, obj, path_in(obj, field))
             way = f'did you mean "{meant}"?' if meant else "correct its name or its place, or leave it out"
             yield field, f"not a field of {resource.kind}: {way}"
         elif why == "wrongType":
             # late: a manifest without errors needs no words for them
-            from lastcall.lint.plain_words import wrong_type
+            from lastcall.manifests.plain_words import wrong_type
 
             yield field, wrong_type(text, value_at(obj, path_in(obj, field)) if field else None)
         else:

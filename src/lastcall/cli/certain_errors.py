@@ -1,0 +1,15 @@
+"""Errors that the manifests alone prove, before `run` and `rollout` start a cluster."""
+
+from collections.abc import Sequence
+
+from lastcall.cli.terminal import say
+from lastcall.lint.early import certain_errors
+from lastcall.manifests.read import Manifest
+
+
+def tell_certain_errors(manifests: Sequence[Manifest]) -> None:
+    """A line or two each, on stderr. The command goes on: what happens then is what it is asked to show."""
+    for each in certain_errors(manifests):
+        spot = f"{each.spot.file}:{each.spot.line}:{each.spot.column}"
+        say(f"error: {spot}: {each.finding.message}", err=True)
+        say(f"  fix: {each.finding.fix} (lastcall lint: {each.finding.rule})", err=True)

@@ -1,0 +1,20 @@
+"""Which cluster is meant, and as whom it is asked."""
+
+from dataclasses import dataclass, field
+
+from lastcall.kube.client.access.config import Impersonation
+
+REQUEST_SECONDS = 60.0
+"""What an API server gives a request itself (--request-timeout)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextOptions:
+    """What was asked for; empty is what the kubeconfig says. `request_timeout` is in seconds, 0 for none."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    namespace: str = ""
+    impersonate: Impersonation = field(default_factory=Impersonation)
+    request_timeout: float = REQUEST_SECONDS
+    insecure_skip_tls_verify: bool = False

@@ -1,0 +1,11 @@
+"""Which live page a command is asked for."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPage:
+    """`port` 0 is any free one; `opens`: in the user's browser."""
+
+    port: int = 0
+    opens: bool = False
