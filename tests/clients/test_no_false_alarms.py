@@ -18,7 +18,7 @@ from kubectls import needs_kubectl
 from staying import Place
 
 from lastcall.kube.api.meta import Object
-from lastcall.kube.cri.sandbox.images.exports import HOST_SUBSTITUTES
+from lastcall.kube.cri.sandbox.images import HOST_SUBSTITUTES
 from lastcall.kube.cri.sandbox.images.reference import parse_reference
 from lastcall.world.tasks import Tasks
 

@@ -15,7 +15,7 @@ from kubectls import CURRENT, Kubectl
 from pods import Manifest, container, pod
 from waiting import eventually
 
-from lastcall.kube.cri.sandbox.images.exports import ImageStore, build_image
+from lastcall.kube.cri.sandbox.images import ImageStore, build_image
 from lastcall.kube.cri.sandbox.spec import ImageConfig
 
 pytestmark = pytest.mark.real_kernel

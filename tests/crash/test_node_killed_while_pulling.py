@@ -10,7 +10,7 @@ from oci_registry import Fault, Registry
 from pods import container, pod
 from staying_cluster import StayingCluster, staying
 
-from lastcall.kube.cri.sandbox.images.exports import default_root
+from lastcall.kube.cri.sandbox.images import default_root
 from lastcall.kube.cri.sandbox.images.from_host import static_busybox
 
 APP = "trap 'exit 0' TERM; echo up; while true; do sleep 0.02; done"

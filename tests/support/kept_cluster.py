@@ -36,7 +36,7 @@ int main(void) { action.sa_handler = term; sigaction(SIGTERM, &action, 0); for (
 
 def make_images(root: Path) -> None:
     """busybox:1.36, busybox:1.36-b and quick:1 in the store of `root`."""
-    from lastcall.kube.cri.sandbox.images.exports import ImageStore, build_image, host_image
+    from lastcall.kube.cri.sandbox.images import ImageStore, build_image, host_image
     from lastcall.kube.cri.sandbox.spec import ImageConfig
 
     store = ImageStore(root / "lastcall" / "images", unpacked=root / "unpacked")

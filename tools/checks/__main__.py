@@ -40,6 +40,7 @@ RULES = (
     Rule("observes", evidence.observes, "calls", 30),
     Rule("predicts", evidence.predicts, "calls"),
     Rule("package-files", imports.package_files, "packages", 50),
+    Rule("faces", imports.faces, "imports", 200),
     Rule("standard-library", imports.standard_library, "files", 20),
     Rule("types", imports.types, "imports", 100),
     Rule("aiohttp", imports.aiohttp, "files", 10),

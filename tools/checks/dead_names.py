@@ -8,10 +8,11 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import NamedTuple
 
 from checks.report import Report
-from checks.source import Project, Source
+from checks.source import SOURCES, Project, Source
 
 LOOKED_AT = ("src", "tests/support", "tools")
 HOOKS = ("pytest_", "__")
@@ -39,9 +40,23 @@ def dead_names(project: Project, report: Report) -> None:
         used |= names.used
         if source.path.startswith(LOOKED_AT):
             looked_at.append((source.path, names))
+    for stub in sorted((project.root / SOURCES).rglob("__init__.pyi")):
+        for line, face, module, name in _shown(stub):
+            if f"{face}.{name}" in used:
+                used.add(f"{module}.{name}")
+            else:
+                report.wrong(stub.relative_to(project.root).as_posix(), line, f"nothing uses {name}; remove it")
     for path, names in looked_at:
         for line, name in _unused(path, names, used):
             report.wrong(path, line, f"nothing uses {name}; remove it")
+
+
+def _shown(stub: Path) -> Iterator[tuple[int, str, str, str]]:
+    """Yield (line, face, module, name) of what a face shows, with the last parts of the modules' names."""
+    for statement in ast.parse(stub.read_text("utf-8")).body:
+        if isinstance(statement, ast.ImportFrom):
+            module = (statement.module or "").rpartition(".")[2]
+            yield from ((statement.lineno, stub.parent.name, module, each.name) for each in statement.names)
 
 
 def _unused(path: str, names: Names, used: set[str]) -> Iterator[tuple[int, str]]:

@@ -8,6 +8,9 @@ from checks.report import Report
 from checks.source import Project, Source, is_in, root_name
 
 ROOT = "lastcall"
+KUBE, RECORDS, WORLD = "lastcall.kube", "lastcall.records", "lastcall.world"
+LAZY = "lazy_loader"
+"""What makes a package a face: it imports a module when one of its names is first used (`__init__.pyi` has them)."""
 TYPES = "lastcall.kube.api.types"
 AIOHTTP = ("aiohttp", "aiohttp.web", "aiohttp.abc")
 """Modules that aiohttp documents by these names."""
@@ -16,7 +19,7 @@ AIOHTTP_INSIDE = "aiohttp_inside"
 
 
 def package_files(project: Project, report: Report) -> None:
-    """Check that an `__init__.py` imports nothing, because loading one module of a package must not load others.
+    """Check that an `__init__.py` loads no module of its package: its names, if it has any, come when they are used.
 
     That of lastcall names the API: it imports when a name is first used, and for type checkers. It has the version.
     """
@@ -25,8 +28,24 @@ def package_files(project: Project, report: Report) -> None:
             report.looked_at += 1
             for each in source.imports:
                 lazy = source.module == ROOT and (each.late or each.typing or each.module == f"{ROOT}._version")
-                if each.module != "__future__" and not lazy:
+                if each.module not in ("__future__", LAZY) and not lazy:
                     report.wrong(source, each.line, f"a package file imports {each.full}; import it where it is used")
+
+
+def faces(project: Project, report: Report) -> None:
+    """Check that the product imports Kubernetes from the faces of kube/, the packages whose `__init__.py` has names."""
+    found: dict[str, int] = {}
+    for source in project.sources:
+        if is_in(source.module, [KUBE, RECORDS, WORLD]):
+            continue
+        for each in source.imports:
+            if is_in(each.module, [KUBE]):
+                report.looked_at += 1
+                package = project.modules.get(each.module)
+                if package is None or not any(one.module == LAZY for one in package.imports):
+                    found.setdefault(source.path, each.line)
+    text = "it imports from inside kube/; use a face, or write `# check: reaches into kube because …`"
+    report.needs_marker(project, "reaches into kube", found, text)
 
 
 def standard_library(project: Project, report: Report) -> None:

@@ -18,7 +18,7 @@ from lastcall.world import walls
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.kube.store.etcd.options import EtcdOptions
+    from lastcall.kube.store import EtcdOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def _check_address(flag: str, text: str) -> None:
 
 def _check_keys(settings: Settings) -> None:
     # late: only where the server runs
-    from lastcall.kube.apiserver.auth.tls import server_context
+    from lastcall.kube.apiserver import server_context
 
     try:
         server_context(settings.certificate, settings.key, client_ca=settings.client_ca)
@@ -147,10 +147,8 @@ def run_api_server(settings: Settings) -> int:
 
 async def _run(settings: Settings) -> None:
     # late: 400 ms of `apiserver --help`
-    from lastcall.kube.apiserver.auth.tls import server_context
-    from lastcall.kube.apiserver.server import APIServer, APIServerConfig
-    from lastcall.kube.store.api import StoreError
-    from lastcall.kube.store.etcd.open import open_etcd
+    from lastcall.kube.apiserver import APIServer, APIServerConfig, server_context
+    from lastcall.kube.store import StoreError, open_etcd
     from lastcall.records.memory import NoRecorder
 
     walls.stand(walls.Faults(say=_note))

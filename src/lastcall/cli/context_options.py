@@ -8,7 +8,7 @@ import click
 
 from lastcall.cli.options import Seconds, checked_namespace
 from lastcall.contexts.options import REQUEST_SECONDS, ContextOptions
-from lastcall.kube.client.access.config import Impersonation
+from lastcall.kube.client import Impersonation
 
 F = TypeVar("F", bound=Callable[..., Any])
 

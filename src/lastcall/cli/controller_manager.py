@@ -15,8 +15,7 @@ from lastcall.errors import UserError
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.kube.client.api import Client
-    from lastcall.kube.client.http import HTTPClient
+    from lastcall.kube.client import Client, HTTPClient
 
 LEASE = "kube-controller-manager"
 """The name kube-controller-manager itself uses: beside a real one this process waits for its end."""
@@ -54,8 +53,8 @@ def chosen_controllers(text: str) -> list[str]:
     (`app.IsControllerEnabled`)
     """
     # late: 125 ms of `controller-manager --help`
-    from lastcall.kube.controllers.manager import DISABLED_BY_DEFAULT
-    from lastcall.kube.controllers.manager import NAMES as names
+    from lastcall.kube.controllers import DISABLED_BY_DEFAULT
+    from lastcall.kube.controllers import NAMES as names
 
     words = [word for word in (part.strip() for part in text.split(",")) if word]
     unknown = [word for word in words if word != "*" and word.removeprefix("-") not in names]
@@ -80,8 +79,8 @@ def run_controller_manager(
 
     async def lead(world: World, cluster: Connected, fence: Fence) -> None:
         # late: 375 ms of `controller-manager --help`
-        from lastcall.kube.client.discovery import discover, openapi_document
-        from lastcall.kube.controllers.manager import run_controllers
+        from lastcall.kube.client import discover, openapi_document
+        from lastcall.kube.controllers import run_controllers
         from lastcall.records.memory import NoRecorder
 
         component.note(f"runs {', '.join(names)} against {cluster.chosen.server}")
@@ -115,8 +114,7 @@ class OwnClients:
     def of(self, account: str) -> "Client":
         """Of kube-system/`account`. The account and its tokens are made by the user of the kubeconfig."""
         # late: 375 ms of `controller-manager --help`
-        from lastcall.kube.client.access.service_account import AccountCredentials
-        from lastcall.kube.client.kubeconfig import client_for
+        from lastcall.kube.client import AccountCredentials, client_for
 
         client = self._clients.get(account)
         if client is None:

@@ -1,5 +1,7 @@
 """`lastcall doctor`: what of this machine a cluster needs is there, what is not, and how to change that."""
 
+# check: reaches into kube because doctor looks at the control groups that a cluster would get
+
 # check: starts processes because it forks one that systemd may move
 
 import errno

@@ -8,9 +8,7 @@ from lastcall.cli.staying.names import optional_name
 from lastcall.cli.staying.nodes import ask_node, checked_periods
 from lastcall.cli.terminal import say, say_all, say_from
 from lastcall.errors import UserError
-from lastcall.kube.cluster.control.socket import ControlClient
-from lastcall.kube.cluster.directory import DEFAULT_NAME, names
-from lastcall.kube.cluster.errors import ControlError, NotRunning
+from lastcall.kube.cluster import DEFAULT_NAME, ControlClient, ControlError, NotRunning, names
 
 
 @click.command()

@@ -6,7 +6,7 @@ import ssl
 from urllib.parse import urlsplit
 
 from lastcall.errors import UserError, WorldError
-from lastcall.kube.store.etcd.options import EtcdOptions
+from lastcall.kube.store import EtcdOptions
 
 SECONDS = 5.0
 
@@ -30,7 +30,7 @@ def check_reachable(options: EtcdOptions) -> None:
 
 def _connect(options: EtcdOptions, server: str) -> None:
     # late: only with an etcd
-    from lastcall.kube.apiserver.auth.tls import with_certificate
+    from lastcall.kube.apiserver import with_certificate
 
     parts = urlsplit(server)
     with socket.create_connection((parts.hostname or "", parts.port or 0), SECONDS) as sock:

@@ -11,15 +11,13 @@ from lastcall.cli.terminal import note, say_from
 from lastcall.contexts.connection import Connected, choose, connected
 from lastcall.contexts.options import ContextOptions
 from lastcall.errors import Interrupted
-from lastcall.kube.api.resources import NAMESPACES
+from lastcall.kube.api import NAMESPACES
 from lastcall.world import walls
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.kube.api.errors import StatusError
-    from lastcall.kube.client.access.refusals import Refusals
-    from lastcall.kube.client.access.rights import Right
-    from lastcall.kube.client.api import Client
+    from lastcall.kube.api import StatusError
+    from lastcall.kube.client import Client, Refusals, Right
 
 Fence = Callable[["Client"], "Client"]
 """Makes of a client one that writes only as long as this process is the leader."""
@@ -50,7 +48,7 @@ class Component:
 
     async def _act(self, cluster: Connected, leader_elect: bool) -> None:
         # late: 375 ms of the command's --help
-        from lastcall.kube.client.leaderelection import FencedClient, LeaderElector, LeadershipLost
+        from lastcall.kube.client import FencedClient, LeaderElector, LeadershipLost
 
         world, client = World(), cluster.client
         if not leader_elect:
@@ -78,14 +76,14 @@ class Component:
         """What any client of this process was answered: a right that is missing is told."""
         if self._refusals is None:
             # late: 15 ms, for an error
-            from lastcall.kube.client.access.refusals import Refusals
+            from lastcall.kube.client import Refusals
 
             self._refusals = Refusals(World(), self._tell_missing)
         self._refusals.note(error)
 
     def _tell_missing(self, right: "Right", count: int) -> None:
         # late: 15 ms, for an error
-        from lastcall.kube.client.access.rights import commands_for
+        from lastcall.kube.client import commands_for
 
         if count > 1:
             self.note(f"missing right of {right.user}: {right.words}: {count} requests refused so far")

@@ -323,8 +323,7 @@ def _etcd_options(given: dict[str, str]) -> Any:
             raise UserError(f"--etcd-{others[0]}: is for --etcd-servers, which is not given; fix: name the servers")
         return None
     # late: only where there is an etcd
-    from lastcall.kube.store.etcd.layout import DEFAULT_PREFIX
-    from lastcall.kube.store.etcd.options import etcd_options
+    from lastcall.kube.store import DEFAULT_PREFIX, etcd_options
 
     try:
         return etcd_options(
@@ -342,10 +341,10 @@ def _etcd_options(given: dict[str, str]) -> Any:
 def read_pem(flag: str, path: str) -> bytes:
     """The PEM file that a flag names. Raises UserError."""
     # late: only for servers that are given certificates
-    from lastcall.kube.store.etcd import options
+    from lastcall.kube.store import read_pem as read
 
     try:
-        return options.read_pem(flag, path)
+        return read(flag, path)
     except ValueError as error:
         raise UserError(str(error)) from None
 
@@ -355,7 +354,7 @@ def read_service_account_key(path: str) -> bytes:
     if not path:
         return b""
     # late: only where a key is given
-    from lastcall.kube.apiserver.auth.tokens import TokenIssuer
+    from lastcall.kube.apiserver import TokenIssuer
     from lastcall.world.world import World
 
     content = read_pem("service-account-signing-key-file", path)

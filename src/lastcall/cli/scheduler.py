@@ -27,7 +27,7 @@ def scheduler(asked: ContextOptions, leader_elect: bool) -> None:
 
 async def _lead(world: World, cluster: Connected, fence: Fence) -> None:
     # late: 375 ms of `scheduler --help`
-    from lastcall.kube.scheduler.scheduler import run_scheduler
+    from lastcall.kube.scheduler import run_scheduler
     from lastcall.records.memory import NoRecorder
 
     say(f"scheduler: binds Pods of {cluster.chosen.server}", err=True)

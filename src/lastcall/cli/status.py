@@ -8,10 +8,16 @@ from lastcall.cli.options import text_or_json_option
 from lastcall.cli.staying.clusters import cluster_errors, published_text, show_json
 from lastcall.cli.staying.names import optional_name
 from lastcall.cli.terminal import say, say_from
-from lastcall.kube.cluster.control.socket import ControlClient
-from lastcall.kube.cluster.directory import DEFAULT_NAME, names
-from lastcall.kube.cluster.errors import ControlError, NewerVersion, NotRunning
-from lastcall.kube.cluster.health.restarts import died_of, way_out
+from lastcall.kube.cluster import (
+    DEFAULT_NAME,
+    ControlClient,
+    ControlError,
+    NewerVersion,
+    NotRunning,
+    died_of,
+    names,
+    way_out,
+)
 
 Status = dict[str, Any]
 

@@ -17,7 +17,7 @@ from lastcall.cli.terminal import say
 from lastcall.endings.finding import find_ending, known_endings
 from lastcall.endings.story import Ending
 from lastcall.endings.verdict import is_ongoing, outcome_words
-from lastcall.kube.cluster.control.socket import ControlClient
+from lastcall.kube.cluster import ControlClient
 from lastcall.records.record import Record
 
 SCHEMA = "lastcall/endings/v1"

@@ -30,7 +30,7 @@ from lastcall.cli.run.options import (
     propagation_option,
 )
 from lastcall.cli.staying.names import name_argument
-from lastcall.kube.cluster.layout import MOST_NODES
+from lastcall.kube.cluster import MOST_NODES
 
 
 @click.command()

@@ -13,9 +13,8 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.contexts.clocks import Offset
-    from lastcall.kube.api.errors import StatusError
-    from lastcall.kube.client.access.config import ClientConfig
-    from lastcall.kube.client.http import HTTPClient
+    from lastcall.kube.api import StatusError
+    from lastcall.kube.client import ClientConfig, HTTPClient
 
 IN_CLUSTER = "in-cluster"
 """What the configuration of a Pod is called where a context's name is asked for."""
@@ -46,8 +45,7 @@ class Connected:
 def choose(asked: ContextOptions, environ: Mapping[str, str] | None = None) -> Chosen:
     """Read the kubeconfig. Raises UserError."""
     # late: 260 ms of a command's --help
-    from lastcall.kube.client.access.config import Overrides
-    from lastcall.kube.client.kubeconfig import KubeconfigError, load_kubeconfig
+    from lastcall.kube.client import KubeconfigError, Overrides, load_kubeconfig
 
     overrides = Overrides(asked.context, asked.namespace, asked.impersonate, asked.insecure_skip_tls_verify)
     try:
@@ -74,11 +72,8 @@ async def connected(
     # late: 375 ms of a command's --help
     from lastcall.contexts.diagnosis import clock_of, clock_sentence, explained
     from lastcall.contexts.untrusted_server import clock_sample, version_of
-    from lastcall.kube.api.errors import StatusError
-    from lastcall.kube.client.access.patience import Patience
-    from lastcall.kube.client.answers import decoded
-    from lastcall.kube.client.api import ConnectionLost, UnusableAnswer
-    from lastcall.kube.client.kubeconfig import KubeconfigError, client_for
+    from lastcall.kube.api import StatusError
+    from lastcall.kube.client import ConnectionLost, KubeconfigError, Patience, UnusableAnswer, client_for, decoded
 
     patience = Patience(World(), lambda line: warn(f"warning: {line}"), chosen.server)
     options: dict[str, Any] = {

@@ -8,24 +8,28 @@ from urllib.parse import urlsplit
 from lastcall.contexts.clocks import Offset, Sample, offset_of
 from lastcall.contexts.untrusted_server import look_at, read_certificate
 from lastcall.errors import LastcallError, UserError, WorldError
-from lastcall.kube.api.errors import StatusError
-from lastcall.kube.client.access.certificates import (
+from lastcall.kube.api import StatusError
+from lastcall.kube.client import (
+    ConnectionLost,
+    CredentialsFailed,
+    Impersonation,
+    UnusableAnswer,
     client_sentence,
+    commands_for,
+    impersonation_rights,
+    is_about_impersonation,
+    missing_right,
     problem_of,
     server_sentence,
     token_sentence,
     told_span,
 )
-from lastcall.kube.client.access.config import Impersonation
-from lastcall.kube.client.access.credentials import CredentialsFailed
-from lastcall.kube.client.access.rights import commands_for, impersonation_rights, is_about_impersonation, missing_right
-from lastcall.kube.client.api import ConnectionLost, UnusableAnswer
 from lastcall.records.quoting import one_line
 from lastcall.world.blocking import wall
 
 if TYPE_CHECKING:
     from lastcall.contexts.connection import Chosen
-    from lastcall.kube.client.access.config import ClientConfig
+    from lastcall.kube.client import ClientConfig
 
 NOBODY_ELSE = Impersonation()
 

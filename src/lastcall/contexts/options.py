@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from lastcall.kube.client.access.config import Impersonation
+from lastcall.kube.client import Impersonation
 
 REQUEST_SECONDS = 60.0
 """What an API server gives a request itself (--request-timeout)."""

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from lastcall.contexts.clocks import Sample
-from lastcall.kube.client.access.certificates import Certificate
+from lastcall.kube.client import Certificate
 from lastcall.records.text import printable
 from lastcall.world.blocking import wall
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.experiment.reasons.why_not_ready import told_message, unschedulable_message
-from lastcall.kube.api.meta import Object, name_of, namespace_of
-from lastcall.kube.api.resources import PODS, SECRETS, SERVED
+from lastcall.kube.api import PODS, SECRETS, SERVED, Object, name_of, namespace_of
 from lastcall.manifests.read import Manifest
 from lastcall.manifests.workloads import OWNERS
 from lastcall.records import kinds

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from lastcall.kube.api.meta import Object
-from lastcall.kube.api.resources import (
+from lastcall.kube.api import (
     CRONJOBS,
     DAEMONSETS,
     DEPLOYMENTS,
@@ -17,10 +16,13 @@ from lastcall.kube.api.resources import (
     REPLICATIONCONTROLLERS,
     SERVICES,
     STATEFULSETS,
+    LabelSelector,
+    Object,
     Resource,
+    scaled,
+    selector_of_expressions,
+    selector_of_labels,
 )
-from lastcall.kube.api.selectors import LabelSelector, selector_of_expressions, selector_of_labels
-from lastcall.kube.api.text.numbers import scaled
 from lastcall.lint.subject import NotHere, Subject
 from lastcall.manifests.paths import Path
 

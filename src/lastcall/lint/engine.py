@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lastcall.kube.api.schema.checks import resource_for
+from lastcall.kube.api import resource_for
 from lastcall.lint.application import Application
 from lastcall.lint.catalogue.rule import SEVERITIES
 from lastcall.lint.patching import patched

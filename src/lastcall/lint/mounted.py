@@ -4,7 +4,7 @@
 
 from typing import NamedTuple
 
-from lastcall.kube.api.meta import Object
+from lastcall.kube.api import Object
 from lastcall.lint.application import Container, Workload
 from lastcall.manifests.paths import Path
 

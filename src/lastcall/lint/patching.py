@@ -5,7 +5,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from lastcall.kube.api.meta import Object, copy_object
+from lastcall.kube.api import Object, copy_object
 from lastcall.lint.subject import Op
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from lastcall.errors import UserError
-from lastcall.kube.api.schema.checks import resource_for
+from lastcall.kube.api import resource_for
 from lastcall.lint.located import Located, Spot
 from lastcall.lint.places import spot_of
 from lastcall.lint.subject import Subject, found

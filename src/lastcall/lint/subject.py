@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from lastcall.kube.api.meta import Object
-from lastcall.kube.api.resources import Resource
+from lastcall.kube.api import Object, Resource
 from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.catalogue.rule import Certainty, Severity
 from lastcall.manifests.checks import as_created

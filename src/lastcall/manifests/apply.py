@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lastcall.errors import UserError, WorldError
-from lastcall.kube.api.errors import StatusError, is_already_exists
-from lastcall.kube.api.meta import Object, name_of, namespace_of
-from lastcall.kube.api.resources import NAMESPACES, Resource
-from lastcall.kube.client.api import Client
+from lastcall.kube.api import NAMESPACES, Object, Resource, StatusError, is_already_exists, name_of, namespace_of
+from lastcall.kube.client import Client
 from lastcall.manifests.read import Manifest, missing_namespaces
 from lastcall.world.clock import Clock
 

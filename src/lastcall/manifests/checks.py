@@ -6,14 +6,21 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
-from lastcall.kube.api.custom.kinds import versions_stored_first
-from lastcall.kube.api.defaults.kinds import set_defaults
-from lastcall.kube.api.features.disabled_fields import drop_disabled_fields
-from lastcall.kube.api.features.gates import FeatureGates
-from lastcall.kube.api.meta import Object, copy_object
-from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS, JOBS, Resource
-from lastcall.kube.api.schema.checks import DecodeError, check_fields, prune
-from lastcall.kube.api.validation import validate_create
+from lastcall.kube.api import (
+    CUSTOMRESOURCEDEFINITIONS,
+    JOBS,
+    DecodeError,
+    FeatureGates,
+    Object,
+    Resource,
+    check_fields,
+    copy_object,
+    drop_disabled_fields,
+    prune,
+    set_defaults,
+    validate_create,
+    versions_stored_first,
+)
 from lastcall.manifests.paths import path_in, value_at
 
 Problem = tuple[str, str]

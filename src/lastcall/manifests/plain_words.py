@@ -4,9 +4,7 @@ import json
 import re
 from typing import Any
 
-from lastcall.kube.api.meta import Object
-from lastcall.kube.api.resources import Resource
-from lastcall.kube.api.schema.types import Struct, struct_for, struct_of
+from lastcall.kube.api import Object, Resource, Struct, struct_for, struct_of
 from lastcall.manifests.names import closest_field
 from lastcall.manifests.paths import Path, value_at
 

@@ -12,10 +12,21 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from lastcall.errors import UserError
-from lastcall.kube.api.custom.kinds import served_resources
-from lastcall.kube.api.meta import Object, copy_object, name_of, namespace_of
-from lastcall.kube.api.resources import CRONJOBS, CUSTOMRESOURCEDEFINITIONS, NAMESPACES, PODS, SERVED, Resource
-from lastcall.kube.api.schema.checks import known_kind, resource_for
+from lastcall.kube.api import (
+    CRONJOBS,
+    CUSTOMRESOURCEDEFINITIONS,
+    NAMESPACES,
+    PODS,
+    SERVED,
+    Object,
+    Resource,
+    copy_object,
+    known_kind,
+    name_of,
+    namespace_of,
+    resource_for,
+    served_resources,
+)
 from lastcall.manifests.checks import manifest_problems
 from lastcall.manifests.workloads import OWNERS, may_have_pods
 from lastcall.manifests.yaml_documents import MAX_CHARACTERS, Document, YAMLProblem, read_documents

@@ -2,15 +2,16 @@
 
 # check: pure
 
-from lastcall.kube.api.meta import Object, copy_object
-from lastcall.kube.api.resources import (
+from lastcall.kube.api import (
     DAEMONSETS,
     DEPLOYMENTS,
     JOBS,
     REPLICASETS,
     REPLICATIONCONTROLLERS,
     STATEFULSETS,
+    Object,
     Resource,
+    copy_object,
 )
 
 OWNERS = (DEPLOYMENTS, REPLICASETS, STATEFULSETS, DAEMONSETS, JOBS, REPLICATIONCONTROLLERS)

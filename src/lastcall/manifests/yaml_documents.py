@@ -10,18 +10,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from lastcall.kube.api.text.yaml_scalars import (
-    LONG,
-    MERGE,
-    NULL,
-    STR,
-    NotInJSON,
-    ScalarError,
-    as_json,
-    implicit_tag,
-    key_text,
-    resolve,
-)
+from lastcall.kube.api import LONG, MERGE, NULL, STR, NotInJSON, ScalarError, as_json, implicit_tag, key_text, resolve
 
 MAX_CHARACTERS = 16 * 1024 * 1024
 MAX_DEPTH = 100

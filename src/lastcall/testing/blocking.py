@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from lastcall.experiment.ready.objects import ObjectList
-from lastcall.kube.api.meta import Object
+from lastcall.kube.api import Object
 from lastcall.manifests.applying.manifests import Manifests
 from lastcall.manifests.applying.references import Reference
 from lastcall.testing.cluster import AsyncCluster

@@ -8,10 +8,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from lastcall.errors import ClusterError
-from lastcall.kube.api.errors import StatusError, is_not_found
-from lastcall.kube.api.resources import NAMESPACES
-from lastcall.kube.cluster.errors import ClusterStartError
-from lastcall.kube.cluster.staying.child import ClusterProcess, unused_name
+from lastcall.kube.api import NAMESPACES, StatusError, is_not_found
+from lastcall.kube.cluster import ClusterProcess, ClusterStartError, unused_name
 from lastcall.manifests.applying.references import Named
 from lastcall.testing.link import Link
 from lastcall.testing.namespace import AsyncNamespace
@@ -128,7 +126,7 @@ class AsyncCluster(AsyncNamespace):
         afterwards does not interrupt a stop under way.
         """
         # late: pytest imports the plugin in every run, with a cluster or without
-        from lastcall.kube.api.resources import PODS
+        from lastcall.kube.api import PODS
 
         for pod in (await self._objects.client.list(PODS, namespace)).items:
             with suppress(StatusError):

@@ -3,10 +3,8 @@
 from lastcall.experiment.ready.objects import Objects
 from lastcall.experiment.ready.wait import last_lines
 from lastcall.experiment.reasons.why_not_ready import in_short, is_ready, told_message
-from lastcall.kube.api.errors import StatusError
-from lastcall.kube.api.meta import Object, name_of
-from lastcall.kube.api.resources import EVENTS, PODS
-from lastcall.kube.client.api import ConnectionLost
+from lastcall.kube.api import EVENTS, PODS, Object, StatusError, name_of
+from lastcall.kube.client import ConnectionLost
 from lastcall.records.quoting import log_line
 
 _EVENTS = 30

@@ -11,9 +11,8 @@ from lastcall.endings.ending import build_endings
 from lastcall.endings.story import PodFacts
 from lastcall.errors import ClusterError, LastcallError
 from lastcall.experiment.ready.objects import Objects
-from lastcall.kube.client.kubeconfig import client_for, load_kubeconfig
-from lastcall.kube.cluster.control.socket import ControlClient, Publish
-from lastcall.kube.cluster.errors import ClusterUsageError, ControlError, DirectoryError, NotRunning
+from lastcall.kube.client import client_for, load_kubeconfig
+from lastcall.kube.cluster import ClusterUsageError, ControlClient, ControlError, DirectoryError, NotRunning, Publish
 from lastcall.records.record import Record
 from lastcall.world.clock import RealClock, monotonic
 

@@ -12,8 +12,7 @@ from lastcall.experiment.ready.apply import apply as apply_objects
 from lastcall.experiment.ready.apply import wait_ready as wait_until_ready
 from lastcall.experiment.ready.objects import ObjectList, Objects, pods_below
 from lastcall.experiment.ready.readiness import HAVE_PODS
-from lastcall.kube.api.meta import Object, name_of, namespace_of, uid_of
-from lastcall.kube.api.resources import EVENTS, PODS
+from lastcall.kube.api import EVENTS, PODS, Object, name_of, namespace_of, uid_of
 from lastcall.manifests.applying.manifests import Manifests, read
 from lastcall.manifests.applying.references import Named, Reference
 from lastcall.testing.reach import until_reachable

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from lastcall.errors import LastcallError
-from lastcall.kube.api.errors import StatusError
-from lastcall.kube.client.api import ConnectionLost
+from lastcall.kube.api import StatusError
+from lastcall.kube.client import ConnectionLost
 from lastcall.records.quoting import log_line
 
 if TYPE_CHECKING:

@@ -54,7 +54,7 @@ class Sent:
 async def sending(requests: Requests, address: tuple[str, int], clock: Clock) -> AsyncIterator[Sent]:
     """Send from before the block until after it. Raises ClusterError when nobody answers before the block."""
     # late: pytest imports the plugin in every run, with a cluster or without
-    from lastcall.kube.cluster.errors import ControlError
+    from lastcall.kube.cluster import ControlError
     from lastcall.traffic.process import LoadClient
 
     sent = Sent(requests)

@@ -7,9 +7,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from lastcall.errors import ClusterError
-from lastcall.kube.cluster.control.socket import ControlClient
-from lastcall.kube.cluster.errors import ClusterStartError, ControlError, NotRunning
-from lastcall.kube.cluster.staying.child import STOP_SECONDS, ClusterProcess
+from lastcall.kube.cluster import (
+    STOP_SECONDS,
+    ClusterProcess,
+    ClusterStartError,
+    ControlClient,
+    ControlError,
+    NotRunning,
+)
 from lastcall.world.blocking import monotonic, sleep
 
 START_SECONDS = 120.0

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lastcall.errors import LastcallError
-from lastcall.kube.api.errors import StatusError
-from lastcall.kube.client.api import ConnectionLost
-from lastcall.kube.client.http import HTTPClient
+from lastcall.kube.api import StatusError
+from lastcall.kube.client import ConnectionLost, HTTPClient
 from lastcall.world.tasks import Tasks
 
 STDIN, STDOUT, STDERR, ERROR, CLOSE = 0, 1, 2, 3, 255

@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lastcall.kube.api.meta import Object, uid_of
-from lastcall.kube.api.pods.handlers import handler_detail, handler_name
-from lastcall.kube.api.pods.recorded import containers_of
+from lastcall.kube.api import Object, containers_of, handler_detail, handler_name, uid_of
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.trace.drafts import Draft

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lastcall.kube.api.meta import Object, labels_of, name_of
+from lastcall.kube.api import Object, labels_of, name_of
 from lastcall.records import kinds
 from lastcall.trace.drafts import Draft, draft
 from lastcall.trace.events import Told, names_pod

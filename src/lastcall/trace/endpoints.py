@@ -5,7 +5,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from lastcall.kube.api.meta import Object, labels_of, name_of
+from lastcall.kube.api import Object, labels_of, name_of
 from lastcall.records import kinds
 from lastcall.trace.drafts import Draft, draft
 

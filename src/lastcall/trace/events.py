@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lastcall.kube.api.meta import Object
+from lastcall.kube.api import Object
 from lastcall.records import kinds
 from lastcall.trace.drafts import Draft, draft
 

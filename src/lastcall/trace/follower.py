@@ -17,9 +17,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
 from lastcall.endings.story import Ending, PodFacts
-from lastcall.kube.api.errors import StatusError
-from lastcall.kube.api.resources import EVENTS, PODS
-from lastcall.kube.client.api import Client
+from lastcall.kube.api import EVENTS, PODS, StatusError
+from lastcall.kube.client import Client
 from lastcall.records.record import Record
 from lastcall.trace.book import Book, Moment
 from lastcall.trace.following.around import AroundPods

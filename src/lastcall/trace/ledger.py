@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from lastcall.kube.api.meta import Object, name_of, namespace_of, resource_version_of, uid_of
+from lastcall.kube.api import Object, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.trace import owners

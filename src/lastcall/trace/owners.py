@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from lastcall.kube.api.meta import Object, annotations_of, name_of, namespace_of, uid_of
+from lastcall.kube.api import Object, annotations_of, name_of, namespace_of, uid_of
 from lastcall.records import kinds
 from lastcall.trace.drafts import Draft, draft
 from lastcall.trace.pods import controller_of

@@ -9,8 +9,7 @@ concluded from it: their times are whole seconds of the node's clock.
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from lastcall.kube.api.meta import Object, name_of, namespace_of, resource_version_of
-from lastcall.kube.api.pods.recorded import container_facts, status_problems
+from lastcall.kube.api import Object, container_facts, name_of, namespace_of, resource_version_of, status_problems
 from lastcall.records import kinds
 from lastcall.trace.drafts import Draft, draft
 

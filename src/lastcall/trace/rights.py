@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from lastcall.kube.api.errors import StatusError
-from lastcall.kube.api.resources import Resource
-from lastcall.kube.client.access.rights import Right, missing_right
+from lastcall.kube.api import Resource, StatusError
+from lastcall.kube.client import Right, missing_right
 
 MISSED = {
     "events": "what nodes and controllers say about what they do (Killing, a hook that failed, who scaled in)",

@@ -5,17 +5,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lastcall.kube.api.resources import (
-    CRONJOBS,
-    DAEMONSETS,
-    DEPLOYMENTS,
-    JOBS,
-    NODES,
-    PODS,
-    REPLICASETS,
-    STATEFULSETS,
-    Resource,
-)
+from lastcall.kube.api import CRONJOBS, DAEMONSETS, DEPLOYMENTS, JOBS, NODES, PODS, REPLICASETS, STATEFULSETS, Resource
 
 KINDS: tuple[Resource, ...] = (PODS, DEPLOYMENTS, REPLICASETS, STATEFULSETS, DAEMONSETS, JOBS, CRONJOBS, NODES)
 """What a target may be, by kubectl's names."""

@@ -12,11 +12,8 @@ from typing import Any, Protocol, cast
 
 import orjson
 
-from lastcall.kube.api.errors import StatusError
-from lastcall.kube.api.meta import Object
-from lastcall.kube.api.resources import Resource
-from lastcall.kube.client.answers import MOST_ANSWER_BYTES, decoded, unusable
-from lastcall.kube.client.api import Client, ConnectionLost, UnusableAnswer
+from lastcall.kube.api import Object, Resource, StatusError
+from lastcall.kube.client import MOST_ANSWER_BYTES, Client, ConnectionLost, UnusableAnswer, decoded, unusable
 from lastcall.world import walls
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World

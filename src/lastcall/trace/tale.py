@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lastcall.endings.ending import build_endings
 from lastcall.endings.facts.pod import pod_facts
 from lastcall.endings.story import Ending
-from lastcall.kube.api.meta import name_of, namespace_of
+from lastcall.kube.api import name_of, namespace_of
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.trace import pods

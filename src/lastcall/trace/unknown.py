@@ -7,8 +7,7 @@ A sentence goes away when a record tells what it misses: a node's agent writes s
 
 from collections.abc import Iterator, Sequence
 
-from lastcall.kube.api.meta import Object
-from lastcall.kube.api.pods.recorded import containers_of
+from lastcall.kube.api import Object, containers_of
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.trace.pods import controller_of, statuses_of

@@ -8,12 +8,14 @@ What only a server knows (admission, other objects) a dry run asks it (`experime
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lastcall.kube.api.defaults.kinds import set_defaults
-from lastcall.kube.api.errors import StatusError
-from lastcall.kube.api.meta import copy_object
-from lastcall.kube.api.patch.apply import strategic_merge_patch
-from lastcall.kube.api.schema.checks import resource_for
-from lastcall.kube.api.validation import validate_create
+from lastcall.kube.api import (
+    StatusError,
+    copy_object,
+    resource_for,
+    set_defaults,
+    strategic_merge_patch,
+    validate_create,
+)
 from lastcall.records.said import joined, tell
 from lastcall.traffic.hooks import keeps_hook
 

@@ -23,7 +23,7 @@ from typing import Any, Self
 
 import uvloop
 
-from lastcall.kube.cluster.errors import ControlError
+from lastcall.kube.cluster import ControlError
 from lastcall.traffic.generator import Generator, Load
 from lastcall.traffic.outcome import Outcome
 from lastcall.world import linux, wire

@@ -9,8 +9,8 @@ import heapq
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lastcall.kube.cluster.virtual.tree import Serving, ServingContainer
-from lastcall.kube.proxy.sink import RecordingSink
+from lastcall.kube.cluster import Serving, ServingContainer
+from lastcall.kube.proxy import RecordingSink
 from lastcall.traffic.account import REUSED
 from lastcall.traffic.generator import Load
 from lastcall.traffic.outcome import Kind, Lost, Outcome

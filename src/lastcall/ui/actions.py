@@ -7,8 +7,7 @@ from urllib.parse import quote
 
 import orjson
 
-from lastcall.kube.api.meta import AnyObject, name_of, namespace_of, uid_of
-from lastcall.kube.api.resources import EVENTS, PODS
+from lastcall.kube.api import EVENTS, PODS, AnyObject, name_of, namespace_of, uid_of
 from lastcall.records.quoting import one_line
 from lastcall.ui.source import PageClient
 

@@ -5,9 +5,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lastcall.kube.api.meta import AnyObject, name_of, namespace_of, uid_of
-from lastcall.kube.api.table.pod import pod_summary
-from lastcall.kube.api.table.workloads import job_status
+from lastcall.kube.api import AnyObject, job_status, name_of, namespace_of, pod_summary, uid_of
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.records.signal_names import SIGKILL, signal_name

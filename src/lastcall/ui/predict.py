@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from lastcall.endings.story import ContainerEnding, Ending
-from lastcall.kube.api.meta import AnyObject
-from lastcall.kube.api.pods.spec import is_restartable_init
+from lastcall.kube.api import AnyObject, is_restartable_init
 
 LEAST_AFTER_HOOK = 2.0
 """Seconds that are left to a container whose hook took the whole grace period."""

@@ -11,10 +11,8 @@ from aiohttp import web
 
 from lastcall._version import __version__
 from lastcall.endings.render.html import html_page
-from lastcall.kube.api.errors import StatusError
-from lastcall.kube.api.meta import AnyObject
-from lastcall.kube.api.selectors import LabelSelector, parse_label_selector
-from lastcall.kube.client.api import ConnectionLost
+from lastcall.kube.api import AnyObject, LabelSelector, StatusError, parse_label_selector
+from lastcall.kube.client import ConnectionLost
 from lastcall.records.language import ENGLISH, LANGUAGES, told
 from lastcall.ui import actions, terminal
 from lastcall.ui.board import Changes

@@ -6,12 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from lastcall.endings.story import Ending
-from lastcall.kube.api.meta import Object
-from lastcall.kube.api.resources import Resource
-from lastcall.kube.client.api import Client
-from lastcall.kube.client.kubeconfig import client_for, load_kubeconfig
-from lastcall.kube.cluster.control.socket import ControlClient
-from lastcall.kube.cluster.errors import NotRunning
+from lastcall.kube.api import Object, Resource
+from lastcall.kube.client import Client, client_for, load_kubeconfig
+from lastcall.kube.cluster import ControlClient, NotRunning
 from lastcall.records.record import Record
 
 

@@ -11,7 +11,7 @@ from lastcall.endings.picture.lanes import Lane, Mark, decide_picture
 from lastcall.endings.render.lines import actor_label
 from lastcall.endings.story import Ending
 from lastcall.endings.verdict import is_ongoing, outcome_words
-from lastcall.kube.api.meta import AnyObject
+from lastcall.kube.api import AnyObject
 from lastcall.records import kinds
 from lastcall.records.explain import explain, meaning
 from lastcall.records.record import Record

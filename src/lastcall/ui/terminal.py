@@ -6,8 +6,7 @@ from urllib.parse import quote
 
 from aiohttp import WSMsgType, web
 
-from lastcall.kube.api.meta import AnyObject, name_of, namespace_of
-from lastcall.kube.api.resources import PODS
+from lastcall.kube.api import PODS, AnyObject, name_of, namespace_of
 from lastcall.ui.source import PageClient
 from lastcall.world.tasks import Tasks
 

@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from lastcall.endings.story import Ending
-from lastcall.kube.api.meta import Object
-from lastcall.kube.api.resources import Resource
+from lastcall.kube.api import Object, Resource
 from lastcall.records.record import Record
 from lastcall.ui.source import NoMore, Opened, PageClient, Told
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from lastcall.endings.ending import build_endings
 from lastcall.endings.story import Ending, PodFacts
-from lastcall.kube.api.meta import AnyObject, Object, name_of, namespace_of, uid_of
-from lastcall.kube.api.resources import (
+from lastcall.kube.api import (
     CRONJOBS,
     DAEMONSETS,
     DEPLOYMENTS,
@@ -19,11 +18,15 @@ from lastcall.kube.api.resources import (
     PODS,
     REPLICASETS,
     STATEFULSETS,
+    AnyObject,
+    Object,
     Resource,
+    name_of,
+    namespace_of,
+    uid_of,
 )
-from lastcall.kube.client.informer import Informer
-from lastcall.kube.client.kubeconfig import KubeconfigError
-from lastcall.kube.cluster.errors import ClusterUsageError, ControlError, DirectoryError, NotRunning
+from lastcall.kube.client import Informer, KubeconfigError
+from lastcall.kube.cluster import ClusterUsageError, ControlError, DirectoryError, NotRunning
 from lastcall.records.keep import MAX_PODS, RecordKeeper
 from lastcall.records.record import Record
 from lastcall.ui.board import Board, Value

@@ -14,7 +14,7 @@ import sys
 import tarfile
 from typing import Any
 
-from lastcall.kube.cri.sandbox.images.exports import ImageContent, ImageStore
+from lastcall.kube.cri.sandbox.images import ImageContent, ImageStore
 from lastcall.kube.cri.sandbox.images.from_host import busybox_image, host_directories, static_busybox
 from lastcall.kube.cri.sandbox.images.layout import CONFIG, LAYER, MANIFEST
 from lastcall.kube.cri.sandbox.spec import RootFilesystem

@@ -311,7 +311,7 @@ class Options:
     output: str = "text"
     name: str = "slow"
 
-def slowly(main, start=detach.start):
+def slowly(main, start=detach.start_behind):
     begun = start(main)
     time.sleep(0.5)  # a busy machine: the child is far on by now
     return begun
@@ -321,7 +321,7 @@ def stay(options, teller, report=None):
     time.sleep(60)
     return 0
 
-detach.start, starting.stay = slowly, stay
+starting.start_behind, starting.stay = slowly, stay
 try:
     starting.in_background(Options())
 except Interrupted as error:

@@ -17,7 +17,7 @@ from lastcall.kube.cri.api import (
 from lastcall.kube.cri.sandbox.cni.attachments import Attachments
 from lastcall.kube.cri.sandbox.cni.conf import NetworkConfiguration
 from lastcall.kube.cri.sandbox.cni.rules import Attachment
-from lastcall.kube.cri.sandbox.images.exports import ImageStore, build_image
+from lastcall.kube.cri.sandbox.images import ImageStore, build_image
 from lastcall.kube.cri.sandbox.images.layout import ImageError
 from lastcall.kube.cri.sandbox.object_records import ObjectRecords
 from lastcall.kube.cri.sandbox.objects import Container, Sandbox

@@ -10,6 +10,8 @@ No file is written at run time (PYTHONDONTWRITEBYTECODE), so `readOnlyRootFilesy
 The default name is below `localhost/`: no registry has it, so nobody else's image comes by this name.
 """
 
+# check: reaches into kube because an image has the configuration of a container
+
 from pathlib import Path
 
 import click
@@ -18,10 +20,19 @@ from lastcall.cli.image.errors import BadInput, told
 from lastcall.cli.image.pull import pull_image
 from lastcall.cli.image.text import size_text
 from lastcall.cli.terminal import say
-from lastcall.kube.cri.sandbox.images.exports import MADE_FROM, ImageContent, ImageStore, parse_reference
-from lastcall.kube.cri.sandbox.images.from_packages import HOME, check_python, package_files, python_here
-from lastcall.kube.cri.sandbox.images.layout import IMAGE_NAME
-from lastcall.kube.cri.sandbox.images.onto import Base, add_layer
+from lastcall.kube.cri.sandbox.images import (
+    HOME,
+    IMAGE_NAME,
+    MADE_FROM,
+    Base,
+    ImageContent,
+    ImageStore,
+    add_layer,
+    check_python,
+    package_files,
+    parse_reference,
+    python_here,
+)
 from lastcall.kube.cri.sandbox.spec import ImageConfig
 from lastcall.trace.node_agent.job import DEFAULT_IMAGE
 
@@ -83,7 +94,7 @@ def build_agent(base: str, wheel: Path | None, name: str, output: Path | None) -
         say(f"{reference} {made.digest[7:19]} made of {below} and {wheel or 'lastcall as it is installed here'}")
         if output is not None:
             # late: only with --output-file
-            from lastcall.kube.cri.sandbox.images.archive import write_archive
+            from lastcall.kube.cri.sandbox.images import write_archive
 
             size = write_archive(store.layout, str(reference), made, output)
             say(f"{output}: {size_text(size)}; kind load image-archive or ctr -n k8s.io images import takes it")

@@ -12,9 +12,15 @@ from lastcall.cli.image.pull import pull, wanted_platform
 from lastcall.cli.image.text import age_seconds, size_text
 from lastcall.cli.options import json_text, platform_option, text_or_json_option
 from lastcall.cli.terminal import say, show
-from lastcall.kube.cri.sandbox.images.exports import MADE_FROM, ImageEntry, ImageStore, parse_reference
-from lastcall.kube.cri.sandbox.images.from_files import import_images
-from lastcall.kube.cri.sandbox.images.from_host import host_directories, host_image
+from lastcall.kube.cri.sandbox.images import (
+    MADE_FROM,
+    ImageEntry,
+    ImageStore,
+    host_directories,
+    host_image,
+    import_images,
+    parse_reference,
+)
 from lastcall.world.clock import RealClock
 
 

@@ -1,5 +1,7 @@
 """`lastcall image load`: images out of docker, podman or nerdctl, by their own `save`."""
 
+# check: reaches into kube because images raise the errors of CRI
+
 # check: starts processes because docker or podman save the images
 
 import os
@@ -17,9 +19,7 @@ from lastcall.cli.options import platform_option
 from lastcall.cli.terminal import say
 from lastcall.errors import WorldError
 from lastcall.kube.cri.api import RuntimeServiceError
-from lastcall.kube.cri.sandbox.images.exports import ImageStore, parse_reference
-from lastcall.kube.cri.sandbox.images.from_files import import_images
-from lastcall.kube.cri.sandbox.images.platform import Platform
+from lastcall.kube.cri.sandbox.images import ImageStore, Platform, import_images, parse_reference
 
 ENGINES = ("docker", "podman", "nerdctl")
 _MOST_SAID = 5

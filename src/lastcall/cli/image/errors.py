@@ -1,12 +1,14 @@
 """What went wrong with an image, for a person: the error, and the fix where one is known."""
 
+# check: reaches into kube because images raise the errors of CRI
+
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import click
 
 from lastcall.kube.cri.api import RuntimeServiceError
-from lastcall.kube.cri.sandbox.images.reference import Reference
+from lastcall.kube.cri.sandbox.images import Reference
 
 
 class BadInput(click.ClickException):

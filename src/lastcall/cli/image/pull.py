@@ -10,16 +10,21 @@ import click
 from lastcall.cli.image.errors import BadInput, told
 from lastcall.cli.image.text import size_text
 from lastcall.cli.options import platform_option
-from lastcall.kube.cri.sandbox.images.exports import ImageStore, parse_reference
-from lastcall.kube.cri.sandbox.images.platform import Platform, PlatformError, parse_platform
-from lastcall.kube.cri.sandbox.images.reference import Reference
+from lastcall.kube.cri.sandbox.images import (
+    ImageStore,
+    Platform,
+    PlatformError,
+    Reference,
+    parse_platform,
+    parse_reference,
+)
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lastcall.kube.cri.sandbox.images.pull import Progress
+    from lastcall.kube.cri.sandbox.images import Progress
 
     Show = Callable[[Console, Reference], AbstractContextManager[Callable[[Progress], None]]]
 
@@ -59,8 +64,8 @@ def pull_image(reference: Reference) -> None:
 
 async def _pull(reference: Reference, platform: Platform | None, console: "Console", show: "Show") -> None:
     # late: 242 ms of `image --help`
-    from lastcall.kube.cluster.egress.pair import local_way_out
-    from lastcall.kube.cri.sandbox.images.pull import ImagePuller, Progress
+    from lastcall.kube.cluster import local_way_out
+    from lastcall.kube.cri.sandbox.images import ImagePuller, Progress
 
     world = World()
     before = {entry.digest for entry in ImageStore().entries()}

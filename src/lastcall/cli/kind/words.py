@@ -9,8 +9,7 @@ from lastcall.cli.staying.kubeconfig import kubeconfig
 from lastcall.cli.staying.names import name_argument
 from lastcall.cli.terminal import say
 from lastcall.cli.up import up
-from lastcall.kube.cluster.control.socket import ControlClient
-from lastcall.kube.cluster.directory import names
+from lastcall.kube.cluster import ControlClient, names
 
 
 @click.group()

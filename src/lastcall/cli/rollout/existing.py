@@ -23,7 +23,7 @@ from lastcall.experiment.existing.handshake import read_ca
 from lastcall.experiment.existing.plan import Plan, check_yes
 from lastcall.experiment.existing.rollout_session import TheirRollout
 from lastcall.experiment.rollout.options import RolloutOptions
-from lastcall.kube.api.meta import name_of
+from lastcall.kube.api import name_of
 from lastcall.manifests.read import Manifest
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from typing import Any
 from lastcall.endings.story import Ending
 from lastcall.experiment.existing.pod_ends import Following
 from lastcall.experiment.existing.rollout_session import TheirRollout
-from lastcall.kube.api.meta import Object
-from lastcall.kube.api.resources import Resource
-from lastcall.kube.cluster.control.socket import record_message
+from lastcall.kube.api import Object, Resource
+from lastcall.kube.cluster import record_message
 from lastcall.records.said import to_wire
 from lastcall.ui.command_page.link import PageLink
 from lastcall.ui.command_page.messages import SHOWN, Seen, Story

@@ -13,8 +13,7 @@ from lastcall.cli.rollout.progress import Progress
 from lastcall.cli.run.options import check_cni, check_propagation_nodes, check_runtime
 from lastcall.errors import LastcallError
 from lastcall.experiment.rollout.options import RolloutOptions
-from lastcall.kube.cluster.errors import ClusterStartError
-from lastcall.kube.cluster.options import ClusterOptions
+from lastcall.kube.cluster import ClusterOptions, ClusterStartError
 from lastcall.manifests.read import Manifest
 from lastcall.traffic.role import LoadRole
 
@@ -38,7 +37,7 @@ def experiment(
     check_cni(options.cni_conf_dir, options.cni_bin_dir, nodes)
     check_runtime(options.container_runtime, nodes, cni=options.cni_conf_dir)
     # late: 41 ms of `rollout --help`
-    from lastcall.kube.cluster.embedded import start
+    from lastcall.kube.cluster import start
 
     wanted = ClusterOptions(
         kubernetes_version=options.kubernetes_version,

@@ -19,9 +19,8 @@ from lastcall.experiment.rollout.report import yaml_lines
 from lastcall.experiment.rollout.result import Result
 from lastcall.experiment.rollout.session import RolloutSession
 from lastcall.experiment.rollout.target import Target
-from lastcall.kube.api.meta import name_of, namespace_of
-from lastcall.kube.cluster.embedded import Running
-from lastcall.kube.cluster.propagation import HOPS
+from lastcall.kube.api import name_of, namespace_of
+from lastcall.kube.cluster import HOPS, Running
 from lastcall.manifests.read import Manifest
 from lastcall.records.said import tell
 from lastcall.traffic.container_runs import serving_containers

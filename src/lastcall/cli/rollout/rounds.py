@@ -13,7 +13,7 @@ from lastcall.cli.rollout.output import summarize, write
 from lastcall.cli.terminal import say, say_all, say_from, show
 from lastcall.errors import Interrupted, LastcallError
 from lastcall.experiment.rollout.options import RolloutOptions
-from lastcall.kube.cluster.propagation import parse_propagation
+from lastcall.kube.cluster import parse_propagation
 from lastcall.manifests.read import Manifest
 from lastcall.traffic.patches import merged
 

@@ -16,7 +16,7 @@ from lastcall.endings.story import Ending
 from lastcall.errors import LastcallError
 from lastcall.experiment.run.options import RunOptions
 from lastcall.experiment.run.session import Cluster, Session
-from lastcall.kube.cluster.errors import ClusterStartError
+from lastcall.kube.cluster import ClusterStartError
 from lastcall.manifests.read import Manifest
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ Tell = Callable[[Sequence[Ending], int, str], None]
 def started_cluster(options: RunOptions) -> Cluster:
     """The real one. Raises ClusterStartError."""
     # late: 43 ms of `demo`
-    from lastcall.kube.cluster.embedded import start
-    from lastcall.kube.cluster.options import ClusterOptions
+    from lastcall.kube.cluster import ClusterOptions, start
 
     return start(
         ClusterOptions(

@@ -13,13 +13,11 @@ from lastcall.cli.page_options import asked_page, page_options
 from lastcall.cli.summary import summary_option
 from lastcall.errors import UserError, WorldError
 from lastcall.experiment.run.options import RunOptions
-from lastcall.kube.api.features import gates
-from lastcall.kube.api.quantity import parse_quantity
-from lastcall.kube.cluster.layout import layouts
-from lastcall.kube.cluster.propagation import parse_propagation
+from lastcall.kube.api import FeatureGateError, feature_gates, parse_feature_gates, parse_quantity
+from lastcall.kube.cluster import layouts, parse_propagation
 
 if TYPE_CHECKING:
-    from lastcall.kube.cluster.propagation import PropagationPlan
+    from lastcall.kube.cluster import PropagationPlan
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -55,7 +53,7 @@ def parsed_propagation(context: click.Context, parameter: click.Parameter, value
 def checked_published_ports(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> Any:
     """A click callback: `lastcall.kube.cluster.published.port.PublishedPort`s, no port twice."""
     # late: 2.3 ms of `demo --help`
-    from lastcall.kube.cluster.published.port import parse_published_port, shown_address
+    from lastcall.kube.cluster import parse_published_port, shown_address
 
     try:
         ports = tuple(map(parse_published_port, value))
@@ -104,16 +102,16 @@ def checked_directory(context: click.Context, parameter: click.Parameter, value:
 def parsed_feature_gates(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[str, bool]:
     """A click callback: settings of feature gates that exist in some version."""
     try:
-        return gates.parse_feature_gates(value)
-    except gates.FeatureGateError as error:
+        return parse_feature_gates(value)
+    except FeatureGateError as error:
         raise click.BadParameter(str(error)) from None
 
 
 def check_feature_gates(kubernetes_version: str, settings: dict[str, bool]) -> None:
     """Raises click.UsageError for settings that this version does not have."""
     try:
-        gates.feature_gates(kubernetes_version, settings)
-    except gates.FeatureGateError as error:
+        feature_gates(kubernetes_version, settings)
+    except FeatureGateError as error:
         raise click.UsageError(f"--feature-gates: {error}") from None
 
 
@@ -124,8 +122,7 @@ def check_cni(conf_dir: str, bin_dir: str, nodes: int) -> None:
             raise click.UsageError("--cni-bin-dir: names the plugins that --cni-conf-dir configures: give that, too")
         return
     # late: 86 ms of `demo --help`
-    from lastcall.kube.cri.sandbox.cni.conf import CNIConfigError
-    from lastcall.kube.cri.sandbox.cni.network import DEFAULT_BIN_DIRS, check, conf_dir_of
+    from lastcall.kube.cri.sandbox.cni import DEFAULT_BIN_DIRS, CNIConfigError, check, conf_dir_of
 
     try:
         for directory in dict.fromkeys(conf_dir_of(conf_dir, each.name) for each in layouts(nodes)):
@@ -153,7 +150,7 @@ def checked_runtime(context: click.Context, parameter: click.Parameter, value: s
     if not value:
         return ""
     # late: only with a container runtime outside
-    from lastcall.kube.cluster.runtime.other.checks import socket_of
+    from lastcall.kube.cluster import socket_of
 
     try:
         return socket_of(value)
@@ -172,7 +169,7 @@ def check_runtime(path: str, nodes: int, *, cni: str = "", egress: bool = False)
         if given:
             raise click.UsageError(f"{option} and {other} exclude each other: the Pods' network is the runtime's own")
     # late: only with a container runtime outside
-    from lastcall.kube.cluster.runtime.other.checks import why_not
+    from lastcall.kube.cluster import why_not
 
     if why := why_not(path):
         raise WorldError(f"{option} unix://{path}: {why}")

@@ -9,14 +9,16 @@ import click
 from lastcall.cli.options import json_text
 from lastcall.cli.terminal import show
 from lastcall.errors import UserError, WorldError
-from lastcall.kube.cluster.directory import DEFAULT_NAME, check_name, names
-from lastcall.kube.cluster.errors import (
+from lastcall.kube.cluster import (
+    DEFAULT_NAME,
     ClusterDied,
     ClusterUsageError,
     ControlError,
     DirectoryError,
     NotRunning,
     PortTaken,
+    check_name,
+    names,
 )
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -10,7 +10,7 @@ import click
 
 from lastcall.cli.interrupts import Interrupts
 from lastcall.errors import UserError, WorldError
-from lastcall.kube.cluster.errors import ClusterStartError
+from lastcall.kube.cluster import ClusterStartError
 
 
 @click.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -25,7 +25,7 @@ def execute(options: str, command: tuple[str, ...]) -> None:
     # late: 0 ms, when it is used
     import shlex
 
-    from lastcall.kube.cluster.staying.child import ClusterProcess, unused_name
+    from lastcall.kube.cluster import ClusterProcess, unused_name
 
     words = list(command[1:] if command[0] == "--" else command)
     if not words:

@@ -6,8 +6,7 @@ from lastcall.cli.staying.clusters import cluster_errors
 from lastcall.cli.staying.names import name_argument
 from lastcall.cli.terminal import say, show
 from lastcall.errors import UserError, WorldError
-from lastcall.kube.cluster.control.socket import ControlClient
-from lastcall.kube.cluster.directory import KUBECONFIG, ClusterDirectory
+from lastcall.kube.cluster import KUBECONFIG, ClusterDirectory, ControlClient
 
 
 @click.command()
@@ -56,8 +55,7 @@ def add(name: str, content: str, file: str) -> None:
     # late: 190 ms of `kubeconfig`
     import yaml
 
-    from lastcall.kube.client.kubeconfig import KubeconfigError
-    from lastcall.kube.client.kubeconfig_merge import entry_name, merge, users_kubeconfig
+    from lastcall.kube.client import KubeconfigError, entry_name, merge, users_kubeconfig
 
     path = users_kubeconfig(file)
     try:
@@ -70,8 +68,7 @@ def add(name: str, content: str, file: str) -> None:
 def took_away(name: str, file: str) -> None:
     """Unmerge a cluster's kubeconfig, and say so."""
     # late: 190 ms of `kubeconfig`
-    from lastcall.kube.client.kubeconfig import KubeconfigError
-    from lastcall.kube.client.kubeconfig_merge import entry_name, unmerge, users_kubeconfig
+    from lastcall.kube.client import KubeconfigError, entry_name, unmerge, users_kubeconfig
 
     path = users_kubeconfig(file)
     try:

@@ -12,26 +12,29 @@ from lastcall.cli.errors import start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.staying.clusters import cluster_errors
 from lastcall.errors import LastcallError, WorldError
-from lastcall.kube.api.errors import StatusError
-from lastcall.kube.client.api import ConnectionLost
-from lastcall.kube.cluster.control.socket import claim, encode
-from lastcall.kube.cluster.directory import DEFAULT_NAME, FACTS, ClusterDirectory
-from lastcall.kube.cluster.errors import ClusterStartError
-from lastcall.kube.cluster.layout import layouts
-from lastcall.kube.cluster.options import ClusterOptions
-from lastcall.kube.cluster.propagation import PropagationPlan
-from lastcall.kube.cluster.staying import detach
-from lastcall.kube.cluster.staying.parent import Parent
+from lastcall.kube.api import StatusError
+from lastcall.kube.client import ConnectionLost
+from lastcall.kube.cluster import (
+    DEFAULT_NAME,
+    FACTS,
+    ClusterDirectory,
+    ClusterOptions,
+    ClusterStartError,
+    Parent,
+    PropagationPlan,
+    Report,
+    claim,
+    encode,
+    layouts,
+)
 from lastcall.world.clock import RealClock
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.kube.api.meta import Object
-    from lastcall.kube.cluster.published.port import PublishedPort
-    from lastcall.kube.cluster.staying.front import Front
-    from lastcall.kube.cluster.staying.state import StateDirectory
-    from lastcall.kube.store.etcd.options import EtcdOptions
+    from lastcall.kube.api import Object
+    from lastcall.kube.cluster import Front, PublishedPort, StateDirectory
+    from lastcall.kube.store import EtcdOptions
     from lastcall.ui.asked import AskedPage
     from lastcall.ui.command_page.link import PageLink
 
@@ -90,7 +93,7 @@ class Teller(Protocol):
     def ready(self, facts: Facts) -> None: ...
 
 
-def stay(options: UpOptions, teller: Teller, report: detach.Report | None = None) -> int:
+def stay(options: UpOptions, teller: Teller, report: Report | None = None) -> int:
     """The whole life of a cluster; the exit status. `report` is there when this process is in the background.
 
     Raises LastcallError. What a cluster in the background leaves when it ended by itself is its directory with the log:
@@ -133,7 +136,7 @@ class _Life:
         self,
         options: UpOptions,
         teller: Teller,
-        report: detach.Report | None,
+        report: Report | None,
         interrupts: Interrupts,
         directory: ClusterDirectory,
         parent: Parent | None,
@@ -161,7 +164,7 @@ class _Life:
         if not self._options.state:
             return None
         # late: 8 ms of `up --help`
-        from lastcall.kube.cluster.staying.state import StateDirectory
+        from lastcall.kube.cluster import StateDirectory
 
         state = StateDirectory.open(self._options.state)
         for note in state.notes:
@@ -171,10 +174,7 @@ class _Life:
     def _with_state(self, state: "StateDirectory | None") -> int:
         self._interrupts.check()
         # late: 51 ms of `up --help`
-        from lastcall.kube.cluster.embedded import start
-        from lastcall.kube.cluster.published.front import PublishedPorts
-        from lastcall.kube.cluster.staying.front import Front
-        from lastcall.kube.cluster.staying.front_log import FrontLog
+        from lastcall.kube.cluster import Front, FrontLog, PublishedPorts, start
 
         self._interrupts.check()
         options = ClusterOptions(
@@ -291,7 +291,7 @@ class _Life:
         # late: 260 ms of `up --help`
         from lastcall.experiment.ready.apply import apply, wait_ready
         from lastcall.experiment.ready.objects import Objects
-        from lastcall.kube.client.kubeconfig import client_for, load_kubeconfig
+        from lastcall.kube.client import client_for, load_kubeconfig
 
         options = self._options
         client = client_for(load_kubeconfig(facts["kubeconfig"]))
@@ -311,8 +311,7 @@ class _Life:
         # late: 232 ms of `up --help`
         import yaml
 
-        from lastcall.kube.client.kubeconfig import KubeconfigError
-        from lastcall.kube.client.kubeconfig_merge import entry_name, merge, users_kubeconfig
+        from lastcall.kube.client import KubeconfigError, entry_name, merge, users_kubeconfig
 
         path = users_kubeconfig()
         try:
@@ -327,8 +326,7 @@ class _Life:
         if self._merged_into is None:
             return
         # late: 232 ms of `up --help`
-        from lastcall.kube.client.kubeconfig import KubeconfigError
-        from lastcall.kube.client.kubeconfig_merge import unmerge
+        from lastcall.kube.client import KubeconfigError, unmerge
 
         try:
             unmerge(self._merged_into, self._options.name)

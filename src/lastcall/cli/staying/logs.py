@@ -8,8 +8,7 @@ import click
 from lastcall.cli.staying.clusters import cluster_errors
 from lastcall.cli.staying.names import name_argument
 from lastcall.cli.terminal import say
-from lastcall.kube.cluster.control.socket import ControlClient, Logs
-from lastcall.kube.cluster.errors import ControlError
+from lastcall.kube.cluster import ControlClient, ControlError, Logs
 
 _ROLE = re.compile(r"front|init|control-plane|(shim|node)-[1-9][0-9]?")
 

@@ -9,7 +9,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from lastcall.cli.staying.clusters import checked_name
-from lastcall.kube.cluster.directory import DEFAULT_NAME, names
+from lastcall.kube.cluster import DEFAULT_NAME, names
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -6,7 +6,7 @@ import click
 
 from lastcall.cli.options import Seconds
 from lastcall.errors import UserError
-from lastcall.kube.cluster.control.socket import ControlClient, Node
+from lastcall.kube.cluster import ControlClient, Node
 
 EXTRA_SECONDS = 60.0
 """How much longer than all its groups a shutdown may take to answer."""
@@ -18,7 +18,7 @@ _PERIOD = Seconds(0, whole=True)
 def checked_periods(grace: int, critical: int, by_priority: tuple[str, ...] = ()) -> list[tuple[int, int]]:
     """(priority, seconds) of each group. Raises UserError."""
     # late: 80 ms of `down`
-    from lastcall.kube.node.shutdown.decide import grace_periods
+    from lastcall.kube.node import grace_periods
 
     if not by_priority:
         try:

@@ -24,7 +24,7 @@ def ui(name: str, port: int, opens: bool) -> None:
     """
     # late: 260 ms of `ui --help`
     from lastcall.cli.staying.serving_page import serve_page
-    from lastcall.kube.cluster.control.socket import ControlClient
+    from lastcall.kube.cluster import ControlClient
 
     with cluster_errors():
         ControlClient(name).status()

@@ -11,8 +11,7 @@ from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.staying.clusters import published_text, show_json
 from lastcall.cli.staying.life import TORN_DOWN, Facts, UpOptions, stay
 from lastcall.cli.terminal import say_all
-from lastcall.kube.cluster.directory import DEFAULT_NAME
-from lastcall.kube.cluster.staying import detach
+from lastcall.kube.cluster import DEFAULT_NAME, Background, Report, start_behind
 
 # -- in the foreground ------------------------------------------------------------------------------------------------
 
@@ -74,7 +73,7 @@ def in_foreground(options: UpOptions) -> int:
 class _Reporter:
     """Tells the process that started this one, once: it is gone afterwards."""
 
-    def __init__(self, report: detach.Report) -> None:
+    def __init__(self, report: Report) -> None:
         self.report = report
 
     def note(self, text: str) -> None:
@@ -89,15 +88,15 @@ def in_background(options: UpOptions) -> int:
     if options.state:
         options = replace(options, state=os.path.abspath(options.state))
 
-    def main(report: detach.Report) -> int:
+    def main(report: Report) -> int:
         teller = _Reporter(report)
         return guarded(lambda: stay(options, teller, report), teller.note)
 
     teller = Terminal(options.output, f"lastcall down {options.name} ends it.".replace(f" {DEFAULT_NAME} ", " "))
-    begun: list[detach.Background] = []
+    begun: list[Background] = []
     with Interrupts(lambda status: _leave(begun, status), TORN_DOWN, until_told=True) as interrupts:
         # Within: on a busy machine the child is far on before this process goes on.
-        starting = detach.start(main)
+        starting = start_behind(main)
         begun.append(starting)
         interrupts.on_first = starting.terminate
         if interrupts.number:
@@ -121,7 +120,7 @@ def in_background(options: UpOptions) -> int:
         return 1 if "notApplied" in facts else 0
 
 
-def _leave(begun: list[detach.Background], status: int) -> None:
+def _leave(begun: list[Background], status: int) -> None:
     """The second Ctrl-C."""
     for starting in begun:
         starting.kill()

@@ -13,8 +13,8 @@ from lastcall.cli.terminal import note, say_from
 from lastcall.cli.trace.serve_options import ServeOptions
 from lastcall.contexts.connection import connected
 from lastcall.errors import UserError, WorldError
-from lastcall.kube.api.errors import StatusError
-from lastcall.kube.client.leaderelection import LeadershipLost
+from lastcall.kube.api import StatusError
+from lastcall.kube.client import LeadershipLost
 from lastcall.trace.exporting.addresses import AddressError, parse_endpoint, parse_listen
 from lastcall.trace.exporting.health import Health
 from lastcall.trace.exporting.serving import Asked, Serving

@@ -19,8 +19,7 @@ from lastcall.endings.render.live import TICK_SECONDS, LiveTimeline
 from lastcall.endings.story import Ending
 from lastcall.endings.verdict import outcome_words
 from lastcall.errors import UserError, WorldError
-from lastcall.kube.api.errors import StatusError
-from lastcall.kube.api.selectors import parse_label_selector
+from lastcall.kube.api import StatusError, parse_label_selector
 from lastcall.records.record import Record
 from lastcall.trace.follower import Follower, Options
 from lastcall.trace.scope import Scope, ScopeError, target_of

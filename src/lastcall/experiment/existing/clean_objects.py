@@ -4,8 +4,7 @@
 
 from collections.abc import Mapping
 
-from lastcall.kube.api.meta import Object, copy_object
-from lastcall.kube.api.resources import PERSISTENTVOLUMECLAIMS, SERVICEACCOUNTS, SERVICES, Resource
+from lastcall.kube.api import PERSISTENTVOLUMECLAIMS, SERVICEACCOUNTS, SERVICES, Object, Resource, copy_object
 
 _KEPT = ("name", "namespace", "labels", "annotations")
 """Of metadata. Owners and finalizers are of there, all else is the server's."""

@@ -9,7 +9,7 @@ from lastcall.contexts.connection import choose, connected
 from lastcall.contexts.options import ContextOptions
 
 if TYPE_CHECKING:
-    from lastcall.kube.client.http import HTTPClient
+    from lastcall.kube.client import HTTPClient
 
 
 @dataclass(frozen=True, slots=True)

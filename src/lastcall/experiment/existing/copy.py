@@ -14,10 +14,7 @@ from lastcall.experiment.existing.clean_objects import cleaned
 from lastcall.experiment.existing.permissions import Missing, told_missing
 from lastcall.experiment.not_simulated import Note
 from lastcall.experiment.rollout.workload import WORKLOADS, resource_of
-from lastcall.kube.api.errors import StatusError, is_not_found
-from lastcall.kube.api.meta import Object, name_of
-from lastcall.kube.api.pods.references import claims_of, configmaps_of, secrets_of
-from lastcall.kube.api.resources import (
+from lastcall.kube.api import (
     CONFIGMAPS,
     HORIZONTALPODAUTOSCALERS,
     INGRESSES,
@@ -28,10 +25,18 @@ from lastcall.kube.api.resources import (
     SECRETS,
     SERVICEACCOUNTS,
     SERVICES,
+    Object,
     Resource,
+    StatusError,
+    claims_of,
+    configmaps_of,
+    is_not_found,
+    name_of,
+    secrets_of,
+    selector_of_expressions,
+    selector_of_labels,
 )
-from lastcall.kube.api.selectors import selector_of_expressions, selector_of_labels
-from lastcall.kube.client.api import Client
+from lastcall.kube.client import Client
 from lastcall.manifests.names import closest
 from lastcall.manifests.read import Manifest, manifests_of
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from lastcall.endings.catalogue.lookup import said
 from lastcall.experiment.not_simulated import Note
-from lastcall.kube.api.meta import Object, copy_object, name_of
-from lastcall.kube.api.resources import Resource
+from lastcall.kube.api import Object, Resource, copy_object, name_of
 
 ID = "clusterDiffers"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from lastcall.errors import UserError
-from lastcall.kube.api.meta import Object, name_of
+from lastcall.kube.api import Object, name_of
 
 
 @dataclass(frozen=True, slots=True)

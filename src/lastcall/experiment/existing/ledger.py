@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from lastcall.kube.api.meta import Object, copy_object, labels_of, name_of, namespace_of, uid_of
-from lastcall.kube.api.resources import (
+from lastcall.kube.api import (
     CONFIGMAPS,
     DAEMONSETS,
     DEPLOYMENTS,
@@ -29,7 +28,13 @@ from lastcall.kube.api.resources import (
     SERVICEACCOUNTS,
     SERVICES,
     STATEFULSETS,
+    Object,
     Resource,
+    copy_object,
+    labels_of,
+    name_of,
+    namespace_of,
+    uid_of,
 )
 
 LABEL = "lastcall-experiment"

@@ -7,10 +7,18 @@ from lastcall.errors import WorldError
 from lastcall.experiment.existing.changes import how_to_delete, is_running, restore
 from lastcall.experiment.existing.ledger import KINDS, LABEL, PREFIX, Changed, Ledger, NotALedger, from_config_map
 from lastcall.experiment.existing.plan import RESERVED
-from lastcall.kube.api.errors import StatusError, is_not_found
-from lastcall.kube.api.meta import Object, labels_of, name_of, namespace_of, uid_of
-from lastcall.kube.api.resources import CONFIGMAPS, Resource
-from lastcall.kube.client.api import Client
+from lastcall.kube.api import (
+    CONFIGMAPS,
+    Object,
+    Resource,
+    StatusError,
+    is_not_found,
+    labels_of,
+    name_of,
+    namespace_of,
+    uid_of,
+)
+from lastcall.kube.client import Client
 from lastcall.world.clock import Clock
 
 _FIX = "fix: delete each that no experiment of yours has written: kubectl delete configmap NAME -n NAMESPACE"

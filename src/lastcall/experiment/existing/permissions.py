@@ -5,7 +5,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lastcall.kube.api.resources import Resource
+from lastcall.kube.api import Resource
 
 ROLE = "lastcall"
 """What the role is called in the commands that are proposed."""

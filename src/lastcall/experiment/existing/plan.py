@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from lastcall.errors import UserError
 from lastcall.experiment.existing.ledger import claim_templates
-from lastcall.kube.api.meta import Object, name_of
-from lastcall.kube.api.resources import DAEMONSETS, Resource
+from lastcall.kube.api import DAEMONSETS, Object, Resource, name_of
 
 if TYPE_CHECKING:
     from lastcall.manifests.read import Manifest

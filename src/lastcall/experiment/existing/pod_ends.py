@@ -14,9 +14,8 @@ from lastcall.contexts.clocks import NotOneOffset, Offset, Sample, offset_of
 from lastcall.contexts.untrusted_server import clock_sample
 from lastcall.endings.story import Ending
 from lastcall.experiment.existing.connection import Reached
-from lastcall.kube.api.errors import StatusError
-from lastcall.kube.api.meta import Object, name_of, uid_of
-from lastcall.kube.client.api import ConnectionLost
+from lastcall.kube.api import Object, StatusError, name_of, uid_of
+from lastcall.kube.client import ConnectionLost
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.trace.follower import Follower

@@ -17,10 +17,8 @@ from lastcall.experiment.existing.changes import Changes
 from lastcall.experiment.existing.connection import Reached
 from lastcall.experiment.reasons.object_events import events_of
 from lastcall.experiment.reasons.why_not_ready import hopeless_reason, is_ready, why_not_ready
-from lastcall.kube.api.errors import StatusError
-from lastcall.kube.api.meta import Object
-from lastcall.kube.api.resources import PODS
-from lastcall.kube.client.api import ConnectionLost
+from lastcall.kube.api import PODS, Object, StatusError
+from lastcall.kube.client import ConnectionLost
 from lastcall.traffic.generator import Load
 from lastcall.traffic.outcome import Outcome
 from lastcall.world.clock import Clock, monotonic

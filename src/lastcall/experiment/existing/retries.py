@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from lastcall.kube.client.api import Client, ConnectionLost
+from lastcall.kube.client import Client, ConnectionLost
 from lastcall.world.clock import Clock, monotonic
 
 PATIENCE_SECONDS = 60.0

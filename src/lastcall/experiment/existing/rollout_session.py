@@ -41,11 +41,21 @@ from lastcall.experiment.rollout.disruption import Disruption
 from lastcall.experiment.rollout.result import Result
 from lastcall.experiment.rollout.target import Target, find_target, never_heard, serving_container
 from lastcall.experiment.rollout.waiting import LOOK_SECONDS, Waiting
-from lastcall.kube.api.errors import StatusError, is_not_found
-from lastcall.kube.api.meta import Object, name_of, namespace_of
-from lastcall.kube.api.resources import NAMESPACES, NODES, PERSISTENTVOLUMECLAIMS, PODS, SERVICES, Resource
-from lastcall.kube.api.selectors import selector_of_expressions
-from lastcall.kube.client.access.rights import commands_for
+from lastcall.kube.api import (
+    NAMESPACES,
+    NODES,
+    PERSISTENTVOLUMECLAIMS,
+    PODS,
+    SERVICES,
+    Object,
+    Resource,
+    StatusError,
+    is_not_found,
+    name_of,
+    namespace_of,
+    selector_of_expressions,
+)
+from lastcall.kube.client import commands_for
 from lastcall.manifests.read import Manifest, Place
 from lastcall.manifests.yaml_documents import Document
 from lastcall.records.said import tell

@@ -5,17 +5,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from lastcall.errors import UserError
 from lastcall.experiment.existing.ledger import is_name
 from lastcall.experiment.existing.plan import check_namespace, taken_claims, told_claims, told_pods
-from lastcall.kube.api.meta import Object, labels_of, name_of, namespace_of, uid_of
-from lastcall.kube.api.resources import (
+from lastcall.kube.api import (
     DAEMONSETS,
     JOBS,
     PERSISTENTVOLUMECLAIMS,
     PODS,
     REPLICATIONCONTROLLERS,
     SERVICES,
+    Object,
     Resource,
+    labels_of,
+    name_of,
+    namespace_of,
+    selector_of_expressions,
+    selector_of_labels,
+    uid_of,
 )
-from lastcall.kube.api.selectors import selector_of_expressions, selector_of_labels
 from lastcall.manifests.read import Manifest
 from lastcall.manifests.workloads import OWNERS
 

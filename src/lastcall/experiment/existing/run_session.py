@@ -20,9 +20,7 @@ from lastcall.experiment.reasons.object_events import last_events_of
 from lastcall.experiment.reasons.pod_watch import FollowedPod
 from lastcall.experiment.reasons.why_not_ready import hopeless_reason, in_short, is_ready, why_no_pods, why_not_ready
 from lastcall.experiment.rollout.disruption import Disruption
-from lastcall.kube.api.errors import StatusError, is_not_found
-from lastcall.kube.api.meta import Object, name_of, namespace_of, uid_of
-from lastcall.kube.api.resources import (
+from lastcall.kube.api import (
     DAEMONSETS,
     NAMESPACES,
     PERSISTENTVOLUMECLAIMS,
@@ -31,7 +29,13 @@ from lastcall.kube.api.resources import (
     REPLICATIONCONTROLLERS,
     SERVICES,
     STATEFULSETS,
+    Object,
     Resource,
+    StatusError,
+    is_not_found,
+    name_of,
+    namespace_of,
+    uid_of,
 )
 from lastcall.manifests.workloads import OWNERS
 from lastcall.trace.follower import Follower

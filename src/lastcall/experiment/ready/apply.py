@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from lastcall.experiment.ready import wait as ready
 from lastcall.experiment.ready.objects import ObjectList, Objects
 from lastcall.experiment.ready.readiness import is_waited_for
-from lastcall.kube.api.meta import Object, name_of
+from lastcall.kube.api import Object, name_of
 from lastcall.manifests.applying.references import Reference
 
 __tracebackhide__ = True  # pytest shows the caller's line

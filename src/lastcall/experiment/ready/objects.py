@@ -5,12 +5,19 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from lastcall.errors import ClusterError, InvalidManifest, LastcallError
-from lastcall.kube.api.custom.kinds import served_resources
-from lastcall.kube.api.errors import StatusError, is_not_found
-from lastcall.kube.api.meta import Object, namespace_of
-from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS, NAMESPACES, PODS, SERVED, Resource
-from lastcall.kube.client.api import Client, ConnectionLost, WatchEvent
-from lastcall.kube.client.http import HTTPClient
+from lastcall.kube.api import (
+    CUSTOMRESOURCEDEFINITIONS,
+    NAMESPACES,
+    PODS,
+    SERVED,
+    Object,
+    Resource,
+    StatusError,
+    is_not_found,
+    namespace_of,
+    served_resources,
+)
+from lastcall.kube.client import Client, ConnectionLost, HTTPClient, WatchEvent
 from lastcall.manifests.applying.references import Named, Reference, find, find_kind, with_namespace
 from lastcall.world.clock import Clock, monotonic
 

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lastcall.kube.api.meta import Object
-from lastcall.kube.api.pods.spec import get_condition
-from lastcall.kube.api.resources import DAEMONSETS, JOBS, Resource
+from lastcall.kube.api import DAEMONSETS, JOBS, Object, Resource, get_condition
 
 if TYPE_CHECKING:
     from lastcall.experiment.reasons.pod_watch import FollowedPod

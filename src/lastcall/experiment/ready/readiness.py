@@ -6,9 +6,7 @@ DaemonSetStatusViewer).
 
 from dataclasses import dataclass
 
-from lastcall.kube.api.meta import Object
-from lastcall.kube.api.pods.spec import get_condition
-from lastcall.kube.api.resources import (
+from lastcall.kube.api import (
     CUSTOMRESOURCEDEFINITIONS,
     DAEMONSETS,
     DEPLOYMENTS,
@@ -19,7 +17,9 @@ from lastcall.kube.api.resources import (
     REPLICASETS,
     REPLICATIONCONTROLLERS,
     STATEFULSETS,
+    Object,
     Resource,
+    get_condition,
 )
 
 

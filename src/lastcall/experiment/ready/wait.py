@@ -15,10 +15,8 @@ from lastcall.experiment.reasons.why_not_ready import (
     why_no_pods,
     why_not_ready,
 )
-from lastcall.kube.api.errors import StatusError
-from lastcall.kube.api.meta import Object, name_of, namespace_of
-from lastcall.kube.api.resources import PODS
-from lastcall.kube.client.api import ConnectionLost
+from lastcall.kube.api import PODS, Object, StatusError, name_of, namespace_of
+from lastcall.kube.client import ConnectionLost
 from lastcall.manifests.applying.references import Named
 from lastcall.world.tasks import Tasks, unless
 

@@ -13,7 +13,7 @@ from lastcall.endings.findings.restarts import last_words
 from lastcall.endings.story import Ending, Finding, PodFacts
 from lastcall.experiment.reasons.causes import PRINTED_BY_INIT, fix_of, fixes_for
 from lastcall.experiment.reasons.siblings import fix_of_peers
-from lastcall.kube.api.meta import Object, uid_of
+from lastcall.kube.api import Object, uid_of
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.records.text import printable

@@ -3,10 +3,8 @@
 from contextlib import suppress
 
 from lastcall.experiment.reasons.why_not_ready import hopeless_reason
-from lastcall.kube.api.errors import StatusError
-from lastcall.kube.api.meta import Object, namespace_of, uid_of
-from lastcall.kube.api.resources import EVENTS
-from lastcall.kube.client.api import Client, ConnectionLost
+from lastcall.kube.api import EVENTS, Object, StatusError, namespace_of, uid_of
+from lastcall.kube.client import Client, ConnectionLost
 from lastcall.world.clock import Clock, monotonic
 
 LOOK_SECONDS = 0.05

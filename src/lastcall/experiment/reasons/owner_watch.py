@@ -6,12 +6,21 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from lastcall.experiment.reasons.pod_watch import follow_kind
-from lastcall.kube.api.errors import StatusError, is_not_found
-from lastcall.kube.api.meta import Object, name_of, namespace_of, uid_of
-from lastcall.kube.api.resources import EVENTS, JOBS, REPLICASETS, Resource
-from lastcall.kube.api.schema.checks import resource_for
-from lastcall.kube.client.api import Client, ConnectionLost
-from lastcall.kube.controllers.ownership import controller_of
+from lastcall.kube.api import (
+    EVENTS,
+    JOBS,
+    REPLICASETS,
+    Object,
+    Resource,
+    StatusError,
+    is_not_found,
+    name_of,
+    namespace_of,
+    resource_for,
+    uid_of,
+)
+from lastcall.kube.client import Client, ConnectionLost
+from lastcall.kube.controllers import controller_of
 from lastcall.world.clock import Clock
 from lastcall.world.tasks import Tasks
 

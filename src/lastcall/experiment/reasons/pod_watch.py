@@ -7,10 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lastcall.kube.api.errors import StatusError
-from lastcall.kube.api.meta import Object, name_of, namespace_of, resource_version_of, uid_of
-from lastcall.kube.api.resources import PODS, Resource
-from lastcall.kube.client.api import Client, ConnectionLost
+from lastcall.kube.api import PODS, Object, Resource, StatusError, name_of, namespace_of, resource_version_of, uid_of
+from lastcall.kube.client import Client, ConnectionLost
 from lastcall.records import kinds
 from lastcall.records.record import Evidence, Recorder
 from lastcall.world.clock import Clock

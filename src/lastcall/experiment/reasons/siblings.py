@@ -7,8 +7,7 @@ from typing import Any
 
 from lastcall.experiment.reasons.causes import fix_of
 from lastcall.experiment.reasons.why_not_ready import is_ready
-from lastcall.kube.api.meta import Object, name_of, uid_of
-from lastcall.kube.api.text.times import parse_rfc3339
+from lastcall.kube.api import Object, name_of, parse_rfc3339, uid_of
 
 SURELY = 3.0
 SPARE_SECONDS = 10.0

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lastcall.experiment.reasons.causes import fix_of, fixes_for, waiting_helps
-from lastcall.kube.api.meta import Object, name_of, namespace_of, uid_of
-from lastcall.kube.api.pods.restart_rules import restarts_by_rule
+from lastcall.kube.api import Object, name_of, namespace_of, restarts_by_rule, uid_of
 
 HOPELESS = (
     "ErrImageNeverPull",

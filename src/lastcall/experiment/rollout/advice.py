@@ -3,10 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from lastcall.kube.api.errors import StatusError
-from lastcall.kube.api.meta import Object, name_of, namespace_of
-from lastcall.kube.api.resources import Resource
-from lastcall.kube.client.api import STRATEGIC_MERGE_PATCH, Client, ConnectionLost
+from lastcall.kube.api import Object, Resource, StatusError, name_of, namespace_of
+from lastcall.kube.client import STRATEGIC_MERGE_PATCH, Client, ConnectionLost
 from lastcall.records.said import tell
 from lastcall.traffic.advice import Judgement, refused, with_advice
 

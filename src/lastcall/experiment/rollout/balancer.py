@@ -7,11 +7,9 @@ the Pods' addresses themselves: what kube-proxy does is not important for them.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from lastcall.kube.api.meta import Object, name_of
-from lastcall.kube.api.resources import ENDPOINTSLICES
-from lastcall.kube.client.api import Client
-from lastcall.kube.client.informer import Informer
-from lastcall.kube.proxy.propagation import DelayLine
+from lastcall.kube.api import ENDPOINTSLICES, Object, name_of
+from lastcall.kube.client import Client, Informer
+from lastcall.kube.proxy import DelayLine
 from lastcall.traffic.lives import PodLife
 from lastcall.world.clock import monotonic
 from lastcall.world.delays import Delay

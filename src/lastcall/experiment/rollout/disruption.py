@@ -7,11 +7,18 @@ from dataclasses import dataclass
 from lastcall.endings.catalogue.lookup import said
 from lastcall.errors import UserError, WorldError
 from lastcall.experiment.reasons.causes import fix_of
-from lastcall.kube.api.errors import StatusError, is_not_found
-from lastcall.kube.api.meta import Object, name_of, namespace_of
-from lastcall.kube.api.resources import DAEMONSETS, NODES, PODDISRUPTIONBUDGETS, PODS
-from lastcall.kube.client.access.rights import commands_for, missing_right
-from lastcall.kube.client.api import STRATEGIC_MERGE_PATCH, Client
+from lastcall.kube.api import (
+    DAEMONSETS,
+    NODES,
+    PODDISRUPTIONBUDGETS,
+    PODS,
+    Object,
+    StatusError,
+    is_not_found,
+    name_of,
+    namespace_of,
+)
+from lastcall.kube.client import STRATEGIC_MERGE_PATCH, Client, commands_for, missing_right
 from lastcall.manifests.read import Manifest
 from lastcall.world.clock import Clock, monotonic, now, rfc3339
 

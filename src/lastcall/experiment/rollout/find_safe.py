@@ -15,8 +15,8 @@ from lastcall.errors import UserError
 from lastcall.experiment.rollout.predict import Prediction, Predictor, with_lag
 from lastcall.experiment.rollout.result import Result
 from lastcall.experiment.rollout.target import find_target, with_advice
-from lastcall.kube.api.meta import Object
-from lastcall.kube.cluster.propagation import PropagationPlan
+from lastcall.kube.api import Object
+from lastcall.kube.cluster import PropagationPlan
 from lastcall.manifests.read import Manifest
 from lastcall.traffic.account import REUSED, Account
 from lastcall.traffic.advice import grace_of, only_sleeps, sleep_patch

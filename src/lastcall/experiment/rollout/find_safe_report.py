@@ -9,7 +9,7 @@ from rich.padding import Padding
 from lastcall.endings.render.console import Text
 from lastcall.experiment.rollout.find_safe import Edge, Found, exit_is_good, tell_prediction
 from lastcall.experiment.rollout.report import FROM
-from lastcall.kube.api.meta import Object
+from lastcall.kube.api import Object
 from lastcall.records.said import joined, tell
 from lastcall.traffic.account import REUSED, WHY
 from lastcall.traffic.bounds import upper_bound

@@ -18,7 +18,7 @@ from lastcall.experiment.rollout.options import RolloutOptions
 from lastcall.experiment.rollout.predict import Predictor, with_lag
 from lastcall.experiment.rollout.report import yaml_lines
 from lastcall.experiment.rollout.target import find_target, with_advice
-from lastcall.kube.cluster.propagation import PropagationPlan, parse_propagation
+from lastcall.kube.cluster import PropagationPlan, parse_propagation
 from lastcall.manifests.read import Manifest, manifests_of
 from lastcall.traffic.find_safe import MeasuredEnd
 from lastcall.traffic.kind_ends import KindEnd

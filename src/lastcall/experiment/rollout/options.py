@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lastcall.kube.cluster.propagation import PropagationPlan
+from lastcall.kube.cluster import PropagationPlan
 from lastcall.traffic.outcome import Kind
 from lastcall.traffic.thresholds import MaxLost, Thresholds
 

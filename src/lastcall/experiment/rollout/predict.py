@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from lastcall.experiment.rollout.session import RolloutSession
 from lastcall.experiment.rollout.target import find_target
 from lastcall.experiment.rollout.workload import others_of
-from lastcall.kube.cluster.propagation import PropagationPlan
+from lastcall.kube.cluster import PropagationPlan
 from lastcall.manifests.read import Manifest
 from lastcall.traffic.find_safe import MeasuredEnd, last_safe
 from lastcall.traffic.kind_ends import KindEnd, drains, short_seconds
@@ -121,8 +121,8 @@ class Predictor:
     def play(self, manifests: Sequence[Manifest], plan: PropagationPlan) -> "Result":
         """One session in virtual time. Of a distribution of the searched hop it takes the longest."""
         # late: 525 ms, when it is used
-        from lastcall.kube.apiserver.auth.pki import new_key_pem
-        from lastcall.kube.cluster.virtual.tree import VirtualRolloutCluster
+        from lastcall.kube.apiserver import new_key_pem
+        from lastcall.kube.cluster import VirtualRolloutCluster
         from lastcall.traffic.virtual import Behaviour, KindBehaviour, VirtualLoad
         from lastcall.world.virtual import run_virtual
 

@@ -9,17 +9,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from lastcall.kube.api.meta import Object, name_of, namespace_of
-from lastcall.kube.cluster.published.front import PublishedPorts
-from lastcall.kube.cluster.published.port import LOOPBACK, PublishedPort
+from lastcall.kube.api import Object, name_of, namespace_of
+from lastcall.kube.cluster import LOOPBACK, PublishedPort, PublishedPorts
 from lastcall.traffic.outcome import LOST, Lost, Outcome
 from lastcall.world.clock import Clock, monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.kube.cluster.egress import pair as egress
-    from lastcall.kube.cluster.embedded import Running
+    from lastcall.kube.cluster import Carried as CarriedConnection
+    from lastcall.kube.cluster import Running
 
 _LATE_SECONDS = 1.0
 """What the node tells may arrive so much after the client's own outcome."""
@@ -39,7 +38,7 @@ class Carried:
     clock: Clock
     _by_port: dict[int, list[_Carried]] = field(default_factory=dict)
 
-    def told(self, carried: "egress.Carried") -> None:
+    def told(self, carried: "CarriedConnection") -> None:
         found = _Carried(monotonic(self.clock), carried.endpoint, carried.failed)
         self._by_port.setdefault(carried.port, []).append(found)
 

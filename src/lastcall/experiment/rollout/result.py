@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lastcall.experiment.not_simulated import Note
 from lastcall.experiment.reasons.failures import NotWell
-from lastcall.kube.api.meta import Object
+from lastcall.kube.api import Object
 from lastcall.traffic.account import Account
 from lastcall.traffic.advice import Judgement
 from lastcall.traffic.latency import Span

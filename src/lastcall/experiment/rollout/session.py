@@ -23,11 +23,9 @@ from lastcall.experiment.rollout.target import (
 )
 from lastcall.experiment.rollout.waiting import LOOK_SECONDS, Waiting
 from lastcall.experiment.rollout.workload import labels_of, others_of, told_as
-from lastcall.kube.api.meta import Object, name_of, namespace_of, uid_of
-from lastcall.kube.api.resources import PODS, SERVICES
-from lastcall.kube.client.api import ConnectionLost
-from lastcall.kube.cluster.embedded import Running
-from lastcall.kube.cluster.layout import layouts
+from lastcall.kube.api import PODS, SERVICES, Object, name_of, namespace_of, uid_of
+from lastcall.kube.client import ConnectionLost
+from lastcall.kube.cluster import Running, layouts
 from lastcall.manifests.apply import apply_manifests
 from lastcall.manifests.read import Manifest
 from lastcall.records import kinds
@@ -47,7 +45,7 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.experiment.rollout.options import RolloutOptions
     from lastcall.experiment.rollout.published import Carried
-    from lastcall.kube.cluster.virtual.tree import VirtualRolloutCluster
+    from lastcall.kube.cluster import VirtualRolloutCluster
     from lastcall.traffic.process import LoadClient
     from lastcall.traffic.virtual import VirtualLoad
 

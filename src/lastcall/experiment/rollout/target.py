@@ -8,9 +8,7 @@ from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.errors import UserError, WorldError
 from lastcall.experiment.reasons.causes import fix_of
 from lastcall.experiment.rollout.workload import WORKLOADS, find_workload, is_same, labels_of, selects, told_as
-from lastcall.kube.api.meta import Object, name_of, namespace_of
-from lastcall.kube.api.patch.apply import strategic_merge_patch
-from lastcall.kube.api.resources import SERVICES
+from lastcall.kube.api import SERVICES, Object, name_of, namespace_of, strategic_merge_patch
 from lastcall.manifests.read import Manifest
 from lastcall.records.said import joined, tell
 from lastcall.traffic.advice import ASKS, Advice, Judgement

@@ -26,9 +26,8 @@ from lastcall.experiment.reasons.why_not_ready import (
     why_still_there,
     without_names,
 )
-from lastcall.kube.api.meta import Object, name_of, namespace_of, uid_of
-from lastcall.kube.api.resources import DAEMONSETS, PODS, REPLICASETS
-from lastcall.kube.client.api import Client
+from lastcall.kube.api import DAEMONSETS, PODS, REPLICASETS, Object, name_of, namespace_of, uid_of
+from lastcall.kube.client import Client
 from lastcall.manifests.read import Manifest
 from lastcall.records import kinds
 from lastcall.records.record import Record

@@ -6,8 +6,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lastcall.errors import UserError
-from lastcall.kube.api.meta import Object, name_of, namespace_of
-from lastcall.kube.api.resources import DAEMONSETS, DEPLOYMENTS, REPLICASETS, SERVICES, STATEFULSETS, Resource
+from lastcall.kube.api import (
+    DAEMONSETS,
+    DEPLOYMENTS,
+    REPLICASETS,
+    SERVICES,
+    STATEFULSETS,
+    Object,
+    Resource,
+    name_of,
+    namespace_of,
+)
 from lastcall.manifests.names import closest
 
 if TYPE_CHECKING:

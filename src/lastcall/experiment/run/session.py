@@ -34,12 +34,20 @@ from lastcall.experiment.reasons.why_not_ready import (
     without_names,
 )
 from lastcall.experiment.run.options import RunOptions
-from lastcall.kube.api.errors import StatusError, is_not_found
-from lastcall.kube.api.features.disabled_fields import dropped_fields
-from lastcall.kube.api.features.gates import FeatureGates
-from lastcall.kube.api.meta import Object, name_of, namespace_of, uid_of
-from lastcall.kube.api.resources import DAEMONSETS, PODS, Resource
-from lastcall.kube.client.api import Client, ConnectionLost
+from lastcall.kube.api import (
+    DAEMONSETS,
+    PODS,
+    FeatureGates,
+    Object,
+    Resource,
+    StatusError,
+    dropped_fields,
+    is_not_found,
+    name_of,
+    namespace_of,
+    uid_of,
+)
+from lastcall.kube.client import Client, ConnectionLost
 from lastcall.manifests.apply import apply_manifests
 from lastcall.manifests.read import Manifest
 from lastcall.manifests.workloads import OWNERS, with_grace

@@ -1,1 +1,5 @@
 """The API server: HTTP face, registry, deletion rules, watch, discovery, authentication."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -3,10 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from lastcall.kube.api.pods.warnings import warnings_on_create
-from lastcall.kube.api.resources import SERVED, Resource
-from lastcall.kube.api.schema.checks import known_kind
-from lastcall.kube.api.schema.types import known_types
+from lastcall.kube.api import SERVED, Resource, known_kind, known_types, warnings_on_create
 from lastcall.lint.application import Application
 from lastcall.lint.subject import Finding, Op, Subject, found
 from lastcall.lint.templates import how_to_render

@@ -2,9 +2,13 @@
 
 from collections.abc import Iterator
 
-from lastcall.kube.api.disruption import expected_pods
-from lastcall.kube.api.meta import Object
-from lastcall.kube.api.resources import HORIZONTALPODAUTOSCALERS, HORIZONTALPODAUTOSCALERS_V1, PODDISRUPTIONBUDGETS
+from lastcall.kube.api import (
+    HORIZONTALPODAUTOSCALERS,
+    HORIZONTALPODAUTOSCALERS_V1,
+    PODDISRUPTIONBUDGETS,
+    Object,
+    expected_pods,
+)
 from lastcall.lint.application import REPLICATED, Application, Workload
 from lastcall.lint.subject import Finding, Op, Subject, found
 from lastcall.manifests.names import closest, labels_text, similar_labels

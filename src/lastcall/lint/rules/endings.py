@@ -5,7 +5,7 @@ from typing import Any
 
 from lastcall.endings.catalogue import lookup
 from lastcall.endings.shell_script import pipeline_fix
-from lastcall.kube.api.resources import STATEFULSETS
+from lastcall.kube.api import STATEFULSETS
 from lastcall.lint import commands, images
 from lastcall.lint.application import Application, Container, Workload
 from lastcall.lint.mounted import mounted_file

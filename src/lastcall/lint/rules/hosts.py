@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lastcall.kube.api.resources import SERVICES
+from lastcall.kube.api import SERVICES
 from lastcall.lint.application import Application, Container
 from lastcall.lint.subject import Finding, found
 from lastcall.manifests.names import closest

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from lastcall.kube.api.resources import CRONJOBS
+from lastcall.kube.api import CRONJOBS
 from lastcall.lint import commands, images
 from lastcall.lint.application import Application, Workload
 from lastcall.lint.subject import Finding, Op, found

@@ -7,14 +7,25 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from lastcall.kube.api.defaults.kinds import set_defaults
-from lastcall.kube.api.meta import Object, copy_object
-from lastcall.kube.api.quantity import Quantity
-from lastcall.kube.api.quota import counting as rules
-from lastcall.kube.api.resource_lists import parse
-from lastcall.kube.api.resources import JOBS, LIMITRANGES, NAMESPACES, PODS, RESOURCEQUOTAS
-from lastcall.kube.apiserver.admission.limits import pod_problems
-from lastcall.kube.apiserver.admission.limits import set_defaults as fill
+from lastcall.kube.api import (
+    JOBS,
+    LIMITRANGES,
+    NAMESPACES,
+    PODS,
+    RESOURCEQUOTAS,
+    Object,
+    Quantity,
+    concerned,
+    concerns,
+    copy_object,
+    in_scope,
+    parse,
+    set_defaults,
+    unspecified,
+    usage,
+)
+from lastcall.kube.apiserver import pod_problems
+from lastcall.kube.apiserver import set_defaults as fill
 from lastcall.lint.application import TEMPLATES, Application, Workload
 from lastcall.lint.subject import Finding, Op, Subject, found
 
@@ -35,8 +46,7 @@ def findings(app: Application) -> Iterator[Finding]:
 
 def _security(app: Application, namespace: Subject) -> Iterator[Finding]:
     # late: 2.8 ms of `lint --help`
-    from lastcall.kube.apiserver.admission.pod_security.checks import evaluate
-    from lastcall.kube.apiserver.admission.pod_security.decide import policy_of
+    from lastcall.kube.apiserver import evaluate, policy_of
 
     policy, _ = policy_of(namespace.metadata.get("labels") or {})
     for workload in app.in_namespace(namespace.name):
@@ -86,32 +96,34 @@ def _quota(app: Application, quota: Subject) -> Iterator[Finding]:
     of_pod: dict[Workload, dict[str, Quantity]] = {}
     for workload in app.in_namespace(quota.namespace):
         pod = _pod(app, workload)
-        if not rules.in_scope(quota.obj, PODS, pod):
+        if not in_scope(quota.obj, PODS, pod):
             continue
-        missing = rules.unspecified(pod, rules.concerned(PODS, hard))
+        missing = unspecified(pod, concerned(PODS, hard))
         if missing:
             text = f"{quota} counts what {workload} does not say: {missing}."
             yield found("quotaNeedsResources", workload.subject, workload.spec_path, text)
-        of_pod[workload] = usage = rules.usage(PODS, pod, _SOME_TIME)
+        of_pod[workload] = amounts = usage(PODS, pod, _SOME_TIME)
         for name in used:
-            if name in usage and rules.concerns(PODS, name):
-                used[name] += usage[name].value * _count(workload)
+            if name in amounts and concerns(PODS, name):
+                used[name] += amounts[name].value * _count(workload)
     for subject in app.sound:
         if subject.namespace == quota.namespace and subject.resource is not None and subject.resource != PODS:
-            usage = rules.usage(subject.resource, subject.obj, _SOME_TIME)
+            amounts = usage(subject.resource, subject.obj, _SOME_TIME)
             for name in used:
-                if rules.concerns(subject.resource, name) and rules.in_scope(quota.obj, subject.resource, subject.obj):
-                    used[name] += usage[name].value if name in usage else 0
+                if concerns(subject.resource, name) and in_scope(quota.obj, subject.resource, subject.obj):
+                    used[name] += amounts[name].value if name in amounts else 0
     over = [name for name in hard if used[name] > hard[name].value]
     for name in over:
         need = Quantity(used[name], hard[name].format)
         text = f"{quota} allows {name}: {hard[name]}, and these manifests need {need}."
         yield found("quotaTooSmall", quota, ("spec", "hard", name), text)
-    for workload, usage in of_pod.items():
-        yield from _surge(quota, workload, usage, hard, used, over)
+    for workload, amounts in of_pod.items():
+        yield from _surge(quota, workload, amounts, hard, used, over)
 
 
-def _surge(quota: Subject, workload: Workload, usage: Any, hard: Any, used: Any, over: list[str]) -> Iterator[Finding]:
+def _surge(
+    quota: Subject, workload: Workload, amounts: Any, hard: Any, used: Any, over: list[str]
+) -> Iterator[Finding]:
     """Whether one Pod more is allowed, where an update needs it."""
     rolling = workload.unavailable_and_surge
     if rolling is None or rolling[0] or workload.idle:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lastcall.kube.api.meta import Object
+from lastcall.kube.api import Object
 from lastcall.lint.application import Application, Container, Workload
 from lastcall.lint.rules.programs import missing_program
 from lastcall.lint.subject import Finding, Op, found

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from lastcall.kube.api.meta import Object
+from lastcall.kube.api import Object
 from lastcall.lint.application import Application, Workload
 from lastcall.lint.subject import Finding, Op, Subject, found
 from lastcall.manifests.names import closest

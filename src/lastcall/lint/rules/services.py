@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from lastcall.kube.api.meta import Object
-from lastcall.kube.api.resources import DEPLOYMENTS, INGRESSES, SERVICES
+from lastcall.kube.api import DEPLOYMENTS, INGRESSES, SERVICES, Object
 from lastcall.lint.application import Application, Workload
 from lastcall.lint.subject import Finding, Op, Subject, found
 from lastcall.manifests.names import closest, labels_text, similar_labels

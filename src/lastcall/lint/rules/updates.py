@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from itertools import combinations
 
-from lastcall.kube.api.resources import DAEMONSETS, DEPLOYMENTS
-from lastcall.kube.api.selectors import selector_of_expressions
+from lastcall.kube.api import DAEMONSETS, DEPLOYMENTS, selector_of_expressions
 from lastcall.lint.application import REPLICATED, Application, Container, Workload
 from lastcall.lint.rules.probes import allowed
 from lastcall.lint.subject import Finding, Op, found

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lastcall.errors import InvalidManifest
-from lastcall.kube.api.meta import Object, copy_object
+from lastcall.kube.api import Object, copy_object
 from lastcall.manifests.read import FIRST_KINDS, Reader, objects_in, texts
 from lastcall.manifests.workloads import OWNERS
 

@@ -6,8 +6,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from lastcall.errors import LastcallError
-from lastcall.kube.api.meta import Object
-from lastcall.kube.api.resources import PODS, Resource
+from lastcall.kube.api import PODS, Object, Resource
 
 Reference = str | Mapping[str, Any]
 """`kind/name` with the kind as kubectl takes it, a Pod's name, or an object with apiVersion, kind and metadata."""

@@ -1,5 +1,7 @@
 """The agent's loop: what it is told on stdin, when it looks, and when it ends."""
 
+# check: reaches into kube because the node agent turns the loop of the shim
+
 # check: observes because it sees rules of the node as its kernel shows them
 
 from __future__ import annotations

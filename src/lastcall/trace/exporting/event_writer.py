@@ -5,10 +5,8 @@ from collections import deque
 from collections.abc import Callable
 
 from lastcall.endings.story import Ending
-from lastcall.kube.api.errors import StatusError, is_already_exists
-from lastcall.kube.api.meta import Object, name_of, namespace_of
-from lastcall.kube.api.resources import EVENTS
-from lastcall.kube.client.api import Client, ConnectionLost
+from lastcall.kube.api import EVENTS, Object, StatusError, is_already_exists, name_of, namespace_of
+from lastcall.kube.client import Client, ConnectionLost
 from lastcall.trace.exporting.health import Delivered
 from lastcall.trace.exporting.warnings import warnings_of
 from lastcall.world import walls

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lastcall.endings.story import Ending
-from lastcall.kube.client.api import Client
-from lastcall.kube.client.leaderelection import FencedClient, LeaderElector
+from lastcall.kube.client import Client, FencedClient, LeaderElector
 from lastcall.trace.exporting.addresses import Listen
 from lastcall.trace.exporting.event_writer import EventWriter
 from lastcall.trace.exporting.health import Delivered, Health

@@ -10,7 +10,7 @@ from hashlib import sha256
 
 from lastcall.endings.catalogue.lookup import CATALOGUE
 from lastcall.endings.story import ContainerEnding, Ending
-from lastcall.kube.api.meta import Object
+from lastcall.kube.api import Object
 from lastcall.trace.exporting.samples import cause_of_137
 from lastcall.trace.exporting.workload import clean
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from lastcall.kube.api.meta import Object, name_of
-from lastcall.kube.api.resources import (
+from lastcall.kube.api import (
     DAEMONSETS,
     DEPLOYMENTS,
     JOBS,
@@ -12,7 +11,9 @@ from lastcall.kube.api.resources import (
     PODDISRUPTIONBUDGETS,
     REPLICASETS,
     STATEFULSETS,
+    Object,
     Resource,
+    name_of,
 )
 from lastcall.records import kinds
 from lastcall.trace.book import Book, Moment

@@ -6,10 +6,8 @@ from typing import NamedTuple, Protocol
 
 from lastcall.endings.facts.pod import pod_facts
 from lastcall.endings.story import PodFacts
-from lastcall.kube.api.errors import StatusError, is_not_found
-from lastcall.kube.api.meta import Object, name_of, namespace_of, uid_of
-from lastcall.kube.api.resources import PODS
-from lastcall.kube.client.api import Client, ConnectionLost
+from lastcall.kube.api import PODS, Object, StatusError, is_not_found, name_of, namespace_of, uid_of
+from lastcall.kube.client import Client, ConnectionLost
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.trace import pods

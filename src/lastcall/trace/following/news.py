@@ -3,10 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from lastcall.kube.api.errors import StatusError
-from lastcall.kube.api.meta import Object, name_of, namespace_of, uid_of
-from lastcall.kube.api.resources import EVENTS
-from lastcall.kube.client.api import Client, ConnectionLost
+from lastcall.kube.api import EVENTS, Object, StatusError, name_of, namespace_of, uid_of
+from lastcall.kube.client import Client, ConnectionLost
 from lastcall.trace import pods
 from lastcall.trace.book import Book, Moment
 from lastcall.trace.events import Told, names_pod, steps_of, told_of

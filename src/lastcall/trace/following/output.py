@@ -3,9 +3,8 @@
 from collections import Counter
 from collections.abc import Callable
 
-from lastcall.kube.api.errors import StatusError
-from lastcall.kube.api.meta import name_of, namespace_of
-from lastcall.kube.client.api import Client, ConnectionLost
+from lastcall.kube.api import StatusError, name_of, namespace_of
+from lastcall.kube.client import Client, ConnectionLost
 from lastcall.trace import logs, pods
 from lastcall.trace.book import Book, Moment
 from lastcall.trace.following.shelf import Shelf

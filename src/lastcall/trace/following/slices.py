@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from lastcall.kube.api.meta import Object, name_of, namespace_of, resource_version_of
+from lastcall.kube.api import Object, name_of, namespace_of, resource_version_of
 from lastcall.records import kinds
 from lastcall.trace import endpoints
 from lastcall.trace.book import Book, Moment

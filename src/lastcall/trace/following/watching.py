@@ -3,11 +3,8 @@
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 
-from lastcall.kube.api.errors import StatusError
-from lastcall.kube.api.meta import Object, uid_of
-from lastcall.kube.api.resources import ENDPOINTSLICES, EVENTS, PODS, Resource
-from lastcall.kube.client.access.rights import commands_for
-from lastcall.kube.client.api import Client
+from lastcall.kube.api import ENDPOINTSLICES, EVENTS, PODS, Object, Resource, StatusError, uid_of
+from lastcall.kube.client import Client, commands_for
 from lastcall.trace.following.around import WATCHED, AroundPods, OnEvent, OnList
 from lastcall.trace.following.news import News
 from lastcall.trace.following.shelf import Shelf

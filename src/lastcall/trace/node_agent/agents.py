@@ -13,11 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lastcall.kube.api.errors import StatusError, is_already_exists, is_not_found
-from lastcall.kube.api.meta import Object, name_of, uid_of
-from lastcall.kube.api.resources import JOBS, PODS
-from lastcall.kube.client.api import ConnectionLost
-from lastcall.kube.client.http import HTTPClient
+from lastcall.kube.api import JOBS, PODS, Object, StatusError, is_already_exists, is_not_found, name_of, uid_of
+from lastcall.kube.client import ConnectionLost, HTTPClient
 from lastcall.records.record import Record
 from lastcall.trace.node_agent.job import (
     agent_job,

@@ -11,7 +11,7 @@ import hashlib
 from typing import Any
 
 from lastcall._version import __version__
-from lastcall.kube.api.meta import Object
+from lastcall.kube.api import Object
 
 NAME_LABEL, CLIENT_LABEL = "app.kubernetes.io/name", "lastcall.dev/client"
 AGENT_NAME, AGENT_IMAGE_NAME = "lastcall-node-agent", "lastcall-agent"

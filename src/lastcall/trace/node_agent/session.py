@@ -9,8 +9,7 @@ from typing import Any
 
 import orjson
 
-from lastcall.kube.client.api import ConnectionLost
-from lastcall.kube.client.http import HTTPClient
+from lastcall.kube.client import ConnectionLost, HTTPClient
 from lastcall.trace.node_agent.job import CONTAINER
 from lastcall.trace.node_agent.translate import MOST_LINE, BadLine
 from lastcall.world.aiohttp_inside.client import aiohttp

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from lastcall.contexts.clocks import NotOneOffset, Offset, Sample, offset_of
-from lastcall.kube.api.meta import Object
+from lastcall.kube.api import Object
 from lastcall.records import kinds
 from lastcall.records.record import Record
 

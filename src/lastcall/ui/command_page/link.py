@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from lastcall.kube.cluster.control.socket import record_message
+from lastcall.kube.cluster import record_message
 from lastcall.records.record import Record
 from lastcall.ui.asked import AskedPage
 from lastcall.ui.command_page.messages import (

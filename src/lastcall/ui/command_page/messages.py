@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lastcall.kube.api.resources import CRONJOBS, DAEMONSETS, DEPLOYMENTS, JOBS, NODES, PODS, REPLICASETS, STATEFULSETS
+from lastcall.kube.api import CRONJOBS, DAEMONSETS, DEPLOYMENTS, JOBS, NODES, PODS, REPLICASETS, STATEFULSETS
 from lastcall.world.messages import Message
 
 LINE = 1 << 26

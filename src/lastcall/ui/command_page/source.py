@@ -9,9 +9,8 @@ from typing import Any
 
 from lastcall.endings.ending import build_endings
 from lastcall.endings.story import Ending, PodFacts
-from lastcall.kube.client.access.config import ClientConfig, Impersonation, Overrides
-from lastcall.kube.client.kubeconfig import client_for, load_kubeconfig
-from lastcall.kube.cluster.control.socket import read_record
+from lastcall.kube.client import ClientConfig, Impersonation, Overrides, client_for, load_kubeconfig
+from lastcall.kube.cluster import read_record
 from lastcall.records.record import Record
 from lastcall.records.said import from_wire
 from lastcall.ui.command_page.messages import SHOWN, Cluster, Seen, Story

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lastcall.kube.api.meta import AnyObject
-from lastcall.kube.api.text.numbers import scaled
-from lastcall.kube.cluster.propagation import HOPS
+from lastcall.kube.api import AnyObject, scaled
+from lastcall.kube.cluster import HOPS
 from lastcall.traffic.advice import grace_of, own_wait, sleep_patch
 
 MOST_SECONDS = 120

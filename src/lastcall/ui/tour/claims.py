@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lastcall.endings.story import ContainerEnding, Ending, Entry, PreStop
 from lastcall.endings.verdict import is_ongoing
-from lastcall.kube.api.meta import AnyObject
+from lastcall.kube.api import AnyObject
 from lastcall.records import kinds
 
 if TYPE_CHECKING:

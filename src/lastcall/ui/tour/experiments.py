@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from lastcall.kube.api.meta import Object
+from lastcall.kube.api import Object
 
 IMAGE = "busybox:1.36"
 FINALIZER = "lastcall.example/tour"

@@ -11,19 +11,23 @@ from typing import Any
 import orjson
 
 from lastcall.endings.story import Ending
-from lastcall.kube.api.errors import StatusError, is_not_found
-from lastcall.kube.api.meta import AnyObject, Object, name_of, uid_of
-from lastcall.kube.api.resources import (
+from lastcall.kube.api import (
     DEPLOYMENTS,
     NAMESPACES,
     PODDISRUPTIONBUDGETS,
     PODS,
     SERVICEACCOUNTS,
     SERVICES,
+    AnyObject,
+    Object,
     Resource,
+    StatusError,
+    is_not_found,
+    name_of,
+    parse_rfc3339,
+    uid_of,
 )
-from lastcall.kube.api.text.times import parse_rfc3339
-from lastcall.kube.client.api import Client, ConnectionLost
+from lastcall.kube.client import Client, ConnectionLost
 from lastcall.ui.actions import eviction
 from lastcall.ui.tour.claims import Answer, Seen, checked, is_over
 from lastcall.ui.tour.experiments import LABEL, Act, Experiment, Until

@@ -14,7 +14,7 @@ from oci_registry import digest_of, gzipped, tar_of
 
 from lastcall._version import __version__
 from lastcall.cli.image.command import image
-from lastcall.kube.cri.sandbox.images.exports import ImageStore
+from lastcall.kube.cri.sandbox.images import ImageStore
 from lastcall.kube.cri.sandbox.images.from_files import import_images
 from lastcall.kube.cri.sandbox.images.from_packages import HOME, python_here
 from lastcall.kube.cri.sandbox.images.platform import this_machine

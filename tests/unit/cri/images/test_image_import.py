@@ -11,7 +11,7 @@ import pytest
 from oci_registry import DOCKER_MANIFEST, INDEX, MANIFEST, Registry, digest_of, gzipped, tar_of
 
 from lastcall.kube.cri.api import RuntimeServiceError
-from lastcall.kube.cri.sandbox.images.exports import MADE_FROM, ImageStore
+from lastcall.kube.cri.sandbox.images import MADE_FROM, ImageStore
 from lastcall.kube.cri.sandbox.images.from_files import import_images
 from lastcall.kube.cri.sandbox.images.layout import ImageError, ImageLayout
 from lastcall.kube.cri.sandbox.images.platform import parse_platform, this_machine

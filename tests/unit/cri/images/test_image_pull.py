@@ -17,7 +17,7 @@ from waiting import until
 from lastcall.kube.apiserver.auth.pki import ClusterCA
 from lastcall.kube.cluster.egress.pair import EgressClient, local_way_out
 from lastcall.kube.cri.api import AuthConfig, RuntimeServiceError
-from lastcall.kube.cri.sandbox.images.exports import ImageStore, parse_reference
+from lastcall.kube.cri.sandbox.images import ImageStore, parse_reference
 from lastcall.kube.cri.sandbox.images.layout import ImageError, ImageLayout
 from lastcall.kube.cri.sandbox.images.platform import parse_platform, this_machine
 from lastcall.kube.cri.sandbox.images.pull import ImagePuller, Progress, PullError
@@ -617,7 +617,7 @@ async def test_a_store_that_cannot_be_written_leaves_pulls_to_the_cluster_s_own(
 async def test_an_image_made_here_is_not_looked_for_in_a_registry(
     registry: Registry, tmp_path: Path, way_out: EgressClient
 ) -> None:
-    from lastcall.kube.cri.sandbox.images.exports import build_image
+    from lastcall.kube.cri.sandbox.images import build_image
 
     store = store_of(tmp_path, lambda layout: ImagePuller(World(), layout, way_out))
     name = f"{registry.host}/app:latest"

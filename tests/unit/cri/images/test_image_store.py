@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lastcall.kube.cri.api import SUBSTITUTE_FOR, RuntimeServiceError
+from lastcall.kube.cri.sandbox.images import ImageError, ImageStore, build_image, default_root
 from lastcall.kube.cri.sandbox.images.build import HOST_BINDS, MADE_FROM, ImageContent, write_image
-from lastcall.kube.cri.sandbox.images.exports import ImageError, ImageStore, build_image, default_root
 from lastcall.kube.cri.sandbox.images.from_host import BINDABLE, host_directories, is_static
 from lastcall.kube.cri.sandbox.images.layout import IMAGE_NAME, MANIFEST, Descriptor
 from lastcall.kube.cri.sandbox.spec import ImageConfig

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from lastcall.kube.cri.api import ContainerMetadata, ContainerState, ContainerStatus, Image, RuntimeServiceError
-from lastcall.kube.cri.sandbox.images.exports import ImageStore, build_image
+from lastcall.kube.cri.sandbox.images import ImageStore, build_image
 from lastcall.kube.node.eviction.decide import Observation
 from lastcall.kube.node.garbage.images import (
     ImageGCError,

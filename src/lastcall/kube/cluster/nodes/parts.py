@@ -14,7 +14,7 @@ from lastcall.kube.cluster.layout import NodeLayout
 from lastcall.kube.cluster.nodes.policy_gate import PolicyGate
 from lastcall.kube.cluster.options import DURABLE_DIR, STATIC_PODS_DIR, ClusterOptions
 from lastcall.kube.cri.api import AuthConfig, ImageService, RuntimeService, RuntimeServiceError
-from lastcall.kube.cri.sandbox.images.exports import HOST_SUBSTITUTES, ImageStore, Pulls, Reference
+from lastcall.kube.cri.sandbox.images import HOST_SUBSTITUTES, ImageStore, Pulls, Reference
 from lastcall.kube.cri.sandbox.images.layout import ImageLayout
 from lastcall.kube.cri.sandbox.network import KeptAddresses, PodNetwork
 from lastcall.kube.cri.sandbox.runtime import SandboxRuntime

@@ -63,7 +63,7 @@ class Background:
         return code if code >= 0 else 128 - code
 
 
-def start(main: Callable[[Report], int]) -> Background:
+def start_behind(main: Callable[[Report], int]) -> Background:
     """Fork a process that runs `main` and ends with its result. It must be called before any thread exists.
 
     The child's stdin and stdout are /dev/null; its stderr is too, until it has a log. Signals end it, until it has

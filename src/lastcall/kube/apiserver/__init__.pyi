@@ -1,0 +1,10 @@
+from .admission.limits import pod_problems as pod_problems
+from .admission.limits import set_defaults as set_defaults
+from .admission.pod_security.checks import evaluate as evaluate
+from .admission.pod_security.decide import policy_of as policy_of
+from .auth.pki import new_key_pem as new_key_pem
+from .auth.tls import server_context as server_context
+from .auth.tls import with_certificate as with_certificate
+from .auth.tokens import TokenIssuer as TokenIssuer
+from .server import APIServer as APIServer
+from .server import APIServerConfig as APIServerConfig

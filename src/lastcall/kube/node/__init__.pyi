@@ -1,0 +1,1 @@
+from .shutdown.decide import grace_periods as grace_periods

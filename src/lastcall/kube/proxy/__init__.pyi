@@ -1,0 +1,2 @@
+from .propagation import DelayLine as DelayLine
+from .sink import RecordingSink as RecordingSink

@@ -1,0 +1,1 @@
+from .scheduler import run_scheduler as run_scheduler
