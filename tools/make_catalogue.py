@@ -1,11 +1,10 @@
 """Write what is made of the catalogue: `python tools/make_catalogue.py` (`--check` only says what is out of date).
 
 - src/lastcall/records/kinds.py: a constant for each kind of record, typed with its facts
-- src/lastcall/records/meanings.py: what each kind of record means, for `--explain`
 - docs/ending-v1.schema.json, of endings/render/document.py and the catalogue; tables of docs/ending-v1.md
 - docs/rollout-v1.schema.json, of experiment/rollout/document.py; in docs/rollout-v1.md the causes
 
-The catalogue is src/lastcall/records/fields and endings/catalogue. A unit test compares the
+The catalogue is src/lastcall/records/definitions and endings/catalogue. A unit test compares the
 files with what this writes.
 """
 
@@ -27,7 +26,7 @@ from lastcall.endings.render import document as ending  # noqa: E402
 from lastcall.experiment.rollout import document as rollout  # noqa: E402
 from lastcall.traffic.account import CAUSE_IDS  # noqa: E402
 
-RECORDS = "lastcall.records.fields"
+RECORDS = "lastcall.records.definitions"
 MODULES = (
     "client",
     "apiserver",
@@ -48,7 +47,7 @@ WIDTH = 120
 
 KINDS_HEAD = '''"""The kinds of records, each typed with the facts that it carries.
 
-Made of records/fields by tools/make_catalogue.py: change it there. docs/ending-v1.md says what each tells.
+Made of records/definitions by tools/make_catalogue.py: change it there. docs/ending-v1.md says what each tells.
 """
 
 # check: standard library
@@ -57,16 +56,6 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-'''
-
-
-MEANINGS_HEAD = '''# ruff: noqa: E501 - made by a tool, one kind a line
-"""What each kind of record means: the first words of its type in records/fields.
-
-Made by tools/make_catalogue.py: change it there.
-"""
-
-MEANINGS: dict[str, str] = {
 '''
 
 
@@ -101,15 +90,6 @@ def kinds_module() -> str:
         for kind in kinds_of(module):
             lines.append(f'{constant(kind)}: Kind[{name}.{kind}] = Kind("{kind}")')
     return re.sub(r"\n\n\n+", "\n\n", "\n".join(lines)) + "\n"
-
-
-def meanings_module() -> str:
-    lines = [MEANINGS_HEAD.rstrip("\n")]
-    for module, name in zip(modules(), MODULES, strict=True):
-        lines.append(f"    # {module.ACTOR}: {name}.py")
-        for kind, shape in kinds_of(module).items():
-            lines.append(f"    {json.dumps(kind)}: {json.dumps(' '.join(doc_of(shape).split()))},")
-    return "\n".join(lines) + "\n}\n"
 
 
 # -- documents
@@ -227,7 +207,6 @@ def files() -> dict[Path, str]:
     text = with_part(text, "findings", findings_text())
     return {
         ROOT / "src/lastcall/records/kinds.py": kinds_module(),
-        ROOT / "src/lastcall/records/meanings.py": meanings_module(),
         docs / "ending-v1.schema.json": pretty(ending_schema()) + "\n",
         docs / "ending-v1.md": text,
         docs / "rollout-v1.schema.json": pretty(document_schema(rollout.Rollout, ROLLOUT_TITLE, rollout)) + "\n",

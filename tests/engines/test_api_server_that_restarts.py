@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from engines.api_server import RealAPIServer, needs, real_api_server
 
+from lastcall.cli.terminal import note
 from lastcall.contexts.connection import choose, connected
 from lastcall.contexts.options import ContextOptions
 from lastcall.kube.api.resources import CONFIGMAPS
@@ -21,7 +22,7 @@ def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealAPIServer]:
 
 def test_requests_wait_for_an_api_server_that_restarts(mortal, capsys):
     async def scenario() -> list[str]:
-        async with connected(choose(ContextOptions(mortal.kubeconfig)), agent="test") as cluster:
+        async with connected(choose(ContextOptions(mortal.kubeconfig)), agent="test", warn=note) as cluster:
             client = cluster.client
             await client.create(CONFIGMAPS, {"metadata": {"name": "before"}}, "default")
             mortal.stop("kube-apiserver")

@@ -14,6 +14,7 @@ import yaml
 from engines.api_server import RealAPIServer, needs
 from engines.proxies import proxy
 
+from lastcall.cli.terminal import note
 from lastcall.contexts.connection import choose, connected
 from lastcall.contexts.options import ContextOptions
 from lastcall.errors import LastcallError, UserError
@@ -95,7 +96,7 @@ def b64(data: bytes) -> str:
 
 async def whoami(options: ContextOptions) -> dict[str, Any]:
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    async with connected(choose(options), agent="test") as cluster:
+    async with connected(choose(options), agent="test", warn=note) as cluster:
         answer = await cluster.client.request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", body=body)
         return json.loads(answer)["status"]["userInfo"]
 

@@ -8,6 +8,7 @@ import pytest
 from engines.api_server import RealAPIServer, needs
 from engines.older import AGGREGATED_V2, LACKS, Older, older
 
+from lastcall.cli.terminal import note
 from lastcall.contexts.connection import Connected, choose, connected
 from lastcall.contexts.options import ContextOptions
 from lastcall.kube.api.resources import PODS
@@ -44,7 +45,7 @@ def server(request: pytest.FixtureRequest, real: RealAPIServer) -> Iterator[Olde
 
 def ask(server: Older, token: str, question: Any) -> Any:
     async def asked() -> Any:
-        async with connected(choose(ContextOptions(server.kubeconfig(token))), agent="test") as cluster:
+        async with connected(choose(ContextOptions(server.kubeconfig(token))), agent="test", warn=note) as cluster:
             assert cluster.version == f"v1.{server.minor}.0"
             return await question(cluster)
 

@@ -14,6 +14,7 @@ from engines.by_hand import PodByHand, manifest
 from engines.older import Older, older
 from engines.relay import Relay, relay
 
+from lastcall.cli.terminal import note
 from lastcall.contexts.connection import choose, connected
 from lastcall.contexts.options import ContextOptions
 from lastcall.endings.story import Ending
@@ -35,7 +36,7 @@ LEAVING = {"ready": False, "serving": True, "terminating": True}
 
 @asynccontextmanager
 async def client_of(kubeconfig: str) -> AsyncIterator[HTTPClient]:
-    async with connected(choose(ContextOptions(kubeconfig)), agent="test") as cluster:
+    async with connected(choose(ContextOptions(kubeconfig)), agent="test", warn=note) as cluster:
         yield cluster.client
 
 

@@ -5,10 +5,10 @@ from string import Template
 
 from lastcall.records import kinds
 from lastcall.records.language import catalogue_of, told
+from lastcall.records.recalled import recalled
 from lastcall.records.record import Record
 from lastcall.records.said import Said
-from lastcall.records.wording.recorded import recalled
-from lastcall.records.wording.words import words_for
+from lastcall.records.words import words_for
 
 LETTERS = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
 
@@ -51,7 +51,7 @@ def untold(record: Record) -> str:
         return f"{record.kind}: no Japanese for {templates}"
     sentence = record.facts.get(SENTENCES.get(record.kind, ""))
     if sentence and sentence not in AS_THEY_ARE and not isinstance(recalled(sentence), Said):
-        return f"{record.kind}: wording/recorded.py does not know {sentence!r}"
+        return f"{record.kind}: records/recalled.py does not know {sentence!r}"
     if not LETTERS.search(told(text, "ja")) and record.kind not in MACHINE and sentence not in AS_THEY_ARE:
         return f"{record.kind}: {told(text, 'ja')!r} has no Japanese"
     return ""

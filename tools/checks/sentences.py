@@ -11,7 +11,7 @@ from checks.source import SOURCES, Project, Source, is_in
 from lastcall.endings.catalogue.lookup import CATALOGUE
 from lastcall.records.explain import explain
 from lastcall.records.language import catalogue_of
-from lastcall.records.wording.recorded import SENTENCES
+from lastcall.records.recalled import SENTENCES
 
 LINT = "lastcall.lint"
 """Its findings name a Kubernetes rule as the source of what they say in words themselves."""

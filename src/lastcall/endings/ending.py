@@ -31,10 +31,10 @@ from lastcall.endings.story import (
 from lastcall.endings.verdict import is_deleted, is_ongoing
 from lastcall.records import kinds
 from lastcall.records.order import by_time
+from lastcall.records.recalled import recalled
 from lastcall.records.record import Record
 from lastcall.records.said import tell
 from lastcall.records.signal_names import signal_name
-from lastcall.records.wording.recorded import recalled
 
 _ZERO_KINDS = (kinds.DELETE_ACCEPTED, kinds.DELETE_SENT, kinds.TERMINATION_OBSERVED)
 """What the times count from, best first."""

@@ -14,7 +14,7 @@ from lastcall.records.record import Evidence
 
 if TYPE_CHECKING:
     from lastcall.endings.story import Entry
-    from lastcall.records.fields.witness import SocketsAtExit, SocketsAtStop
+    from lastcall.records.definitions.witness import SocketsAtExit, SocketsAtStop
 
 Reaction = Literal["output", "listenerClosed", "connectionsClosed", "exit"]
 

@@ -11,8 +11,8 @@ from lastcall.endings.node_facts import FirstReaction, ProcessesLeft, Sockets
 from lastcall.records.record import Facts, Record
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.endpointslice_controller import EndpointChanged, EndpointRemoved
-    from lastcall.records.fields.parts import ContainerKind
+    from lastcall.records.definitions.endpointslice_controller import EndpointChanged, EndpointRemoved
+    from lastcall.records.definitions.parts import ContainerKind
     from lastcall.records.record import Kind
 
 Outcome = Literal["graceful", "killed", "crashed", "restarted", "hookFailed", "unknown"]

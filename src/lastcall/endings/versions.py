@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from lastcall.endings.story import ContainerEnding, Ending
 from lastcall.endings.verdict import outcome_words
-from lastcall.records.wording.parts import STEP
-from lastcall.records.wording.words import words_for
+from lastcall.records.sentences import STEP
+from lastcall.records.words import words_for
 
 SAME_SECONDS = 0.5
 """Times that lie closer together do not differ: that is how much the same end varies."""

@@ -8,20 +8,15 @@ does not matter: `pkg/kubelet/pod_workers.go:UpdatePod` and `pod_workers.go:Upda
 
 import posixpath
 
-from lastcall.records.meanings import MEANINGS
 from lastcall.records.record import Record
 from lastcall.records.said import Said
+from lastcall.records.words import meaning
 
 
 def explain(rule: str) -> str:
     """What the rule says; "" for a rule that is not in the table."""
     path, _, function = rule.partition(":")
     return _said(RULES.get(f"{posixpath.basename(path)}:{function}", ""))
-
-
-def meaning(kind: str) -> str:
-    """What a kind of record means; "" for one that is not lastcall's."""
-    return _said(MEANINGS.get(kind, ""))
 
 
 def explain_record(record: Record) -> str:

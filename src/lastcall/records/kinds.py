@@ -1,6 +1,6 @@
 """The kinds of records, each typed with the facts that it carries.
 
-Made of records/fields by tools/make_catalogue.py: change it there. docs/ending-v1.md says what each tells.
+Made of records/definitions by tools/make_catalogue.py: change it there. docs/ending-v1.md says what each tells.
 """
 
 # check: standard library
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from lastcall.records.fields import (
+    from lastcall.records.definitions import (
         apiserver,
         client,
         controllers,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, cast
 
 Facts = TypeVar("Facts", bound=Mapping[str, object])
-"""The TypedDict of a kind's facts: `lastcall.records.fields`."""
+"""The TypedDict of a kind's facts: `lastcall.records.definitions`."""
 
 if TYPE_CHECKING:
 

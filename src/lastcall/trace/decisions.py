@@ -22,8 +22,8 @@ from lastcall.trace.owners import OwnerState
 from lastcall.trace.pods import TERMINAL, condition_of, controller_of
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.controllers import DeletionDecided
-    from lastcall.records.fields.parts import GroundsOfDecision
+    from lastcall.records.definitions.controllers import DeletionDecided
+    from lastcall.records.definitions.parts import GroundsOfDecision
 
 _TARGETS: Mapping[str, tuple[str, str, str]] = {
     "EvictionByEvictionAPI": ("apiserver", "pkg/registry/core/pod/storage/eviction.go:Create", "evicted"),

@@ -10,7 +10,7 @@ from lastcall.records import kinds
 from lastcall.trace.drafts import Draft, draft
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.endpointslice_controller import EndpointChanged, EndpointRemoved
+    from lastcall.records.definitions.endpointslice_controller import EndpointChanged, EndpointRemoved
 
 ACTOR = "endpointslice-controller"
 RULE_ENDPOINT = "staging/src/k8s.io/endpointslice/utils.go:podToEndpoint"

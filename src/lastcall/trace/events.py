@@ -17,7 +17,7 @@ from lastcall.records import kinds
 from lastcall.trace.drafts import Draft, draft
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.kubelet_start import ContainerStartFailed, ProbeChanged, VolumeFailed
+    from lastcall.records.definitions.kubelet_start import ContainerStartFailed, ProbeChanged, VolumeFailed
 
 _CONTAINER = re.compile(r"spec\.(?:containers|initContainers|ephemeralContainers)\{(.+)\}")
 _PROBES = {"liveness": "liveness", "readiness": "readiness", "startup": "startup"}

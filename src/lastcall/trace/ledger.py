@@ -15,8 +15,8 @@ from lastcall.trace.drafts import Draft, draft
 from lastcall.trace.owners import OwnerState
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.apiserver import OwnerDeleted
-    from lastcall.records.fields.client import NodeStateSeen
+    from lastcall.records.definitions.apiserver import OwnerDeleted
+    from lastcall.records.definitions.client import NodeStateSeen
 
 MOST_GONE = 4096
 """Owners that are gone and still known."""

@@ -14,9 +14,9 @@ from lastcall.trace.drafts import Draft, draft
 from lastcall.trace.pods import controller_of
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.apiserver import OwnerDeleted, OwnerWritten
-    from lastcall.records.fields.controllers import ScaleDecided
-    from lastcall.records.fields.parts import SpecChange
+    from lastcall.records.definitions.apiserver import OwnerDeleted, OwnerWritten
+    from lastcall.records.definitions.controllers import ScaleDecided
+    from lastcall.records.definitions.parts import SpecChange
 
 REVISION = "deployment.kubernetes.io/revision"
 CONTROLLER_MANAGER = "kube-controller-manager"

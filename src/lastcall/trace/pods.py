@@ -14,7 +14,7 @@ from lastcall.records import kinds
 from lastcall.trace.drafts import Draft, draft
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.apiserver import (
+    from lastcall.records.definitions.apiserver import (
         DeleteAccepted,
         GraceShortened,
         HeldByFinalizers,
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
         PodCreated,
         PodStatusWritten,
     )
-    from lastcall.records.fields.client import PodGoneSeen
-    from lastcall.records.fields.kubelet_start import ContainerStarted
+    from lastcall.records.definitions.client import PodGoneSeen
+    from lastcall.records.definitions.kubelet_start import ContainerStarted
 
 RULE_DELETE = "staging/src/k8s.io/apiserver/pkg/registry/rest/delete.go:BeforeDelete"
 RULE_STATUS = "pkg/registry/core/pod/strategy.go:podStatusStrategy.PrepareForUpdate"

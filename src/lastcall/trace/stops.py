@@ -19,8 +19,8 @@ from lastcall.trace.drafts import Draft, draft
 from lastcall.trace.stamps import SECOND
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.kubelet_end import Killing, PreStopFinished, PreStopStarted, StopRequested
-    from lastcall.records.fields.runtime import SignalSent
+    from lastcall.records.definitions.kubelet_end import Killing, PreStopFinished, PreStopStarted, StopRequested
+    from lastcall.records.definitions.runtime import SignalSent
 
 RULE_KILL = "pkg/kubelet/kuberuntime/kuberuntime_container.go:killContainer"
 RULE_HOOK = "pkg/kubelet/kuberuntime/kuberuntime_container.go:executePreStopHook"

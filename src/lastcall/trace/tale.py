@@ -23,8 +23,8 @@ from lastcall.trace.stamps import SECOND, SKEW_NOTICED_SECONDS
 from lastcall.trace.unknown import unknown
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.client import NotShown
-    from lastcall.records.fields.kubelet_end import TerminationObserved
+    from lastcall.records.definitions.client import NotShown
+    from lastcall.records.definitions.kubelet_end import TerminationObserved
 
 LATER_NS = SECOND
 """An owner that was deleted before its Pod is seen to go by another watch: so much later at most."""

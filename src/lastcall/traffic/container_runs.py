@@ -10,8 +10,8 @@ from lastcall.records import kinds
 from lastcall.records.record import Record
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.parts import Listener
-    from lastcall.records.fields.runtime import SignalSent
+    from lastcall.records.definitions.parts import Listener
+    from lastcall.records.definitions.runtime import SignalSent
 
 SKEW_SECONDS = 0.01
 """A record is written a moment after what it reports; what a client sees may lie between."""

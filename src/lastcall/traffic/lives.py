@@ -11,8 +11,8 @@ from lastcall.records.record import Record
 from lastcall.traffic.container_runs import SKEW_SECONDS, ContainerRuns, Outage, Run, outages
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.kube_proxy import EndpointRulesWritten
-    from lastcall.records.fields.kubelet_start import ProbeChanged
+    from lastcall.records.definitions.kube_proxy import EndpointRulesWritten
+    from lastcall.records.definitions.kubelet_start import ProbeChanged
 
 Phase = Literal["before it was ready", "ready", "preStop hook", "draining", "restarting", "after its exit"]
 

@@ -13,10 +13,10 @@ from lastcall.endings.story import Ending
 from lastcall.endings.verdict import is_ongoing, outcome_words
 from lastcall.kube.api import AnyObject
 from lastcall.records import kinds
-from lastcall.records.explain import explain, meaning
+from lastcall.records.explain import explain
 from lastcall.records.record import Record
 from lastcall.records.text import printable
-from lastcall.records.wording.words import words_for
+from lastcall.records.words import meaning, words_for
 from lastcall.ui.predict import Next, what_comes_next
 
 MOST_MARKS = 400

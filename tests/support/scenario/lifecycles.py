@@ -1,6 +1,6 @@
 """Plays a recorded lifecycle on a cluster with `trace` attached, and answers the stories that it told.
 
-    async with connected(choose(ContextOptions(kubeconfig)), agent="test") as there:
+    async with connected(choose(ContextOptions(kubeconfig)), agent="test", warn=note) as there:
         told = await traced(there.client, "graceful-exit0")      # Pod's name (`p`, `p~2`, `j-#1`) → its Ending
 
 Each lifecycle has a namespace of its own, which is removed. What changes a node, or stops one, is not played:

@@ -15,8 +15,8 @@ def test_a_read_past_the_reader_is_found(find) -> None:
         "    from lastcall.kube.apiserver.registry import x\n"
         "def f(self):\n    return self.kinds\ndef charge(self):\n    return self.kinds\n"
     )
-    files = {"apiserver/admission/a.py": code, "kube/apiserver/http.py": code}
-    assert find(admission_reads, files) == ["apiserver/admission/a.py:1", "apiserver/admission/a.py:5"]
+    files = {"kube/apiserver/admission/a.py": code, "kube/apiserver/http.py": code}
+    assert find(admission_reads, files) == ["kube/apiserver/admission/a.py:1", "kube/apiserver/admission/a.py:5"]
 
 
 @pytest.mark.parametrize(
@@ -34,15 +34,15 @@ def test_a_question_for_a_kind_is_seen(find, text: str) -> None:
     marker = '"""Doc."""\n\n# check: asks for kinds because it is a test\n\n'
     files = {
         "kube/api/resources.py": KINDS,
-        "apiserver/a.py": code,
-        "apiserver/idle.py": marker,
-        "apiserver/marked.py": marker + code,
+        "kube/apiserver/a.py": code,
+        "kube/apiserver/idle.py": marker,
+        "kube/apiserver/marked.py": marker + code,
         "kube/apiserver/strategies/pod.py": code,
         "node/a.py": code,
     }
-    assert find(asks_for_kinds, files) == ["apiserver/a.py:1", "apiserver/idle.py:3"]
+    assert find(asks_for_kinds, files) == ["kube/apiserver/a.py:1", "kube/apiserver/idle.py:3"]
 
 
 def test_other_comparisons_are_left_alone(find) -> None:
     code = "resource in REVIEWS or TABLE.get(resource) is None or kind == 'struct' or owner == 'Pod'\n"
-    assert find(asks_for_kinds, {"kube/api/resources.py": KINDS, "apiserver/a.py": code}) == []
+    assert find(asks_for_kinds, {"kube/api/resources.py": KINDS, "kube/apiserver/a.py": code}) == []

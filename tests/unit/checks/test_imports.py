@@ -36,7 +36,7 @@ def test_a_type_of_objects_that_is_loaded_is_found(find) -> None:
         "b.py": f"if TYPE_CHECKING:\n    {code}",
         "c.py": f"def f():\n    {code}",
         "kube/api/types/pod.py": "",
-        "api/types/job.py": code,
+        "kube/api/types/job.py": code,
     }
     assert find(types, files) == ["a.py:1", "c.py:2"]
 

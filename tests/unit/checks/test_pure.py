@@ -36,7 +36,7 @@ def test_a_rule_of_a_controller_that_does_not_say_its_kind_is_found(find) -> Non
         "kube/controllers/job/decide.py": code,
         "kube/controllers/job/controller.py": code,
         "kube/controllers/quota/status.py": marker + code,
-        "controllers/quota/other.py": marker,
+        "kube/controllers/quota/other.py": marker,
         "node/decide.py": code,
     }
-    assert find(plain_objects, files) == ["kube/controllers/job/decide.py:1", "controllers/quota/other.py:4"]
+    assert find(plain_objects, files) == ["kube/controllers/job/decide.py:1", "kube/controllers/quota/other.py:4"]

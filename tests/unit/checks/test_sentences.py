@@ -27,7 +27,7 @@ def test_a_finding_or_text_that_is_not_in_the_catalogue_is_found(find, monkeypat
         'Finding("known", 1)\nFinding("gone", 1)\nsaid("known")\nsaid("known", "two", x=1)\nsaid("known", "three")\n'
         'fix("known", variant)\nfix("gone")\nsaid(id_)\n'
     )
-    assert find(findings, {"a.py": code, "timeline/catalogue/b.py": code}) == ["a.py:2", "a.py:5", "a.py:7"]
+    assert find(findings, {"a.py": code, "endings/catalogue/b.py": code}) == ["a.py:2", "a.py:5", "a.py:7"]
 
 
 def test_a_text_without_japanese_and_japanese_without_a_text_are_found(find, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,6 +35,6 @@ def test_a_text_without_japanese_and_japanese_without_a_text_are_found(find, mon
     texts = {"a mount": "x", "nobody says this": "y", "${part0} more": "z"}
     files = {
         "a.py": 'tell("a mount")\ntell("a process")\ntell("$n: $m", n=1)\ntell(text)\n',
-        "timeline/catalogue/japanese/pods.json": json.dumps(texts),
+        "endings/catalogue/japanese/pods.json": json.dumps(texts),
     }
-    assert find(japanese, files) == ["a.py:2", "timeline/catalogue/japanese/pods.json:1"]
+    assert find(japanese, files) == ["a.py:2", "endings/catalogue/japanese/pods.json:1"]

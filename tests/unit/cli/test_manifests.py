@@ -43,7 +43,7 @@ def load(tmp_path):
             file = tmp_path / f"m{number}.yaml"
             file.write_text(text)
             files.append(str(file))
-        return load_manifests(files, **options)
+        return load_manifests(files, note=print, **options)
 
     return load
 
@@ -122,11 +122,12 @@ def test_stdin_is_a_source_and_only_once():
         load_manifests(["-", "-"], stdin=io.StringIO(POD.format(name="a")))
 
 
-def test_a_file_that_is_named_twice_is_read_once_and_that_is_said(tmp_path, capsys):
+def test_a_file_that_is_named_twice_is_read_once_and_that_is_said(tmp_path):
     path = tmp_path / "a.yaml"
     path.write_text(POD.format(name="a"))
-    assert len(load_manifests([str(path), str(path)])) == 1
-    assert f"{path} is there twice and read once" in capsys.readouterr().err
+    notes: list[str] = []
+    assert len(load_manifests([str(path), str(path)], note=notes.append)) == 1
+    assert notes == [f"{path} is there twice and read once: a second Pod needs another name"]
 
 
 def test_json_is_yaml(load):
@@ -305,7 +306,7 @@ def test_a_word_is_what_kubectl_takes_it_for(line):
 def test_a_key_that_is_there_twice_is_noted_and_the_last_one_counts(load, capsys):
     (manifest,) = load(POD.format(name="a").replace("  name: a\n", "  labels: {a: x, a: z}\n  name: a\n"))
     assert manifest.obj["metadata"]["labels"] == {"a": "z"}
-    assert "m1.yaml:4: key 'a' is there twice (first in line 4): the last one counts" in capsys.readouterr().err
+    assert "m1.yaml:4: key 'a' is there twice (first in line 4): the last one counts" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """`--find-safe`: the whole search, with experiments that are made up in place of the kernel's."""
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -105,7 +106,7 @@ def search(
     options = RolloutOptions(rates=dict(kernel.rates), propagation=parse_propagation(propagation))
     if broken:
         monkeypatch.setattr("lastcall.world.virtual.run_virtual", lambda main: 1 / 0)
-    return find_safe(manifests, replace(options, confirm=5), kernel)
+    return find_safe(manifests, replace(options, confirm=5), kernel, lambda line: print(line, file=sys.stderr))
 
 
 def text_of(found: Found) -> str:

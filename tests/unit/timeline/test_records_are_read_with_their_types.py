@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from lastcall.records import kinds
 from lastcall.records.said import Said
 
 ROOT = Path(__file__).parents[3]
@@ -20,17 +19,17 @@ import typed_docs  # noqa: E402
 
 def rows() -> Iterator[tuple[str, str]]:
     """(kind, text) of each fixed text in the table of words."""
-    tree = ast.parse((SOURCE / "timeline" / "wording" / "words.py").read_text())
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(
-                func=ast.Name(id="_row"),
-                args=[
-                    ast.Attribute(attr=kind),
-                    ast.Call(func=ast.Name(id="fixed"), args=[ast.Constant(value=str(text)), *_]),
-                ],
-            ):
-                yield str(getattr(kinds, kind)), text
+    for file in sorted((SOURCE / "records" / "definitions").glob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            match node:
+                case ast.Call(
+                    func=ast.Name(id="row"),
+                    args=[
+                        ast.Name(id=kind),
+                        ast.Call(func=ast.Name(id="fixed"), args=[ast.Constant(value=str(text)), *_]),
+                    ],
+                ):
+                    yield kind, text
 
 
 def test_the_table_of_words_is_found() -> None:

@@ -10,7 +10,7 @@ from lastcall.records.memory import MemoryRecorder
 from lastcall.records.record import Record
 from lastcall.records.signal_names import signal_name
 from lastcall.records.text import printable
-from lastcall.records.wording.words import words_for
+from lastcall.records.words import words_for
 from lastcall.world.clock import RealClock
 
 ALL_KINDS = [value for name, value in vars(kinds).items() if name.isupper() and isinstance(value, str)]

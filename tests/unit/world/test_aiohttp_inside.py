@@ -61,7 +61,7 @@ def test_whichever_module_comes_first_aiohttp_reads_no_authorities_of_the_machin
         "import ssl; own, read = ssl.SSLContext.load_default_certs, []\n"
         "def load(self, *purpose): own(self, *purpose); read.append(self.cert_store_stats()['x509_ca'])\n"
         "ssl.SSLContext.load_default_certs = load\n"
-        f"import lastcall.{module}, lastcall.kube.client.http, sys; print('aiohttp' in sys.modules, sum(read))\n"
+        f"import lastcall.kube.{module}, lastcall.kube.client.http, sys; print('aiohttp' in sys.modules, sum(read))\n"
         "ssl.create_default_context(); print(read[-1])"
     )
     environment = {**os.environ, "SSL_CERT_FILE": str(tmp_path / "ca.pem"), "SSL_CERT_DIR": os.devnull}

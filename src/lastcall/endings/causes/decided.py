@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from lastcall.endings.causes.owners import is_about_owner
 from lastcall.endings.story import DecidedBy
 from lastcall.records import kinds
+from lastcall.records.recalled import recalled
 from lastcall.records.record import Record
 from lastcall.records.said import joined, tell
-from lastcall.records.wording.recorded import recalled
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.apiserver import OwnerDeleted, OwnerWritten
+    from lastcall.records.definitions.apiserver import OwnerDeleted, OwnerWritten
 
 Facts = Mapping[str, object]
 """Of a kind that tells who wrote: `user`, `userAgent`."""

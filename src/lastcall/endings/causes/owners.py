@@ -12,7 +12,7 @@ from lastcall.records import kinds
 from lastcall.records.record import Record
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.controllers import DeletionDecided, ScaleDecided
+    from lastcall.records.definitions.controllers import DeletionDecided, ScaleDecided
 
 OWNER_KINDS = (kinds.OWNER_WRITTEN, kinds.OWNER_DELETED, kinds.SCALE_DECIDED)
 """Kinds of records that are about an owner and of no Pod."""

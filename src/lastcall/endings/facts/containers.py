@@ -21,7 +21,7 @@ from lastcall.records import kinds
 from lastcall.records.signal_names import SIGKILL, signal_name
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.runtime import ProcessSignalState
+    from lastcall.records.definitions.runtime import ProcessSignalState
 
 _EXEC_SIGNALS = ("exec timeout", "caller gone")
 """`why` of signals that go to an exec in the container, not to the container."""

@@ -11,7 +11,7 @@ from lastcall.records import kinds
 from lastcall.records.said import joined, tell
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.controllers import ClaimHeld
+    from lastcall.records.definitions.controllers import ClaimHeld
 
 TOLD_SECONDS = 0.5
 """A finalizer that is gone sooner did its work."""

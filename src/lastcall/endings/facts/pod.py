@@ -6,7 +6,7 @@ from typing import cast
 from lastcall.endings.story import ContainerFacts, PodFacts
 from lastcall.kube.api import Object, containers_of, name_of, namespace_of, pre_stop_of, restart_rules_of, uid_of
 from lastcall.records import kinds
-from lastcall.records.fields.parts import ContainerKind
+from lastcall.records.definitions.parts import ContainerKind
 from lastcall.records.record import Record
 
 

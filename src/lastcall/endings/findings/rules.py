@@ -18,12 +18,12 @@ from lastcall.endings.story import ContainerEnding, Ending, Entry, Finding, Seve
 from lastcall.endings.verdict import is_deleted, lives_on
 from lastcall.records import kinds
 from lastcall.records.hook_text import hook_failure
+from lastcall.records.recalled import recalled
 from lastcall.records.said import joined, tell
 from lastcall.records.signal_names import signal_name
-from lastcall.records.wording.recorded import recalled
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.kubelet_end import VolumeBusy
+    from lastcall.records.definitions.kubelet_end import VolumeBusy
 
 _TRAP_DELAY_SECONDS = 0.1
 """A shell that was free to run its trap prints within this time of the signal."""

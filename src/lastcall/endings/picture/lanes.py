@@ -12,10 +12,10 @@ from lastcall.endings.story import OVERRUN_SECONDS, ContainerEnding, Ending, End
 from lastcall.endings.verdict import is_ongoing
 from lastcall.records import kinds
 from lastcall.records.said import tell
+from lastcall.records.sentences import DETAIL, NOISE, STEP
 from lastcall.records.signal_names import SIGKILL, signal_name
 from lastcall.records.text import seconds
-from lastcall.records.wording.parts import DETAIL, NOISE, STEP
-from lastcall.records.wording.words import words_for
+from lastcall.records.words import words_for
 
 LaneKind = Literal["actor", "endpoint", "container", "output"]
 BarKind = Literal[

@@ -16,7 +16,7 @@ from lastcall.endings.story import Ending, Entry
 from lastcall.endings.verdict import outcome_words
 from lastcall.records import kinds
 from lastcall.records.signal_names import signal_name
-from lastcall.records.wording.words import words_for
+from lastcall.records.words import words_for
 
 Event = dict[str, Any]
 

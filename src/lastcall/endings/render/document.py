@@ -6,7 +6,7 @@ Times are seconds after the moment that the story counts from, to the microsecon
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from lastcall.endings.story import Outcome, PreStopOutcome, Severity
-from lastcall.records.fields.parts import ContainerKind
+from lastcall.records.definitions.parts import ContainerKind
 from lastcall.records.record import Evidence
 
 Wall = Annotated[str | None, {"pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$"}]

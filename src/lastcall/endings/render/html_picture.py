@@ -13,7 +13,7 @@ from lastcall.endings.picture.lanes import Bar, Lane, Mark, Picture
 from lastcall.endings.render.lines import actor_label
 from lastcall.endings.render.markup import Markup, join, percent, svg, tag
 from lastcall.records.said import joined, tell
-from lastcall.records.wording.words import words_for
+from lastcall.records.words import words_for
 
 AXIS_HEIGHT = 30
 _ROW = 17

@@ -12,9 +12,9 @@ from lastcall.endings.story import Ending, Entry, OutputLine
 from lastcall.records import kinds
 from lastcall.records.explain import explain
 from lastcall.records.said import tell
+from lastcall.records.sentences import NOISE
 from lastcall.records.text import printable
-from lastcall.records.wording.parts import NOISE
-from lastcall.records.wording.words import words_for
+from lastcall.records.words import words_for
 
 MOST_OTHERS = 300
 """Rows of records that are not in the picture."""

@@ -6,7 +6,7 @@ from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.records.said import tell
 from lastcall.records.text import printable
-from lastcall.records.wording.words import words_for
+from lastcall.records.words import words_for
 
 _OF_THE_CONTAINER = (
     kinds.OUTPUT, kinds.PROCESS_EXITED, kinds.SOCKETS_AT_STOP, kinds.LISTENER_CLOSED, kinds.CONNECTIONS_CLOSED,

@@ -12,9 +12,9 @@ from lastcall.endings.story import PodFacts
 from lastcall.records import kinds
 from lastcall.records.order import by_time
 from lastcall.records.record import Record
+from lastcall.records.sentences import DETAIL, STEP
 from lastcall.records.text import printable
-from lastcall.records.wording.parts import DETAIL, STEP
-from lastcall.records.wording.words import words_for
+from lastcall.records.words import words_for
 
 if TYPE_CHECKING:
     from rich.console import Console

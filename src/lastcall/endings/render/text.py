@@ -20,9 +20,9 @@ from lastcall.endings.story import ContainerEnding, Ending, EndpointTransition, 
 from lastcall.endings.verdict import had_ended, is_deleted, is_ongoing, lives_on, outcome_words, why
 from lastcall.records import kinds
 from lastcall.records.explain import explain_record
+from lastcall.records.sentences import DETAIL, STEP, Style
 from lastcall.records.text import printable, seconds
-from lastcall.records.wording.parts import DETAIL, STEP, Style
-from lastcall.records.wording.words import words_for
+from lastcall.records.words import words_for
 
 if TYPE_CHECKING:
     from rich.console import Console

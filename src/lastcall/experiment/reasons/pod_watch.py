@@ -14,7 +14,7 @@ from lastcall.records.record import Evidence, Recorder
 from lastcall.world.clock import Clock
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.client import PodGoneSeen, PodReadySeen
+    from lastcall.records.definitions.client import PodGoneSeen, PodReadySeen
 
 RETRY_SECONDS = 0.1
 """Wait before a lost watch is opened again."""

@@ -58,7 +58,7 @@ from lastcall.world.clock import Clock, RealClock, monotonic
 from lastcall.world.tasks import Tasks, unless
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.client import DeleteSent
+    from lastcall.records.definitions.client import DeleteSent
 
 KILL_MARGIN_SECONDS = 5.0
 """How much longer than its grace period a force-deleted Pod's containers are followed."""

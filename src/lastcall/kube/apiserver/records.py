@@ -25,7 +25,7 @@ from lastcall.records import kinds
 from lastcall.records.record import Recorder
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.apiserver import (
+    from lastcall.records.definitions.apiserver import (
         DeleteAccepted,
         EphemeralContainersAdded,
         GraceShortened,
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
         PodCreated,
         PodStatusWritten,
     )
-    from lastcall.records.fields.controllers import DeletionDecided
-    from lastcall.records.fields.parts import GroundsOfDecision, Owner, SpecChange
+    from lastcall.records.definitions.controllers import DeletionDecided
+    from lastcall.records.definitions.parts import GroundsOfDecision, Owner, SpecChange
     from lastcall.records.record import Facts, Kind
 
 RULE_EPHEMERAL = "pkg/registry/core/pod/strategy.go:podEphemeralContainersStrategy"

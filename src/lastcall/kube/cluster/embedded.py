@@ -34,7 +34,7 @@ from lastcall.world.tasks import unless
 
 if TYPE_CHECKING:
     from lastcall.kube.cluster.egress.pair import Carried
-    from lastcall.records.fields.init import ProcessDied as ProcessDiedFacts
+    from lastcall.records.definitions.init import ProcessDied as ProcessDiedFacts
 
 T = TypeVar("T")
 

@@ -43,8 +43,8 @@ from lastcall.world.clock import RealClock, monotonic
 from lastcall.world.messages import Fields, Verbs, WrongMessage
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.init import ProcessDied, ProcessRestarted
-    from lastcall.records.fields.parts import WhyItDied
+    from lastcall.records.definitions.init import ProcessDied, ProcessRestarted
+    from lastcall.records.definitions.parts import WhyItDied
 
 _SHIM_STATE_SIZE = "16m"
 _LINES_UNDER_LOAD = 5000

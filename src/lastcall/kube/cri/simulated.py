@@ -50,7 +50,7 @@ from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.runtime import (
+    from lastcall.records.definitions.runtime import (
         ExecExited,
         ExecStarted,
         NetworkAttached,

@@ -17,9 +17,9 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.parts import Disposition
-    from lastcall.records.fields.runtime import Output as PrintedLine
-    from lastcall.records.fields.runtime import ProcessExited, ProcessSignalState, SignalSent
+    from lastcall.records.definitions.parts import Disposition
+    from lastcall.records.definitions.runtime import Output as PrintedLine
+    from lastcall.records.definitions.runtime import ProcessExited, ProcessSignalState, SignalSent
 
 RULE_STOP = "containerd internal/cri/server/container_stop.go:stopContainer"
 SIGKILL_EXIT = 137

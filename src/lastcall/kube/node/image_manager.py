@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lastcall.kube.api.types.container import Container
     from lastcall.kube.api.types.pod import Pod
     from lastcall.kube.api.types.volumes import ImageVolumeSource
-    from lastcall.records.fields.kubelet_start import ImageSubstituted
+    from lastcall.records.definitions.kubelet_start import ImageSubstituted
 
 BACKOFF_INITIAL_SECONDS = 10.0
 BACKOFF_MAX_SECONDS = 300.0

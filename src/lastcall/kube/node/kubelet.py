@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from lastcall.kube.api.types.node import Node
     from lastcall.kube.api.types.pod import Pod
     from lastcall.kube.api.types.pod_status import PodStatus as APIPodStatus
-    from lastcall.records.fields.controllers import DeletionDecided
-    from lastcall.records.fields.kubelet_start import PodAdmitted, PodRejected
+    from lastcall.records.definitions.controllers import DeletionDecided
+    from lastcall.records.definitions.kubelet_start import PodAdmitted, PodRejected
 
 RULES = "pkg/kubelet/kubelet.go"
 RUNTIME_RETRY_SECONDS = 1.0

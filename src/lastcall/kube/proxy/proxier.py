@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from lastcall.kube.api.types.node import Node as APINode
     from lastcall.kube.api.types.service import EndpointSlice
     from lastcall.kube.api.types.service import Service as APIService
-    from lastcall.records.fields.kube_proxy import RulesRefused
+    from lastcall.records.definitions.kube_proxy import RulesRefused
 
 _log = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.service import EndpointSlice
-    from lastcall.records.fields.kube_proxy import EndpointChangeSeen, EndpointRulesWritten
-    from lastcall.records.fields.parts import EndpointConditions
+    from lastcall.records.definitions.kube_proxy import EndpointChangeSeen, EndpointRulesWritten
+    from lastcall.records.definitions.parts import EndpointConditions
 
 RULE_SEEN = "pkg/proxy/nftables/proxier.go:OnEndpointSliceUpdate"
 RULE_WRITTEN = "pkg/proxy/topology.go:CategorizeEndpoints"

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from lastcall.kube.api.types.policy import PodDisruptionBudget
     from lastcall.kube.scheduler.volume_binder import VolumeBinder
     from lastcall.kube.scheduler.volume_binding import PodVolumes
-    from lastcall.records.fields.controllers import PodScheduled
+    from lastcall.records.definitions.controllers import PodScheduled
 
 __all__ = ["SCHEDULER_NAME", "Scheduler", "run_scheduler"]
 

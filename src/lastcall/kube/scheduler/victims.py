@@ -26,7 +26,7 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod
     from lastcall.kube.api.types.pod_status import PodCondition
-    from lastcall.records.fields.controllers import DeletionDecided
+    from lastcall.records.definitions.controllers import DeletionDecided
 
 log = logging.getLogger(__name__)
 

@@ -131,7 +131,7 @@ def _surge(
     short = [
         name
         for name in hard
-        if name in usage and name not in over and used[name] + usage[name].value > hard[name].value
+        if name in amounts and name not in over and used[name] + amounts[name].value > hard[name].value
     ]
     if not short:
         return

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from lastcall.cli.context_options import context_options
+from lastcall.cli.terminal import note
 from lastcall.contexts.connection import choose, connected
 from lastcall.contexts.options import ContextOptions
 from lastcall.errors import UserError, WorldError
@@ -88,7 +89,7 @@ def test_groups_without_a_user_are_refused_as_by_kubectl(kubeconfig):
 @pytest.mark.loopback
 def test_a_server_that_does_not_answer_is_the_world_s_fault(kubeconfig):
     async def connect() -> None:
-        async with connected(choose(ContextOptions(kubeconfig, "b")), agent="test"):
+        async with connected(choose(ContextOptions(kubeconfig, "b")), agent="test", warn=note):
             raise AssertionError("there is nobody")
 
     with pytest.raises(WorldError, match=r"context 'b' \(http://127.0.0.1:1\)"):

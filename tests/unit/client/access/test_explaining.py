@@ -13,6 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
+from lastcall.cli.terminal import note
 from lastcall.contexts.connection import choose, connected
 from lastcall.contexts.diagnosis import clock_of, clock_sentence
 from lastcall.contexts.options import ContextOptions
@@ -112,7 +113,7 @@ class Server:
             port = site._server.sockets[0].getsockname()[1]
             config = self.folder / "config"
             config.write_text(render_kubeconfig("c", f"https://127.0.0.1:{port}", ca.certificate_pem, token="secret"))
-            async with connected(choose(ContextOptions(str(config))), agent="test") as cluster:
+            async with connected(choose(ContextOptions(str(config))), agent="test", warn=note) as cluster:
                 return cluster.version
         finally:
             await runner.cleanup()
@@ -187,7 +188,7 @@ def test_a_server_without_tls_is_told(tmp_path):
             config = tmp_path / "config"
             ca = ClusterCA.create().certificate_pem
             config.write_text(render_kubeconfig("c", f"https://127.0.0.1:{port}", ca, token="secret"))
-            async with connected(choose(ContextOptions(str(config))), agent="test"):
+            async with connected(choose(ContextOptions(str(config))), agent="test", warn=note):
                 raise AssertionError("it speaks no TLS")
 
     with pytest.raises(LastcallError, match="speaks no TLS"):

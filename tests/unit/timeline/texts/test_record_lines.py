@@ -15,19 +15,19 @@ from lastcall.endings.render.html import SCRIPT_WORDS, html_page
 from lastcall.endings.render.lines import actor_label
 from lastcall.endings.verdict import outcome_words
 from lastcall.records import kinds
-from lastcall.records.explain import RULES, explain, meaning
+from lastcall.records.explain import RULES, explain
 from lastcall.records.language import catalogue_of, told
-from lastcall.records.meanings import MEANINGS
+from lastcall.records.recalled import PARTS, SENTENCES
 from lastcall.records.record import Record
 from lastcall.records.said import CUT, Said
-from lastcall.records.wording.recorded import PARTS, SENTENCES
-from lastcall.records.wording.words import words_for
+from lastcall.records.words import meaning, words_for
 
-TIMELINE = Path(__file__).resolve().parents[4] / "src" / "lastcall" / "endings"
+SOURCE = Path(__file__).resolve().parents[4] / "src" / "lastcall"
 MODULES = [
-    *sorted(TIMELINE.glob("wording/*.py")),
+    *sorted(SOURCE.glob("records/definitions/*.py")),
+    SOURCE / "records" / "sentences.py",
     *(
-        TIMELINE / each
+        SOURCE / "endings" / each
         for each in ("causes/decided.py", "ending.py", "picture/lanes.py", "render/lines.py", "verdict.py")
     ),
 ]
@@ -38,7 +38,7 @@ SAMPLES = ("graceful", "sigkill", "sidecar", "overrun", "several", "hostile", "c
 def _calls(*names: str) -> list[tuple[str, ast.Call]]:
     """Calls of these functions in MODULES, each with where it stands."""
     return [
-        (f"{path.relative_to(TIMELINE)}:{node.lineno}", node)
+        (f"{path.relative_to(SOURCE)}:{node.lineno}", node)
         for path in MODULES
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
@@ -54,7 +54,7 @@ def test_every_template_of_a_line_stands_in_the_source_as_it_is_and_is_there_in_
 
 
 def test_what_rules_and_kinds_mean_is_there_in_japanese() -> None:
-    assert [each for each in (*RULES.values(), *MEANINGS.values()) if each not in catalogue_of("ja")] == []
+    assert [each for each in (*RULES.values(), *map(meaning, ALL_KINDS)) if each not in catalogue_of("ja")] == []
     assert told(explain("pkg/kubelet/pod_workers.go:completeTerminating"), "ja").startswith(
         "すべてのコンテナーが止まりました"
     )
@@ -99,7 +99,7 @@ def test_a_saved_page_is_told_in_japanese() -> None:
 
 
 def test_the_script_of_a_saved_page_has_its_words_in_japanese() -> None:
-    script = (TIMELINE / "render" / "assets" / "story.js").read_text("utf-8")
+    script = (SOURCE / "endings" / "render" / "assets" / "story.js").read_text("utf-8")
     assert set(re.findall(r'\bt\("([^"]*)"\)', script)) == {str(each) for each in SCRIPT_WORDS}
     page = html_page(samples()["sigkill"], kubernetes_version="1.36", lastcall_version="0.1.0", language="ja")
     words = json.loads(unescape(page.partition('data-words="')[2].partition('"')[0]))

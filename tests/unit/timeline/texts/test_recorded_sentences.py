@@ -8,8 +8,8 @@ import pytest
 from japanese import missing
 
 from lastcall.records.language import told
+from lastcall.records.recalled import recalled
 from lastcall.records.said import Said
-from lastcall.records.wording.recorded import recalled
 from lastcall.trace.rights import MISSED, MissingRight
 
 SOURCE = Path(__file__).resolve().parents[4] / "src" / "lastcall"

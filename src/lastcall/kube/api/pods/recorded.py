@@ -10,7 +10,7 @@ from lastcall.kube.api.meta import Object
 from lastcall.kube.api.pods.restart_rules import RESTART_ALL
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.parts import ContainerKind, ContainerOfPod, StartProblems, Waiting
+    from lastcall.records.definitions.parts import ContainerKind, ContainerOfPod, StartProblems, Waiting
 
 _HANDLERS = ("exec", "httpGet", "sleep", "tcpSocket")
 

@@ -42,7 +42,7 @@ from lastcall.kube.apiserver.wire.options import parse_delete_options
 from lastcall.world.clock import now, rfc3339
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.parts import GroundsOfDecision
+    from lastcall.records.definitions.parts import GroundsOfDecision
 
 EVICTIONS = Resource("policy", "v1", "evictions", "Eviction", True)
 """What a POST to pods/eviction carries; policy/v1beta1 is the same object."""

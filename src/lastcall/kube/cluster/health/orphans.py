@@ -20,7 +20,7 @@ from lastcall.records.record import Recorder
 from lastcall.world.clock import Clock
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.runtime import ExecExited, ProcessExited, SignalSent
+    from lastcall.records.definitions.runtime import ExecExited, ProcessExited, SignalSent
     from lastcall.records.record import Facts, Kind
 
 WHY = "the shim died"

@@ -15,8 +15,8 @@ from lastcall.records.signal_names import signal_name
 from lastcall.world.walls import REQUEST
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.init import ProcessDied
-    from lastcall.records.fields.parts import Turn
+    from lastcall.records.definitions.init import ProcessDied
+    from lastcall.records.definitions.parts import Turn
 
 FIRST_DELAY = 0.01
 MAX_DELAY = 10.0

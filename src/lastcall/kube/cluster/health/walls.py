@@ -11,7 +11,7 @@ from lastcall.records.record import Recorder
 from lastcall.world import walls
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.every_role import FaultCaught
+    from lastcall.records.definitions.every_role import FaultCaught
 
 log = logging.getLogger(__name__)
 

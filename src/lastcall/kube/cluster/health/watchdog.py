@@ -21,7 +21,7 @@ from lastcall.kube.cluster.health.heartbeat import Heartbeat, WorkingOn
 from lastcall.world.clock import Clock, monotonic
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.parts import Hang as HangFacts
+    from lastcall.records.definitions.parts import Hang as HangFacts
 
 HEALTHY_LOOK_SECONDS = 4.0
 """Between two looks while all hearts beat: they cost init a wake-up. Then it looks as often as the rule wants."""

@@ -41,7 +41,7 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.kube.api.types.batch import CronJob, Job
     from lastcall.kube.api.types.meta import ObjectReference
-    from lastcall.records.fields.controllers import DeletionDecided
+    from lastcall.records.definitions.controllers import DeletionDecided
 
 COMPONENT = "cronjob-controller"
 RULE = "pkg/controller/cronjob/cronjob_controllerv2.go:deleteJob"

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from lastcall.kube.api.types.node import Node
     from lastcall.kube.api.types.pod import Pod
     from lastcall.kube.api.types.workloads import ControllerRevision, DaemonSet, DaemonSetStatus
-    from lastcall.records.fields.parts import GroundsOfDecision
+    from lastcall.records.definitions.parts import GroundsOfDecision
 
 COMPONENT = "daemonset-controller"
 BURST_REPLICAS = 250

@@ -72,7 +72,7 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod
     from lastcall.kube.api.types.workloads import Deployment, DeploymentStatus, ReplicaSet
-    from lastcall.records.fields.controllers import ScaleDecided
+    from lastcall.records.definitions.controllers import ScaleDecided
 
 COMPONENT = "deployment-controller"
 MAX_RETRIES = 15

@@ -45,7 +45,7 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.kube.controllers.kinds.discovered import DiscoveredKinds
-    from lastcall.records.fields.controllers import DeletionDecided
+    from lastcall.records.definitions.controllers import DeletionDecided
 
 COMPONENT = "garbage-collector-controller"
 WATCHED = tuple(each for each in SERVED if each not in (BINDINGS, EVENTS, *FACES))

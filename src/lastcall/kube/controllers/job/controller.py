@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from lastcall.kube.api.types.batch import Job, JobStatus
     from lastcall.kube.api.types.meta import OwnerReference
     from lastcall.kube.api.types.pod import Pod
-    from lastcall.records.fields.parts import GroundsOfDecision
+    from lastcall.records.definitions.parts import GroundsOfDecision
 
 COMPONENT = "job-controller"
 MANAGED_BY = "kubernetes.io/job-controller"

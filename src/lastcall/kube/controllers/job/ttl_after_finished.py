@@ -28,7 +28,7 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.batch import Job
-    from lastcall.records.fields.controllers import DeletionDecided
+    from lastcall.records.definitions.controllers import DeletionDecided
 
 COMPONENT = "ttl-after-finished-controller"
 RULE = "pkg/controller/ttlafterfinished/ttlafterfinished_controller.go:processJob"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod
     from lastcall.kube.api.types.pod_status import PodCondition
     from lastcall.kube.api.types.scheduling import Taint
-    from lastcall.records.fields.parts import GroundsOfDecision
+    from lastcall.records.definitions.parts import GroundsOfDecision
 
 log = logging.getLogger(__name__)
 

@@ -26,8 +26,8 @@ from lastcall.world.tasks import gather
 if TYPE_CHECKING:
     from lastcall.kube.api.types.meta import ObjectMeta, OwnerReference
     from lastcall.kube.api.types.pod import Pod, PodTemplateSpec
-    from lastcall.records.fields.controllers import DeletionDecided
-    from lastcall.records.fields.parts import GroundsOfDecision, OwnerOfDecision
+    from lastcall.records.definitions.controllers import DeletionDecided
+    from lastcall.records.definitions.parts import GroundsOfDecision, OwnerOfDecision
 
 SLOW_START_INITIAL_BATCH = 1
 

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod
     from lastcall.kube.api.types.pod_status import PodCondition
     from lastcall.kube.api.types.workloads import ReplicaSet
-    from lastcall.records.fields.parts import GroundsOfDecision
+    from lastcall.records.definitions.parts import GroundsOfDecision
 
 BURST_REPLICAS = 500
 """The most Pods that one sync creates or deletes."""

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod
     from lastcall.kube.api.types.storage import PersistentVolumeClaim
     from lastcall.kube.api.types.workloads import ControllerRevision, StatefulSet, StatefulSetStatus
-    from lastcall.records.fields.parts import GroundsOfDecision
+    from lastcall.records.definitions.parts import GroundsOfDecision
 
 COMPONENT = "statefulset-controller"
 RULE = "pkg/controller/statefulset/stateful_set_control.go:updateStatefulSet"

@@ -22,7 +22,7 @@ from lastcall.records.record import Recorder
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.controllers import ClaimHeld
+    from lastcall.records.definitions.controllers import ClaimHeld
 
 CLAIM_COMPONENT = "persistentvolumeclaim-protection-controller"
 VOLUME_COMPONENT = "persistentvolume-protection-controller"

@@ -17,7 +17,7 @@ from lastcall.world.clock import Clock, monotonic
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from lastcall.records.fields.runtime import NetworkAttached, NetworkDetached
+    from lastcall.records.definitions.runtime import NetworkAttached, NetworkDetached
     from lastcall.records.record import Facts, Kind
 
 log = logging.getLogger(__name__)

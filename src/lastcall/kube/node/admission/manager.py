@@ -26,7 +26,7 @@ from lastcall.world.tasks import Tasks
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod
     from lastcall.kube.node.workers.manager import PodWorkers
-    from lastcall.records.fields.controllers import DeletionDecided
+    from lastcall.records.definitions.controllers import DeletionDecided
 
 
 class PodAdmission:

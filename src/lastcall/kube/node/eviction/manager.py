@@ -44,8 +44,8 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod
-    from lastcall.records.fields.controllers import DeletionDecided
-    from lastcall.records.fields.parts import GroundsOfDecision
+    from lastcall.records.definitions.controllers import DeletionDecided
+    from lastcall.records.definitions.parts import GroundsOfDecision
 
 log = logging.getLogger(__name__)
 

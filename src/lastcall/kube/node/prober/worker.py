@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod
     from lastcall.kube.api.types.pod_status import ContainerStatus as APIContainerStatus
     from lastcall.kube.api.types.pod_status import PodStatus as APIPodStatus
-    from lastcall.records.fields.kubelet_start import ProbeChanged
+    from lastcall.records.definitions.kubelet_start import ProbeChanged
 
 MAX_TRIES = 3
 """Tries per probe when it cannot be carried out."""

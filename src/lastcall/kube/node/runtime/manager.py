@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from lastcall.kube.api.types.container import Container
     from lastcall.kube.api.types.pod import Pod
     from lastcall.kube.node.status.reason_cache import LastStartErrors
-    from lastcall.records.fields.kubelet_start import AllContainersRestarting, SandboxCreated
+    from lastcall.records.definitions.kubelet_start import AllContainersRestarting, SandboxCreated
 
 RULES = "pkg/kubelet/kuberuntime/kuberuntime_manager.go:SyncPod"
 

@@ -29,8 +29,8 @@ from lastcall.records import kinds
 if TYPE_CHECKING:
     from lastcall.kube.api.types.container import Container
     from lastcall.kube.api.types.pod import Pod
-    from lastcall.records.fields.kubelet_start import ContainerResized
-    from lastcall.records.fields.parts import Limits
+    from lastcall.records.definitions.kubelet_start import ContainerResized
+    from lastcall.records.definitions.parts import Limits
     from lastcall.records.record import Recorder
 
 RULE = "pkg/kubelet/kuberuntime/kuberuntime_manager.go:doPodResizeAction"

@@ -28,7 +28,7 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.kube.api.types.container import Container, LifecycleHandler
     from lastcall.kube.api.types.pod import Pod
-    from lastcall.records.fields.kubelet_start import (
+    from lastcall.records.definitions.kubelet_start import (
         ContainerCreated,
         ContainerStarted,
         ContainerStartFailed,

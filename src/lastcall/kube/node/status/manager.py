@@ -45,8 +45,8 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod
     from lastcall.kube.api.types.pod_status import PodStatus as APIPodStatus
-    from lastcall.records.fields.kubelet_end import FinalDeleteSent, StatusSent
-    from lastcall.records.fields.kubelet_start import PodRunning
+    from lastcall.records.definitions.kubelet_end import FinalDeleteSent, StatusSent
+    from lastcall.records.definitions.kubelet_start import PodRunning
 
 log = logging.getLogger(__name__)
 

@@ -38,7 +38,7 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.kube.api.types.container import Container, LifecycleHandler
     from lastcall.kube.api.types.pod import Pod
-    from lastcall.records.fields.kubelet_end import (
+    from lastcall.records.definitions.kubelet_end import (
         Killing,
         PreStopFinished,
         PreStopSkipped,

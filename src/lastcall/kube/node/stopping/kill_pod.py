@@ -21,7 +21,7 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod
-    from lastcall.records.fields.kubelet_end import SandboxStopped
+    from lastcall.records.definitions.kubelet_end import SandboxStopped
 
 RULES = "pkg/kubelet/kuberuntime/kuberuntime_manager.go"
 

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from lastcall.kube.api.types.container import Container
     from lastcall.kube.api.types.pod import Pod
     from lastcall.kube.api.types.volumes import Volume
-    from lastcall.records.fields.kubelet_end import VolumeBusy, VolumesUnmounted
-    from lastcall.records.fields.kubelet_start import VolumeFailed, VolumesMounted
+    from lastcall.records.definitions.kubelet_end import VolumeBusy, VolumesUnmounted
+    from lastcall.records.definitions.kubelet_start import VolumeFailed, VolumesMounted
 
 log = logging.getLogger(__name__)
 

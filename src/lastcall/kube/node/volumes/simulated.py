@@ -21,8 +21,8 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.kube.api.types.container import Container
     from lastcall.kube.api.types.pod import Pod
-    from lastcall.records.fields.kubelet_end import VolumesUnmounted
-    from lastcall.records.fields.kubelet_start import VolumesMounted
+    from lastcall.records.definitions.kubelet_end import VolumesUnmounted
+    from lastcall.records.definitions.kubelet_start import VolumesMounted
 
 
 class SimulatedVolumeManager:

@@ -41,7 +41,7 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod
     from lastcall.kube.api.types.pod_status import PodStatus as APIPodStatus
-    from lastcall.records.fields.kubelet_end import GraceDecided, TerminationObserved
+    from lastcall.records.definitions.kubelet_end import GraceDecided, TerminationObserved
 
 RULES = "pkg/kubelet/pod_workers.go"
 COMPONENT = "kubelet pod worker"

@@ -26,7 +26,7 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.kube.api.types.node import Node
     from lastcall.kube.api.types.pod import Pod
-    from lastcall.records.fields.kubelet_start import MirrorPodCreated
+    from lastcall.records.definitions.kubelet_start import MirrorPodCreated
 
 log = logging.getLogger(__name__)
 

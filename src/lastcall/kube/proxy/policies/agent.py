@@ -32,7 +32,7 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod as APIPod
-    from lastcall.records.fields.runtime import NetworkPoliciesApplied
+    from lastcall.records.definitions.runtime import NetworkPoliciesApplied
 
 COMPONENT = "network policies"
 FIRST_BACKOFF, MAX_BACKOFF = 0.1, 30.0

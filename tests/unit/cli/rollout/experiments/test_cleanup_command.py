@@ -41,7 +41,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeAPI:
     api = FakeAPI(World())
 
     @asynccontextmanager
-    async def reached(asked: ContextOptions) -> AsyncIterator[reaching.Reached]:
+    async def reached(asked: ContextOptions, warn: Callable[[str], None]) -> AsyncIterator[reaching.Reached]:
         yield reaching.Reached(api, "mine", "https://h", "shop")  # type: ignore[arg-type]
 
     monkeypatch.setattr(reaching, "reached", reached)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from lastcall.kube.api.types.node import Node
     from lastcall.kube.api.types.pod import Pod
     from lastcall.kube.api.types.pod_status import PodCondition, PodStatus
-    from lastcall.records.fields.parts import GroundsOfDecision
+    from lastcall.records.definitions.parts import GroundsOfDecision
 
 _log = logging.getLogger(__name__)
 

@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from lastcall.kube.api.types.node import Node
     from lastcall.kube.api.types.pod import Pod
     from lastcall.kube.api.types.service import Endpoint, EndpointSlice, Service
-    from lastcall.records.fields.endpointslice_controller import EndpointChanged, EndpointRemoved
-    from lastcall.records.fields.parts import InSlice
+    from lastcall.records.definitions.endpointslice_controller import EndpointChanged, EndpointRemoved
+    from lastcall.records.definitions.parts import InSlice
 
 EVENT_SOURCE = "endpoint-slice-controller"
 WORKERS = 5

@@ -18,7 +18,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from lastcall.records.fields.every_role import FaultCaught
+    from lastcall.records.definitions.every_role import FaultCaught
 
 _OPTIONS = {"--socket", "--state", "--ring-fd", "--wake-fd", "--cgroups", "--lines"}
 _NO_CGROUPS = '{"mode": "none", "why": "none were given"}'

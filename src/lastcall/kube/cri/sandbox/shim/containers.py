@@ -46,14 +46,14 @@ if TYPE_CHECKING:
         def alone(self, container: Container) -> bool:
             """Whether no other container of its Pod runs."""
 
-    from lastcall.records.fields.runtime import (
+    from lastcall.records.definitions.runtime import (
         OutOfMemory,
         PrivilegeCallAnswered,
         ProcessExited,
         ProcessStarted,
         SignalSent,
     )
-    from lastcall.records.fields.runtime import Output as PrintedLine
+    from lastcall.records.definitions.runtime import Output as PrintedLine
     from lastcall.records.record import Facts, Kind
 
 

@@ -21,8 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from lastcall.records.fields.parts import Disposition
-    from lastcall.records.fields.runtime import ProcessSignalState
+    from lastcall.records.definitions.parts import Disposition
+    from lastcall.records.definitions.runtime import ProcessSignalState
 
 _SIGTIMEDWAIT = {"x86_64": 128, "aarch64": 137, "riscv64": 137, "loongarch64": 137, "ppc64le": 176, "s390x": 177}
 _NUMBER = _SIGTIMEDWAIT.get(os.uname().machine, -1)

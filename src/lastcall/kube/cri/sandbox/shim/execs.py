@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from lastcall.kube.cri.sandbox.shim.loop import Timer
-    from lastcall.records.fields.runtime import ExecExited, ExecStarted, SignalSent
+    from lastcall.records.definitions.runtime import ExecExited, ExecStarted, SignalSent
 
 _TIMEOUT = "exec timeout"
 LARGEST_OUTPUT = 16 << 20

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-    from lastcall.records.fields.parts import Ids
+    from lastcall.records.definitions.parts import Ids
 
 _READ_SIZE = 1 << 16
 _PIPES_DRAINED_AT_EXIT = 64

@@ -15,7 +15,7 @@ import struct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from lastcall.records.fields.parts import Listener
+    from lastcall.records.definitions.parts import Listener
 
 ESTABLISHED, CLOSE_WAIT, LISTEN = 1, 8, 10
 """States of net/tcp_states.h."""

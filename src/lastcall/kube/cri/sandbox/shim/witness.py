@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from lastcall.kube.cri.sandbox.shim.loop import Loop, Timer
     from lastcall.kube.cri.sandbox.shim.sockets import Socket
-    from lastcall.records.fields.parts import BetweenLooks, ProcessLeft
-    from lastcall.records.fields.witness import (
+    from lastcall.records.definitions.parts import BetweenLooks, ProcessLeft
+    from lastcall.records.definitions.witness import (
         ConnectionsClosed,
         ListenerClosed,
         ProcessesLeft,

@@ -13,8 +13,8 @@ from lastcall.records.record import Recorder
 from lastcall.world.clock import Clock, monotonic, rfc3339
 
 if TYPE_CHECKING:
-    from lastcall.records.fields.client import NotShown
-    from lastcall.records.fields.runtime import ProcessExited, SignalSent
+    from lastcall.records.definitions.client import NotShown
+    from lastcall.records.definitions.runtime import ProcessExited, SignalSent
 
 POD_UID_LABEL = "io.kubernetes.pod.uid"
 NEVER_STARTED = ("StartError", "ContainerCannotRun")

@@ -1,4 +1,4 @@
-"""What a line is, and what the lines of several actors have in common. Pure."""
+"""How a kind of record is put into words, and what the words of several kinds have in common. Pure."""
 
 # check: pure
 
@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+from lastcall.records.recalled import recalled
 from lastcall.records.said import Said, tell
 from lastcall.records.text import seconds
-from lastcall.records.wording.recorded import recalled
 
 Facts = Mapping[str, Any]
 """Of any kind."""
@@ -31,6 +31,28 @@ class Words:
     text: str
     level: int = STEP
     style: Style = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A kind's words, and what it means: the docstring of its definition."""
+
+    kind: str
+    words: Callable[[Any], Words]
+    meaning: str
+
+
+Told = TypeVar("Told", bound=Mapping[str, object])
+
+
+def row(definition: type[Told], words: Callable[[Told], Words]) -> Sentence:
+    """Return the sentence of a kind; mypy sees that the words read the facts of that kind."""
+    return Sentence(definition.__name__, words, " ".join((definition.__doc__ or "").split()))
+
+
+def sentences(*rows: Sentence) -> dict[str, Sentence]:
+    """Return the sentences by kind."""
+    return {each.kind: each for each in rows}
 
 
 def fixed(

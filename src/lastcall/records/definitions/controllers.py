@@ -2,12 +2,14 @@
 
 from typing import Annotated, TypedDict
 
-from lastcall.records.fields.parts import (
+from lastcall.records.definitions.parts import (
     GroundsOfDecision,
     Observed,
     OwnerOfDecision,
     ResourceVersion,
 )
+from lastcall.records.said import str_of, tell
+from lastcall.records.sentences import STEP, Words, fixed, row, sentences
 
 ACTOR = "the component that decides"
 
@@ -42,7 +44,36 @@ class ScaleDecided(OwnerOfDecision, _Resized):
     resourceVersion: ResourceVersion
 
 
+def scale_decided(facts: ScaleDecided) -> Words:
+    step: str = str_of(facts.get("step", "?"))
+    if step == "rollout":
+        step = tell("rollout")
+    elif step == "scaling":
+        step = tell("scaling")
+    text = tell(
+        "scales $kind $name from $before to $after ($step)",
+        kind=facts.get("ofKind", "?"),
+        name=facts.get("name", "?"),
+        before=facts.get("from", "?"),
+        after=facts.get("to", "?"),
+        step=step,
+    )
+    return Words(text)
+
+
 class PodScheduled(TypedDict):
     """The scheduler has bound the Pod to a node."""
 
     node: str
+
+
+SENTENCES = sentences(
+    row(DeletionDecided, fixed("decides the end: $why", STEP, recall=("why",))),
+    row(
+        ClaimHeld,
+        fixed("claim $claim was deleted and stays, held by finalizer $finalizer, because this Pod uses it", STEP),
+    ),
+    row(ScaleDecided, scale_decided),
+    row(PodScheduled, fixed("scheduled to $node", STEP)),
+)
+"""The words for each kind."""

@@ -2,6 +2,8 @@
 
 from typing import Annotated, TypedDict
 
+from lastcall.records.sentences import STEP, fixed, row, sentences
+
 ACTOR = "every role"
 
 
@@ -14,3 +16,9 @@ class FaultCaught(TypedDict):
     error: Annotated[str, "its text in one line"]
     times: Annotated[int, "since it was told last"]
     count: Annotated[int, "since the role's start"]
+
+
+SENTENCES = sentences(
+    row(FaultCaught, fixed("an internal error was caught: $component $key: $error", STEP)),
+)
+"""The words for each kind."""

@@ -1,0 +1,198 @@
+"""What a kubelet does to start a Pod and to keep it running."""
+
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
+
+from lastcall.records.definitions.parts import Limits, Observed, Outcome, ResourceVersion, Seconds
+from lastcall.records.said import tell
+from lastcall.records.sentences import DETAIL, STEP, Words, fixed, row, sentences
+
+ACTOR = "kubelet"
+
+
+class PodAdmitted(TypedDict):
+    """The node takes the Pod."""
+
+    observedResourceVersion: Observed
+
+
+class PodRejected(TypedDict):
+    """The node cannot take the Pod: it is Failed at once."""
+
+    reason: str
+    message: str
+
+
+class MirrorPodCreated(TypedDict):
+    """A static Pod has got its mirror, its object in the API."""
+
+    mirrorUid: str
+    namespace: str
+    name: str
+    resourceVersion: ResourceVersion
+
+
+class VolumeFailed(TypedDict):
+    """A volume cannot be mounted. Written once for each error."""
+
+    volume: str
+    error: str
+
+
+class VolumesMounted(TypedDict):
+    """All volumes are mounted: containers may start."""
+
+    volumes: list[str]
+
+
+class SandboxCreated(TypedDict):
+    """The Pod has its sandbox, and with it its network."""
+
+    sandboxId: str
+    ips: list[str]
+    seconds: Seconds
+
+
+class ImageSubstituted(TypedDict):
+    """An image is not available; another one is used in its place."""
+
+    image: str
+    substitute: str
+
+
+def image_substituted(facts: ImageSubstituted) -> Words:
+    image, substitute = facts.get("image"), facts.get("substitute")
+    text = tell("image $image is not available: using $substitute instead", image=image, substitute=substitute)
+    return Words(text, STEP, "bad")
+
+
+class ContainerResized(TypedDict):
+    """A container that runs has other limits from now on (`pods/resize`)."""
+
+    before: Limits
+    after: Limits
+
+
+def _mebibytes(count: float) -> str:
+    return f"{count / (1 << 20):g}"
+
+
+def container_resized(facts: ContainerResized) -> Words:
+    limits: Any = facts.get("after") or {}
+    cpu, memory = limits.get("cpuLimit") or 0, limits.get("memoryLimit") or 0
+    if cpu and memory:
+        text = tell("resized in place: at most $cpu CPUs and $memory MiB", cpu=f"{cpu:g}", memory=_mebibytes(memory))
+    elif cpu:
+        text = tell("resized in place: at most $cpu CPUs", cpu=f"{cpu:g}")
+    elif memory:
+        text = tell("resized in place: at most $memory MiB", memory=_mebibytes(memory))
+    else:
+        text = tell("resized in place: no limits")
+    return Words(text)
+
+
+class AllContainersRestarting(TypedDict):
+    """A container's exit asks for a restart of all (restartPolicyRules)."""
+
+    exitCode: Annotated[int, "of the container that asks for it"]
+    containers: Annotated[list[str], "killed and removed, in order"]
+
+
+class ContainerCreated(TypedDict):
+    """CRI CreateContainer has succeeded."""
+
+    containerId: str
+    image: str
+    attempt: Annotated[int, "0 for the first run"]
+
+
+class ContainerStarted(TypedDict):
+    """CRI StartContainer has succeeded."""
+
+    containerId: str
+    attempt: Annotated[int, "0 for the first run"]
+
+
+class ContainerStartFailed(TypedDict):
+    """The container cannot be started; the kubelet tries again."""
+
+    reason: str
+    message: str
+
+
+def container_start_failed(facts: ContainerStartFailed) -> Words:
+    reason, message = facts.get("reason"), facts.get("message")
+    return Words(tell("container cannot start: $reason: $message", reason=reason, message=message), STEP, "bad")
+
+
+class PostStartStarted(TypedDict):
+    """The postStart hook begins."""
+
+    handler: str
+
+
+class PostStartFinished(TypedDict):
+    """The postStart hook is over. A failed one ends the container."""
+
+    handler: str
+    outcome: Outcome
+    seconds: Seconds
+    message: str
+
+
+def post_start_finished(facts: PostStartFinished) -> Words:
+    handler, outcome = facts.get("handler", "?"), facts.get("outcome", "?")
+    if outcome == "succeeded":
+        return Words(tell("postStart $handler succeeded", handler=handler))
+    if outcome == "failed":
+        return Words(tell("postStart $handler failed", handler=handler))
+    return Words(tell("postStart $handler $outcome", handler=handler, outcome=outcome))
+
+
+class ProbeChanged(TypedDict):
+    """A probe's result changes."""
+
+    probe: Literal["readiness", "liveness", "startup"]
+    result: Literal["success", "failure", "unknown"]
+    output: str
+    port: Annotated[int | None, "of the container, that the probe connects to; null: it asks none"]
+    succeededBefore: NotRequired[
+        Annotated[bool | None, "for a failure: a probe of this container had succeeded; null: not known"]
+    ]
+
+
+def probe_changed(facts: ProbeChanged) -> Words:
+    probe, result = facts.get("probe"), facts.get("result")
+    if result == "success":
+        return Words(tell("$probe probe: success", probe=probe), STEP, "good")
+    said = f": {facts['output']}" if facts.get("output") else ""
+    if result == "failure":
+        return Words(tell("$probe probe: failure$said", probe=probe, said=said), STEP, "bad")
+    return Words(tell("$probe probe: $result$said", probe=probe, result=result, said=said), STEP, "bad")
+
+
+class PodRunning(TypedDict):
+    """The kubelet has reported the phase Running for the first time."""
+
+    phase: str
+    resourceVersion: ResourceVersion
+
+
+SENTENCES = sentences(
+    row(PodAdmitted, fixed("admitted", DETAIL)),
+    row(PodRejected, fixed("rejected: $reason: $message", STEP, "bad")),
+    row(MirrorPodCreated, fixed("mirror Pod $name made in the API", DETAIL)),
+    row(VolumeFailed, fixed("volume $volume cannot be mounted: $error", STEP, "bad")),
+    row(VolumesMounted, fixed("volumes mounted", DETAIL)),
+    row(SandboxCreated, fixed("sandbox created", DETAIL)),
+    row(ImageSubstituted, image_substituted),
+    row(ContainerResized, container_resized),
+    row(AllContainersRestarting, fixed("exit $exitCode restarts all containers of the Pod", STEP, "bad")),
+    row(ContainerCreated, fixed("container created from $image", DETAIL)),
+    row(ContainerStarted, fixed("container started", STEP)),
+    row(ContainerStartFailed, container_start_failed),
+    row(PostStartStarted, fixed("postStart $handler starts", STEP)),
+    row(PostStartFinished, post_start_finished),
+    row(ProbeChanged, probe_changed),
+    row(PodRunning, fixed("phase Running", STEP)),
+)
+"""The words for each kind."""

@@ -1,0 +1,223 @@
+"""What the runtime (the shim and what drives it) sees of processes and networks."""
+
+from typing import Annotated, Literal, NotRequired, TypedDict
+
+from lastcall.records.definitions.parts import Bytes, Disposition, Ids, Seconds
+from lastcall.records.said import joined, str_of, tell
+from lastcall.records.sentences import DETAIL, NOISE, STEP, Style, Words, fixed, row, sentences, took
+from lastcall.records.signal_names import signal_name
+
+ACTOR = "runtime"
+
+
+class ProcessStarted(Ids):
+    """A container's PID 1 runs."""
+
+    containerId: str
+    pid: int
+    exe: Annotated[str | None, "the program's file"]
+    argv: list[str]
+    seccomp: NotRequired[Annotated[str, "the filter's name"]]
+
+
+class PrivilegeCallAnswered(TypedDict):
+    """A call was answered with success without being done, because the cluster has one user id; the first of each
+    call."""
+
+    containerId: str
+    call: Annotated[str, "chown, setuid …"]
+    id: Annotated[int | None, "who it asked to be"]
+
+
+class ProcessSignalState(TypedDict):
+    """How PID 1 meets the stop signal, read from /proc right before it."""
+
+    pid: int
+    containerPid: Annotated[int, "in its PID namespace: only 1 is deaf to default"]
+    name: NotRequired[str]
+    exe: Annotated[str | None, "the program's file"]
+    signal: str
+    disposition: Disposition
+    taken: NotRequired[Annotated[str, "how a handled one is: handler, sigwait or signalfd; else empty"]]
+    caught: list[str]
+    ignored: list[str]
+    blocked: list[str]
+
+
+def signal_state(facts: ProcessSignalState) -> Words:
+    exe = f" ({facts['exe']})" if facts.get("exe") else ""
+    number, signal = facts.get("containerPid", 1), signal_name(facts.get("signal"))
+    disposition, taken = facts.get("disposition"), str(facts.get("taken"))
+    if disposition == "handled":
+        how = {
+            "sigwait": tell("is waited for"),
+            "signalfd": tell("is read from a signalfd"),
+        }.get(taken) or tell("is handled")  # fmt: skip
+    elif disposition == "ignored":
+        how = tell("is ignored")
+    elif disposition == "blocked":
+        how = tell("is blocked")
+    elif disposition != "default":
+        how = tell("in an unknown state")
+    else:
+        deaf = number == 1
+        how = tell("has no handler: PID 1 does not get it") if deaf else tell("has no handler: it ends the process")
+        text = tell("PID $number$exe: $signal $how", number=number, exe=exe, signal=signal, how=how)
+        return Words(text, STEP, "bad" if deaf else "")
+    style: Style = "" if disposition == "handled" else "bad"
+    return Words(tell("PID $number$exe: $signal $how", number=number, exe=exe, signal=signal, how=how), STEP, style)
+
+
+class OutOfMemory(TypedDict):
+    """Without a control group: concluded from the machine's counter and a SIGKILL that nobody here sent."""
+
+    containerId: str
+    pid: int
+    machineKills: int
+
+
+class SignalSent(TypedDict):
+    """A signal is on its way."""
+
+    signal: str
+    pid: NotRequired[int]
+    why: Annotated[str, "StopContainer, grace over, StopPodSandbox, exec timeout, caller gone, the shim died …"]
+    oomKills: NotRequired[
+        Annotated[int | None, "for SIGKILL: out-of-memory kills in the container so far; null: nobody counts"]
+    ]
+    stopSignalPending: NotRequired[
+        Annotated[bool | None, "for SIGKILL: the stop signal had not been taken by then; null: not known"]
+    ]
+
+
+def signal_sent(facts: SignalSent) -> Words:
+    name, pid, why = signal_name(facts.get("signal")), facts.get("pid"), str_of(facts.get("why"))
+    if why == "exec timeout":
+        return Words(tell("$signal → exec, pid $pid (exec timeout)", signal=name, pid=pid), DETAIL, "signal")
+    if why == "caller gone":
+        return Words(tell("$signal → exec, pid $pid (caller gone)", signal=name, pid=pid), DETAIL, "signal")
+    if why == "grace over":
+        why = tell("grace over")
+    elif why == "the shim died":
+        why = tell("the shim died")
+    style: Style = "bad" if name == "SIGKILL" else "signal"
+    if pid:
+        return Words(tell("$signal → pid $pid ($why)", signal=name, pid=pid, why=why), STEP, style)
+    return Words(tell("$signal → its PID 1 ($why)", signal=name, why=why), STEP, style)
+
+
+class ProcessExited(TypedDict):
+    """A container's PID 1 has ended."""
+
+    containerId: str
+    pid: NotRequired[int]
+    exitCode: int
+    signal: Annotated[str | None, "that ended it"]
+    oomKilled: bool | None
+    oomKills: NotRequired[Annotated[int | None, "since the start; null: nobody counts"]]
+    memoryLimit: NotRequired[Annotated[Bytes | None, "null without one"]]
+    peakRss: NotRequired[Annotated[Bytes, "of PID 1 or a child that it waited for; known where memory ran out"]]
+    endedTogether: NotRequired[Annotated[bool | None, "the kernel ended all of it at once; null: it does not say"]]
+    unexplained: NotRequired[Annotated[bool, "whether anything had told it to stop is not known"]]
+    finishedAt: NotRequired[
+        Annotated[str, "of the Pod's status, by the node's clock: the end was concluded from it, without a pid"]
+    ]
+
+
+def process_exited(facts: ProcessExited) -> Words:
+    name, code = signal_name(facts.get("signal")), facts.get("exitCode")
+    if not name:
+        return Words(tell("exit $code", code=code), STEP, "good" if code == 0 else "bad")
+    style: Style = "bad" if name == "SIGKILL" else "signal"
+    if facts.get("oomKilled"):
+        return Words(tell("ended by $signal, out of memory, exit code $code", signal=name, code=code), STEP, style)
+    return Words(tell("ended by $signal, exit code $code", signal=name, code=code), STEP, style)
+
+
+class ExecStarted(TypedDict):
+    """An exec (of a hook, a probe or a user) runs."""
+
+    execId: str
+    pid: int
+    argv: list[str]
+
+
+class ExecExited(TypedDict):
+    """An exec has ended."""
+
+    execId: str
+    pid: int
+    exitCode: int
+    signal: Annotated[str | None, "that ended it"]
+    killedBecause: Annotated[str, "empty when it ended by itself"]
+
+
+class Output(TypedDict):
+    """A container has printed a line."""
+
+    stream: Literal["stdout", "stderr"]
+    text: str
+    attempt: Annotated[int, "0 for the first run"]
+    dropped: NotRequired[Annotated[int, "lines before this one that were too many to tell"]]
+
+
+def output(facts: Output) -> Words:
+    return Words(tell("│ $text", text=str(facts.get("text") or "").rstrip("\n")), STEP, "output")
+
+
+class NetworkAttached(TypedDict):
+    """The Pod has its network (CNI ADD)."""
+
+    ip: str
+    seconds: Seconds
+
+
+class NetworkPoliciesApplied(TypedDict):
+    """The kernel drops new connections of the Pod that these NetworkPolicies do not allow. Written at each change."""
+
+    ingress: Annotated[list[str], "names of those about what it receives; empty: it receives everything"]
+    egress: Annotated[list[str], "names of those about what it sends; empty: it sends everything"]
+
+
+def network_policies_applied(facts: NetworkPoliciesApplied) -> Words:
+    received, sent = ", ".join(facts.get("ingress") or ()), ", ".join(facts.get("egress") or ())
+    text = joined(
+        (
+            tell("receives only what $policies allow", policies=received) if received else "",
+            tell("sends only what $policies allow", policies=sent) if sent else "",
+        ),
+        "; ",
+    )
+    what = text or tell("receives and sends everything again")
+    return Words(tell("NetworkPolicies: $what", what=what), STEP, "endpoint")
+
+
+class NetworkDetached(TypedDict):
+    """The Pod's network is taken down (CNI DEL), or cannot be."""
+
+    ip: str
+    seconds: Seconds
+    error: Annotated[str, "empty when it succeeded"]
+
+
+def network_detached(facts: NetworkDetached) -> Words:
+    if facts.get("error"):
+        return Words(tell("network teardown failed: $error", error=facts["error"]), STEP, "bad")
+    return Words(tell("network $ip torn down$time", ip=facts.get("ip"), time=took(facts)))
+
+
+SENTENCES = sentences(
+    row(ProcessStarted, fixed("process started: pid $pid, $exe", DETAIL)),
+    row(PrivilegeCallAnswered, fixed("$call to id $id answered with success, not done (one user id)", STEP)),
+    row(ProcessSignalState, signal_state),
+    row(OutOfMemory, fixed("the machine ran out of memory meanwhile: probably killed for that", STEP, "bad")),
+    row(SignalSent, signal_sent),
+    row(ProcessExited, process_exited),
+    row(ExecStarted, fixed("exec: pid $pid", NOISE)),
+    row(ExecExited, fixed("exec: exit $exitCode", NOISE)),
+    row(Output, output),
+    row(NetworkAttached, fixed("network $ip set up", DETAIL)),
+    row(NetworkPoliciesApplied, network_policies_applied),
+    row(NetworkDetached, network_detached),
+)
+"""The words for each kind."""
