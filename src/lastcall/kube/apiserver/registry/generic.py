@@ -601,8 +601,9 @@ class GenericStore:
             return Answer(marked, value)
         if dry_run:
             return Answer(marked, value, removed=True)
-        if seconds := self.strategy.seconds_before_removal(old):
-            await self.shared.world.clock.sleep(seconds)
+        if self.strategy.acts_on_mark(old):
+            # A write in memory ends no turn, as one that has to become durable does: informers take the event now.
+            await self.shared.world.clock.sleep(0)
         try:
             return await self._remove(context, entry)
         except StoreConflict as conflicting:

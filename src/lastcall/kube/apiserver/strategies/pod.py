@@ -14,8 +14,6 @@ from lastcall.kube.apiserver.deletion import DeleteRules, check_graceful_delete_
 from lastcall.kube.apiserver.strategies.base import Strategy, Undo, nothing
 from lastcall.kube.apiserver.wire.context import RequestContext
 
-FORCE_DELETE_SECONDS = 0.003
-
 _GATED = {"ephemeralcontainers": EPHEMERAL_CONTAINERS, "resize": IN_PLACE_POD_VERTICAL_SCALING}
 """Subresources that change a Pod's spec, and what switches them on."""
 
@@ -137,11 +135,6 @@ class PodStrategy(Strategy):
     def after_delete(self, obj: Object) -> None:
         self.of_nodes.discard(obj)
 
-    def seconds_before_removal(self, obj: Object) -> float:
-        """A running Pod's force delete is two writes, and in a real cluster a node and controllers act on the first.
-
-        There the writes lie some milliseconds apart: the kubelet always saw grace 0, and the endpoint turned
-        terminating before it vanished. Here both would be over before anybody has run.
-        """
-        runs = obj["spec"].get("nodeName") and not pods.is_pod_terminal(obj)
-        return FORCE_DELETE_SECONDS if runs and not is_terminating(obj) else 0.0
+    def acts_on_mark(self, old: Object) -> bool:
+        """Return whether a Pod runs: its endpoint turns terminating before it goes (golden recording force-delete)."""
+        return bool(old["spec"].get("nodeName")) and not pods.is_pod_terminal(old) and not is_terminating(old)
