@@ -44,7 +44,7 @@ from lastcall.kube.apiserver.fieldmanager.requests import (
     update_scale,
 )
 from lastcall.kube.apiserver.registry.converted import ConvertedStream, by_name, converted_page
-from lastcall.kube.apiserver.registry.generic import Answer, GenericStore, Track, Transform
+from lastcall.kube.apiserver.registry.generic import GenericStore
 from lastcall.kube.apiserver.registry.listing import SLICE, Page, list_page, wait_for_revision
 from lastcall.kube.apiserver.registry.objectmeta import (
     OTHER_NAMESPACE,
@@ -55,9 +55,11 @@ from lastcall.kube.apiserver.registry.objectmeta import (
     with_owners_once,
 )
 from lastcall.kube.apiserver.registry.patching import check_patched, patched, patcher
+from lastcall.kube.apiserver.registry.reading import Answer
 from lastcall.kube.apiserver.registry.repeated_pods import Key as RepeatedKey
 from lastcall.kube.apiserver.registry.repeated_pods import RepeatedPods
 from lastcall.kube.apiserver.registry.selection import Selection, parse_selection
+from lastcall.kube.apiserver.registry.updated_object import Track, Transform, UpdatedObject
 from lastcall.kube.apiserver.registry.watch import EventStream, open_watch
 from lastcall.kube.apiserver.requestinfo import RequestInfo
 from lastcall.kube.apiserver.streaming.location import connect_options, stream_location
@@ -100,7 +102,7 @@ class Operations:
         shared = next(iter(kinds.values())).shared
         self._store, self.clock = shared.store, shared.world.clock
         self._cache = shared.cache
-        self._hooks, self._reader = shared.admission.hooks, shared.admission.reader
+        self._admission = shared.admission
         self._posts = Posts(kinds, issuer, reviews, self._tracking)
         self._logs = logs
         self._streams = streams
@@ -317,7 +319,8 @@ class Operations:
             return None, key
         pod, like = found
         try:
-            return await self.kind(resource).create_prepared(context, pod, namespace, like), key
+            kind = self.kind(resource)
+            return await kind.create_prepared(kind.attributes_of_new(context, pod, namespace), like), key
         except StatusError as error:
             if error.reason != "AlreadyExists":
                 raise
@@ -338,16 +341,19 @@ class Operations:
         if not isinstance(meta, dict | None):
             return obj  # decoding says what is wrong with it
         name = name or (meta or {}).get("name") or ""
-        return await self._hooks.ask(self._reader, context, resource, obj, kind, namespace, name, subresource)
+        a = self._admission.attributes("CREATE", context, resource, namespace, obj, subresource=subresource)
+        a.name, a.kind = name, kind
+        return await self._admission.hooks.ask(a)
 
     async def connect(
         self, context: RequestContext, resource: Resource, info: RequestInfo, query: "MultiMapping[str]"
     ) -> None:
         """What comes before a connection by exec, attach, portforward or proxy. Raises StatusError."""
         kind, options = connect_options(resource, info, query)
-        await self._hooks.ask(
-            self._reader, context, resource, options, kind, info.namespace, info.name, info.subresource, "CONNECT"
-        )
+        subresource = info.subresource
+        a = self._admission.attributes("CONNECT", context, resource, info.namespace, options, subresource=subresource)
+        a.name, a.kind = info.name, kind
+        await self._admission.hooks.ask(a)
 
     async def _prepared(
         self,
@@ -414,18 +420,15 @@ class Operations:
         obj = await self._prepared(context, resource, obj, namespace, name, known, shared=shared)
         if obj["metadata"].get("ownerReferences"):
             obj = {**obj, "metadata": with_owners_once(context, obj["metadata"])}
-        create = None
+        create, track = None, self._track(self._tracking(context, resource, subresource))
         if not subresource and self.kind(resource).strategy.allow_create_on_update:
             create = obj if await self._may_create(context, resource, namespace, name) else None
         answer = await self.kind(resource).update(
             context,
             namespace,
             name,
-            lambda old: obj,
-            subresource=subresource,
-            expected_uid=uid_of(obj),
-            create=create,
-            track=self._track(self._tracking(context, resource, subresource)),
+            UpdatedObject(lambda old: obj, track, uid_of(obj), create),
+            subresource,
         )
         return await self._answer(resource, answer)
 
@@ -464,7 +467,7 @@ class Operations:
             new = update_scale(tracking, with_replicas(resource, shown, change(scale)), shown)
             return self._in_version(stored_resource(resource), new)
 
-        answer = await self.kind(resource).update(context, namespace, name, transform, subresource="scale")
+        answer = await self.kind(resource).update(context, namespace, name, UpdatedObject(transform), "scale")
         return self._as_scale(resource, await self._answer(resource, answer))
 
     @staticmethod
@@ -520,7 +523,7 @@ class Operations:
             return self._stored(resource, new)
 
         track = self._track(self._tracking(context, resource, subresource))
-        answer = await kind.update(context, namespace, name, transform, subresource=subresource, track=track)
+        answer = await kind.update(context, namespace, name, UpdatedObject(transform, track), subresource)
         return await self._answer(resource, answer)
 
     async def _apply(
@@ -545,7 +548,7 @@ class Operations:
                 new["metadata"]["managedFields"] = entries
                 return self._in_version(kind.resource, new)
 
-            answer = await kind.update(context, namespace, name, rescaled, subresource=subresource)
+            answer = await kind.update(context, namespace, name, UpdatedObject(rescaled), subresource)
             return self._as_scale(resource, await self._answer(resource, answer))
         face = face_of(resource)
 
@@ -568,7 +571,7 @@ class Operations:
 
         while True:
             try:
-                answer = await kind.update(context, namespace, name, applied, subresource=subresource)
+                answer = await kind.update(context, namespace, name, UpdatedObject(applied), subresource)
                 return await self._answer(resource, answer)
             except StatusError as error:
                 if subresource or not is_not_found(error) or error.status.get("details", {}).get("name") != name:

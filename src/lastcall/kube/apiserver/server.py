@@ -24,6 +24,7 @@ from lastcall.kube.api.resources import (
     NAMESPACES,
     NODES,
     PODS,
+    RESOURCEQUOTAS,
     REVIEWS,
     SECRETS,
     SERVED,
@@ -56,8 +57,9 @@ from lastcall.kube.apiserver.proxying.aggregation.registration import Registrati
 from lastcall.kube.apiserver.records import WriteRecords
 from lastcall.kube.apiserver.registry.definitions import Definitions, DefinitionStore
 from lastcall.kube.apiserver.registry.event_ttl import EVENT_TTL, sweep_events
-from lastcall.kube.apiserver.registry.generic import GenericStore, Shared
+from lastcall.kube.apiserver.registry.generic import GenericStore
 from lastcall.kube.apiserver.registry.objects import ObjectCache
+from lastcall.kube.apiserver.registry.reading import Shared
 from lastcall.kube.apiserver.strategies.apiservice import APIServiceStrategy
 from lastcall.kube.apiserver.strategies.base import Strategy
 from lastcall.kube.apiserver.strategies.cluster_kinds import cluster_strategies
@@ -181,7 +183,8 @@ class APIServer:
         self._prefixes: dict[Kinds, tuple[str, ...]] = {}
         reader = Reader(self._find, self._all, self._holds)
         nodes = NodeRestriction(reader, authorizer.allows)
-        admission = Admission(world, reader, EscalationCheck(authorizer), nodes, gates.minor)
+        escalation = EscalationCheck(authorizer)
+        admission = Admission(world, reader, escalation, nodes, lambda: self._kinds[RESOURCEQUOTAS], gates.minor)
         shared = Shared(world, store, ObjectCache(), admission, WriteRecords(recorder), gates, LateExpressions())
         strategies: tuple[Strategy, ...] = (
             NamespaceStrategy(NAMESPACES),
@@ -199,12 +202,12 @@ class APIServer:
         )
         self._routes = Routes()
         strategies = (*strategies, APIServiceStrategy(self._routes, world.clock))
-        self._kinds = {strategy.resource: GenericStore(shared, strategy) for strategy in strategies}
+        self._kinds = shared.kinds
+        self._kinds |= {strategy.resource: GenericStore(shared, strategy) for strategy in strategies}
         self._masters: Masters | None = None
         self._identity: Identity | None = None
         if store.shared:
             self._share(shared)
-        admission.kinds = self._kinds
         self._machinery = Machinery(world, reader, authorizer, self._kind_for, self._equivalents, dial)
         admission.hooks.machinery = self._machinery
         store_of_definitions = DefinitionStore(shared, CustomResourceDefinitionStrategy(CUSTOMRESOURCEDEFINITIONS))

@@ -75,10 +75,6 @@ class Strategy:
     def prepare_for_create(self, obj: Object) -> None:
         """Fill in and drop fields before validation (PrepareForCreate)."""
 
-    def fill_update(self, new: Object, old: Object, subresource: str) -> Object:
-        """`new` with what an update leaves out and admission puts back before it is validated."""
-        return new
-
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
         """Put back what this request may not change (PrepareForUpdate)."""
         if subresource == "status":

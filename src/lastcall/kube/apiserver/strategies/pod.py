@@ -8,8 +8,6 @@ from lastcall.kube.api.meta import Object, is_terminating
 from lastcall.kube.api.pods import spec as pods
 from lastcall.kube.api.pods.resize import resized
 from lastcall.kube.api.resources import Resource
-from lastcall.kube.apiserver.admission.priority import keep_priority
-from lastcall.kube.apiserver.admission.tolerations import add_default_tolerations
 from lastcall.kube.apiserver.deletion import DeleteRules, check_graceful_delete_pod
 from lastcall.kube.apiserver.strategies.base import Strategy, Undo, nothing
 from lastcall.kube.apiserver.wire.context import RequestContext
@@ -94,16 +92,6 @@ class PodStrategy(Strategy):
                     "message": "Scheduling is blocked due to non-empty scheduling gates",
                 }
             ]
-
-    def fill_update(self, new: Object, old: Object, subresource: str) -> Object:
-        """Priority, preemption policy, and the tolerations that every Pod has: `kubectl replace` of the file that made
-        a Pod is not told of them."""
-        if subresource or not isinstance(new.get("spec"), dict):
-            return new
-        filled = {**new, "spec": dict(new["spec"])}
-        keep_priority(filled, old)
-        add_default_tolerations(filled)
-        return filled
 
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
         if subresource in _GATED:

@@ -36,6 +36,7 @@ from lastcall.kube.apiserver.deletion import DeleteOptions, check_preconditions
 from lastcall.kube.apiserver.fieldmanager.requests import Tracking, manager_of, scope_of
 from lastcall.kube.apiserver.registry.generic import GenericStore
 from lastcall.kube.apiserver.registry.objectmeta import OTHER_NAMESPACE, with_owners_once
+from lastcall.kube.apiserver.registry.updated_object import UpdatedObject
 from lastcall.kube.apiserver.wire.bodies import prepare
 from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.kube.apiserver.wire.options import parse_delete_options
@@ -254,7 +255,7 @@ class _Eviction:
         tracking = Tracking(scope_of(self._budgets.resource, "status"), manager_of(context), self._moment)
         try:
             answer = await self._budgets.update(
-                context, self._namespace, name_of(budget), use, subresource="status", track=tracking.track
+                context, self._namespace, name_of(budget), UpdatedObject(use, tracking.track), "status"
             )
         except StatusError as error:
             if not is_not_found(error):
@@ -283,7 +284,7 @@ class _Eviction:
             return new
 
         context = replace(self._context, dry_run=False)
-        return (await self._pods.update(context, self._namespace, self._name, mark, subresource="status")).object
+        return (await self._pods.update(context, self._namespace, self._name, UpdatedObject(mark), "status")).object
 
     def _moment(self) -> str:
         return rfc3339(now(self._pods.shared.world.clock))
