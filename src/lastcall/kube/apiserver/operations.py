@@ -59,7 +59,6 @@ from lastcall.kube.apiserver.registry.reading import Answer
 from lastcall.kube.apiserver.registry.repeated_pods import Key as RepeatedKey
 from lastcall.kube.apiserver.registry.repeated_pods import RepeatedPods
 from lastcall.kube.apiserver.registry.selection import Selection, parse_selection
-from lastcall.kube.apiserver.registry.updated_object import Track, Transform, UpdatedObject
 from lastcall.kube.apiserver.registry.watch import EventStream, open_watch
 from lastcall.kube.apiserver.requestinfo import RequestInfo
 from lastcall.kube.apiserver.streaming.location import connect_options, stream_location
@@ -67,6 +66,7 @@ from lastcall.kube.apiserver.subresources.actions import open_log
 from lastcall.kube.apiserver.subresources.kubelet_client import KubeletLogs
 from lastcall.kube.apiserver.subresources.posts import KINDS as POSTED_KINDS
 from lastcall.kube.apiserver.subresources.posts import Posts
+from lastcall.kube.apiserver.updated_object import Track, Transform, UpdatedObject
 from lastcall.kube.apiserver.wire.bodies import prepare
 from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.kube.apiserver.wire.options import ListOptions, parse_resource_version

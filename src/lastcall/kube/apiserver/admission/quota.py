@@ -33,7 +33,7 @@ from lastcall.kube.api.resources import PODS, RESOURCEQUOTAS, Resource
 from lastcall.kube.apiserver.admission.attributes import Attributes
 from lastcall.kube.apiserver.auth.authentication import UserInfo
 from lastcall.kube.apiserver.fieldmanager.requests import Tracking, manager_of, scope_of
-from lastcall.kube.apiserver.registry.updated_object import UpdatedObject
+from lastcall.kube.apiserver.updated_object import UpdatedObject
 from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.world.clock import Clock, now, rfc3339_now
 

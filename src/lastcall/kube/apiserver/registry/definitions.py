@@ -23,8 +23,8 @@ from lastcall.kube.apiserver.faces.conversion import Conversions, with_conversio
 from lastcall.kube.apiserver.fieldmanager.requests import Tracking, scope_of
 from lastcall.kube.apiserver.registry.generic import GenericStore
 from lastcall.kube.apiserver.registry.reading import Answer, Shared
-from lastcall.kube.apiserver.registry.updated_object import Track, UpdatedObject
 from lastcall.kube.apiserver.strategies.custom import CustomResourceStrategy, set_condition
+from lastcall.kube.apiserver.updated_object import Track, UpdatedObject
 from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.kube.store.api import Entry, StoreConflict
 from lastcall.kube.store.value import Value

@@ -27,9 +27,9 @@ from lastcall.kube.api.text.numbers import NumberError, parse_int
 from lastcall.kube.api.text.times import later
 from lastcall.kube.apiserver.auth.tokens import BOUND_KINDS, DEFAULT_EXPIRATION, MIN_EXPIRATION, TokenIssuer
 from lastcall.kube.apiserver.registry.generic import GenericStore
-from lastcall.kube.apiserver.registry.updated_object import UpdatedObject
 from lastcall.kube.apiserver.requestinfo import is_true
 from lastcall.kube.apiserver.subresources.kubelet_client import KubeletLogs, PodLogOptions
+from lastcall.kube.apiserver.updated_object import UpdatedObject
 from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.world.clock import now, rfc3339, rfc3339_now
 
