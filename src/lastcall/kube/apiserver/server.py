@@ -50,7 +50,7 @@ from lastcall.kube.apiserver.every_cluster.identity import Identity
 from lastcall.kube.apiserver.every_cluster.service_cidrs import ServiceAddresses
 from lastcall.kube.apiserver.faces.table import FACES, stored_resource
 from lastcall.kube.apiserver.inprocess import InProcessClient
-from lastcall.kube.apiserver.operations import Operations
+from lastcall.kube.apiserver.operations import Backends, Operations
 from lastcall.kube.apiserver.proxying.aggregation.aggregation import Aggregation
 from lastcall.kube.apiserver.proxying.aggregation.front_proxy import FrontProxy
 from lastcall.kube.apiserver.proxying.aggregation.registration import Registration
@@ -224,11 +224,24 @@ class APIServer:
         verifier = ServiceAccountVerifier(self._issuer, world.clock, self._find)
         self._authenticator = Authenticator(config.tokens, verifier.verify)
         reviews = Reviews(self._authenticator.user_of, authorizer, world.clock, config.issuer)
-        self.operations = Operations(self._kinds, self._issuer, kubelet_logs, reviews, authorizer, kubelet_streams)
         everything = (*SERVED, COMPONENTSTATUSES, *REVIEWS, *(METRICS if ask_kubelet is not None else ()))
         address = f"{config.kubernetes_service_ip}:443"
         self._catalog = Catalog(
             world.clock, everything, config.kubernetes_version, address, lambda: self._definitions.served, self._routes
+        )
+        self.operations = Operations(
+            shared,
+            self._issuer,
+            reviews,
+            authorizer,
+            Backends(
+                kubelet_logs,
+                kubelet_streams,
+                None if ask_kubelet is None else partial(self._open_metrics, ask_kubelet),
+                {COMPONENTSTATUSES: self._open_component_statuses},
+                lambda path: self._aggregation.ask(path),
+            ),
+            self._catalog,
         )
         self._aggregation = Aggregation(
             world,
@@ -262,11 +275,6 @@ class APIServer:
             self._masters,
             self._identity,
         )
-        self.operations.catalog = self._catalog
-        self.operations.ask_remote = self._aggregation.ask
-        if ask_kubelet is not None:
-            self.operations.open_metrics = partial(self._open_metrics, ask_kubelet)
-        self.operations.open_computed[COMPONENTSTATUSES] = self._open_component_statuses
         self.running: set[str] = set()
         """Components of the control plane that run in this process now, by the names of their ComponentStatus."""
 

@@ -11,8 +11,6 @@ Sources: apiserver pkg/admission/plugin/namespace/lifecycle, plugin/pkg/admissio
 defaulttolerationseconds,nodetaint}.
 """
 
-# check: asks for kinds because a resize of a Pod gets its own limits from LimitRanges
-
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 

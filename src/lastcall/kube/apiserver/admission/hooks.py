@@ -139,7 +139,7 @@ class Hooks:
     def _deletion(self, a: Attributes) -> "Write":
         write = self._write(a)
         assert a.options is not None, "a DELETE has options"
-        write.options, write.dry_run = delete_options(a.options), a.options.dry_run or a.context.dry_run
+        write.options = delete_options(a.options)
         write.name = "" if a.context.collection else write.name
         return write
 

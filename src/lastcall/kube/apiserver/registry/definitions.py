@@ -279,8 +279,7 @@ class DefinitionStore(GenericStore):
 
     async def delete(self, context: RequestContext, namespace: str, name: str, options: DeleteOptions) -> Answer:
         answer = await super().delete(context, namespace, name, options)
-        if not options.dry_run:
-            await self._follow(context, answer)
+        await self._follow(context, answer)
         return answer
 
     async def _follow(self, context: RequestContext, answer: Answer) -> None:

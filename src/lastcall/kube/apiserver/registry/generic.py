@@ -70,9 +70,7 @@ _KEYS = {
 class GenericStore(StoredKind):
     """One kind, and what is done to its objects. Answers share them: do not change."""
 
-    async def _delete_unreadable(
-        self, context: RequestContext, namespace: str, name: str, found: Unreadable, options: DeleteOptions
-    ) -> Answer:
+    async def _delete_unreadable(self, context: RequestContext, namespace: str, name: str, found: Unreadable) -> Answer:
         """Remove an object that cannot be read: nobody is asked, and no finalizer is waited for.
 
         (corruptObjectDeleter.Delete)
@@ -81,7 +79,7 @@ class GenericStore(StoredKind):
             raise read_error(self.resource, namespace, name, found.entry.key, found.why)
         meta: Object = {"name": name, **({"namespace": namespace} if namespace else {})}
         left = with_type({"metadata": meta}, self.resource)
-        if not (context.dry_run or options.dry_run):
+        if not context.dry_run:
             encode = self._encoder(context, left, None)
             await self._kept(self.shared.store.delete(found.entry.key, found.entry.revision, encode))
         return Answer(left, Value(None, left), removed=True)
@@ -186,7 +184,7 @@ class GenericStore(StoredKind):
         name = obj["metadata"]["name"]
         key = self.key(attributes.namespace, name)
         if self._is_made_anew(context) and (found := self.unreadable(attributes.namespace, name)) is not None:
-            await self._delete_unreadable(context, attributes.namespace, name, found, DeleteOptions())
+            await self._delete_unreadable(context, attributes.namespace, name, found)
         undo = self.strategy.begin_create(obj, context)
         release: Release | None = None
         try:
@@ -415,7 +413,7 @@ class GenericStore(StoredKind):
         Source: store.go:Delete, updateForGracefulDeletionAndFinalizers.
         """
         if (unreadable := self.unreadable(namespace, name)) is not None:
-            return await self._delete_unreadable(context, namespace, name, unreadable, options)
+            return await self._delete_unreadable(context, namespace, name, unreadable)
         if (refused := self.strategy.check_delete(name)) is not None:
             raise refused
         entry = await self.entry(namespace, name, context.requested)
@@ -428,19 +426,16 @@ class GenericStore(StoredKind):
             admission.check_delete(attributes)
             decision = self.strategy.decide_delete(old, options, now(self.shared.world.clock))
             try:
-                return await self._delete(context, entry, old, decision, options)
+                return await self._delete(context, entry, old, decision)
             except StoreConflict as conflicting:
                 if conflicting.current is None:
                     raise not_found(self.known_as(context.requested), name) from None
                 entry = conflicting.current
 
-    async def _delete(
-        self, context: RequestContext, entry: Entry, old: Object, decision: Decision, options: DeleteOptions
-    ) -> Answer:
-        dry_run = context.dry_run or options.dry_run
+    async def _delete(self, context: RequestContext, entry: Entry, old: Object, decision: Decision) -> Answer:
         marked, value = old, entry.value
         if decision.object is not None:
-            if dry_run:
+            if context.dry_run:
                 answer = self._dry(decision.object)
                 return Answer(answer.object, answer.value, removed=decision.action == "mark and remove")
             new = decision.object
@@ -451,7 +446,7 @@ class GenericStore(StoredKind):
             self.shared.records.marked(context, self.resource, marked, old, decision.rule)
         if decision.action in ("pending", "mark"):
             return Answer(marked, value)
-        if dry_run:
+        if context.dry_run:
             return Answer(marked, value, removed=True)
         if self.strategy.acts_on_mark(old):
             # A write in memory ends no turn, as one that has to become durable does: informers take the event now.
@@ -485,4 +480,4 @@ class GenericStore(StoredKind):
         """Remove what is set aside of this kind in a namespace ("": in all of them), which no list shows."""
         for found in self.shared.store.unreadable(self.collection(namespace)):
             own, name = names_of_key(self.resource, found.entry.key.removeprefix(self.prefix))
-            await self._delete_unreadable(context, own, name, found, DeleteOptions())
+            await self._delete_unreadable(context, own, name, found)

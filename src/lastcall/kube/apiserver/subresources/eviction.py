@@ -76,7 +76,8 @@ def eviction_options(context: RequestContext, body: Object, namespace: str, name
             f"Non-matching dry-run options in request and content: [All] and [{' '.join(map(str, wanted))}]"
         )
     options = parse_delete_options(asked if asked is not None else {}, {}, ())
-    return replace(options, dry_run=True) if context.dry_run else options
+    context.dry_run = context.dry_run or options.dry_run
+    return replace(options, dry_run=context.dry_run)
 
 
 def may_ignore_budgets(pod: Object) -> bool:
@@ -251,7 +252,7 @@ class _Eviction:
         def use(stored: Object) -> Object:
             return checked_and_decremented(stored, self._name, self._moment())
 
-        context = RequestContext(_API_SERVER, "kube-apiserver", dry_run=self._options.dry_run)
+        context = RequestContext(_API_SERVER, "kube-apiserver", dry_run=self._context.dry_run)
         tracking = Tracking(scope_of(self._budgets.resource, "status"), manager_of(context), self._moment)
         try:
             answer = await self._budgets.update(
@@ -265,7 +266,7 @@ class _Eviction:
 
     async def _delete(self, options: DeleteOptions, why: str, facts: "GroundsOfDecision") -> None:
         """Say in the Pod's status that it is a target, then delete it. (`addConditionAndDeletePod`)"""
-        if not options.dry_run:
+        if not self._context.dry_run:
             marked = await self._mark(options)
             if options.resource_version is not None:
                 options = replace(options, resource_version=marked["metadata"]["resourceVersion"])

@@ -12,9 +12,8 @@ from lastcall.kube.api.resources import BINDINGS, PODS, REVIEWS, SERVICEACCOUNTS
 from lastcall.kube.apiserver.auth.reviews import ANSWERED_ANEW, Reviews
 from lastcall.kube.apiserver.auth.tokens import DEFAULT_EXPIRATION, TokenIssuer
 from lastcall.kube.apiserver.fieldmanager.requests import Tracking
-from lastcall.kube.apiserver.registry.generic import GenericStore
 from lastcall.kube.apiserver.registry.objectmeta import OTHER_NAMESPACE, check_names, with_owners_once
-from lastcall.kube.apiserver.registry.reading import Answer
+from lastcall.kube.apiserver.registry.reading import Answer, Shared
 from lastcall.kube.apiserver.subresources.actions import bind, check_target, request_token
 from lastcall.kube.apiserver.subresources.eviction import evict
 from lastcall.kube.apiserver.wire.bodies import check_kind, prepare
@@ -41,13 +40,13 @@ class Posts:
 
     def __init__(
         self,
-        kinds: Mapping[Resource, GenericStore],
+        shared: Shared,
         issuer: TokenIssuer,
         reviews: Reviews,
         tracking: Callable[[RequestContext, Resource, str], Tracking],
     ) -> None:
-        self._kinds, self._issuer, self._reviews, self._tracking = kinds, issuer, reviews, tracking
-        admission = next(iter(kinds.values())).shared.admission
+        self._kinds, self._issuer, self._reviews, self._tracking = shared.kinds, issuer, reviews, tracking
+        admission = shared.admission
         self._nodes, self._lifecycle = admission.nodes, admission.namespace_lifecycle
         self._posts: dict[tuple[Resource, str], Post] = {
             (BINDINGS, ""): self._bind,
