@@ -37,9 +37,9 @@ from lastcall.kube.apiserver.fieldmanager.requests import Tracking, manager_of, 
 from lastcall.kube.apiserver.registry.generic import GenericStore
 from lastcall.kube.apiserver.registry.objectmeta import OTHER_NAMESPACE, with_owners_once
 from lastcall.kube.apiserver.updated_object import UpdatedObject
-from lastcall.kube.apiserver.wire.bodies import prepare
 from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.kube.apiserver.wire.options import parse_delete_options
+from lastcall.kube.apiserver.wire.preparing import prepare
 from lastcall.world.clock import now, rfc3339
 
 if TYPE_CHECKING:

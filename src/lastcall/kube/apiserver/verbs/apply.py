@@ -21,8 +21,8 @@ from lastcall.kube.apiserver.updated_object import UpdatedObject
 from lastcall.kube.apiserver.verbs.kinds import ServedKinds
 from lastcall.kube.apiserver.verbs.scales import Scales
 from lastcall.kube.apiserver.verbs.writing import Writing
-from lastcall.kube.apiserver.wire.bodies import prepare
 from lastcall.kube.apiserver.wire.context import RequestContext
+from lastcall.kube.apiserver.wire.preparing import prepare_applied
 
 
 class Apply:
@@ -59,8 +59,8 @@ class Apply:
             if any((config.get("metadata") or {}).get("managedFields") or ()):
                 # None that can be read as such: an entry that cannot be decoded fails as any other field does.
                 given = {**new["metadata"], "managedFields": copy_object(config)["metadata"]["managedFields"]}
-                prepare(context, resource, {**copy_object(new), "metadata": given}, applied=config)
-            return self._writing.stored(resource, prepare(context, resource, new, applied=config))
+                prepare_applied(context, resource, {**copy_object(new), "metadata": given}, config)
+            return self._writing.stored(resource, prepare_applied(context, resource, new, config))
 
         async def fresh() -> Object:
             return applied(None)

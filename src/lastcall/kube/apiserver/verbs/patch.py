@@ -18,8 +18,8 @@ from lastcall.kube.apiserver.verbs.apply import Apply
 from lastcall.kube.apiserver.verbs.kinds import ServedKinds
 from lastcall.kube.apiserver.verbs.scales import Scales
 from lastcall.kube.apiserver.verbs.writing import Writing
-from lastcall.kube.apiserver.wire.bodies import prepare
 from lastcall.kube.apiserver.wire.context import RequestContext
+from lastcall.kube.apiserver.wire.preparing import prepare_patched
 from lastcall.kube.client.api import APPLY_PATCH
 
 
@@ -53,8 +53,8 @@ class Patch:
             change = patcher(SCALES, name, content_type, patch, checked=checked)
 
             def scaled(old: Object) -> Object:
-                told = partial(patched, SCALES, name, content_type, patch, old)
-                return prepare(context, SCALES, change(old), patch=told)
+                text = partial(patched, SCALES, name, content_type, patch, old)
+                return prepare_patched(context, SCALES, change(old), text)
 
             return await self._scales.update(context, resource, namespace, name, scaled, managers=True)
         apply = patcher(resource, name, content_type, patch, checked=checked)
@@ -68,8 +68,8 @@ class Patch:
                 pass  # decoding says what is wrong with it
             elif meta is not shown["metadata"] and meta.get("managedFields") is old["metadata"].get("managedFields"):
                 meta.pop("managedFields", None)  # untouched: they need no checking
-            told = partial(patched, resource, name, content_type, patch, shown)
-            new = prepare(context, resource, new, patch=told, old=shown, shared=True)
+            text = partial(patched, resource, name, content_type, patch, shown)
+            new = prepare_patched(context, resource, new, text, shown)
             check_patched(resource, name, new, old)
             if kind.strategy.defaults_in_spec and "status" in new and new.get("spec") is shown["spec"]:
                 return new

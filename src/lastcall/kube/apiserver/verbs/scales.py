@@ -11,8 +11,8 @@ from lastcall.kube.apiserver.registry.reading import Answer
 from lastcall.kube.apiserver.updated_object import Transform, UpdatedObject
 from lastcall.kube.apiserver.verbs.kinds import ServedKinds
 from lastcall.kube.apiserver.verbs.writing import Writing
-from lastcall.kube.apiserver.wire.bodies import prepare
 from lastcall.kube.apiserver.wire.context import RequestContext
+from lastcall.kube.apiserver.wire.preparing import prepare_applied
 
 
 class Scales:
@@ -55,7 +55,7 @@ class Scales:
         def rescaled(old: Object) -> Object:
             shown = self._kinds.in_version(resource, old)
             scale, entries = apply_scale(tracking, config, shown, force=force)
-            new = with_replicas(resource, shown, prepare(context, SCALES, copy_object(scale), applied=config))
+            new = with_replicas(resource, shown, prepare_applied(context, SCALES, copy_object(scale), config))
             new["metadata"]["managedFields"] = entries
             return self._kinds.in_version(kind.resource, new)
 

@@ -12,8 +12,8 @@ from lastcall.kube.apiserver.updated_object import UpdatedObject
 from lastcall.kube.apiserver.verbs.kinds import ServedKinds
 from lastcall.kube.apiserver.verbs.scales import Scales
 from lastcall.kube.apiserver.verbs.writing import Writing
-from lastcall.kube.apiserver.wire.bodies import prepare
 from lastcall.kube.apiserver.wire.context import RequestContext
+from lastcall.kube.apiserver.wire.preparing import prepare, prepare_copy
 
 
 class Update:
@@ -39,7 +39,7 @@ class Update:
         self._writing.check_update(resource, subresource)
         context.requested = resource
         if subresource == "scale":
-            scale = prepare(context, SCALES, obj, shared=shared)
+            scale = (prepare_copy if shared else prepare)(context, SCALES, obj)
             return await self._scales.update(context, resource, namespace, name, lambda old: scale)
         obj = await self._writing.prepared(context, resource, obj, namespace, name, known, shared=shared)
         if obj["metadata"].get("ownerReferences"):

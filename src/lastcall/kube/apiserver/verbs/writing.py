@@ -12,8 +12,8 @@ from lastcall.kube.apiserver.registry.objectmeta import check_names
 from lastcall.kube.apiserver.requestinfo import RequestInfo
 from lastcall.kube.apiserver.updated_object import Track
 from lastcall.kube.apiserver.verbs.kinds import ServedKinds
-from lastcall.kube.apiserver.wire.bodies import prepare
 from lastcall.kube.apiserver.wire.context import RequestContext
+from lastcall.kube.apiserver.wire.preparing import prepare, prepare_copy
 from lastcall.world.clock import rfc3339_now
 
 
@@ -35,7 +35,7 @@ class Writing:
         *,
         shared: bool = False,
     ) -> Object:
-        obj = prepare(context, resource, obj, old=known, shared=shared)
+        obj = (prepare_copy if shared else prepare)(context, resource, obj, known)
         check_names(resource, obj, namespace, name)
         if (conversions := conversions_of(resource)) is not None:
             await conversions.ensure([obj], stored_resource(resource).api_version)
