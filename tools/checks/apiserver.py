@@ -9,7 +9,8 @@ from checks.source import Project, is_in
 ADMISSION = "lastcall.kube.apiserver.admission"
 NOT_NOTED = ("lastcall.kube.store", "lastcall.kube.apiserver.registry")
 CHARGE = "charge"
-"""The function that is called for each object, remembered or not."""
+"""The step that is run for each object, remembered or not."""
+ATTRIBUTES = "Attributes"
 APISERVER = "lastcall.kube.apiserver"
 STRATEGIES = "lastcall.kube.apiserver.strategies"
 WORDS = ("Pod", "Namespace", "Node", "Service", "Secret", "Event", "Job")
@@ -22,23 +23,28 @@ def admission_reads(project: Project, report: Report) -> None:
 
     What is made of a Pod is remembered with what its admission read (`admission/reader.py`).
     """
-    advice = "read objects through self.reader, which notes them"
+    advice = "read objects through the reader of Attributes, which notes them"
     for source in project.below(ADMISSION):
         report.looked_at += 1
         for each in source.imports:
             if not each.late and not each.typing and is_in(each.full, NOT_NOTED):
                 report.wrong(source, each.line, f"admission imports {each.full}; {advice}")
-        for line, name in _reads_kinds(source.tree):
+        for line, name, what in _reads_unnoted(source.tree):
             if name != CHARGE:
-                report.wrong(source, line, f"{name} reads `kinds`; {advice}")
+                report.wrong(source, line, f"{name} reads `{what}`; {advice}")
 
 
-def _reads_kinds(tree: ast.AST, place: str = "") -> Iterator[tuple[int, str]]:
-    for node in ast.iter_child_nodes(tree):
-        inside = node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else place
-        if place and isinstance(node, ast.Attribute) and node.attr == "kinds" and isinstance(node.ctx, ast.Load):
-            yield node.lineno, place
-        yield from _reads_kinds(node, inside)
+def _reads_unnoted(tree: ast.AST) -> Iterator[tuple[int, str, str]]:
+    """Yield line, function and what it reads of stores, or of another reader than that of its Attributes."""
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        annotations = [ast.unparse(each.annotation) for each in function.args.args if each.annotation is not None]
+        for node in ast.walk(function):
+            if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
+                continue
+            if node.attr == "kinds" or (ATTRIBUTES in annotations and ast.unparse(node) == "self.reader"):
+                yield node.lineno, function.name, node.attr
 
 
 def asks_for_kinds(project: Project, report: Report) -> None:

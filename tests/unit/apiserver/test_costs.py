@@ -75,7 +75,7 @@ def test_who_asks_for_one_name_passes_over_no_others(virtual: Callable, asked: l
         async with api.admin.watch(NODES, field_selector="metadata.name=n1", resource_version=version) as events:
             reader = asyncio.ensure_future(anext(events))
             await api.world.clock.sleep(0)
-            watchers = api.server.operations._store._history.watchers
+            watchers = api.server.operations.shared.store._history.watchers
             assert list(watchers._by_prefix) == ["nodes/n1"]
             await api.admin.patch(NODES, "n1", {"metadata": {"labels": {"a": "b"}}})
             assert (await reader).object["metadata"]["labels"] == {"a": "b"}
@@ -148,7 +148,7 @@ def test_decoded_objects_that_nobody_has_are_bounded_in_bytes() -> None:
 
 def test_what_is_written_and_read_in_one_process_is_not_encoded(virtual: Callable) -> None:
     async def scenario(api) -> None:
-        stored = api.server.operations._store._entries
+        stored = api.server.operations.shared.store._entries
         await api.admin.create(PODS, pod("p"), "default")
         created = stored["pods/default/p"].revision
         status = {"metadata": {}, "status": {"phase": "Running"}}
@@ -166,7 +166,7 @@ def test_what_is_written_and_read_in_one_process_is_not_encoded(virtual: Callabl
 
 def test_the_size_of_every_ninth_version_is_known(virtual: Callable) -> None:
     async def scenario(api) -> None:
-        stored = api.server.operations._store._entries
+        stored = api.server.operations.shared.store._entries
         await api.admin.create(PODS, pod("p"), "default")
         sizes = []
         for number in range(20):

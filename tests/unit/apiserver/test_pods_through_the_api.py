@@ -9,6 +9,8 @@ import pytest
 from lastcall.kube.api.errors import StatusError
 from lastcall.kube.api.resources import BINDINGS, CONFIGMAPS, ENDPOINTSLICES, NAMESPACES, PODS, SERVICES
 from lastcall.kube.client.api import WatchEvent
+from lastcall.kube.client.informer import Informer
+from lastcall.kube.client.workqueue import WorkQueue
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 
@@ -81,6 +83,43 @@ def test_a_delete_with_grace_zero_is_two_writes(virtual) -> None:
         with pytest.raises(StatusError) as caught:
             await api.admin.get(PODS, "p", "default")
         assert caught.value.code == 404
+
+    virtual(scenario)
+
+
+def test_a_delete_with_grace_zero_waits_for_no_timer(virtual) -> None:
+    async def scenario(api) -> None:
+        await running(api)
+        before = api.world.clock.monotonic_ns()
+        await api.admin.delete(PODS, "p", "default", grace_period_seconds=0)
+        assert api.world.clock.monotonic_ns() == before
+
+    virtual(scenario)
+
+
+def test_a_controller_acts_on_the_first_write_of_a_delete_with_grace_zero(virtual) -> None:
+    """As recorded (force-delete): the endpoint is terminating before it is gone, also with a store in memory."""
+
+    async def scenario(api) -> None:
+        await running(api)
+        seen: list[bool] = []
+        noted: WorkQueue[str] = WorkQueue(api.world)
+        informer = Informer(api.admin, PODS, world=api.world)
+        informer.add_handler(None, lambda _, new: noted.add("p"), None)
+
+        async def act() -> None:
+            await noted.get()
+            seen.append(informer.get("default", "p") is not None)
+
+        async with Tasks() as tasks:
+            tasks.spawn(informer.run(), name="informer")
+            controller = tasks.spawn(act(), name="controller")
+            await informer.synced()
+            await api.world.clock.sleep(1)
+            await api.admin.delete(PODS, "p", "default", grace_period_seconds=0)
+            await controller
+            tasks.cancel()
+        assert seen == [True], "the controller acts while the marked Pod is in its cache"
 
     virtual(scenario)
 

@@ -60,7 +60,7 @@ def three_pods(virtual: Callable, obj: Object) -> list[bytes]:
             await api.world.clock.sleep(7)
             await api.admin.create(PODS, given, "default")
         assert given == obj
-        entries, _, _ = await api.server.operations._store.list("pods/")
+        entries, _, _ = await api.server.operations.shared.store.list("pods/")
         found.extend(entry.value.encoded() for entry in entries)
 
     virtual(scenario)
@@ -136,6 +136,6 @@ def test_only_the_latest_bodies_are_remembered(virtual: Callable, monkeypatch: p
     async def scenario(api: Any) -> None:
         for number in range(5):
             await api.admin.create(PODS, body(hostname=f"h{number}"), "default")
-        assert len(api.server.operations._repeated._known) == 2
+        assert len(api.server.operations.repeated._known) == 2
 
     virtual(scenario)

@@ -136,7 +136,7 @@ def answers(story: list[tuple[Step, ...]], remembers: bool) -> tuple[list[object
         store.world = world
         server = APIServer(world=world, store=store, recorder=ListRecorder(), config=APIServerConfig())
         await server.bootstrap()
-        repeated = server.operations._repeated
+        repeated = server.operations.repeated
         if not remembers:
             repeated.key = lambda *_: None  # type: ignore[method-assign]
         another = repeated.another

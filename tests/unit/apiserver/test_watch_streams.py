@@ -17,7 +17,7 @@ async def create(api, name: str, **labels: str) -> None:
 
 def test_others_get_their_turn_while_a_watch_passes_over_what_it_does_not_select(virtual: Callable) -> None:
     async def scenario(api) -> None:
-        start = await api.server.operations._store.revision()
+        start = await api.server.operations.shared.store.revision()
         for index in range(5 * SLICE):
             await create(api, f"cm-{index:04}", app="other")
         await create(api, "wanted", app="web")

@@ -14,9 +14,10 @@ def test_a_read_past_the_reader_is_found(find) -> None:
         "from lastcall.kube.store.memory import Store\nif TYPE_CHECKING:\n"
         "    from lastcall.kube.apiserver.registry import x\n"
         "def f(self):\n    return self.kinds\ndef charge(self):\n    return self.kinds\n"
+        "def step(self, a: Attributes):\n    a.reader.get(self.reader)\ndef other(self):\n    return self.reader\n"
     )
     files = {"kube/apiserver/admission/a.py": code, "kube/apiserver/http.py": code}
-    assert find(admission_reads, files) == ["kube/apiserver/admission/a.py:1", "kube/apiserver/admission/a.py:5"]
+    assert find(admission_reads, files) == [f"kube/apiserver/admission/a.py:{line}" for line in (1, 5, 9)]
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,10 @@ PropagationPolicy = Literal["Background", "Foreground", "Orphan"]
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """`metav1.DeleteOptions`, decoded and validated. `uid` and `resource_version` are the preconditions."""
+    """`metav1.DeleteOptions`, decoded and validated. `uid` and `resource_version` are the preconditions.
+
+    `dry_run` is what the client wrote; the verb enters it in the context of the request, which is asked afterwards.
+    """
 
     grace_period_seconds: int | None = None
     uid: str | None = None

@@ -38,6 +38,7 @@ from lastcall.kube.apiserver.paths.documents import Documents
 from lastcall.kube.apiserver.paths.health import is_health
 from lastcall.kube.apiserver.paths.metrics.requests import RequestCounts
 from lastcall.kube.apiserver.paths.objects import Objects
+from lastcall.kube.apiserver.paths.scope import RequestScope
 from lastcall.kube.apiserver.requestinfo import RequestInfo, request_info
 from lastcall.kube.apiserver.shares import SMALL_BYTES, Shares
 from lastcall.kube.apiserver.streaming.location import SUBRESOURCES as STREAMS
@@ -146,12 +147,13 @@ class HTTPFace:
         else:
             self._counts.authenticated["success"] = self._counts.authenticated.get("success", 0) + 1
         info = request_info(request.method, request.path, request.query)
+        about = _about(request, info)
         if (asked := impersonation(request.headers)) is not None:
-            user = await self._impersonator.user_of(asked, user, _about(request, info))
+            user = await self._impersonator.user_of(asked, user, about)
         if may_everything(user):
             self._counts.authorized["allowed"] = self._counts.authorized.get("allowed", 0) + 1
         else:
-            await self._authorize(request, user, info)
+            await self._authorize(user, about)
         if (share := self.shares.of(user)) is None:
             return await self._responses.sendings.in_pieces(request, await self._answer(request, user, info))
         if request.transport is not None:
@@ -193,7 +195,7 @@ class HTTPFace:
                 warnings_of(request).append(warning)
         begun, code, size = self._counts.begin(request, info), 0, 0
         try:
-            answer = await verb(request, info, resource, user)
+            answer = await verb(RequestScope(request, info, resource, user))
             code, size = answer.status, _size(answer)
             return answer
         except StatusError as error:
@@ -229,24 +231,23 @@ class HTTPFace:
                 self._counts.end(begun, code, size)
         return self._documents.answer(request, info)
 
-    async def _authorize(self, request: web.BaseRequest, user: UserInfo, info: RequestInfo) -> None:
+    async def _authorize(self, user: UserInfo, about: RequestInfo) -> None:
         """Raises the 403 StatusError."""
         told = "denied"
         try:
-            await self._check(request, user, info)
+            await self._check(user, about)
             told = "allowed"
         finally:
             self._counts.authorized[told] = self._counts.authorized.get(told, 0) + 1
 
-    async def _check(self, request: web.BaseRequest, user: UserInfo, info: RequestInfo) -> None:
+    async def _check(self, user: UserInfo, about: RequestInfo) -> None:
         """Raises the 403 StatusError when `user` may not do this."""
         authorizer = self._operations.authorizer
-        info = _about(request, info)
-        await authorizer.check(user, info)
-        if info.subresource in STREAMS and info.verb == "get":
+        await authorizer.check(user, about)
+        if about.subresource in STREAMS and about.verb == "get":
             # A WebSocket begins with a GET and may do what a POST may
             # (AuthorizePodWebsocketUpgradeCreatePermission, since 1.35).
-            await authorizer.check(user, info._replace(verb="create"))
+            await authorizer.check(user, about._replace(verb="create"))
 
     def _resource(self, info: RequestInfo) -> Resource | None:
         resource = self._catalog.resource(info.group, info.version, info.resource)

@@ -24,6 +24,7 @@ from lastcall.kube.api.resources import (
     NAMESPACES,
     NODES,
     PODS,
+    RESOURCEQUOTAS,
     REVIEWS,
     SECRETS,
     SERVED,
@@ -49,15 +50,16 @@ from lastcall.kube.apiserver.every_cluster.identity import Identity
 from lastcall.kube.apiserver.every_cluster.service_cidrs import ServiceAddresses
 from lastcall.kube.apiserver.faces.table import FACES, stored_resource
 from lastcall.kube.apiserver.inprocess import InProcessClient
-from lastcall.kube.apiserver.operations import Operations
+from lastcall.kube.apiserver.operations import Backends, Operations
 from lastcall.kube.apiserver.proxying.aggregation.aggregation import Aggregation
 from lastcall.kube.apiserver.proxying.aggregation.front_proxy import FrontProxy
 from lastcall.kube.apiserver.proxying.aggregation.registration import Registration
 from lastcall.kube.apiserver.records import WriteRecords
 from lastcall.kube.apiserver.registry.definitions import Definitions, DefinitionStore
 from lastcall.kube.apiserver.registry.event_ttl import EVENT_TTL, sweep_events
-from lastcall.kube.apiserver.registry.generic import GenericStore, Shared
+from lastcall.kube.apiserver.registry.generic import GenericStore
 from lastcall.kube.apiserver.registry.objects import ObjectCache
+from lastcall.kube.apiserver.registry.reading import Shared
 from lastcall.kube.apiserver.strategies.apiservice import APIServiceStrategy
 from lastcall.kube.apiserver.strategies.base import Strategy
 from lastcall.kube.apiserver.strategies.cluster_kinds import cluster_strategies
@@ -181,7 +183,8 @@ class APIServer:
         self._prefixes: dict[Kinds, tuple[str, ...]] = {}
         reader = Reader(self._find, self._all, self._holds)
         nodes = NodeRestriction(reader, authorizer.allows)
-        admission = Admission(world, reader, EscalationCheck(authorizer), nodes, gates.minor)
+        escalation = EscalationCheck(authorizer)
+        admission = Admission(world, reader, escalation, nodes, lambda: self._kinds[RESOURCEQUOTAS], gates.minor)
         shared = Shared(world, store, ObjectCache(), admission, WriteRecords(recorder), gates, LateExpressions())
         strategies: tuple[Strategy, ...] = (
             NamespaceStrategy(NAMESPACES),
@@ -199,12 +202,12 @@ class APIServer:
         )
         self._routes = Routes()
         strategies = (*strategies, APIServiceStrategy(self._routes, world.clock))
-        self._kinds = {strategy.resource: GenericStore(shared, strategy) for strategy in strategies}
+        self._kinds = shared.kinds
+        self._kinds |= {strategy.resource: GenericStore(shared, strategy) for strategy in strategies}
         self._masters: Masters | None = None
         self._identity: Identity | None = None
         if store.shared:
             self._share(shared)
-        admission.kinds = self._kinds
         self._machinery = Machinery(world, reader, authorizer, self._kind_for, self._equivalents, dial)
         admission.hooks.machinery = self._machinery
         store_of_definitions = DefinitionStore(shared, CustomResourceDefinitionStrategy(CUSTOMRESOURCEDEFINITIONS))
@@ -221,11 +224,24 @@ class APIServer:
         verifier = ServiceAccountVerifier(self._issuer, world.clock, self._find)
         self._authenticator = Authenticator(config.tokens, verifier.verify)
         reviews = Reviews(self._authenticator.user_of, authorizer, world.clock, config.issuer)
-        self.operations = Operations(self._kinds, self._issuer, kubelet_logs, reviews, authorizer, kubelet_streams)
         everything = (*SERVED, COMPONENTSTATUSES, *REVIEWS, *(METRICS if ask_kubelet is not None else ()))
         address = f"{config.kubernetes_service_ip}:443"
         self._catalog = Catalog(
             world.clock, everything, config.kubernetes_version, address, lambda: self._definitions.served, self._routes
+        )
+        self.operations = Operations(
+            shared,
+            self._issuer,
+            reviews,
+            authorizer,
+            Backends(
+                kubelet_logs,
+                kubelet_streams,
+                None if ask_kubelet is None else partial(self._open_metrics, ask_kubelet),
+                {COMPONENTSTATUSES: self._open_component_statuses},
+                lambda path: self._aggregation.ask(path),
+            ),
+            self._catalog,
         )
         self._aggregation = Aggregation(
             world,
@@ -259,11 +275,6 @@ class APIServer:
             self._masters,
             self._identity,
         )
-        self.operations.catalog = self._catalog
-        self.operations.ask_remote = self._aggregation.ask
-        if ask_kubelet is not None:
-            self.operations.open_metrics = partial(self._open_metrics, ask_kubelet)
-        self.operations.open_computed[COMPONENTSTATUSES] = self._open_component_statuses
         self.running: set[str] = set()
         """Components of the control plane that run in this process now, by the names of their ComponentStatus."""
 

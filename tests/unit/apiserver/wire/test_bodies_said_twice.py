@@ -6,10 +6,11 @@ from lastcall.kube.api.errors import StatusError
 from lastcall.kube.api.resources import CONFIGMAPS, DEPLOYMENTS, PODS
 from lastcall.kube.apiserver.auth.authentication import UserInfo
 from lastcall.kube.apiserver.registry.patching import check_patched, patched, patcher
-from lastcall.kube.apiserver.wire.bodies import Turns, decode_object, decode_patch, prepare
+from lastcall.kube.apiserver.wire.bodies import Turns, decode_object, decode_patch
 from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.kube.apiserver.wire.negotiation import JSON, YAML
 from lastcall.kube.apiserver.wire.options import parse_dry_run
+from lastcall.kube.apiserver.wire.preparing import prepare, prepare_patched
 from lastcall.kube.client.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from lastcall.world.clock import RealClock
 
@@ -77,7 +78,7 @@ async def test_a_patch_that_makes_no_object_is_a_422_that_shows_what_it_made(con
     change = await decode_patch(patch, content_type, Turns(RealClock()), asked)
     new = patcher(CONFIGMAPS, "c", content_type, change)(old)
     with pytest.raises(StatusError) as refused:
-        prepare(asked, CONFIGMAPS, new, patch=lambda: patched(CONFIGMAPS, "c", content_type, change, old), old=old)
+        prepare_patched(asked, CONFIGMAPS, new, lambda: patched(CONFIGMAPS, "c", content_type, change, old), old)
     assert refused.value.code == 422
     assert refused.value.message.startswith(' "" is invalid: patch: Invalid value: "')
     assert words in refused.value.message

@@ -11,10 +11,7 @@ Sources: apiserver pkg/admission/plugin/namespace/lifecycle, plugin/pkg/admissio
 defaulttolerationseconds,nodetaint}.
 """
 
-# check: asks for kinds because a resize of a Pod gets its own limits from LimitRanges
-
 from collections.abc import Awaitable, Callable, Mapping
-from copy import copy
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.claims import class_of
@@ -44,12 +41,13 @@ from lastcall.kube.api.resources import (
     Resource,
 )
 from lastcall.kube.api.scheduling import NO_SCHEDULE, NOT_READY, taints_of
+from lastcall.kube.apiserver.admission.attributes import Attributes, Operation
 from lastcall.kube.apiserver.admission.hooks import Hooks
 from lastcall.kube.apiserver.admission.node_restriction import NodeRestriction
 from lastcall.kube.apiserver.admission.pod_resize import check as check_resize
 from lastcall.kube.apiserver.admission.pod_security import PREFIX
-from lastcall.kube.apiserver.admission.priority import check_default, default_class, set_priority
-from lastcall.kube.apiserver.admission.reader import Looks, Reader
+from lastcall.kube.apiserver.admission.priority import check_default, default_class, keep_priority, set_priority
+from lastcall.kube.apiserver.admission.reader import Reader
 from lastcall.kube.apiserver.admission.storage import (
     check_growth,
     grows,
@@ -66,7 +64,7 @@ from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.kube.apiserver.registry.generic import GenericStore
+    from lastcall.kube.apiserver.admission.quota import QuotaStore
 
 Release = Callable[[], Awaitable[None]]
 """Gives back what a write that failed had taken."""
@@ -85,8 +83,11 @@ FIRST_POD_SECURITY = 23
 
 
 class Admission:
-    """The admission chain: `create` changes the object it is given, `validate` looks at what was found to be in order,
-    `charge` takes from quotas; all raise StatusError when they refuse. `minor` is that of the Kubernetes version."""
+    """The admission chain, run with one `Attributes` for each write: `admit` changes the object, `validate` checks it
+    once the registry has found it in order, `charge` takes from quotas. All raise StatusError when they refuse.
+
+    `minor` is that of the Kubernetes version, `quotas` gives the store of ResourceQuotas.
+    """
 
     def __init__(
         self,
@@ -94,194 +95,215 @@ class Admission:
         reader: Reader,
         escalation: EscalationCheck,
         nodes: NodeRestriction,
+        quotas: "Callable[[], QuotaStore]",
         minor: int = 36,
     ) -> None:
         self._world = world
         self.reader = reader
-        """All that `create` and `validate` read comes from here."""
+        """What is stored now."""
         self._escalation = escalation
         self.nodes = nodes
+        self._quotas = quotas
         self._minor = minor
         self.hooks = Hooks()
-        """Admission webhooks."""
-        self.kinds: Mapping[Resource, GenericStore] = {}
-        """Where quotas are written."""
+        """Admission policies and webhooks."""
 
-    def noting(self, looks: Looks) -> "Admission":
-        """The same, and `looks` has what it reads afterwards."""
-        noted = copy(self)
-        noted.reader = looks.reader()
-        noted.nodes = self.nodes.reading(noted.reader)
-        return noted
+    def attributes(
+        self,
+        operation: Operation,
+        context: RequestContext,
+        resource: Resource,
+        namespace: str,
+        new: Object,
+        old: Object | None = None,
+        subresource: str = "",
+    ) -> Attributes:
+        """Return what the chain is run with; the context's `looks` has what it reads afterwards."""
+        reader = self.reader if context.looks is None else context.looks.reader()
+        return Attributes(operation, context, resource, namespace, reader, new, old, subresource)
 
-    async def create(self, context: RequestContext, resource: Resource, obj: Object, namespace: str) -> None:
-        if resource.namespaced:
-            await self.namespace_lifecycle(resource, namespace, obj["metadata"].get("name", ""))
-        for step in _ON_CREATE.get(resource, _ON_EVERY_CREATE):
-            await step(self, context, resource, obj, namespace)
-        await self._escalation.create(context.user, resource, obj, namespace)
+    async def admit(self, a: Attributes) -> None:
+        """Run what may change the object, policies and webhooks last (chainAdmissionHandler.Admit).
 
-    async def update(
-        self, context: RequestContext, resource: Resource, new: Object, old: Object, subresource: str
-    ) -> None:
-        """Updates of what exists are allowed everywhere, also in a terminating namespace."""
-        step = _ON_UPDATE.get(resource)
-        if step is not None:
-            await step(self, new, old, subresource)
-        await self._escalation.update(context.user, resource, new, old)
-        if subresource in _VALIDATED_SUBRESOURCES:
-            await self.validate(context, resource, new, old, subresource)
+        Nothing changes at a DELETE; there policies and webhooks check, too, once for all states of the object.
+        """
+        if a.operation == "CREATE":
+            await self._admit_create(a)
+            await self.hooks.mutate(a, self._admit_create)
+        elif a.operation == "UPDATE":
+            if node_of(a.context.user) is not None:
+                self.nodes.update(a.context.user, a.resource, a.new, a.stored, a.subresource)
+            if (step := _FILLED_ON_UPDATE.get(a.resource)) is not None:
+                await step(self, a)
+            await self.hooks.mutate(a)
+        else:
+            await self.hooks.delete(a)
 
-    async def fill(self, resource: Resource, new: Object, old: Object, subresource: str) -> Object:
-        """`new` with what LimitRanges give a Pod that is resized; it is not changed itself."""
-        if resource != PODS or subresource != "resize" or not isinstance(new.get("spec"), dict):
-            return new
-        filled = {**new, "metadata": dict(new["metadata"]), "spec": resized(old["spec"], new["spec"])}
-        for group in ("containers", "initContainers"):
-            if group in filled["spec"]:
-                filled["spec"][group] = [dict(container) for container in filled["spec"][group]]
-        await self._set_default_limits(filled, old["metadata"]["namespace"])
-        return filled
+    async def _admit_create(self, a: Attributes) -> None:
+        if a.resource.namespaced:
+            await self._namespace_lifecycle(a.reader, a.resource, a.namespace, a.new["metadata"].get("name", ""))
+        for step in _ON_CREATE.get(a.resource, _ON_EVERY_CREATE):
+            await step(self, a)
+        await self._escalation.create(a.context.user, a.resource, a.new, a.namespace)
 
-    async def validate(
-        self, context: RequestContext, resource: Resource, new: Object, old: Object | None, subresource: str = ""
-    ) -> None:
-        """LimitRanger and PodSecurity; `old` is None at a creation."""
-        for step in _VALIDATED.get(resource, _EVERY_VALIDATED):
-            await step(self, context, resource, new, old, subresource)
+    async def validate(self, a: Attributes) -> None:
+        """Run what checks the object as it will be stored (chainAdmissionHandler.Validate).
 
-    async def charge(
-        self, context: RequestContext, resource: Resource, new: Object, old: Object | None, subresource: str = ""
-    ) -> Release | None:
-        """ResourceQuota: take what a write uses from the quotas of its namespace; None when that is nothing."""
+        Updates of what exists are allowed everywhere, also in a terminating namespace. An update that only removes
+        finalizers is shown to policies and webhooks alone.
+        """
+        if a.operation == "UPDATE" and not a.lets_go:
+            if (step := _ON_UPDATE.get(a.resource)) is not None:
+                await step(self, a)
+            await self._escalation.update(a.context.user, a.resource, a.new, a.stored)
+        if a.operation == "CREATE" or (a.subresource in _VALIDATED_SUBRESOURCES and not a.lets_go):
+            for step in _VALIDATED.get(a.resource, _EVERY_VALIDATED):
+                await step(self, a)
+        await self.hooks.validate(a)
+
+    def check_delete(self, a: Attributes) -> None:
+        """Check each state of an object that a DELETE finds: a node deletes what is its own."""
+        if node_of(a.context.user) is not None:
+            self.nodes.delete(a.context.user, a.resource, a.stored)
+
+    async def charge(self, a: Attributes) -> Release | None:
+        """Take what a write uses from the quotas of its namespace (ResourceQuota); None when that is nothing."""
+        resource = a.resource
         if not resource.namespaced or resource in _NEVER_CHARGED:
             return None
-        if old is not None and (resource not in _CHARGED_AGAIN or subresource not in _CHARGED_AGAIN[resource]):
+        if a.old is not None and (resource not in _CHARGED_AGAIN or a.subresource not in _CHARGED_AGAIN[resource]):
             return None
-        quotas = await self.reader.list(RESOURCEQUOTAS, new["metadata"]["namespace"])
+        quotas = await self.reader.list(RESOURCEQUOTAS, a.new["metadata"]["namespace"])
         if not quotas:
             return None
         # late: 1.8 ms of the start of `up`
         from lastcall.kube.apiserver.admission.quota import charge
 
-        return await charge(self.kinds, context, resource, new, old, quotas, subresource)
+        return await charge(self._quotas(), self._world.clock, a, quotas)
 
     # -- steps of a creation -----------------------------------------------------------------------------------------
 
-    async def _node_restriction(self, context: RequestContext, resource: Resource, obj: Object, namespace: str) -> None:
-        if node_of(context.user) is not None:
-            await self.nodes.create(context.user, resource, obj, namespace)
+    async def _node_restriction(self, a: Attributes) -> None:
+        if node_of(a.context.user) is not None:
+            await self.nodes.create(a.context.user, a.resource, a.new, a.namespace)
 
-    async def _default_limits(self, context: RequestContext, resource: Resource, pod: Object, namespace: str) -> None:
-        await self._set_default_limits(pod, namespace)
+    async def _default_limits(self, a: Attributes) -> None:
+        await self._set_default_limits(a.reader, a.new, a.namespace)
 
-    async def _set_default_limits(self, pod: Object, namespace: str) -> None:
-        if limit_ranges := await self.reader.list(LIMITRANGES, namespace):
+    async def _set_default_limits(self, reader: Reader, pod: Object, namespace: str) -> None:
+        if limit_ranges := await reader.list(LIMITRANGES, namespace):
             # late: 0.5 ms of the start of `up`
             from lastcall.kube.apiserver.admission.limits import set_defaults
 
             set_defaults(pod, limit_ranges)
 
-    async def _priority(self, context: RequestContext, resource: Resource, pod: Object, namespace: str) -> None:
-        set_priority(pod, await self._priority_class(pod))
+    async def _priority(self, a: Attributes) -> None:
+        set_priority(a.new, await _priority_class(a.reader, a.new))
 
-    async def _tolerations(self, context: RequestContext, resource: Resource, pod: Object, namespace: str) -> None:
-        add_default_tolerations(pod)
+    async def _tolerations(self, a: Attributes) -> None:
+        add_default_tolerations(a.new)
 
-    async def _taint(self, context: RequestContext, resource: Resource, node: Object, namespace: str) -> None:
-        add_not_ready_taint(node)
+    async def _taint(self, a: Attributes) -> None:
+        add_not_ready_taint(a.new)
 
-    async def _one_default(self, context: RequestContext, resource: Resource, obj: Object, namespace: str) -> None:
-        check_default(obj, await self.reader.list(PRIORITYCLASSES))
+    async def _one_default(self, a: Attributes) -> None:
+        check_default(a.new, await a.reader.list(PRIORITYCLASSES))
 
-    async def _claim(self, context: RequestContext, resource: Resource, claim: Object, namespace: str) -> None:
-        set_default_class(claim, await self.reader.list(STORAGECLASSES))
-        protect_claim(claim)
+    async def _claim(self, a: Attributes) -> None:
+        set_default_class(a.new, await a.reader.list(STORAGECLASSES))
+        protect_claim(a.new)
 
-    async def _volume(self, context: RequestContext, resource: Resource, volume: Object, namespace: str) -> None:
-        protect_volume(volume)
+    async def _volume(self, a: Attributes) -> None:
+        protect_volume(a.new)
 
-    async def _attributes_class(self, context: RequestContext, resource: Resource, obj: Object, namespace: str) -> None:
-        protect_attributes_class(obj)
+    async def _attributes_class(self, a: Attributes) -> None:
+        protect_attributes_class(a.new)
 
-    async def _ingress(self, context: RequestContext, resource: Resource, ingress: Object, namespace: str) -> None:
-        if classes := await self.reader.list(INGRESSCLASSES):
+    async def _ingress(self, a: Attributes) -> None:
+        if classes := await a.reader.list(INGRESSCLASSES):
             # late: 0.6 ms of the start of `up`
             from lastcall.kube.apiserver.admission.classes import set_ingress_class
 
-            set_ingress_class(ingress, classes)
+            set_ingress_class(a.new, classes)
 
-    async def _classes(self, context: RequestContext, resource: Resource, pod: Object, namespace: str) -> None:
+    async def _classes(self, a: Attributes) -> None:
         """RuntimeClass, and PodTopologyLabels of a Pod that comes with its node."""
-        spec = pod["spec"]
+        pod, spec = a.new, a.new["spec"]
         name = spec.get("runtimeClassName")
         if name is not None or spec.get("overhead"):
             # late: 0.6 ms of the start of `up`
             from lastcall.kube.apiserver.admission.classes import set_runtime_class
 
-            set_runtime_class(pod, None if name is None else await self.reader.get(RUNTIMECLASSES, "", name))
-        if spec.get("nodeName") and (labels := await self.topology_labels(spec["nodeName"])):
+            set_runtime_class(pod, None if name is None else await a.reader.get(RUNTIMECLASSES, "", name))
+        if spec.get("nodeName") and (labels := await self._topology_labels(a.reader, spec["nodeName"])):
             pod["metadata"]["labels"] = {**labels, **labels_of(pod)}
 
     # -- steps of an update, and what looks at objects that are in order ----------------------------------------------
 
-    async def _one_default_still(self, new: Object, old: Object, subresource: str) -> None:
-        check_default(new, await self.reader.list(PRIORITYCLASSES))
+    async def _fill_pod(self, a: Attributes) -> None:
+        """Put back what an update leaves out: `kubectl replace` of the file that made a Pod does not know priority,
+        preemption policy and default tolerations. A Pod that is resized gets what LimitRanges give."""
+        if a.subresource not in ("", "resize") or not isinstance(a.new.get("spec"), dict):
+            return
+        if not a.subresource:
+            a.new = {**a.new, "spec": dict(a.new["spec"])}
+            keep_priority(a.new, a.stored)
+            add_default_tolerations(a.new)
+            return
+        spec = resized(a.stored["spec"], a.new["spec"])
+        for group in ("containers", "initContainers"):
+            if group in spec:
+                spec[group] = [dict(container) for container in spec[group]]
+        a.new = {**a.new, "metadata": dict(a.new["metadata"]), "spec": spec}
+        await self._set_default_limits(a.reader, a.new, a.stored["metadata"]["namespace"])
 
-    async def _growth(self, new: Object, old: Object, subresource: str) -> None:
-        if not subresource and grows(new, old):
-            check_growth(new, old, await self.reader.get(STORAGECLASSES, "", class_of(old)) if class_of(old) else None)
+    async def _growth(self, a: Attributes) -> None:
+        new, old = a.new, a.stored
+        if not a.subresource and grows(new, old):
+            name = class_of(old)
+            check_growth(new, old, await a.reader.get(STORAGECLASSES, "", name) if name else None)
 
-    async def _limits_of_new(
-        self, context: RequestContext, resource: Resource, new: Object, old: Object | None, subresource: str
-    ) -> None:
-        if old is None or subresource == "resize":
-            await self._check_limits(resource, new)
+    async def _limits_of_new(self, a: Attributes) -> None:
+        if a.old is None or a.subresource == "resize":
+            await self._check_limits(a)
 
-    async def _limits_of_kept(
-        self, context: RequestContext, resource: Resource, new: Object, old: Object | None, subresource: str
-    ) -> None:
-        if old is None or "deletionTimestamp" not in old["metadata"]:
-            await self._check_limits(resource, new)
+    async def _limits_of_kept(self, a: Attributes) -> None:
+        if a.old is None or "deletionTimestamp" not in a.old["metadata"]:
+            await self._check_limits(a)
 
-    async def _check_limits(self, resource: Resource, new: Object) -> None:
-        if limits := await self.reader.list(LIMITRANGES, new["metadata"].get("namespace") or ""):
+    async def _check_limits(self, a: Attributes) -> None:
+        if limits := await a.reader.list(LIMITRANGES, a.new["metadata"].get("namespace") or ""):
             # late: 0.5 ms of the start of `up`
             from lastcall.kube.apiserver.admission.limits import check
 
-            check(resource, new, limits)
+            check(a.resource, a.new, limits)
 
-    async def _node_can(
-        self, context: RequestContext, resource: Resource, new: Object, old: Object | None, subresource: str
-    ) -> None:
+    async def _node_can(self, a: Attributes) -> None:
         """NodeDeclaredFeatureValidator and the check of a resize, where a spec has changed on its node."""
-        node = new["spec"].get("nodeName")
+        new, old, node = a.new, a.old, a.new["spec"].get("nodeName")
         if old is None or not node or new["metadata"].get("generation") == old["metadata"].get("generation"):
             return
-        if subresource == "resize" or (self._minor >= FIRST_DECLARED_FEATURES and subresource == ""):
-            check_resize(new, old, await self.reader.get(NODES, "", node), subresource)
+        if a.subresource == "resize" or (self._minor >= FIRST_DECLARED_FEATURES and a.subresource == ""):
+            check_resize(new, old, await a.reader.get(NODES, "", node), a.subresource)
 
-    async def _pod_security(
-        self, context: RequestContext, resource: Resource, new: Object, old: Object | None, subresource: str
-    ) -> None:
+    async def _pod_security(self, a: Attributes) -> None:
         """What the namespace's labels say about a Pod, or about what makes Pods."""
-        namespace = new["metadata"].get("namespace") or ""
+        namespace = a.new["metadata"].get("namespace") or ""
         if self._minor < FIRST_POD_SECURITY or not namespace:
             return
-        place = await self.reader.get(NAMESPACES, "", namespace)
+        place = await a.reader.get(NAMESPACES, "", namespace)
         if place is None or not _has_pod_security(place):
             return
         # late: 2.6 ms of the control plane's start
         from lastcall.kube.apiserver.admission.pod_security import decide as pod_security
 
-        if pod_security.is_looked_at(resource, new, old):
+        if pod_security.is_looked_at(a.resource, a.new, a.old):
             policy, _ = pod_security.policy_of(labels_of(place))
-            context.warnings += pod_security.admit(resource, new, policy, self._minor)
+            a.context.warnings += pod_security.admit(a.resource, a.new, policy, self._minor)
 
-    async def _pod_security_labels(
-        self, context: RequestContext, resource: Resource, new: Object, old: Object | None, subresource: str
-    ) -> None:
+    async def _pod_security_labels(self, a: Attributes) -> None:
         """The labels of a Namespace, and what they will say about the Pods that are there."""
+        new, old = a.new, a.old
         if self._minor < FIRST_POD_SECURITY or not _has_pod_security(new):
             return
         # late: 2.6 ms of the control plane's start
@@ -290,14 +312,17 @@ class Admission:
         pod_security.check_labels(new, old)
         level = None if old is None else pod_security.level_to_look_for(new, old)
         if level is not None:
-            pods = await self.reader.list(PODS, name_of(new))
-            context.warnings += pod_security.warnings_about(name_of(new), pods, level, self._minor)
+            pods = await a.reader.list(PODS, name_of(new))
+            a.context.warnings += pod_security.warnings_about(name_of(new), pods, level, self._minor)
 
     # -- what others ask for, too -------------------------------------------------------------------------------------
 
     async def topology_labels(self, node_name: str) -> dict[str, str]:
-        """What a Pod of this node gets of its labels."""
-        node = await self.reader.get(NODES, "", node_name) if self._minor >= FIRST_TOPOLOGY_LABELS else None
+        """Return what a Pod of this node gets of its labels."""
+        return await self._topology_labels(self.reader, node_name)
+
+    async def _topology_labels(self, reader: Reader, node_name: str) -> dict[str, str]:
+        node = await reader.get(NODES, "", node_name) if self._minor >= FIRST_TOPOLOGY_LABELS else None
         if node is None or not any(label.startswith(TOPOLOGY) for label in labels_of(node)):
             return {}
         # late: 0.6 ms of the start of `up`
@@ -305,18 +330,13 @@ class Admission:
 
         return topology_labels(labels_of(node))
 
-    async def _priority_class(self, pod: Object) -> Object | None:
-        name = pod["spec"].get("priorityClassName") or ""
-        if not name:
-            return default_class(await self.reader.list(PRIORITYCLASSES))
-        found = await self.reader.get(PRIORITYCLASSES, "", name)
-        if found is None:
-            raise forbidden(PODS, pod["metadata"].get("name", ""), f"no PriorityClass with name {name} was found")
-        return found
-
     async def namespace_lifecycle(self, resource: Resource, namespace: str, name: str) -> None:
         """Raises 404 when the namespace is missing, 403 when it is terminating."""
-        found = await self.reader.get(NAMESPACES, "", namespace)
+        await self._namespace_lifecycle(self.reader, resource, namespace, name)
+
+    @staticmethod
+    async def _namespace_lifecycle(reader: Reader, resource: Resource, namespace: str, name: str) -> None:
+        found = await reader.get(NAMESPACES, "", namespace)
         if found is None:
             raise not_found(NAMESPACES, namespace)
         if found["metadata"].get("deletionTimestamp") is None:
@@ -329,15 +349,15 @@ class Admission:
         why = f"unable to create new content in namespace {namespace} because it is being terminated"
         raise forbidden(resource, name, why, [cause])
 
-    async def _service_account(self, context: RequestContext, resource: Resource, pod: Object, namespace: str) -> None:
-        spec = pod["spec"]
+    async def _service_account(self, a: Attributes) -> None:
+        pod, spec, namespace = a.new, a.new["spec"], a.namespace
         if MIRROR_ANNOTATION in (pod["metadata"].get("annotations") or {}):
             if why := mirror_pod_problem(pod):
                 raise forbidden(PODS, pod["metadata"].get("name", ""), why)
             return
         name = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
         spec["serviceAccountName"] = spec["serviceAccount"] = name
-        account = await self.reader.get(SERVICEACCOUNTS, namespace, name)
+        account = await a.reader.get(SERVICEACCOUNTS, namespace, name)
         if account is None:
             why = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
             raise forbidden(PODS, pod["metadata"].get("name", ""), why)
@@ -347,13 +367,23 @@ class Admission:
             spec["imagePullSecrets"] = [dict(reference) for reference in account["imagePullSecrets"]]
 
 
+async def _priority_class(reader: Reader, pod: Object) -> Object | None:
+    name = pod["spec"].get("priorityClassName") or ""
+    if not name:
+        return default_class(await reader.list(PRIORITYCLASSES))
+    found = await reader.get(PRIORITYCLASSES, "", name)
+    if found is None:
+        raise forbidden(PODS, pod["metadata"].get("name", ""), f"no PriorityClass with name {name} was found")
+    return found
+
+
 def _has_pod_security(namespace: Object) -> bool:
     return any(label.startswith(PREFIX) for label in labels_of(namespace))
 
 
-OnCreate = Callable[[Admission, RequestContext, Resource, Object, str], Awaitable[None]]
-_ON_EVERY_CREATE: tuple[OnCreate, ...] = (Admission._node_restriction,)
-_ON_CREATE: Mapping[Resource, tuple[OnCreate, ...]] = {
+Step = Callable[[Admission, Attributes], Awaitable[None]]
+_ON_EVERY_CREATE: tuple[Step, ...] = (Admission._node_restriction,)
+_ON_CREATE: Mapping[Resource, tuple[Step, ...]] = {
     PODS: (
         Admission._default_limits,
         Admission._service_account,
@@ -371,15 +401,16 @@ _ON_CREATE: Mapping[Resource, tuple[OnCreate, ...]] = {
 }
 """The steps of a creation, in their order, between NamespaceLifecycle and the check of escalation."""
 
-OnUpdate = Callable[[Admission, Object, Object, str], Awaitable[None]]
-_ON_UPDATE: Mapping[Resource, OnUpdate] = {
-    PRIORITYCLASSES: Admission._one_default_still,
+_FILLED_ON_UPDATE: Mapping[Resource, Step] = {PODS: Admission._fill_pod}
+"""The step of an update that changes the object, between NodeRestriction and webhooks."""
+_ON_UPDATE: Mapping[Resource, Step] = {
+    PRIORITYCLASSES: Admission._one_default,
     PERSISTENTVOLUMECLAIMS: Admission._growth,
 }
+"""The first check of an update, before that of escalation."""
 
-OnValidated = Callable[[Admission, RequestContext, Resource, Object, Object | None, str], Awaitable[None]]
-_EVERY_VALIDATED: tuple[OnValidated, ...] = (Admission._pod_security,)
-_VALIDATED: Mapping[Resource, tuple[OnValidated, ...]] = {
+_EVERY_VALIDATED: tuple[Step, ...] = (Admission._pod_security,)
+_VALIDATED: Mapping[Resource, tuple[Step, ...]] = {
     PODS: (Admission._limits_of_new, Admission._node_can, Admission._pod_security),
     PERSISTENTVOLUMECLAIMS: (Admission._limits_of_kept, Admission._pod_security),
     NAMESPACES: (Admission._pod_security_labels,),

@@ -8,7 +8,6 @@ Source: apiserver pkg/admission/plugin/webhook/mutating/plugin.go, pkg/admission
 # check: asks for kinds because webhooks see a Namespace's name as the namespace of the request
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from lastcall.kube.api.meta import Object
@@ -20,7 +19,8 @@ from lastcall.kube.api.resources import (
     VALIDATINGWEBHOOKCONFIGURATIONS,
     Resource,
 )
-from lastcall.kube.apiserver.admission.reader import Kinds, Reader
+from lastcall.kube.apiserver.admission.attributes import Attributes, Kind
+from lastcall.kube.apiserver.admission.reader import Kinds
 from lastcall.kube.apiserver.deletion import DeleteOptions
 from lastcall.kube.apiserver.faces.scale import SCALES, scale_of, with_admitted_replicas
 from lastcall.kube.apiserver.faces.table import face_of, stored_resource
@@ -35,10 +35,8 @@ ADMISSION_GROUP = "admissionregistration.k8s.io"
 _MUTATING = Kinds(MUTATINGADMISSIONPOLICYBINDINGS, MUTATINGWEBHOOKCONFIGURATIONS)
 _VALIDATING = Kinds(VALIDATINGADMISSIONPOLICYBINDINGS, VALIDATINGWEBHOOKCONFIGURATIONS)
 _NOBODY = (False, False)
-Kind = tuple[str, str, str]
-"""(group, version, kind)."""
-Again = Callable[[Object], Awaitable[None]]
-MakeWrite = Callable[[], "Write"]
+Again = Callable[[Attributes], Awaitable[None]]
+MakeWrite = Callable[[Attributes], "Write"]
 
 
 class Round(Protocol):
@@ -54,155 +52,124 @@ class Hooks:
     def __init__(self) -> None:
         self.machinery: Machinery | None = None
 
-    def _has(self, reader: Reader, context: RequestContext, resource: Resource, configurations: Kinds) -> bool:
-        """Whether there are configurations of these kinds that may be about a write."""
-        if resource.group == ADMISSION_GROUP or self.machinery is None or context.asked:
+    def _has(self, a: Attributes, configurations: Kinds) -> bool:
+        """Return whether there are configurations of these kinds that may be about a write."""
+        if a.resource.group == ADMISSION_GROUP or self.machinery is None or a.context.asked:
             return False
-        return reader.holds(configurations)
+        return a.reader.holds(configurations)
 
     @property
     def _made(self) -> "Machinery":
         assert self.machinery is not None, "asked only where there is something"
         return self.machinery
 
-    async def _changes(self, reader: Reader, context: RequestContext, resource: Resource) -> tuple[bool, bool]:
-        """Whether there are (policies, webhooks) that change objects."""
-        if not self._has(reader, context, resource, _MUTATING):
+    async def _changes(self, a: Attributes) -> tuple[bool, bool]:
+        """Return whether there are (policies, webhooks) that change objects."""
+        if not self._has(a, _MUTATING):
             return _NOBODY
         policies, webhooks = _MUTATING.resources
-        return bool(await reader.list(policies)), bool(await reader.list(webhooks))
+        return bool(await a.reader.list(policies)), bool(await a.reader.list(webhooks))
 
     async def _mutate(
-        self,
-        reader: Reader,
-        context: RequestContext,
-        write: "Write",
-        there: tuple[bool, bool],
-        again: Again | None = None,
+        self, a: Attributes, write: "Write", there: tuple[bool, bool], again: Again | None = None
     ) -> None:
-        """Changes `write.new`. When one changed it, `again` (the rest of admission) sees it anew, and so do, once,
+        """Change `write.new`. When one changed it, `again` (the rest of admission) sees it anew, and so do, once,
         those before it that asked for that. Raises StatusError."""
         policies, webhooks = there
         rounds: list[Round] = []
         if policies:
-            rounds.append(self._made.policies().mutation(reader, context, write))
+            rounds.append(self._made.policies().mutation(a.reader, a.context, write))
         if webhooks:
-            rounds.append(self._made.webhooks().mutation(reader, context, write))
+            rounds.append(self._made.webhooks().mutation(a.reader, a.context, write))
         changed = False
         for each in rounds:
             changed |= await each.go(again=False)
         if not changed:
             return
         if again is not None and write.new is not None:
-            await again(write.new)
+            a.new = write.new
+            await again(a)
         for each in rounds:
             await each.go(again=True)
 
-    async def _validate(self, reader: Reader, context: RequestContext, resource: Resource, make: MakeWrite) -> None:
+    async def _validate(self, a: Attributes, make: MakeWrite) -> None:
         """Raises StatusError."""
-        if not self._has(reader, context, resource, _VALIDATING):
+        if not self._has(a, _VALIDATING):
             return
         write: Write | None = None
         policies, webhooks = _VALIDATING.resources
-        if bindings := await reader.list(policies):
-            write = make()
-            await self._made.policies().validate(reader, context, write, bindings)
-        if configurations := await reader.list(webhooks):
-            await self._made.webhooks().validate(reader, context, write or make(), configurations)
+        if bindings := await a.reader.list(policies):
+            write = make(a)
+            await self._made.policies().validate(a.reader, a.context, write, bindings)
+        if configurations := await a.reader.list(webhooks):
+            await self._made.webhooks().validate(a.reader, a.context, write or make(a), configurations)
 
     # -- objects that are stored ---------------------------------------------------------------------------------------
 
-    async def mutate(
-        self,
-        reader: Reader,
-        context: RequestContext,
-        resource: Resource,
-        new: Object,
-        old: Object | None,
-        subresource: str = "",
-        again: Again | None = None,
-    ) -> Object:
-        """`new` as policies and webhooks make it, both as they are stored; `again` sees an object that was changed.
-        Raises StatusError."""
-        if not self._has(reader, context, resource, _MUTATING):
-            return new
-        there = await self._changes(reader, context, resource)
+    async def mutate(self, a: Attributes, again: Again | None = None) -> None:
+        """Replace `a.new` by what policies and webhooks make of it, both as they are stored; `again` sees an object
+        that was changed. Raises StatusError."""
+        if not self._has(a, _MUTATING):
+            return
+        there = await self._changes(a)
         if not any(there):
-            return new
-        write = self._write(context, resource, new, old, subresource)
-        before = write.new
-        face = face_of(write.resource)
-
-        async def look_again(shown: Object) -> None:
-            if again is not None and face is None:
-                await again(shown)
-
-        await self._mutate(reader, context, write, there, look_again)
+            return
+        given, write = a.new, self._write(a)
+        before, face = write.new, face_of(write.resource)
+        await self._mutate(a, write, there, again if face is None else None)
         after = write.new
         if after is None or after is before:
-            return new
-        if subresource == "scale":
-            return with_admitted_replicas(resource, new, _prepared(SCALES, after))
-        return after if face is None else face.store(after)
+            a.new = given
+        elif a.subresource == "scale":
+            a.new = with_admitted_replicas(a.resource, given, _prepared(SCALES, after))
+        else:
+            a.new = after if face is None else face.store(after)
 
-    async def validate(
-        self,
-        reader: Reader,
-        context: RequestContext,
-        resource: Resource,
-        new: Object,
-        old: Object | None,
-        subresource: str = "",
-    ) -> None:
+    async def validate(self, a: Attributes) -> None:
         """Raises StatusError."""
-        if self._has(reader, context, resource, _VALIDATING):
-            make = partial(self._write, context, resource, new, old, subresource)
-            await self._validate(reader, context, resource, make)
+        await self._validate(a, self._write)
 
-    async def delete(
-        self, reader: Reader, context: RequestContext, resource: Resource, old: Object, options: DeleteOptions
-    ) -> None:
-        """Raises StatusError."""
-
-        def make() -> "Write":
-            write = self._write(context, resource, None, old, "")
-            write.options, write.dry_run = delete_options(options), options.dry_run or context.dry_run
-            write.name = "" if context.collection else write.name
-            return write
-
-        there = await self._changes(reader, context, resource)
+    async def delete(self, a: Attributes) -> None:
+        """Ask about a DELETE: policies and webhooks that change objects, then those that check. Raises StatusError."""
+        there = await self._changes(a)
         if any(there):
-            await self._mutate(reader, context, make(), there)
-        await self._validate(reader, context, resource, make)
+            await self._mutate(a, self._deletion(a), there)
+        await self._validate(a, self._deletion)
 
-    def _write(
-        self, context: RequestContext, resource: Resource, new: Object | None, old: Object | None, subresource: str
-    ) -> "Write":
+    def _deletion(self, a: Attributes) -> "Write":
+        write = self._write(a)
+        assert a.options is not None, "a DELETE has options"
+        write.options = delete_options(a.options)
+        write.name = "" if a.context.collection else write.name
+        return write
+
+    def _write(self, a: Attributes) -> "Write":
         # late: with the first configuration
         from lastcall.kube.apiserver.proxying.webhooks.matching import Write
 
+        resource, context = a.resource, a.context
         named = resource
         if context.requested is not None and stored_resource(context.requested) == resource:
             named = context.requested
-        meta = (new or old or {})["metadata"]
+        meta = (a.new or a.old or {})["metadata"]
         name = meta.get("name") or ""
         namespace = name if resource == NAMESPACES else meta.get("namespace") or ""
         kind: Kind | None = None
-        if subresource == "scale":
+        new, old = None if a.operation == "DELETE" else a.new, a.old
+        if a.subresource == "scale":
             kind = (SCALES.group, SCALES.version, SCALES.kind)
             new, old = (None if obj is None else scale_of(resource, obj) for obj in (new, old))
         else:
             new, old = (None if obj is None else _shown(named, obj) for obj in (new, old))
-        operation = "DELETE" if new is None else "CREATE" if old is None else "UPDATE"
         return Write(
-            operation,
+            a.operation,
             named,
-            subresource,
+            a.subresource,
             namespace,
             name,
             new,
             old,
-            write_options(context, operation),
+            write_options(context, a.operation),
             kind,
             context.dry_run,
             self._made.equivalents(named) if kind is None else (),
@@ -210,43 +177,40 @@ class Hooks:
 
     # -- what is posted and not stored, and connections ----------------------------------------------------------------
 
-    async def ask(
-        self,
-        reader: Reader,
-        context: RequestContext,
-        resource: Resource,
-        obj: Object,
-        kind: Kind,
-        namespace: str,
-        name: str,
-        subresource: str,
-        operation: str = "CREATE",
-    ) -> Object:
-        """`obj`, which is of `kind`, as policies and webhooks make it. Raises StatusError."""
-
-        def make() -> "Write":
-            # late: with the first configuration
-            from lastcall.kube.apiserver.proxying.webhooks.matching import Write
-
-            group, version, kind_name = kind
-            api_version = f"{group}/{version}" if group else version
-            options = write_options(context, operation) if operation == "CREATE" else None
-            shown = {**obj, "kind": kind_name, "apiVersion": api_version}
-            if operation == "CREATE" and namespace:
-                shown["metadata"] = {**(obj.get("metadata") or {}), "namespace": namespace}
-            return Write(operation, resource, subresource, namespace, name, shown, None, options, kind, context.dry_run)
-
-        there = await self._changes(reader, context, resource)
+    async def ask(self, a: Attributes) -> Object:
+        """Return what policies and webhooks make of `a.new`, which is of `a.kind`. Raises StatusError."""
+        obj, there = a.new, await self._changes(a)
         if any(there):
-            write = make()
+            write = _posted(a)
             before = write.new
-            await self._mutate(reader, context, write, there)
-            if write.new is not None and write.new is not before and operation == "CREATE":
-                group, version, kind_name = kind
-                obj = _prepared(Resource(group, version, "", kind_name, bool(namespace)), write.new)
-        await self._validate(reader, context, resource, make)
-        context.asked = True
+            await self._mutate(a, write, there)
+            if write.new is not None and write.new is not before and a.operation == "CREATE":
+                group, version, kind_name = _kind(a)
+                obj = a.new = _prepared(Resource(group, version, "", kind_name, bool(a.namespace)), write.new)
+        await self._validate(a, _posted)
+        a.context.asked = True
         return obj
+
+
+def _kind(a: Attributes) -> Kind:
+    assert a.kind is not None, "what is not stored has a kind of its own"
+    return a.kind
+
+
+def _posted(a: Attributes) -> "Write":
+    """Return the write of what is posted and not stored, or of a connection."""
+    # late: with the first configuration
+    from lastcall.kube.apiserver.proxying.webhooks.matching import Write
+
+    group, version, kind_name = _kind(a)
+    creates = a.operation == "CREATE"
+    options = write_options(a.context, a.operation) if creates else None
+    shown = {**a.new, "kind": kind_name, "apiVersion": f"{group}/{version}" if group else version}
+    if creates and a.namespace:
+        shown["metadata"] = {**(a.new.get("metadata") or {}), "namespace": a.namespace}
+    return Write(
+        a.operation, a.resource, a.subresource, a.namespace, a.name, shown, None, options, a.kind, a.context.dry_run
+    )
 
 
 def _prepared(resource: Resource, changed: Object) -> Object:

@@ -64,10 +64,6 @@ class NodeRestriction:
         self._get = reader.get
         self._allowed = allowed
 
-    def reading(self, reader: Reader) -> "NodeRestriction":
-        """The same with another reader."""
-        return NodeRestriction(reader, self._allowed)
-
     async def create(
         self, user: UserInfo, resource: Resource, obj: Object, namespace: str, *, name: str = "", subresource: str = ""
     ) -> None:

@@ -10,9 +10,9 @@ default there.
 
 # check: asks for kinds because it counts what a Pod asks for otherwise than other objects
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from lastcall.kube.api.errors import StatusError, forbidden, is_not_found
 from lastcall.kube.api.meta import Object, name_of
@@ -30,16 +30,25 @@ from lastcall.kube.api.resource_lists import (
     written,
 )
 from lastcall.kube.api.resources import PODS, RESOURCEQUOTAS, Resource
+from lastcall.kube.apiserver.admission.attributes import Attributes
 from lastcall.kube.apiserver.auth.authentication import UserInfo
 from lastcall.kube.apiserver.fieldmanager.requests import Tracking, manager_of, scope_of
+from lastcall.kube.apiserver.updated_object import UpdatedObject
 from lastcall.kube.apiserver.wire.context import RequestContext
-from lastcall.world.clock import now, rfc3339_now
-
-if TYPE_CHECKING:
-    from lastcall.kube.apiserver.registry.generic import GenericStore
+from lastcall.world.clock import Clock, now, rfc3339_now
 
 Release = Callable[[], Awaitable[None]]
 """Gives back what was taken."""
+
+
+class QuotaStore(Protocol):
+    """Where ResourceQuotas are written."""
+
+    async def update(
+        self, context: RequestContext, namespace: str, name: str, change: UpdatedObject, subresource: str = ""
+    ) -> object:
+        """Replace the object by what `change` makes of it. Raises StatusError."""
+
 
 _API_SERVER = UserInfo("system:apiserver", ("system:masters",))
 
@@ -112,32 +121,24 @@ def without_amounts(quota: Object, amounts: Resources) -> Resources:
 # -- writes ----------------------------------------------------------------------------------------------------------
 
 
-async def charge(
-    kinds: "Mapping[Resource, GenericStore]",
-    context: RequestContext,
-    resource: Resource,
-    new: Object,
-    old: Object | None,
-    quotas: Iterable[Object],
-    subresource: str = "",
-) -> Release | None:
+async def charge(store: QuotaStore, clock: Clock, a: Attributes, quotas: Iterable[Object]) -> Release | None:
     """Take what a write uses; None when that is nothing, and for a dry run. Raises the 403 StatusError."""
-    if not handles(resource, new, old, subresource):
+    resource, new = a.resource, a.new
+    if not handles(resource, new, a.old, a.subresource):
         return None
-    store = kinds[RESOURCEQUOTAS]
-    wanted = check(resource, new, old, quotas, now(store.shared.world.clock))
-    if not wanted or context.dry_run:
+    wanted = check(resource, new, a.old, quotas, now(clock))
+    if not wanted or a.context.dry_run:
         return None
     namespace, taken = new["metadata"]["namespace"], list[Taken]()
 
     async def release() -> None:
         for each in taken:
-            await _write(store, namespace, each.quota, _giving_back(each.amounts))
+            await _write(store, clock, namespace, each.quota, _giving_back(each.amounts))
 
     try:
         for each in wanted:
             change = _taking(resource, name_of(new), each.amounts)
-            if await _write(store, namespace, each.quota, change):
+            if await _write(store, clock, namespace, each.quota, change):
                 taken.append(each)
     except BaseException:
         await release()
@@ -153,7 +154,9 @@ def _giving_back(amounts: Resources) -> Callable[[Object], Resources]:
     return lambda quota: without_amounts(quota, amounts)
 
 
-async def _write(store: "GenericStore", namespace: str, name: str, change: Callable[[Object], Resources]) -> bool:
+async def _write(
+    store: QuotaStore, clock: Clock, namespace: str, name: str, change: Callable[[Object], Resources]
+) -> bool:
     """Write a quota's `used` as `change` makes it of what is stored; False when the quota is gone."""
 
     def transform(stored: Object) -> Object:
@@ -161,15 +164,11 @@ async def _write(store: "GenericStore", namespace: str, name: str, change: Calla
         return {**stored, "metadata": dict(stored["metadata"]), "status": status}
 
     context = RequestContext(_API_SERVER, "kube-apiserver")
-    tracking = Tracking(scope_of(RESOURCEQUOTAS, "status"), manager_of(context), _moment(store))
+    tracking = Tracking(scope_of(RESOURCEQUOTAS, "status"), manager_of(context), lambda: rfc3339_now(clock))
     try:
-        await store.update(context, namespace, name, transform, subresource="status", track=tracking.track)
+        await store.update(context, namespace, name, UpdatedObject(transform, tracking.track), "status")
     except StatusError as error:
         if not is_not_found(error):
             raise
         return False
     return True
-
-
-def _moment(store: "GenericStore") -> Callable[[], str]:
-    return lambda: rfc3339_now(store.shared.world.clock)

@@ -26,8 +26,8 @@ from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.kube.apiserver.operations import Operations
-    from lastcall.kube.apiserver.registry.generic import Answer
     from lastcall.kube.apiserver.registry.listing import Page
+    from lastcall.kube.apiserver.registry.reading import Answer
 
 
 class Responses:

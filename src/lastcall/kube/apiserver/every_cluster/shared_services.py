@@ -17,6 +17,7 @@ from lastcall.kube.api.errors import invalid as invalid_object
 from lastcall.kube.api.field import invalid
 from lastcall.kube.api.meta import Object, name_of
 from lastcall.kube.api.resources import IPADDRESSES, SERVICES, Resource
+from lastcall.kube.apiserver.admission.attributes import Attributes
 from lastcall.kube.apiserver.allocators import (
     NODE_PORT_FIRST,
     NODE_PORT_LAST,
@@ -25,7 +26,8 @@ from lastcall.kube.apiserver.allocators import (
     static_band,
 )
 from lastcall.kube.apiserver.every_cluster.service_cidrs import address_object, addresses_of
-from lastcall.kube.apiserver.registry.generic import Answer, GenericStore, Shared
+from lastcall.kube.apiserver.registry.generic import GenericStore
+from lastcall.kube.apiserver.registry.reading import Answer, Shared
 from lastcall.kube.apiserver.strategies.base import Strategy
 from lastcall.kube.apiserver.strategies.service import (
     HEADLESS,
@@ -95,12 +97,10 @@ class SharedServices(GenericStore):
         self._kinds, self._client = kinds, client
         self._network = IPv4Network(cidr)
 
-    async def create_prepared(
-        self, context: RequestContext, obj: Object, namespace: str, like: Value | None = None
-    ) -> Answer:
-        taken = await self._take(context, obj, {})
+    async def create_prepared(self, attributes: Attributes, like: Value | None = None) -> Answer:
+        taken = await self._take(attributes.context, attributes.new, {})
         try:
-            return await super().create_prepared(context, obj, namespace, like)
+            return await super().create_prepared(attributes, like)
         except BaseException:
             await self._give_back(*taken)
             raise

@@ -5,7 +5,7 @@ Stored bytes go out as they are.
 Sources: apiserver pkg/endpoints/handlers/{get,create,update,patch,delete,watch}.go.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ from lastcall.kube.apiserver.auth.authentication import UserInfo
 from lastcall.kube.apiserver.discovery import verbs_of
 from lastcall.kube.apiserver.faces.scale import SCALES
 from lastcall.kube.apiserver.operations import Operations
+from lastcall.kube.apiserver.paths.scope import RequestScope, Verb
 from lastcall.kube.apiserver.registry.patching import patch_type
 from lastcall.kube.apiserver.registry.stored import warning_of
 from lastcall.kube.apiserver.requestinfo import RequestInfo, is_true
@@ -75,8 +76,6 @@ STATUS_WITHOUT_ROWS = frozenset((APISERVICES, CUSTOMRESOURCEDEFINITIONS, RESOURC
 """Kinds of whose status there is no Table."""
 
 _COMPUTED = frozenset(COMPUTED)
-
-Verb = Callable[[web.BaseRequest, RequestInfo, Resource, UserInfo], Awaitable[web.StreamResponse]]
 
 
 def has_rows(resource: Resource, subresource: str) -> bool:
@@ -143,9 +142,8 @@ class Objects:
             raise method_not_allowed()
         return handler
 
-    async def _get(
-        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
-    ) -> web.StreamResponse:
+    async def _get(self, scope: RequestScope) -> web.StreamResponse:
+        request, info, resource = scope.request, scope.info, scope.resource
         if info.subresource not in ("", "status", "scale", "ephemeralcontainers", "resize", "approval"):
             raise method_not_allowed()
         media_type = media_type_of(request, list_=False, rows=has_rows(resource, info.subresource))
@@ -162,9 +160,8 @@ class Objects:
         answer = await self._operations.get(resource, namespace, info.name)
         return self._responses.object(request, resource, answer, media_type)
 
-    async def _list(
-        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
-    ) -> web.StreamResponse:
+    async def _list(self, scope: RequestScope) -> web.StreamResponse:
+        request, info, resource, user = scope.request, scope.info, scope.resource, scope.user
         media_type = media_type_of(request, list_=True)
         options = parse_list_options(request.query, watch=False)
         page = await self._operations.list(resource, namespace_of(info, resource), options)
@@ -185,9 +182,8 @@ class Objects:
         share = self._shares.of(user) if size > SMALL_BYTES else None
         return nullcontext() if share is None else share.bytes.hold(size, patience)
 
-    async def _watch(
-        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
-    ) -> web.StreamResponse:
+    async def _watch(self, scope: RequestScope) -> web.StreamResponse:
+        request, info, resource, user = scope.request, scope.info, scope.resource, scope.user
         query = dict(request.query)
         if info.name:
             query["fieldSelector"] = f"metadata.name={info.name}"
@@ -231,9 +227,8 @@ class Objects:
                 await response.write_eof()
         return response
 
-    async def _create(
-        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
-    ) -> web.StreamResponse:
+    async def _create(self, scope: RequestScope) -> web.StreamResponse:
+        request, info, resource, user = scope.request, scope.info, scope.resource, scope.user
         takes_name = info.subresource in ("binding", "eviction", "token")
         if bool(info.name) is not takes_name or (resource.namespaced and not info.namespace):
             raise method_not_allowed()
@@ -250,9 +245,8 @@ class Objects:
         )
         return self._responses.object(request, resource, answer, media_type)
 
-    async def _update(
-        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
-    ) -> web.StreamResponse:
+    async def _update(self, scope: RequestScope) -> web.StreamResponse:
+        request, info, resource, user = scope.request, scope.info, scope.resource, scope.user
         needs_name(info)
         media_type = media_type_of(request, list_=False, rows=has_rows(resource, info.subresource))
         context = context_of(request, user, "UpdateOptions")
@@ -264,9 +258,8 @@ class Objects:
         shown = SCALES if info.subresource == "scale" else resource
         return self._responses.object(request, shown, answer, media_type)
 
-    async def _patch(
-        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
-    ) -> web.StreamResponse:
+    async def _patch(self, scope: RequestScope) -> web.StreamResponse:
+        request, info, resource, user = scope.request, scope.info, scope.resource, scope.user
         needs_name(info)
         content_type = patch_type(request.headers.get("Content-Type", ""))
         media_type = media_type_of(request, list_=False, rows=has_rows(resource, info.subresource))
@@ -292,9 +285,8 @@ class Objects:
         shown = SCALES if info.subresource == "scale" else resource
         return self._responses.object(request, shown, answer, media_type)
 
-    async def _delete(
-        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
-    ) -> web.StreamResponse:
+    async def _delete(self, scope: RequestScope) -> web.StreamResponse:
+        request, info, resource, user = scope.request, scope.info, scope.resource, scope.user
         if info.subresource:
             raise method_not_allowed()
         media_type = media_type_of(request, list_=False)
@@ -305,9 +297,8 @@ class Objects:
         status = 202 if options.orphan_dependents is False and not answer.removed else 200
         return self._responses.object(request, resource, answer, media_type, status=status)
 
-    async def _delete_collection(
-        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
-    ) -> web.StreamResponse:
+    async def _delete_collection(self, scope: RequestScope) -> web.StreamResponse:
+        request, info, resource, user = scope.request, scope.info, scope.resource, scope.user
         if "deletecollection" not in verbs_of(resource) or (resource.namespaced and not info.namespace):
             raise method_not_allowed()
         media_type = media_type_of(request, list_=True)
@@ -317,9 +308,8 @@ class Objects:
         page = await self._operations.delete_collection(context, resource, info.namespace, list_options, options)
         return await self._responses.list_body(request, resource, page, media_type)
 
-    async def _log_of(
-        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
-    ) -> web.StreamResponse:
+    async def _log_of(self, scope: RequestScope) -> web.StreamResponse:
+        request, info = scope.request, scope.info
         chunks = await self._operations.log(info.namespace, info.name, request.query)
         if chunks is None:
             return web.Response(status=204, headers=self._responses.headers())
@@ -334,18 +324,16 @@ class Objects:
             await _pump(response, first, chunks)
         return response
 
-    async def _stream(
-        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
-    ) -> web.StreamResponse:
+    async def _stream(self, scope: RequestScope) -> web.StreamResponse:
+        request, info, resource, user = scope.request, scope.info, scope.resource, scope.user
         await self._operations.connect(RequestContext(user), resource, info, request.query)
         kubelets, node, location = await self._operations.stream(
             info.subresource, info.namespace, info.name, request.query
         )
         return await proxy(request, kubelets, node, location)
 
-    async def _proxy(
-        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
-    ) -> web.StreamResponse:
+    async def _proxy(self, scope: RequestScope) -> web.StreamResponse:
+        request, info, resource, user = scope.request, scope.info, scope.resource, scope.user
         if resource.namespaced and not info.namespace:
             raise resource_not_found()
         await self._operations.connect(RequestContext(user), resource, info, request.query)
@@ -358,10 +346,9 @@ class Objects:
             self._proxying = Proxying(self._world, operations.kinds, self._dial or dial, operations.kubelet_tls)
         return await self._proxying.handle(request, info, self._responses.headers())
 
-    async def _computed(
-        self, request: web.BaseRequest, info: RequestInfo, resource: Resource, user: UserInfo
-    ) -> web.StreamResponse:
+    async def _computed(self, scope: RequestScope) -> web.StreamResponse:
         """What nodes and Pods use now; how the parts of the control plane are."""
+        request, info, resource = scope.request, scope.info, scope.resource
         if info.verb == "watch":
             raise not_watched(resource) if is_true(request.query, "watch") else resource_not_found()
         if info.verb not in ("get", "list") or request.method == "HEAD":

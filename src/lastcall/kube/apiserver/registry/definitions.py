@@ -7,7 +7,6 @@ Sources: apiextensions-apiserver pkg/controller/{status/naming_controller,establ
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
 
 from lastcall.kube.api.custom.kinds import (
     CLEANUP,
@@ -22,8 +21,10 @@ from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS, SERVED, Resou
 from lastcall.kube.apiserver.deletion import DeleteOptions
 from lastcall.kube.apiserver.faces.conversion import Conversions, with_conversion
 from lastcall.kube.apiserver.fieldmanager.requests import Tracking, scope_of
-from lastcall.kube.apiserver.registry.generic import Answer, GenericStore, Shared, Track, Transform
+from lastcall.kube.apiserver.registry.generic import GenericStore
+from lastcall.kube.apiserver.registry.reading import Answer, Shared
 from lastcall.kube.apiserver.strategies.custom import CustomResourceStrategy, set_condition
+from lastcall.kube.apiserver.updated_object import Track, UpdatedObject
 from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.kube.store.api import Entry, StoreConflict
 from lastcall.kube.store.value import Value
@@ -251,7 +252,7 @@ class Definitions:
             return new
 
         try:
-            answer = await kind.update(self.context, "", name, transform, subresource=subresource, track=tracking.track)
+            answer = await kind.update(self.context, "", name, UpdatedObject(transform, tracking.track), subresource)
         except (StatusError, StoreConflict):
             return None
         return answer.object
@@ -269,15 +270,16 @@ class DefinitionStore(GenericStore):
         await self._follow(context, answer)
         return answer
 
-    async def update(self, context: RequestContext, namespace: str, name: str, *arguments: Any, **more: Any) -> Answer:
-        answer = await super().update(context, namespace, name, *arguments, **more)
+    async def update(
+        self, context: RequestContext, namespace: str, name: str, change: UpdatedObject, subresource: str = ""
+    ) -> Answer:
+        answer = await super().update(context, namespace, name, change, subresource)
         await self._follow(context, answer)
         return answer
 
     async def delete(self, context: RequestContext, namespace: str, name: str, options: DeleteOptions) -> Answer:
         answer = await super().delete(context, namespace, name, options)
-        if not options.dry_run:
-            await self._follow(context, answer)
+        await self._follow(context, answer)
         return answer
 
     async def _follow(self, context: RequestContext, answer: Answer) -> None:
@@ -313,12 +315,12 @@ class _CustomStore(GenericStore):
         )
 
     async def update(
-        self, context: RequestContext, namespace: str, name: str, transform: Transform, **more: Any
+        self, context: RequestContext, namespace: str, name: str, change: UpdatedObject, subresource: str = ""
     ) -> Answer:
         if self._converter is None:
-            return await super().update(context, namespace, name, transform, **more)
+            return await super().update(context, namespace, name, change, subresource)
         return await with_conversion(
-            lambda: super(_CustomStore, self).update(context, namespace, name, transform, **more)
+            lambda: super(_CustomStore, self).update(context, namespace, name, change, subresource)
         )
 
     async def delete(self, context: RequestContext, namespace: str, name: str, options: DeleteOptions) -> Answer:

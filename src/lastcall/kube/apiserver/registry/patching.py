@@ -13,9 +13,9 @@ from lastcall.kube.api.meta import Object
 from lastcall.kube.api.patch import apply as patches
 from lastcall.kube.api.resources import Resource
 from lastcall.kube.api.schema.checks import json_type, known_kind, unconverted
-from lastcall.kube.apiserver.registry.generic import Transform
 from lastcall.kube.apiserver.registry.objectmeta import OTHER_NAMESPACE, check_name, undeterminable
-from lastcall.kube.apiserver.wire.bodies import misfit, scheme_of
+from lastcall.kube.apiserver.updated_object import Transform
+from lastcall.kube.apiserver.wire.preparing import misfit, scheme_of
 from lastcall.kube.client.api import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 
 PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH)

@@ -18,7 +18,7 @@ from lastcall.kube.apiserver.admission.chain import TOKEN_VOLUME
 from lastcall.kube.apiserver.admission.reader import Looks, Reader
 from lastcall.kube.apiserver.auth.authentication import node_of
 from lastcall.kube.apiserver.fieldmanager.requests import manager_of
-from lastcall.kube.apiserver.registry.generic import Answer
+from lastcall.kube.apiserver.registry.reading import Answer
 from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.kube.store.value import Value
 from lastcall.world.clock import rfc3339_now

@@ -75,10 +75,6 @@ class Strategy:
     def prepare_for_create(self, obj: Object) -> None:
         """Fill in and drop fields before validation (PrepareForCreate)."""
 
-    def fill_update(self, new: Object, old: Object, subresource: str) -> Object:
-        """`new` with what an update leaves out and admission puts back before it is validated."""
-        return new
-
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
         """Put back what this request may not change (PrepareForUpdate)."""
         if subresource == "status":
@@ -146,9 +142,9 @@ class Strategy:
     def decide_delete(self, obj: Object, options: DeleteOptions, now: datetime) -> Decision:
         return decide_delete(self.delete_rules, obj, options, now)
 
-    def seconds_before_removal(self, obj: Object) -> float:
-        """How long watchers may act on the mark of an immediate delete before the object is removed."""
-        return 0.0
+    def acts_on_mark(self, old: Object) -> bool:
+        """Return whether controllers act on the mark of a DELETE that also removes the object; `old` has no mark."""
+        return False
 
     def should_delete_during_update(self, new: Object, old: Object) -> bool:
         return should_delete_during_update(new, old)

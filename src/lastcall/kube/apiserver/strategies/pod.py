@@ -8,13 +8,9 @@ from lastcall.kube.api.meta import Object, is_terminating
 from lastcall.kube.api.pods import spec as pods
 from lastcall.kube.api.pods.resize import resized
 from lastcall.kube.api.resources import Resource
-from lastcall.kube.apiserver.admission.priority import keep_priority
-from lastcall.kube.apiserver.admission.tolerations import add_default_tolerations
 from lastcall.kube.apiserver.deletion import DeleteRules, check_graceful_delete_pod
 from lastcall.kube.apiserver.strategies.base import Strategy, Undo, nothing
 from lastcall.kube.apiserver.wire.context import RequestContext
-
-FORCE_DELETE_SECONDS = 0.003
 
 _GATED = {"ephemeralcontainers": EPHEMERAL_CONTAINERS, "resize": IN_PLACE_POD_VERTICAL_SCALING}
 """Subresources that change a Pod's spec, and what switches them on."""
@@ -97,16 +93,6 @@ class PodStrategy(Strategy):
                 }
             ]
 
-    def fill_update(self, new: Object, old: Object, subresource: str) -> Object:
-        """Priority, preemption policy, and the tolerations that every Pod has: `kubectl replace` of the file that made
-        a Pod is not told of them."""
-        if subresource or not isinstance(new.get("spec"), dict):
-            return new
-        filled = {**new, "spec": dict(new["spec"])}
-        keep_priority(filled, old)
-        add_default_tolerations(filled)
-        return filled
-
     def prepare_for_update(self, new: Object, old: Object, subresource: str) -> None:
         if subresource in _GATED:
             # Whatever else the request says is not heard (dropNonEphemeralContainerUpdates, dropNonResizeUpdates).
@@ -137,11 +123,6 @@ class PodStrategy(Strategy):
     def after_delete(self, obj: Object) -> None:
         self.of_nodes.discard(obj)
 
-    def seconds_before_removal(self, obj: Object) -> float:
-        """A running Pod's force delete is two writes, and in a real cluster a node and controllers act on the first.
-
-        There the writes lie some milliseconds apart: the kubelet always saw grace 0, and the endpoint turned
-        terminating before it vanished. Here both would be over before anybody has run.
-        """
-        runs = obj["spec"].get("nodeName") and not pods.is_pod_terminal(obj)
-        return FORCE_DELETE_SECONDS if runs and not is_terminating(obj) else 0.0
+    def acts_on_mark(self, old: Object) -> bool:
+        """Return whether a Pod runs: its endpoint turns terminating before it goes (golden recording force-delete)."""
+        return bool(old["spec"].get("nodeName")) and not pods.is_pod_terminal(old) and not is_terminating(old)

@@ -29,6 +29,7 @@ from lastcall.kube.apiserver.auth.tokens import BOUND_KINDS, DEFAULT_EXPIRATION,
 from lastcall.kube.apiserver.registry.generic import GenericStore
 from lastcall.kube.apiserver.requestinfo import is_true
 from lastcall.kube.apiserver.subresources.kubelet_client import KubeletLogs, PodLogOptions
+from lastcall.kube.apiserver.updated_object import UpdatedObject
 from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.world.clock import now, rfc3339, rfc3339_now
 
@@ -63,7 +64,7 @@ async def bind(kinds: Kinds, context: RequestContext, binding: Object, namespace
         check_binding(old, meta, namespace)
         return assigned(old, target["name"], meta, rfc3339_now(pods.shared.world.clock))
 
-    await pods.update(context, namespace, name, assign, subresource="binding")
+    await pods.update(context, namespace, name, UpdatedObject(assign), "binding")
     return status_success(code=201)
 
 

@@ -36,9 +36,10 @@ from lastcall.kube.apiserver.deletion import DeleteOptions, check_preconditions
 from lastcall.kube.apiserver.fieldmanager.requests import Tracking, manager_of, scope_of
 from lastcall.kube.apiserver.registry.generic import GenericStore
 from lastcall.kube.apiserver.registry.objectmeta import OTHER_NAMESPACE, with_owners_once
-from lastcall.kube.apiserver.wire.bodies import prepare
+from lastcall.kube.apiserver.updated_object import UpdatedObject
 from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.kube.apiserver.wire.options import parse_delete_options
+from lastcall.kube.apiserver.wire.preparing import prepare
 from lastcall.world.clock import now, rfc3339
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ def eviction_options(context: RequestContext, body: Object, namespace: str, name
             f"Non-matching dry-run options in request and content: [All] and [{' '.join(map(str, wanted))}]"
         )
     options = parse_delete_options(asked if asked is not None else {}, {}, ())
-    return replace(options, dry_run=True) if context.dry_run else options
+    context.dry_run = context.dry_run or options.dry_run
+    return replace(options, dry_run=context.dry_run)
 
 
 def may_ignore_budgets(pod: Object) -> bool:
@@ -250,11 +252,11 @@ class _Eviction:
         def use(stored: Object) -> Object:
             return checked_and_decremented(stored, self._name, self._moment())
 
-        context = RequestContext(_API_SERVER, "kube-apiserver", dry_run=self._options.dry_run)
+        context = RequestContext(_API_SERVER, "kube-apiserver", dry_run=self._context.dry_run)
         tracking = Tracking(scope_of(self._budgets.resource, "status"), manager_of(context), self._moment)
         try:
             answer = await self._budgets.update(
-                context, self._namespace, name_of(budget), use, subresource="status", track=tracking.track
+                context, self._namespace, name_of(budget), UpdatedObject(use, tracking.track), "status"
             )
         except StatusError as error:
             if not is_not_found(error):
@@ -264,7 +266,7 @@ class _Eviction:
 
     async def _delete(self, options: DeleteOptions, why: str, facts: "GroundsOfDecision") -> None:
         """Say in the Pod's status that it is a target, then delete it. (`addConditionAndDeletePod`)"""
-        if not options.dry_run:
+        if not self._context.dry_run:
             marked = await self._mark(options)
             if options.resource_version is not None:
                 options = replace(options, resource_version=marked["metadata"]["resourceVersion"])
@@ -283,7 +285,7 @@ class _Eviction:
             return new
 
         context = replace(self._context, dry_run=False)
-        return (await self._pods.update(context, self._namespace, self._name, mark, subresource="status")).object
+        return (await self._pods.update(context, self._namespace, self._name, UpdatedObject(mark), "status")).object
 
     def _moment(self) -> str:
         return rfc3339(now(self._pods.shared.world.clock))

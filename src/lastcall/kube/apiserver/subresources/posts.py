@@ -12,12 +12,12 @@ from lastcall.kube.api.resources import BINDINGS, PODS, REVIEWS, SERVICEACCOUNTS
 from lastcall.kube.apiserver.auth.reviews import ANSWERED_ANEW, Reviews
 from lastcall.kube.apiserver.auth.tokens import DEFAULT_EXPIRATION, TokenIssuer
 from lastcall.kube.apiserver.fieldmanager.requests import Tracking
-from lastcall.kube.apiserver.registry.generic import Answer, GenericStore
 from lastcall.kube.apiserver.registry.objectmeta import OTHER_NAMESPACE, check_names, with_owners_once
+from lastcall.kube.apiserver.registry.reading import Answer, Shared
 from lastcall.kube.apiserver.subresources.actions import bind, check_target, request_token
 from lastcall.kube.apiserver.subresources.eviction import evict
-from lastcall.kube.apiserver.wire.bodies import check_kind, prepare
 from lastcall.kube.apiserver.wire.context import RequestContext
+from lastcall.kube.apiserver.wire.preparing import check_kind, prepare, prepare_copy
 from lastcall.kube.store.value import Value
 
 TOKEN_REQUESTS = Resource("authentication.k8s.io", "v1", "tokenrequests", "TokenRequest", True)
@@ -40,13 +40,13 @@ class Posts:
 
     def __init__(
         self,
-        kinds: Mapping[Resource, GenericStore],
+        shared: Shared,
         issuer: TokenIssuer,
         reviews: Reviews,
         tracking: Callable[[RequestContext, Resource, str], Tracking],
     ) -> None:
-        self._kinds, self._issuer, self._reviews, self._tracking = kinds, issuer, reviews, tracking
-        admission = next(iter(kinds.values())).shared.admission
+        self._kinds, self._issuer, self._reviews, self._tracking = shared.kinds, issuer, reviews, tracking
+        admission = shared.admission
         self._nodes, self._lifecycle = admission.nodes, admission.namespace_lifecycle
         self._posts: dict[tuple[Resource, str], Post] = {
             (BINDINGS, ""): self._bind,
@@ -63,7 +63,7 @@ class Posts:
     async def _bind(
         self, context: RequestContext, resource: Resource, obj: Object, namespace: str, name: str, shared: bool
     ) -> Answer:
-        obj = prepare(context, BINDINGS, obj, shared=True)
+        obj = prepare_copy(context, BINDINGS, obj)
         meta = with_owners_once(context, obj["metadata"])
         if meta.get("namespace") and meta["namespace"] != namespace:
             raise bad_request(OTHER_NAMESPACE)
@@ -89,7 +89,7 @@ class Posts:
     async def _request_token(
         self, context: RequestContext, resource: Resource, obj: Object, namespace: str, name: str, shared: bool
     ) -> Answer:
-        obj = prepare(context, TOKEN_REQUESTS, copy_object(obj) if shared else obj)
+        obj = (prepare_copy if shared else prepare)(context, TOKEN_REQUESTS, obj)
         obj["metadata"] = with_owners_once(context, obj["metadata"])
         await self._lifecycle(SERVICEACCOUNTS, namespace, name)
         await self._nodes.create(context.user, resource, obj, namespace, name=name, subresource="token")
@@ -104,7 +104,7 @@ class Posts:
     ) -> Answer:
         if name:
             raise method_not_allowed()
-        review = prepare(context, resource, copy_object(obj) if shared else obj)
+        review = (prepare_copy if shared else prepare)(context, resource, obj)
         review["metadata"] = with_owners_once(context, review["metadata"])
         check_names(resource, review, namespace, None)
         entries = self._tracking(context, resource, "").create(review)

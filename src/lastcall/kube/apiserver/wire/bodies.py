@@ -1,4 +1,4 @@
-"""Request bodies: from bytes to an object of the expected kind, with unknown fields reported and dropped.
+"""Request bodies: from bytes to plain data.
 
 Sources: apiserver pkg/endpoints/handlers/create.go, apimachinery pkg/runtime/serializer/json/json.go,
 pkg/endpoints/handlers/fieldmanager (field validation).
@@ -6,43 +6,24 @@ pkg/endpoints/handlers/fieldmanager (field validation).
 
 import asyncio
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import nullcontext
 from typing import Any, TypeVar
 
-import orjson
-
 from lastcall.kube.api.custom.kinds import CustomResource
-from lastcall.kube.api.custom.structural import drop_nulls, prune_unknown, set_schema_defaults
-from lastcall.kube.api.errors import StatusError, bad_request, cannot_be_handled, plain_failure
-from lastcall.kube.api.errors import invalid as invalid_object
-from lastcall.kube.api.field import go_quote, invalid
-from lastcall.kube.api.meta import Object, copy_object
+from lastcall.kube.api.errors import StatusError, bad_request, cannot_be_handled
+from lastcall.kube.api.meta import Object
 from lastcall.kube.api.protobuf.decoding import decode_envelope
-from lastcall.kube.api.resources import CONFIGMAPS, Resource
-from lastcall.kube.api.schema.checks import DecodeError, Empties, check_fields, json_type, known_kind, unconverted
-from lastcall.kube.api.schema.decoding import decode_fields, decoded_copy
+from lastcall.kube.api.resources import Resource
+from lastcall.kube.api.schema.checks import json_type
 from lastcall.kube.api.text import go_json as json_text
 from lastcall.kube.api.text.json_bounds import OutOfBoundsError, check_bounds
-from lastcall.kube.apiserver.wire.as_sent import ROOT
 from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.kube.apiserver.wire.negotiation import JSON, PROTOBUF, YAML
 from lastcall.kube.apiserver.wire.options import TYPE_META
 from lastcall.kube.apiserver.wire.repeated_fields import repeated_fields
 from lastcall.kube.client.api import APPLY_PATCH, STRATEGIC_MERGE_PATCH
 from lastcall.world.clock import Clock
-
-_SCHEMES = {
-    "apiextensions.k8s.io": "pkg/apiserver/apiserver.go:55",
-    "apiregistration.k8s.io": "pkg/apiserver/scheme/scheme.go:28",
-}
-"""Where the kinds of a group are registered, as messages say it: the line of the source that makes the scheme."""
-
-
-def scheme_of(resource: Resource) -> str:
-    """Where its kind would have to be registered."""
-    return _SCHEMES.get(resource.group, "pkg/api/legacyscheme/scheme.go:30")
-
 
 SMALL_BYTES = 32 << 10
 MAX_ALIASED_TEXT = 3 << 20
@@ -237,199 +218,3 @@ def _unrecognized(resource: Resource, why: str, shown: str) -> StatusError:
         f"the object provided is unrecognized (must be of type {resource.kind}): couldn't get version/kind; "
         f"json parse error: {why} ({shown})"
     )
-
-
-def prepare(
-    context: RequestContext,
-    resource: Resource,
-    obj: Object,
-    *,
-    patch: Callable[[], str] | None = None,
-    old: Object | None = None,
-    shared: bool = False,
-    applied: Object | None = None,
-) -> Object:
-    """`obj` (changed in place) as one of `resource`: kind and version set, unknown fields reported and dropped.
-
-    `patch` is given when the object came from a PATCH, whose errors have another form and show what it answers; `old`
-    is what was patched: what is the same in both has been looked at before. With `shared` `obj` and what is in it stay
-    as they are, and the answer shares nothing with it but what is of `old`. `applied`: what was applied, where `obj` is
-    what an apply made, whose errors are the server's own. Raises StatusError.
-    """
-    if shared:
-        obj = dict(obj)
-    check_kind(resource, obj)
-    if not isinstance(obj.get("metadata", {}), dict | None):
-        type_ = {list: "array", str: "string", bool: "bool"}.get(type(obj["metadata"]), "number")
-        why = f"json: cannot unmarshal {type_} into Go struct field {resource.kind}.metadata of type v1.ObjectMeta"
-        if patch is not None:
-            if (shown := patch()).startswith("map["):
-                why = unconverted(obj["metadata"], "v1.ObjectMeta")
-            raise invalid_object("", "", [invalid("patch", shown, why)])
-        raise cannot_be_handled(resource.kind, resource.version, resource.kind, why)
-    obj["metadata"] = obj.get("metadata") or {}
-    obj["kind"], obj["apiVersion"] = resource.kind, resource.api_version
-    looked_at = [key for key, value in obj.items() if old is None or key not in old or not _same(value, old[key])]
-    part = obj if old is None else {key: obj[key] for key in looked_at}
-    known, empties = None, context.empties
-    empties.clear()
-    if shared:
-        known = None if isinstance(resource, CustomResource) else decoded_copy(resource, part, empties)
-        part = copy_object({key: obj[key] for key in looked_at}) if known is None else known
-        if old is not None:
-            obj |= {key: old[key] for key in obj if key in old and key not in looked_at}
-    forget = obj["metadata"].get("managedFields") == []
-    try:
-        if isinstance(resource, CustomResource):
-            problems = _decode_custom(resource, part)
-        elif known is not None:
-            problems = []
-        else:
-            problems = _decode_known(resource, part, patch, empties, applied=applied is not None)
-    except DecodeError as found:
-        error = _first_error(resource, obj, found, patch, applied)
-        if applied is not None:
-            raise plain_failure(_unconvertible(resource, applied.get("metadata") or {}, error)) from None
-        if patch is not None:
-            shown = patch()
-            why = error.unconverted if shown.startswith("map[") else str(error)
-            raise invalid_object("", "", [invalid("patch", shown, why)]) from None
-        raise cannot_be_handled(resource.kind, resource.version, resource.kind, str(error)) from None
-    if context.repeated is not None:
-        # Those of a patch are found when it is read, before it is applied.
-        said = context.repeated
-        problems = said.merged(problems) if patch is None else [*said.problems(), *problems]
-        context.repeated = None
-    if len(problems) > 1 and patch is not None and not isinstance(resource, CustomResource):
-        problems = _in_its_order(resource, problems, patch())
-    if problems:
-        if context.field_validation == "Strict":
-            raise _strict(resource, problems, patch)
-        if context.field_validation == "Warn":
-            context.warnings.extend(problems)
-    if empties:
-        empties[:] = [(ROOT if struct is part else struct, key, value) for struct, key, value in empties]
-    if part is not obj:
-        for key in looked_at:
-            if key not in part:
-                del obj[key]
-        obj |= {key: value for key, value in part.items() if key in looked_at or key not in obj}
-    if forget:
-        # An empty list asks for managedFields to be forgotten; where there is none, they stay.
-        obj["metadata"]["managedFields"] = []
-    return obj
-
-
-def _decode_known(
-    resource: Resource, obj: Object, patch: Callable[[], str] | None, empties: Empties, *, applied: bool
-) -> list[str]:
-    """`decode_fields`, which does more with numbers where no JSON is in between. Raises DecodeError."""
-    try:
-        return decode_fields(resource, obj, empties)
-    except DecodeError:
-        if not (applied or (patch is not None and patch().startswith("map["))):
-            raise
-        # late: for odd numbers only
-        from lastcall.kube.api.schema.unstructured import convert_numbers
-
-        if not convert_numbers(resource, obj):
-            raise
-    return decode_fields(resource, obj, empties)
-
-
-def _first_error(
-    resource: Resource, obj: Object, error: DecodeError, patch: Callable[[], str] | None, applied: Object | None
-) -> DecodeError:
-    """Of several values of a wrong type the one that is told: the first in the text of what was patched; where no JSON
-    is in between, the first in the order of the type's fields. Of what a client sent it is the first that was sent."""
-    if isinstance(resource, CustomResource) or (patch is None and applied is None):
-        return error
-    shown = "" if patch is None else patch()
-    # late: for an error's words only
-    from lastcall.kube.api.protobuf.ordering import in_go_order
-
-    try:
-        check_fields(resource, json_text.loads(shown.encode()) if shown.startswith("{") else in_go_order(obj, obj))
-    except (DecodeError, ValueError) as first:
-        return first if isinstance(first, DecodeError) else error
-    return error
-
-
-def _in_its_order(resource: Resource, problems: list[str], shown: str) -> list[str]:
-    """What is unknown in a patched object, in the order of its text; where no JSON is in between, by name."""
-    if not shown.startswith("{"):
-        return sorted(problems)
-    found = check_fields(resource, json_text.loads(shown.encode()))
-    return found if sorted(found) == sorted(problems) else problems
-
-
-def _unconvertible(resource: Resource, meta: Object, error: DecodeError) -> str:
-    """(fieldmanager/structuredmerge.go:Apply)"""
-    version = resource.api_version if resource.group else f"/{resource.version}"
-    kind = f"{version}, Kind={resource.kind}"
-    name = f"{meta.get('namespace') or ''}/{meta.get('name') or ''}"
-    doing = f"failed to convert new object ({name}; {kind}) to proper version"
-    return f"{doing}: unable to convert unstructured object to {kind}: {error.unconverted}"
-
-
-def _decode_custom(resource: CustomResource, obj: Object) -> list[str]:
-    """`decode_fields` for a declared kind: metadata is Kubernetes's own, the rest what its schema says."""
-    problems: list[str] = []
-    if "metadata" in obj:  # a patch that leaves it alone has looked at what it changes only
-        own = {"metadata": obj["metadata"]}
-        problems = decode_fields(CONFIGMAPS, own)
-        obj["metadata"] = own["metadata"]
-    problems += [f"unknown field {go_quote(path)}" for path in prune_unknown(resource.schema, obj)]
-    drop_nulls(resource.schema, obj)
-    set_schema_defaults(resource.schema, obj)
-    return problems
-
-
-def _same(value: Any, before: Any) -> bool:
-    """Equal as JSON: to Python True is 1."""
-    return value is before or (bool(value == before) and orjson.dumps(value) == orjson.dumps(before))
-
-
-def _strict(resource: Resource, problems: list[str], patch: Callable[[], str] | None) -> StatusError:
-    why = f"strict decoding error: {', '.join(problems)}"
-    if patch is None:
-        return cannot_be_handled(resource.kind, resource.version, resource.kind, why)
-    return invalid_object("", "", [invalid("patch", patch(), why)])
-
-
-def _check_custom_kind(resource: CustomResource, obj: Object) -> None:
-    """A declared kind is not to be guessed. Raises 400."""
-    kind, api_version = obj.get("kind") or "", obj.get("apiVersion") or ""
-    if kind and api_version == resource.api_version and kind == resource.kind:
-        return
-    if not kind:
-        raise bad_request(f"Object 'Kind' is missing in '{orjson.dumps(obj).decode()[:1000]}'")
-    if kind != resource.kind:
-        raise bad_request(f"the kind in the data ({kind}) does not match the expected kind ({resource.kind})")
-    raise bad_request(
-        f"the API version in the data ({api_version}) does not match the expected API version ({resource.api_version})"
-    )
-
-
-def check_kind(resource: Resource, obj: Object) -> None:
-    """kind and apiVersion of a body may be left out; if they are there they must be the URL's. Raises 400."""
-    if isinstance(resource, CustomResource):
-        _check_custom_kind(resource, obj)
-        return
-    kind, api_version = obj.get("kind") or resource.kind, obj.get("apiVersion") or resource.api_version
-    if (kind, api_version) == (resource.kind, resource.api_version):
-        return
-    why = misfit(resource, str(kind), str(api_version))
-    raise cannot_be_handled(str(kind), str(api_version).rpartition("/")[2], resource.kind, why)
-
-
-def misfit(resource: Resource, kind: str, api_version: str) -> str:
-    """Why an object is not a `resource`: it has another kind or version; "" for one that is."""
-    if (kind, api_version) == (resource.kind, resource.api_version):
-        return ""
-    if api_version.count("/") > 1:
-        return f"unexpected GroupVersion string: {api_version}"
-    if not known_kind(api_version, kind):
-        return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{scheme_of(resource)}"'
-    internal = f"core.{resource.kind}" if not resource.group else f"{resource.group.split('.')[0]}.{resource.kind}"
-    return f"converting ({api_version.rpartition('/')[2]}.{kind}) to ({internal}): unknown conversion"

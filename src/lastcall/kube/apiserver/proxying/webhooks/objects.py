@@ -7,8 +7,8 @@ from lastcall.kube.api.resources import Resource
 from lastcall.kube.api.schema.checks import json_type
 from lastcall.kube.apiserver.auth.authentication import UserInfo
 from lastcall.kube.apiserver.faces.table import face_of
-from lastcall.kube.apiserver.wire.bodies import prepare
 from lastcall.kube.apiserver.wire.context import RequestContext
+from lastcall.kube.apiserver.wire.preparing import prepare_copy
 
 _NOBODY = UserInfo("")
 
@@ -34,7 +34,7 @@ def prepared(resource: Resource, obj: Object, *, strict: bool = False) -> Object
             raise internal(f"couldn't get version/kind; json parse error: {text}")
     context = RequestContext(_NOBODY, field_validation="Strict" if strict else "Ignore")
     try:
-        obj = prepare(context, resource, obj, shared=True)
+        obj = prepare_copy(context, resource, obj)
     except StatusError as error:
         if error.code != 400:
             raise
