@@ -80,8 +80,6 @@ FIRST_TOPOLOGY_LABELS = 35
 """Kubernetes 1.35 is the first in which Pods get their node's region and zone without a feature gate."""
 FIRST_DECLARED_FEATURES = 36
 """Kubernetes 1.36 is the first in which nodes declare features, without a feature gate."""
-FIRST_POD_SECURITY = 23
-"""Kubernetes 1.23 is the first in which these labels of a namespace do something without a feature gate."""
 
 
 class Admission:
@@ -266,7 +264,7 @@ class Admission:
     ) -> None:
         """What the namespace's labels say about a Pod, or about what makes Pods."""
         namespace = new["metadata"].get("namespace") or ""
-        if self._minor < FIRST_POD_SECURITY or not namespace:
+        if not namespace:
             return
         place = await self.reader.get(NAMESPACES, "", namespace)
         if place is None or not _has_pod_security(place):
@@ -282,7 +280,7 @@ class Admission:
         self, context: RequestContext, resource: Resource, new: Object, old: Object | None, subresource: str
     ) -> None:
         """The labels of a Namespace, and what they will say about the Pods that are there."""
-        if self._minor < FIRST_POD_SECURITY or not _has_pod_security(new):
+        if not _has_pod_security(new):
             return
         # late: 2.6 ms of the control plane's start
         from lastcall.kube.apiserver.admission.pod_security import decide as pod_security
