@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"
 from api_snapshot import difference, whole_api
 
 from bench.figures import machine
-from bench.rollouts import CONTROL, EXAMPLES, HEADER, LAG, Variant, row
-from bench.rollouts import run as run_embedded
+from bench.rollout_table import CONTROL, EXAMPLES, HEADER, LAG, Variant, row
+from bench.rollout_table import run as run_embedded
 from lastcall.kube.api.resources import DEPLOYMENTS, NAMESPACES, PODS, SERVED, Resource
 from lastcall.kube.client.api import Client
 from lastcall.kube.client.kubeconfig import client_for, load_kubeconfig

@@ -9,8 +9,7 @@ from make_catalogue import pretty
 
 from lastcall.cli.commands import COMMANDS, cli
 from lastcall.cli.options import Whole
-from lastcall.cli.settings.context import key_of
-from lastcall.cli.settings.keys import ALL, COMMAND_LINE, NAMED
+from lastcall.cli.settings.keys import ALL, PROJECT, key_of, keyed
 
 OUT = Path(__file__).parents[1] / "docs" / "config-v1.schema.json"
 
@@ -29,15 +28,14 @@ def value(option: click.Option) -> dict[str, Any]:
     if option.multiple:
         one = {"anyOf": [one, {"type": "array", "items": one}]}
     told = " ".join((option.help or "").split())
-    if key_of(option) in NAMED:
+    if key_of(option) not in PROJECT:
         told += " Only in a file that --config or LASTCALL_CONFIG names."
     return {"description": told.strip(), **one}
 
 
 def values(command: click.Command) -> dict[str, Any]:
     """Key → schema, of what a command takes from a file."""
-    options = [each for each in command.params if isinstance(each, click.Option) and each.name != "config"]
-    return {key_of(each): value(each) for each in options if key_of(each) not in COMMAND_LINE}
+    return {key: value(option) for key, option in keyed(command).items()}
 
 
 def section(properties: dict[str, Any], words: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from lastcall.endings.ending import build_endings
 from lastcall.endings.facts.pod import pod_facts
 from lastcall.records import kinds
 
-BEFORE_TERMINAL_PHASES = ("1.18", "1.23")
+BEFORE_TERMINAL_PHASES = ("1.23",)
 """Since 1.27 every deleted Pod ends in a terminal phase; before, restartPolicy Always left it Running."""
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -39,7 +39,7 @@ def demo(name: str, version: str = "1.36", seed: int = 0) -> VirtualCluster:
     )
 
 
-@pytest.mark.parametrize("version", ["1.18", "1.23", "1.27", "1.36"])
+@pytest.mark.parametrize("version", ["1.23", "1.27", "1.36"])
 def test_the_graceful_demo_hears_sigterm_after_its_hook_and_drains(version: str) -> None:
     """Hook 3 s, drain 5 s, exit 0, no SIGKILL, gone right after: the same in every version."""
     cluster = demo("term-demo", version)
@@ -53,7 +53,7 @@ def test_the_graceful_demo_hears_sigterm_after_its_hook_and_drains(version: str)
     assert cluster.status(pod)["phase"] == ("Running" if version in BEFORE_TERMINAL_PHASES else "Succeeded")
 
 
-@pytest.mark.parametrize(("version", "kill"), [("1.18", 10), ("1.23", 12), ("1.27", 12), ("1.36", 10)])
+@pytest.mark.parametrize(("version", "kill"), [("1.23", 12), ("1.27", 12), ("1.36", 10)])
 def test_the_sigkill_demo_is_killed_when_the_version_s_budget_is_over(version: str, kill: float) -> None:
     """1.22 to 1.27 did not take the hook's 2 s off the grace period of 10 s."""
     cluster = demo("sigkill-demo", version)

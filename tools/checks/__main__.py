@@ -10,6 +10,7 @@ from pathlib import Path
 
 from checks import (
     apiserver,
+    circles,
     commands,
     dead_names,
     documents,
@@ -48,6 +49,7 @@ RULES = (
     Rule("package-docstrings", packages.docstrings, "packages", 50),
     Rule("stutters", packages.stutters, "files", 500),
     Rule("circles", packages.circles, "imports", 2000),
+    Rule("import-circles", circles.import_circles, "imports", 4000),
     Rule("pure", pure.pure, "files", 100),
     Rule("plain-objects", pure.plain_objects, "files", 20),
     Rule("late-imports", late.late_imports, "places", 20),

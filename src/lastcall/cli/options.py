@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 JSON_LINE = "json-line"
 
-KUBERNETES_VERSIONS = ("1.18", "1.23", "1.27", "1.36")
+KUBERNETES_VERSIONS = ("1.23", "1.27", "1.36")
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SIZE = re.compile(r"[1-9][0-9]*[kmg]|[1-9][0-9]?%|100%", re.IGNORECASE)

@@ -101,7 +101,7 @@ async def connected(
             warn(f"warning: {told}")
         yield Connected(client, chosen, version_of(body), clock)
     except (StatusError, ConnectionLost) as error:
-        raise await explained(error, chosen) from error
+        raise await explained(error, chosen.context, chosen.config) from error
     except KubeconfigError as error:
         raise UserError(f"context {chosen.context!r}: {error}") from error
     finally:

@@ -28,7 +28,6 @@ from lastcall.records.quoting import one_line
 from lastcall.world.blocking import wall
 
 if TYPE_CHECKING:
-    from lastcall.contexts.connection import Chosen
     from lastcall.kube.client import ClientConfig
 
 NOBODY_ELSE = Impersonation()
@@ -37,9 +36,9 @@ CLOCK_SECONDS = 60.0
 """Clocks that differ by more are told: certificates and tokens are judged by both."""
 
 
-async def explained(error: StatusError | ConnectionLost, chosen: "Chosen") -> LastcallError:
-    """The error to raise in place of it."""
-    where = f"context {chosen.context!r} ({chosen.server})"
+async def explained(error: StatusError | ConnectionLost, context: str, config: "ClientConfig") -> LastcallError:
+    """Return the error to raise in place of it. `context` is the name under which the user knows the cluster."""
+    where = f"context {context!r} ({config.server})"
     if isinstance(error, CredentialsFailed):
         return WorldError(f"{where}: {error}")
     if isinstance(error, UnusableAnswer):
@@ -47,13 +46,13 @@ async def explained(error: StatusError | ConnectionLost, chosen: "Chosen") -> La
     if isinstance(error, ConnectionLost):
         refused = certificate_error(error)
         if refused is not None:
-            return WorldError(f"{where}: {await _about_certificate(refused, chosen.config)}")
-        return WorldError(f"{where}: {unreachable(error, chosen.server)}")
+            return WorldError(f"{where}: {await _about_certificate(refused, config)}")
+        return WorldError(f"{where}: {unreachable(error, config.server)}")
     message = one_line(error.message)
     if error.code == 401:
-        return UserError(f"{where}: {await _about_user(chosen.config, message)}")
+        return UserError(f"{where}: {await _about_user(config, message)}")
     if error.code == 403:
-        return UserError(f"{where}: {forbidden_text(error, message, chosen.config.impersonate)}")
+        return UserError(f"{where}: {forbidden_text(error, message, config.impersonate)}")
     return WorldError(f"{where}: the API server answers: {message}")
 
 

@@ -168,7 +168,7 @@ def test_a_change_of_anything_else_through_the_subresource_is_not_heard() -> Non
     run_cluster(scenario, {"app": Program()})
 
 
-def test_1_18_had_them_behind_a_gate() -> None:
+def test_without_their_gate_the_subresource_does_not_exist() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest())
         await cluster.wait_ready()
@@ -176,4 +176,5 @@ def test_1_18_had_them_behind_a_gate() -> None:
             await add(cluster)
         assert str(caught.value) == "the server could not find the requested resource"
 
-    run_cluster(scenario, {"app": Program()}, kubernetes_version="1.18")
+    gates = {"EphemeralContainers": False}
+    run_cluster(scenario, {"app": Program()}, kubernetes_version="1.23", feature_gates=gates)

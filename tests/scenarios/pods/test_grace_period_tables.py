@@ -70,7 +70,6 @@ def test_an_app_that_ignores_sigterm_gets_sigterm_and_sigkill_at(grace: int, hoo
 @pytest.mark.parametrize(
     ("version", "hook", "term", "kill"),
     [
-        ("1.18", 2, 2, 10),
         ("1.23", 2, 2, 12),
         ("1.27", 2, 2, 12),
         ("1.36", 2, 2, 10),

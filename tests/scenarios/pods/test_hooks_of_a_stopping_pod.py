@@ -175,7 +175,7 @@ def test_a_stop_signal_of_the_spec_is_sent_and_shown_with_its_gate_only(gate: bo
 
 @pytest.mark.rule("node-semantics 7/events, 24/hook-events")
 def test_before_the_text_was_fixed_the_event_said_what_went_wrong() -> None:
-    """node-semantics 21, 23: 1.18 and 1.23 put the error into the Event."""
+    """node-semantics 21, 23: 1.23 put the error into the Event."""
     cluster = ended({"exec": ["sh", "-c", "exit 3"]}, Program(), kubernetes_version="1.23")
     (line,) = failed_events(cluster)
     assert "Exec lifecycle hook ([sh -c exit 3]) for Container" in line

@@ -58,7 +58,7 @@ def test_what_it_excludes(spec, expected):
     assert texts(**spec) == expected
 
 
-@pytest.mark.parametrize(("version", "kept"), [("1.18", False), ("1.27", False), ("1.32", False), ("1.36", True)])
+@pytest.mark.parametrize(("version", "kept"), [("1.27", False), ("1.32", False), ("1.36", True)])
 def test_versions_without_it_drop_it(version, kept):
     pod = {"spec": {"hostUsers": False, "containers": []}}
     drop_disabled_fields(PODS, pod, None, FeatureGates(version))

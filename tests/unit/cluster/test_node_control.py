@@ -56,7 +56,7 @@ async def test_a_shutdown_is_asked_for_by_priority_and_tells_how_far_it_is() -> 
 
 
 async def test_a_shutdown_that_a_version_does_not_have_is_an_error_in_its_words() -> None:
-    words = "Kubernetes 1.18 has no graceful node shutdown"
+    words = "Kubernetes 1.23 has no shutdownGracePeriodByPodPriority"
     assert await ask(Shutdown(words)) == [f"error: {words}"]
 
 

@@ -154,6 +154,7 @@ def test_variables_of_services():
     assert "KUBERNETES_SERVICE_HOST" in service_variables(without, services)
 
 
+@pytest.mark.rule("node-semantics 9.4/annotations")
 def test_a_container_config_carries_what_the_runtime_needs():
     container = {
         "name": "c",
@@ -268,7 +269,7 @@ def test_a_sandbox_config_names_the_node_s_ports_that_containers_and_sidecars_wa
 
 # -- hooks' requests --------------------------------------------------------------------------------
 
-V136, V118 = behaviour_of("1.36"), behaviour_of("1.18")
+V136, V123 = behaviour_of("1.36"), behaviour_of("1.23")
 PORTS = {"name": "c", "ports": [{"name": "web", "containerPort": 8080}]}
 
 
@@ -311,7 +312,7 @@ def test_a_user_s_own_headers_replace_the_kubelet_s_and_an_empty_accept_removes_
 
 @pytest.mark.rule("node-semantics 24/http-hooks")
 def test_old_versions_ignored_scheme_and_headers():
-    url, headers = http_request({"port": 1, "scheme": "HTTPS", "httpHeaders": [{"name": "A"}]}, PORTS, "10.0.0.5", V118)
+    url, headers = http_request({"port": 1, "scheme": "HTTPS", "httpHeaders": [{"name": "A"}]}, PORTS, "10.0.0.5", V123)
     assert url == "http://10.0.0.5:1/" and all(name != "A" for name, _ in headers)
 
 

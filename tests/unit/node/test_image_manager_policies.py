@@ -95,7 +95,7 @@ def ensure(
 
 @pytest.mark.rule("node-semantics 15/present")
 @pytest.mark.parametrize(
-    ("version", "text"), [("1.36", PRESENT + " and can be accessed by the pod"), ("1.27", PRESENT), ("1.18", PRESENT)]
+    ("version", "text"), [("1.36", PRESENT + " and can be accessed by the pod"), ("1.27", PRESENT)]
 )
 def test_a_present_image_is_not_pulled(version: str, text: str) -> None:
     for policy in ("IfNotPresent", "Never"):

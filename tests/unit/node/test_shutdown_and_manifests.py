@@ -70,8 +70,7 @@ def test_a_pod_that_the_shutdown_ends_has_failed_unless_it_had_succeeded(phase: 
 @pytest.mark.parametrize(
     ("version", "priorities", "why"),
     [
-        ("1.20", (0, CRITICAL), "no graceful node shutdown"),
-        ("1.21", (0, CRITICAL), None),
+        ("1.23", (0, CRITICAL), None),
         ("1.23", (0, 10), "no shutdownGracePeriodByPodPriority"),
         ("1.24", (0, 10), None),
     ],

@@ -77,7 +77,7 @@ def test_an_ephemeral_claim_that_is_not_there_yet_is_waited_for():
 
 def reasons(volumes: PodVolumes, name: str = "n1") -> tuple[str, ...]:
     cache = cache_of(node(name, labels={"kubernetes.io/hostname": name}))
-    return volumes.reasons_against(cache.nodes[name])
+    return volumes.reasons_against(name, cache.nodes[name].labels)
 
 
 @pytest.mark.parametrize(

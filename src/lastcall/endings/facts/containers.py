@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from lastcall.endings.node_facts import first_reaction_of, processes_left_of, sockets_of
+from lastcall.endings.facts.node import first_reaction_of, processes_left_of, sockets_of
 from lastcall.endings.story import (
     ContainerEnding,
     ContainerFacts,

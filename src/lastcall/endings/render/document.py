@@ -247,7 +247,7 @@ class Ending(TypedDict):
 
     schema: Literal["lastcall/ending/v1"]
     lastcallVersion: str
-    kubernetesVersion: Annotated[str, {"enum": ["1.18", "1.23", "1.27", "1.36"]}]
+    kubernetesVersion: Annotated[str, {"enum": ["1.23", "1.27", "1.36"]}]
     exitStatus: Annotated[int, {"enum": [0, 1, 3]}]
     error: str | None
     notSimulated: NotRequired[list[NotSimulated]]

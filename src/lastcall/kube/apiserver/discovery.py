@@ -24,7 +24,7 @@ from lastcall.kube.apiserver.faces.table import stored_resource
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 STATUS_VERBS = ("get", "patch", "update")
 
-AGGREGATED_VERSIONS = {"1.18": (), "1.23": (), "1.27": ("v2beta1",), "1.36": ("v2",)}
+AGGREGATED_VERSIONS = {"1.23": (), "1.27": ("v2beta1",), "1.36": ("v2",)}
 """The versions of apidiscovery.k8s.io that each release serves: v2 replaced v2beta1 between 1.30 and 1.35."""
 
 OTHER_PATHS = (
@@ -266,7 +266,7 @@ def _with_etag(document: Object) -> tuple[bytes, str]:
 
 
 def version_info(minor_version: str) -> Object:
-    """/version for `1.18`, `1.23`, … Raises ValueError for a version that is not in `RELEASES`."""
+    """/version for `1.23`, `1.27`, … Raises ValueError for a version that is not in `RELEASES`."""
     if minor_version not in RELEASES:
         raise ValueError(f"kubernetes_version {minor_version!r}: must be one of {', '.join(RELEASES)}")
     major, minor = minor_version.split(".")

@@ -9,7 +9,7 @@ from lastcall.kube.api.resources import Resource
 from lastcall.kube.apiserver.auth.authorizer import Authorizer
 from lastcall.kube.apiserver.auth.reviews import Reviews
 from lastcall.kube.apiserver.auth.tokens import TokenIssuer
-from lastcall.kube.apiserver.registry.reading import Shared
+from lastcall.kube.apiserver.registry.generic import Shared
 from lastcall.kube.apiserver.subresources.kubelet_client import KubeletLogs
 from lastcall.kube.apiserver.subresources.posts import Posts
 from lastcall.kube.apiserver.verbs.apply import Apply

@@ -57,9 +57,8 @@ from lastcall.kube.apiserver.proxying.aggregation.registration import Registrati
 from lastcall.kube.apiserver.records import WriteRecords
 from lastcall.kube.apiserver.registry.definitions import Definitions, DefinitionStore
 from lastcall.kube.apiserver.registry.event_ttl import EVENT_TTL, sweep_events
-from lastcall.kube.apiserver.registry.generic import GenericStore
+from lastcall.kube.apiserver.registry.generic import GenericStore, Shared
 from lastcall.kube.apiserver.registry.objects import ObjectCache
-from lastcall.kube.apiserver.registry.reading import Shared
 from lastcall.kube.apiserver.strategies.apiservice import APIServiceStrategy
 from lastcall.kube.apiserver.strategies.base import Strategy
 from lastcall.kube.apiserver.strategies.cluster_kinds import cluster_strategies

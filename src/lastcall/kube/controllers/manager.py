@@ -26,8 +26,8 @@ from lastcall.kube.controllers.namespace.controller import NamespaceController
 from lastcall.kube.controllers.nodes.lifecycle import NodeLifecycleController
 from lastcall.kube.controllers.nodes.taint_eviction import TaintEvictionController
 from lastcall.kube.controllers.nodes.ttl import NodeTTLController
-from lastcall.kube.controllers.podautoscaler.first_use import COMPONENT as AUTOSCALER
 from lastcall.kube.controllers.podautoscaler.first_use import FirstAutoscaler
+from lastcall.kube.controllers.podautoscaler.names import COMPONENT as AUTOSCALER
 from lastcall.kube.controllers.quota.first_use import FirstQuota
 from lastcall.kube.controllers.replicaset.controller import REPLICATION_CONTROLLER, ReplicaSetController
 from lastcall.kube.controllers.serviceaccount.controller import ROOT_CA, SERVICE_ACCOUNT, ServiceAccountController

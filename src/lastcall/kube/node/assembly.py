@@ -189,7 +189,6 @@ def assemble(given: Given, calls: Callbacks) -> Parts:
         cache=pleg,
         events=events,
         recorder=recorder,
-        behaviour=behaviour,
         requeue=work_queue.enqueue,
     )
     shutdown = NodeShutdown(
@@ -311,7 +310,6 @@ def assemble(given: Given, calls: Callbacks) -> Parts:
             pod_killer=pod_killer,
             container_killer=container_killer,
             events=events,
-            behaviour=behaviour,
             resizes=resizes,
             reclaim=None if behaviour.final_delete_needs_terminal_phase else calls.reclaim,
             reconcile_mirror=mirrors.reconcile,

@@ -3,7 +3,7 @@
 Rules take a `Behaviour` and never look at a version number themselves. What the API server takes or drops, and what can
 be switched on by name, are feature gates (`kube/api/features/gates.py`); here are the differences that nobody can
 choose. The node always runs the three-phase worker of 1.22 and later; a version decides arithmetic, texts and what is
-written. Source: the release trees of 1.18, 1.23, 1.27 and 1.36 and the change logs between them.
+written. Source: the release trees of 1.23, 1.27 and 1.36 and the change logs between them.
 """
 
 # check: pure
@@ -19,7 +19,7 @@ from lastcall.kube.api.features.gates import (
 )
 
 DEFAULT_VERSION = "1.36"
-VERSIONS: tuple[str, ...] = ("1.18", "1.23", "1.27", "1.36")
+VERSIONS: tuple[str, ...] = ("1.23", "1.27", "1.36")
 """Those that a cluster can be asked for."""
 
 
@@ -36,30 +36,20 @@ class Span:
 
 FEATURES: dict[str, Span] = {
     # -- the kill path ------------------------------------------------------------------------------------------------
-    # The pod worker hands its effective grace period to every kill as an override (pod_workers.go, #102344).
-    "worker_override": Span(since=22),
-    # The override replaces what the preStop hook left of the grace period, so the hook's time is not taken off, and it
-    # may undercut the two seconds' floor (kuberuntime_container.go:killContainer; fixed by #115835). With
-    # worker_override a stop takes up to 2 G, without it only an eviction is meant: G + 2.
+    # The pod worker hands its effective grace period to every kill as an override (pod_workers.go, #102344), and that
+    # replaces what the preStop hook left of it: the hook's time is not taken off, a stop takes up to 2 G, and the
+    # floor of two seconds may be undercut (kuberuntime_container.go:killContainer; fixed by #115835).
     "override_after_hook": Span(until=27),
-    # A hard eviction asks for 1 s (immediateEvictionGracePeriodSeconds), before for 0. From 1.22 on the worker made 1
-    # of it; in 1.18 the hook got the whole period and the container no SIGTERM. The release was not checked.
+    # A hard eviction asks for 1 s (immediateEvictionGracePeriodSeconds), before for 0, of which the worker made 1. The
+    # release was not checked.
     "eviction_asks_for_a_second": Span(since=31),
     # Sidecars stop after the regular containers, in reverse order.
     "sidecar_ordering": Span(since=29),
-    # A Pod known only to the runtime gets its preStop hooks from container annotations.
-    "orphan_runs_pre_stop": Span(until=21),
-    # The housekeeping that finds a runtime-only Pod also removes its cgroup: SIGKILL at once, no SIGTERM (recorded on
-    # 1.36.2; the reference's two seconds were never seen).
-    "orphan_cgroup_is_killed_at_once": Span(since=22),
-    # An unknown container is a stopped container.
-    "stop_container_not_found_is_success": Span(since=23),
     # terminationGracePeriodSeconds of a liveness or startup probe (gate ProbeTerminationGracePeriod).
     "probe_grace_period": Span(since=25),
     # -- hooks and probes ---------------------------------------------------------------------------------------------
     "http_hook_scheme_and_headers": Span(since=26),  # and falls back from HTTPS to HTTP
     "sleep_hook": Span(since=30),  # gate PodLifecycleSleepAction
-    "exec_probe_timeout": Span(since=20),  # exec probes obey timeoutSeconds
     # -- texts --------------------------------------------------------------------------------------------------------
     # FailedPreStopHook and FailedPostStartHook carry a fixed text instead of the handler's message.
     "hook_failure_text_is_fixed": Span(since=26),
@@ -69,13 +59,11 @@ FEATURES: dict[str, Span] = {
     "image_pull_size_text": Span(since=30),  # `Image size: … bytes.`
     "image_gc_says_attempted": Span(since=28),  # FreeDiskSpaceFailed; the release was not checked
     # -- ends that the node decides -----------------------------------------------------------------------------------
-    "graceful_node_shutdown": Span(since=21),
     "node_shutdown_by_priority": Span(since=24),
     # -- status -------------------------------------------------------------------------------------------------------
     "terminal_phase_on_delete": Span(since=27),  # a deleted Pod always ends Succeeded or Failed (#115331)
     # The final DELETE waits for a terminal phase in the API instead of for removed containers and volumes.
     "final_delete_needs_terminal_phase": Span(since=27),
-    "withhold_terminal_phase": Span(since=23),  # no terminal phase while containers may run (#108366, 1.23.13)
     "disruption_target": Span(since=26),  # gate PodDisruptionConditions
     "sandbox_condition": Span(since=29),  # PodReadyToStartContainers
     "sandbox_condition_at_once": Span(since=36),  # right after the sandbox was made
@@ -94,28 +82,21 @@ class Behaviour:
     """What one Kubernetes version does: the column of `FEATURES`. True means "this version does it"."""
 
     version: str
-    worker_override: bool
     override_after_hook: bool
     eviction_asks_for_a_second: bool
     sidecar_ordering: bool
-    orphan_runs_pre_stop: bool
-    orphan_cgroup_is_killed_at_once: bool
-    stop_container_not_found_is_success: bool
     probe_grace_period: bool
     http_hook_scheme_and_headers: bool
     sleep_hook: bool
-    exec_probe_timeout: bool
     hook_failure_text_is_fixed: bool
     container_names_in_start_events: bool
     image_present_access_text: bool
     image_pull_waiting_text: bool
     image_pull_size_text: bool
     image_gc_says_attempted: bool
-    graceful_node_shutdown: bool
     node_shutdown_by_priority: bool
     terminal_phase_on_delete: bool
     final_delete_needs_terminal_phase: bool
-    withhold_terminal_phase: bool
     disruption_target: bool
     sandbox_condition: bool
     sandbox_condition_at_once: bool
@@ -139,7 +120,7 @@ class Behaviour:
     @property
     def why_hook_time_does_not_count(self) -> str:
         """One sentence for the story; "" where the hook's time does count."""
-        if self.worker_override and self.override_after_hook:
+        if self.override_after_hook:
             return (
                 f"Kubernetes {self.version} does not take the preStop hook's time off the grace period: "
                 "the container gets the full period again after the hook (1.22 to 1.27, fixed in 1.28)."

@@ -126,13 +126,15 @@ def _goes_together(state: CycleState, node: NodeInfo) -> Refusal | None:
 def _is_its_only_pod(state: CycleState, node: NodeInfo) -> Refusal | None:
     """plugins/volumerestrictions: a claim with ReadWriteOncePod that another Pod has."""
     volumes = state.pod.volumes
-    return _TAKEN if volumes is not None and volumes.taken(state.cache) else None
+    if volumes is None:
+        return None
+    return _TAKEN if volumes.taken(other.pod for other, _ in state.cache.pods() if other.has_claims) else None
 
 
 def _has_volumes(state: CycleState, node: NodeInfo) -> Refusal | None:
     """plugins/volumebinding: none of its reasons goes away with other Pods."""
     volumes = state.pod.volumes
-    reasons = volumes.reasons_against(node) if volumes is not None else ()
+    reasons = volumes.reasons_against(node.name, node.labels) if volumes is not None else ()
     return Refusal("VolumeBinding", reasons, True) if reasons else None
 
 

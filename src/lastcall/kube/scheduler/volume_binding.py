@@ -22,8 +22,6 @@ from lastcall.kube.api.claims import (
     reaches_node,
 )
 from lastcall.kube.api.meta import AnyObject, Object, annotations_of, is_terminating, name_of, namespace_of
-from lastcall.kube.scheduler.cache import Cache
-from lastcall.kube.scheduler.node_info import NodeInfo
 
 UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
@@ -59,28 +57,27 @@ class PodVolumes:
     classes: Mapping[str, Object] = field(default_factory=dict)
     selected: Mapping[Key, str] = field(default_factory=dict)
 
-    def taken(self, cache: Cache) -> bool:
-        """Another Pod with a node has a claim of this one that is for one Pod only."""
+    def taken(self, others: Iterable[AnyObject]) -> bool:
+        """Return True if one of the others, which have a node, has a claim of this Pod that is for one Pod only."""
         if not self.alone:
             return False
         namespace, name = namespace_of(self.pod), name_of(self.pod)
         return any(
-            other.has_claims
-            and other.namespace == namespace
-            and other.name != name
-            and any(use.claim in self.alone for use in claims_used_by(other.pod))
-            for other, _ in cache.pods()
+            namespace_of(other) == namespace
+            and name_of(other) != name
+            and any(use.claim in self.alone for use in claims_used_by(other))
+            for other in others
         )
 
-    def reasons_against(self, node: NodeInfo) -> tuple[str, ...]:
-        """Sorted; none when the node can have the volumes. (`FindPodVolumes`)"""
+    def reasons_against(self, node: str, labels: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the sorted reasons; none when the node can have the volumes. (`FindPodVolumes`)"""
         reasons: dict[str, None] = {}
         for volume in self.bound:
             if volume is None:
                 reasons[NO_VOLUME] = None
-            elif not reaches_node(volume, node.labels):
+            elif not reaches_node(volume, labels):
                 reasons[NODE_CONFLICT] = None
-        if self.waiting and self.bindings(node.name, node.labels) is None:
+        if self.waiting and self.bindings(node, labels) is None:
             reasons[BIND_CONFLICT] = None
         return tuple(sorted(reasons))
 

@@ -17,8 +17,8 @@ from published_schema import problems
 
 from lastcall.cli.commands import COMMANDS, OTHER_WORDS, cli
 from lastcall.cli.settings import file as settings_file
-from lastcall.cli.settings.context import ALIASES, key_of
-from lastcall.cli.settings.keys import COMMAND_LINE, GROUPS, NAMED, PROJECT
+from lastcall.cli.settings.context import ALIASES
+from lastcall.cli.settings.keys import COMMAND_LINE, PROJECT, key_of
 from lastcall.errors import UserError
 
 ROOT = Path(__file__).parents[4]
@@ -151,7 +151,7 @@ def test_all_clusters_are_all_whatever_a_variable_names(monkeypatch: pytest.Monk
         ("- up", ["up"], "lastcall.yaml:1: is not a mapping; fix: write a command"),
         ("up:\n  nodes: [1, 2]", ["up"], "lastcall.yaml:2: up.nodes: a list is not a text or number"),
         ("up:\n  nodes:", ["up"], "lastcall.yaml:2: up.nodes: an empty value is not a text or number"),
-        ("up:\n  wait: maybe", ["up"], "lastcall.yaml:2: up.wait: 'maybe' is not true or false"),
+        ("up:\n  wait: maybe", ["up"], "'--wait': lastcall.yaml:2: up.wait: 'maybe' is not a valid boolean"),
         ("up:\n  nodes: two", ["up"], "'--nodes': lastcall.yaml:2: up.nodes: 'two' is not a whole number"),
         ("up:\n\n  timeout: soon", ["up"], "'--timeout': lastcall.yaml:3: up.timeout: 'soon' is not a time"),
         ("status: {output: xml}", ["status"], "lastcall.yaml:1: status.output: 'xml' is not one of"),
@@ -160,7 +160,9 @@ def test_all_clusters_are_all_whatever_a_variable_names(monkeypatch: pytest.Monk
         ("up: {nodes: 1", ["up"], "lastcall.yaml:2: not readable as YAML"),
         ("up: {}\n---\nrun: {}", ["up"], "lastcall.yaml:3: a second document: keep one"),
         ("down: {all: true}", ["down"], "lastcall.yaml:1: down.all: --all is for the command line only"),
-        ("all: {name: x}", ["lint", "x"], "lastcall.yaml:1: all.name: --name is for the command line only"),
+        ("run: {yes: shop}", ["run", "x"], "lastcall.yaml:1: run.yes: --yes is for the command line only"),
+        ("all: {fix: true}", ["up"], "lastcall.yaml:1: all.fix: --fix is for the command line only"),
+        ("all: {name: x}", ["lint", "x"], "lastcall.yaml:1: all.name: a lastcall.yaml that was not named"),
         ("a: &a [*a]", ["up"], "lastcall.yaml:1: "),
         ("up: " + "[" * 5000, ["up"], "lastcall.yaml:1: nested more than 100 deep"),
         ("up: !!python/object/apply:os.system [true]", ["up"], "lastcall.yaml:1: "),
@@ -329,20 +331,35 @@ def options() -> Iterator[tuple[tuple[str, ...], click.Option]]:
         yield from walk(command, (name,))
 
 
-def test_every_option_has_been_decided_on() -> None:
+def test_the_tables_name_options_that_there_are() -> None:
     keys = {key_of(option) for _, option in options()}
-    assert keys == PROJECT | NAMED | COMMAND_LINE, "a new option belongs in one of the three tables of keys.py"
-    assert len(PROJECT) + len(NAMED) + len(COMMAND_LINE) == len(keys), "in one only"
-
-
-def test_the_commands_below_commands_are_those_of_the_table() -> None:
-    found: dict[str, set[str]] = {}
-    for name in COMMANDS:
-        command = cli.get_command(click.Context(cli), name)
-        if isinstance(command, click.Group):
-            found[name] = set(command.commands)
-    assert found == {name: set(below) for name, below in GROUPS.items()}
+    assert keys > PROJECT | COMMAND_LINE and not PROJECT & COMMAND_LINE
     assert all(path[0] in COMMANDS for path in ALIASES.values())
+
+
+def test_every_option_has_the_variable_that_its_long_name_makes(lastcall: Any) -> None:
+    """Also where the command's function calls it otherwise."""
+    for path, option in options():
+        key, words = key_of(option), ALIASES.get(path, path)
+        if key in COMMAND_LINE:
+            continue
+        name = "_".join(("LASTCALL", *words, key)).replace("-", "_").upper()
+        command: Any = cli
+        context = click.Context(cli, info_name="lastcall")
+        for word in path:
+            command = command.get_command(context, word)
+            context = click.Context(command, info_name=word, parent=context, **command.context_settings)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setenv(name, "x")
+            assert option.value_from_envvar(context) in ("x", ["x"]), name
+            patched.delenv(name)
+            assert option.value_from_envvar(context) is None
+
+
+def test_what_consents_or_destroys_has_no_variable(lastcall: Any) -> None:
+    every = {"LASTCALL_DOWN_ALL": "true", "LASTCALL_DOWN_ALL_OF_THEM": "true", "LASTCALL_ALL": "true"}
+    assert lastcall("down", **every)["all_of_them"] is False
+    assert lastcall("run", "x", LASTCALL_RUN_YES="shop", LASTCALL_YES="shop")["yes"] == ""
 
 
 def test_the_published_schema_is_that_of_the_commands() -> None:

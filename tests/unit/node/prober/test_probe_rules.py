@@ -26,7 +26,7 @@ from lastcall.kube.node.prober.probe import (
 )
 from lastcall.kube.node.status.features import status_features
 
-NOW, OLD = status_features("1.36"), status_features("1.18")
+NOW = status_features("1.36")
 APP: dict[str, Any] = {
     "name": "app",
     "ports": [{"name": "web", "containerPort": 8080}],
@@ -98,9 +98,9 @@ def test_a_command_that_cannot_be_run_is_no_result() -> None:
         probed({"exec": {}}, RuntimeServiceError("not found", "NotFound"))
 
 
-def test_before_1_20_a_command_had_no_time_limit_and_an_absent_one_is_a_second() -> None:
+def test_the_time_limit_of_a_command_is_a_second_unless_the_probe_says_otherwise() -> None:
     ended = ExecSyncResponse(b"", b"", 0)
-    assert probed({"exec": {}, "timeoutSeconds": 3}, ended, features=OLD)[1] == ("id", (), 0)
+    assert probed({"exec": {}, "timeoutSeconds": 3}, ended)[1] == ("id", (), 3.0)
     assert probed({"exec": {}}, ended)[1] == ("id", (), 1.0)
 
 

@@ -27,7 +27,7 @@ from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
 NOW = status_features("1.36")
-OLD = status_features("1.18")
+OLD = status_features("1.23")
 
 
 class Recorder:

@@ -16,7 +16,7 @@ from lastcall.kube.node.stopping.grace import (
 )
 from lastcall.kube.node.versions import VERSIONS, behaviour_of
 
-V118, V123, V127, V136 = (behaviour_of(version) for version in VERSIONS)
+V123, V127, V136 = (behaviour_of(version) for version in VERSIONS)
 
 
 @pytest.mark.rule("node-semantics 5.1/least, 5.1/spec, 5.1/floor, 5.1/zero, 5.1/override")
@@ -103,9 +103,9 @@ def test_the_period_a_stop_starts_from(deletion, spec, reason, expected):
 
 
 @pytest.mark.rule("node-semantics 24/probe-grace")
-def test_probe_level_periods_are_unknown_to_1_18():
+def test_probe_level_periods_are_unknown_to_1_23():
     period = set_termination_grace_period(
-        V118,
+        V123,
         deletion_grace_period_seconds=None,
         termination_grace_period_seconds=30,
         probe_grace_period_seconds=5,
@@ -142,8 +142,8 @@ def test_when_the_signals_come_in_1_36(period, override, hook, term, kill):
 @pytest.mark.rule("node-semantics 24/hook-budget")
 @pytest.mark.parametrize(
     ("behaviour", "override", "kill"),
-    [(V118, None, 10), (V123, 10, 12), (V127, 10, 12), (V136, 10, 10)],
-    ids=["1.18", "1.23", "1.27", "1.36"],
+    [(V123, 10, 12), (V127, 10, 12), (V136, 10, 10)],
+    ids=["1.23", "1.27", "1.36"],
 )
 def test_a_hook_of_2_s_in_a_grace_of_10_s_by_version(behaviour, override, kill):
     assert timeline(behaviour, 10, override, 2) == (2, kill)
@@ -153,17 +153,17 @@ def test_a_hanging_hook_doubles_the_grace_period_from_1_22_to_1_27():
     assert timeline(V123, 5, 5, 1000) == (5, 10)
     assert timeline(V136, 5, 5, 1000) == (5, 7)
     assert "does not take the preStop hook's time off" in V123.why_hook_time_does_not_count
-    assert V136.why_hook_time_does_not_count == V118.why_hook_time_does_not_count == ""
+    assert V136.why_hook_time_does_not_count == ""
 
 
 @pytest.mark.rule("node-semantics 24/floor")
 def test_an_override_may_undercut_the_floor_before_1_28():
     assert stop_timeout(V123, 30, 1) == StopTimeout(1, False)
-    assert stop_timeout(V118, 30, 0) == StopTimeout(0, False)
     assert stop_timeout(V136, 1, 1) == StopTimeout(2, True)
 
 
-def test_an_unknown_kubernetes_version_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"'1\.20' is not one of 1\.18, 1\.23, 1\.27, 1\.36"):
-        behaviour_of("1.20")
+@pytest.mark.parametrize("version", ["1.18", "1.20"])
+def test_an_unknown_kubernetes_version_is_refused_by_name(version):
+    with pytest.raises(ValueError, match=rf"'{version}' is not one of 1\.23, 1\.27, 1\.36"):
+        behaviour_of(version)
     assert behaviour_of("v1.36.2").minor == 36

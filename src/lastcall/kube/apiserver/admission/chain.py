@@ -78,8 +78,6 @@ FIRST_TOPOLOGY_LABELS = 35
 """Kubernetes 1.35 is the first in which Pods get their node's region and zone without a feature gate."""
 FIRST_DECLARED_FEATURES = 36
 """Kubernetes 1.36 is the first in which nodes declare features, without a feature gate."""
-FIRST_POD_SECURITY = 23
-"""Kubernetes 1.23 is the first in which these labels of a namespace do something without a feature gate."""
 
 
 class Admission:
@@ -289,7 +287,7 @@ class Admission:
     async def _pod_security(self, a: Attributes) -> None:
         """What the namespace's labels say about a Pod, or about what makes Pods."""
         namespace = a.new["metadata"].get("namespace") or ""
-        if self._minor < FIRST_POD_SECURITY or not namespace:
+        if not namespace:
             return
         place = await a.reader.get(NAMESPACES, "", namespace)
         if place is None or not _has_pod_security(place):
@@ -304,7 +302,7 @@ class Admission:
     async def _pod_security_labels(self, a: Attributes) -> None:
         """The labels of a Namespace, and what they will say about the Pods that are there."""
         new, old = a.new, a.old
-        if self._minor < FIRST_POD_SECURITY or not _has_pod_security(new):
+        if not _has_pod_security(new):
             return
         # late: 2.6 ms of the control plane's start
         from lastcall.kube.apiserver.admission.pod_security import decide as pod_security

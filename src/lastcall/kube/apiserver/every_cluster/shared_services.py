@@ -26,8 +26,8 @@ from lastcall.kube.apiserver.allocators import (
     static_band,
 )
 from lastcall.kube.apiserver.every_cluster.service_cidrs import address_object, addresses_of
-from lastcall.kube.apiserver.registry.generic import GenericStore
-from lastcall.kube.apiserver.registry.reading import Answer, Shared
+from lastcall.kube.apiserver.registry.generic import GenericStore, Shared
+from lastcall.kube.apiserver.registry.reading import Answer
 from lastcall.kube.apiserver.strategies.base import Strategy
 from lastcall.kube.apiserver.strategies.service import (
     HEADLESS,

@@ -21,8 +21,8 @@ from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS, SERVED, Resou
 from lastcall.kube.apiserver.deletion import DeleteOptions
 from lastcall.kube.apiserver.faces.conversion import Conversions, with_conversion
 from lastcall.kube.apiserver.fieldmanager.requests import Tracking, scope_of
-from lastcall.kube.apiserver.registry.generic import GenericStore
-from lastcall.kube.apiserver.registry.reading import Answer, Shared
+from lastcall.kube.apiserver.registry.generic import GenericStore, Shared
+from lastcall.kube.apiserver.registry.reading import Answer
 from lastcall.kube.apiserver.strategies.custom import CustomResourceStrategy, set_condition
 from lastcall.kube.apiserver.updated_object import Track, UpdatedObject
 from lastcall.kube.apiserver.wire.context import RequestContext

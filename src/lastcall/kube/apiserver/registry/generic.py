@@ -7,6 +7,7 @@ Source: apiserver pkg/registry/generic/registry/store.go.
 """
 
 from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field
 
 import orjson
 
@@ -38,7 +39,7 @@ from lastcall.kube.apiserver.deletion import Decision, DeleteOptions
 from lastcall.kube.apiserver.registry import objectmeta
 from lastcall.kube.apiserver.registry.differences import only_removes_finalizers, only_times_differ
 from lastcall.kube.apiserver.registry.objects import with_type
-from lastcall.kube.apiserver.registry.reading import Answer, StoredKind
+from lastcall.kube.apiserver.registry.reading import Answer, Stored, StoredKind
 from lastcall.kube.apiserver.registry.sizes import check_size
 from lastcall.kube.apiserver.registry.stored import names_of_key, read_error
 from lastcall.kube.apiserver.updated_object import Track, UpdatedObject
@@ -67,8 +68,17 @@ _KEYS = {
 """Under which keys Kubernetes keeps kinds that are not kept under their names; messages show them."""
 
 
+@dataclass(slots=True)
+class Shared(Stored):
+    """What the stores of all kinds have in common. `kinds` says where each kind is stored."""
+
+    kinds: "dict[Resource, GenericStore]" = field(default_factory=dict)
+
+
 class GenericStore(StoredKind):
     """One kind, and what is done to its objects. Answers share them: do not change."""
+
+    shared: Shared
 
     async def _delete_unreadable(self, context: RequestContext, namespace: str, name: str, found: Unreadable) -> Answer:
         """Remove an object that cannot be read: nobody is asked, and no finalizer is waited for.

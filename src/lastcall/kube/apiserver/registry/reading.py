@@ -6,7 +6,7 @@ Source: apiserver pkg/registry/generic/registry/store.go.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from lastcall.kube.api.custom.kinds import CustomResource
 from lastcall.kube.api.errors import StatusError, not_found
@@ -31,9 +31,6 @@ from lastcall.kube.store.value import Value
 from lastcall.world import walls
 from lastcall.world.world import World
 
-if TYPE_CHECKING:
-    from lastcall.kube.apiserver.registry.generic import GenericStore
-
 LOOKED_OVER_AT_ONCE = 500
 """Objects that are read before others get their turn: some 20 ms."""
 
@@ -50,8 +47,8 @@ class Answer(NamedTuple):
 
 
 @dataclass(slots=True)
-class Shared:
-    """What the stores of all kinds have in common."""
+class Stored:
+    """What reading needs that the stores of all kinds have in common."""
 
     world: World
     store: Store
@@ -60,15 +57,13 @@ class Shared:
     records: WriteRecords
     gates: FeatureGates = field(default_factory=FeatureGates)
     expressions: Expressions = ANY_EXPRESSIONS
-    kinds: "dict[Resource, GenericStore]" = field(default_factory=dict)
-    """Where each kind is stored."""
 
 
 class StoredKind:
     """One kind as it is stored. `namespace` is "" for cluster-scoped kinds; objects that are handed out are shared: do
     not change."""
 
-    def __init__(self, shared: Shared, strategy: Strategy) -> None:
+    def __init__(self, shared: Stored, strategy: Strategy) -> None:
         self.shared = shared
         self.strategy = strategy
         self.resource: Resource = strategy.resource

@@ -12,8 +12,9 @@ from lastcall.kube.api.resources import BINDINGS, PODS, REVIEWS, SERVICEACCOUNTS
 from lastcall.kube.apiserver.auth.reviews import ANSWERED_ANEW, Reviews
 from lastcall.kube.apiserver.auth.tokens import DEFAULT_EXPIRATION, TokenIssuer
 from lastcall.kube.apiserver.fieldmanager.requests import Tracking
+from lastcall.kube.apiserver.registry.generic import Shared
 from lastcall.kube.apiserver.registry.objectmeta import OTHER_NAMESPACE, check_names, with_owners_once
-from lastcall.kube.apiserver.registry.reading import Answer, Shared
+from lastcall.kube.apiserver.registry.reading import Answer
 from lastcall.kube.apiserver.subresources.actions import bind, check_target, request_token
 from lastcall.kube.apiserver.subresources.eviction import evict
 from lastcall.kube.apiserver.wire.context import RequestContext

@@ -12,8 +12,8 @@ from lastcall.kube.api.resources import Resource
 from lastcall.kube.apiserver.faces.conversion import conversions_of
 from lastcall.kube.apiserver.faces.scale import scale_of
 from lastcall.kube.apiserver.faces.table import face_of, stored_resource
-from lastcall.kube.apiserver.registry.generic import GenericStore
-from lastcall.kube.apiserver.registry.reading import Answer, Shared
+from lastcall.kube.apiserver.registry.generic import GenericStore, Shared
+from lastcall.kube.apiserver.registry.reading import Answer
 from lastcall.kube.apiserver.registry.selection import Selection, parse_selection
 from lastcall.kube.apiserver.wire.options import ListOptions
 from lastcall.kube.store.value import Value

@@ -21,7 +21,7 @@ from lastcall.kube.client.api import Client
 from lastcall.kube.client.events import EventRecorder
 from lastcall.kube.client.informer import Informer
 from lastcall.kube.controllers.informers import NAMESPACE, Informers
-from lastcall.kube.controllers.podautoscaler.first_use import COMPONENT
+from lastcall.kube.controllers.podautoscaler.names import COMPONENT
 from lastcall.kube.controllers.podautoscaler.replicas import (
     TOLERANCE,
     MetricError,

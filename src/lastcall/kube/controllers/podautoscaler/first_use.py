@@ -5,11 +5,10 @@ import asyncio
 from lastcall.kube.api.resources import HORIZONTALPODAUTOSCALERS
 from lastcall.kube.client.api import Client
 from lastcall.kube.controllers.informers import Informers
+from lastcall.kube.controllers.podautoscaler.names import COMPONENT
 from lastcall.records.record import Recorder
 from lastcall.world import walls
 from lastcall.world.world import World
-
-COMPONENT = "horizontal-pod-autoscaler"
 
 
 class FirstAutoscaler:

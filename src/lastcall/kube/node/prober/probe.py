@@ -50,7 +50,7 @@ async def run_probe(
     """Run the probe's handler once. `container_id` is the runtime's. Raises ProbeError."""
     timeout = float(probe.get("timeoutSeconds") or 1)
     if "exec" in probe:
-        return await _exec(probe["exec"], container, container_id, timeout, runtime, features)
+        return await _exec(probe["exec"], container, container_id, timeout, runtime)
     if "httpGet" in probe:
         return await _http_get(probe["httpGet"], container, pod_ip, timeout, dialer, features)
     if "tcpSocket" in probe:
@@ -61,16 +61,11 @@ async def run_probe(
 
 
 async def _exec(
-    action: ExecAction,
-    container: Container,
-    container_id: str,
-    timeout: float,
-    runtime: RuntimeService,
-    features: StatusFeatures,
+    action: ExecAction, container: Container, container_id: str, timeout: float, runtime: RuntimeService
 ) -> Probed:
     command = tuple(expand_static(argument, container) for argument in action.get("command") or [])
     try:
-        answer = await runtime.exec_sync(container_id, command, timeout if features.exec_probe_timeout else 0)
+        answer = await runtime.exec_sync(container_id, command, timeout)
     except RuntimeServiceError as error:
         if error.reason == "DeadlineExceeded":
             text = f"command timed out: {go_quote(' '.join(command))} timed out after {go_duration(timeout)}"

@@ -57,10 +57,6 @@ class ShutdownNotSupported(Exception):
 def check_supported(behaviour: Behaviour, periods: Iterable[ShutdownGracePeriod]) -> None:
     """Raises ShutdownNotSupported."""
     version = behaviour.version
-    if not behaviour.graceful_node_shutdown:
-        raise ShutdownNotSupported(
-            f"Kubernetes {version} has no graceful node shutdown (since 1.21): its Pods run until the machine is off"
-        )
     if not behaviour.node_shutdown_by_priority and any(
         each.priority not in (0, SYSTEM_CRITICAL_PRIORITY) for each in periods
     ):

@@ -128,8 +128,8 @@ def merge_pod_status(
     merged["conditions"] = conditions
     if "resourceClaimStatuses" in api:
         merged["resourceClaimStatuses"] = api["resourceClaimStatuses"]
-    if becomes_terminal and could_have_running_containers and features.withhold_terminal_phase:
-        # Nobody may hear that a Pod has ended while one of its containers may still run.
+    if becomes_terminal and could_have_running_containers:
+        # Nobody may hear that a Pod has ended while one of its containers may still run (#108366, since 1.23.13).
         outcome: Literal["phase", "reason", "message"]
         for outcome in ("phase", "reason", "message"):
             merged.pop(outcome, None)

@@ -18,7 +18,6 @@ from lastcall.kube.api.meta import is_terminating, resource_version_of, uid_of
 from lastcall.kube.client.events import tell_of_fault
 from lastcall.kube.node.interfaces import EventRecorder
 from lastcall.kube.node.pods.spec import is_static_pod
-from lastcall.kube.node.versions import Behaviour
 from lastcall.kube.node.workers import transitions
 from lastcall.kube.node.workers.calls import PodStatusCache, PodSyncer, SyncCancelled, SyncContext
 from lastcall.kube.node.workers.static_starts import StaticPodStarts
@@ -82,7 +81,6 @@ class PodWorkers:
         cache: PodStatusCache,
         events: EventRecorder,
         recorder: Recorder,
-        behaviour: Behaviour,
         requeue: Callable[[str, float], None],
     ) -> None:
         self._world = world
@@ -90,7 +88,6 @@ class PodWorkers:
         self._cache = cache
         self._events = events
         self._recorder = recorder
-        self._behaviour = behaviour
         self._requeue = requeue
         self._syncer: PodSyncer | None = None
         self._workers: dict[str, _Worker] = {}
@@ -312,9 +309,8 @@ class PodWorkers:
                 await syncer.sync_terminated_pod(pod, pod_status, worker.cause_id)
             elif state is State.TERMINATING:
                 function = transitions.last_status_function(worker.status)
-                await syncer.sync_terminating_pod(
-                    pod, pod_status, self._override_of(worker, update), function, worker.cause_id
-                )
+                override = update.kill_pod_options.override if update.kill_pod_options else None
+                await syncer.sync_terminating_pod(pod, pod_status, override, function, worker.cause_id)
             else:
                 ended = await syncer.sync_pod(worker.context, update.update_type, pod, pod_status)
         finally:
@@ -337,11 +333,6 @@ class PodWorkers:
         else:
             return False
         return True
-
-    def _override_of(self, worker: _Worker, update: UpdatePodOptions) -> int | None:
-        if not self._behaviour.worker_override:
-            return worker.status.requested_override
-        return update.kill_pod_options.override if update.kill_pod_options else None
 
     def _complete_terminated(self, worker: _Worker) -> None:
         worker.status = transitions.complete_terminated(worker.status)

@@ -26,7 +26,6 @@ from lastcall.kube.node.runtime.resize import ResizeError, ResizePlan, plan_resi
 from lastcall.kube.node.stopping.grace import RUNTIME_POD_GRACE_PERIOD_SECONDS
 from lastcall.kube.node.stopping.kill_container import ContainerKiller
 from lastcall.kube.node.stopping.kill_pod import KillPodError, PodKiller
-from lastcall.kube.node.versions import Behaviour
 from lastcall.kube.node.workers.calls import SyncCancelled, SyncContext
 from lastcall.kube.node.workers.transitions import NETWORK_NOT_READY, UpdateType
 from lastcall.world.tasks import meanwhile, unless
@@ -63,7 +62,6 @@ class KubeletPodSyncer:
         pod_killer: PodKiller,
         container_killer: ContainerKiller,
         events: EventRecorder,
-        behaviour: Behaviour,
         resizes: Resizes,
         reclaim: Callable[[str], Awaitable[None]] | None,
         reconcile_mirror: Callable[[Pod], None] = lambda pod: None,
@@ -79,7 +77,6 @@ class KubeletPodSyncer:
         self._pod_killer = pod_killer
         self._container_killer = container_killer
         self._events = events
-        self._behaviour = behaviour
         self._resizes = resizes
         self._reclaim = reclaim
         self._reconcile_mirror = reconcile_mirror
@@ -181,12 +178,9 @@ class KubeletPodSyncer:
         self._statuses.set_pod_status(pod, self._generator.generate_api_pod_status(pod, stopped, True))
 
     async def sync_terminating_runtime_pod(self, running_pod: RunningPod, cause_id: str) -> None:
-        """Stop a Pod that only the runtime knows: no hooks, no order, no status (kubelet.go:SyncTerminatingRuntimePod).
-
-        1.18 went by what the containers' annotations say instead.
-        """
-        override = RUNTIME_POD_GRACE_PERIOD_SECONDS if self._behaviour.worker_override else None
-        await self._kill(running_pod.to_api_pod(), running_pod, override, runtime_only=True, cause_id=cause_id)
+        """Stop a Pod that only the runtime knows (kubelet.go:SyncTerminatingRuntimePod): no hooks, order or status."""
+        pod, override = running_pod.to_api_pod(), RUNTIME_POD_GRACE_PERIOD_SECONDS
+        await self._kill(pod, running_pod, override, runtime_only=True, cause_id=cause_id)
 
     async def sync_terminated_pod(self, pod: Pod, pod_status: PodStatus, cause_id: str) -> None:
         """Take down what is left and set the last status (kubelet.go:SyncTerminatedPod)."""

@@ -162,8 +162,6 @@ class PodSyncStatus:
     observed_runtime: bool = False
     grace_period: int = 0
     """Effective grace period in seconds, 0 = not decided."""
-    requested_override: int | None = None
-    """The last override that somebody asked for (eviction, preemption, shutdown); all that 1.18 hands to a kill."""
     status_post_terminating: tuple[Callable[[APIPodStatus], None], ...] = ()
     notify_post_terminating: tuple[Callable[[], None], ...] = ()
 
@@ -276,8 +274,7 @@ def decide_update(
         if kill.pod_status_func is not None:
             status = replace(status, status_post_terminating=(*status.status_post_terminating, kill.pod_status_func))
         grace_period, shortened = effective_grace_period_of(pod, status.grace_period, kill.override)
-        requested = kill.override if kill.override is not None else status.requested_override
-        status = replace(status, grace_period=grace_period, requested_override=requested)
+        status = replace(status, grace_period=grace_period)
         options = replace(options, kill_pod_options=replace(kill, override=grace_period))
     else:
         if status.terminated and runtime_only:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn, Protocol
 
     from lastcall.kube.cri.sandbox.cgroups.api import Cgroups
-    from lastcall.kube.cri.sandbox.shim.execs import Exec
     from lastcall.records.record import Evidence
     from lastcall.records.ring import RingRecorder
 
@@ -120,7 +119,8 @@ class Container:
         self._mount_namespace = -1
         self._sigkill_sent = False
         self._witness: Witness | None = None
-        self.execs: dict[str, Exec] = {}
+        self.execs: set[str] = set()
+        """Ids of the execs that run in it."""
 
     @property
     def about(self) -> dict[str, str]:

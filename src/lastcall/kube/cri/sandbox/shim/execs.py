@@ -74,7 +74,7 @@ class Exec:
         self._process.on_start_failed = self._failed
         self._process.on_exited = self._exited
         self._connect(launched)
-        container.execs[self.id] = self
+        container.execs.add(self.id)
         if timeout > 0:
             deadline = time.monotonic_ns() + int(timeout * 1e9)
             self._timer = context.loop.call_at(deadline, lambda: self.kill(_TIMEOUT))
@@ -166,7 +166,7 @@ class Exec:
 
     def _clean_up(self) -> None:
         assert self._process is not None
-        self._container.execs.pop(self.id, None)
+        self._container.execs.discard(self.id)
         if self._timer is not None:
             self._timer.cancel()
         for output in self._outputs:

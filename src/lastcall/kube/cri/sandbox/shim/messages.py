@@ -36,6 +36,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+class CallError(Exception):
+    """The verb cannot be done; `reason` is CRI's."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 class Hello(Message, verb="hello"):
     pass
 

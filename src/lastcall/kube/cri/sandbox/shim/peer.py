@@ -6,19 +6,30 @@ import os
 import socket
 
 from lastcall.kube.cri.sandbox.shim.loop import READ, WRITE
-from lastcall.kube.cri.sandbox.shim.streams import descriptors as streaming
-from lastcall.kube.cri.sandbox.shim.streams.descriptors import CallError
+from lastcall.kube.cri.sandbox.shim.messages import CallError
+from lastcall.kube.cri.sandbox.shim.streams.ends import Streams
 from lastcall.world import walls
 from lastcall.world.messages import WrongMessage
 from lastcall.world.wire import WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from lastcall.kube.cri.sandbox.shim.containers import Context
     from lastcall.kube.cri.sandbox.shim.execs import Exec
-    from lastcall.kube.cri.sandbox.shim.server import Server
     from lastcall.world.messages import Fields, Message
     from lastcall.world.wire import Frames
+
+    class Server(Protocol):
+        """What a peer needs of the server."""
+
+        def do(self, call: Call, fields: Fields) -> None:
+            """Do one call. Raises CallError, WrongMessage, OSError, KeyError, TypeError and ValueError."""
+
+        def forget(self, fd: int) -> None: ...
+        def answer_hellos(self) -> None: ...
+
 
 _MOST_UNSENT = 128 << 20
 _LAST_READS = 16
@@ -56,7 +67,7 @@ class Peer:
         self._closed = False
         self._writing = False
         self.execs: dict[str, Exec] = {}
-        self.streams = streaming.Streams()
+        self.streams = Streams()
         context.loop.watch(self._fd, self._ready)
 
     def send(

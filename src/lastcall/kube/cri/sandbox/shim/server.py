@@ -15,13 +15,13 @@ from lastcall.kube.cri.cpu_shares import KUBEPODS
 from lastcall.kube.cri.sandbox.shim import messages, namespaces
 from lastcall.kube.cri.sandbox.shim.containers import Container, Context
 from lastcall.kube.cri.sandbox.shim.execs import Exec
+from lastcall.kube.cri.sandbox.shim.messages import CallError
 from lastcall.kube.cri.sandbox.shim.namespaces import Sandbox
 from lastcall.kube.cri.sandbox.shim.past import PastProcess, read_journals
 from lastcall.kube.cri.sandbox.shim.peer import Call, Peer
 from lastcall.kube.cri.sandbox.shim.pod_groups import PodGroups, allocatable_cpus
 from lastcall.kube.cri.sandbox.shim.process import Exit
 from lastcall.kube.cri.sandbox.shim.streams import descriptors as streaming
-from lastcall.kube.cri.sandbox.shim.streams.descriptors import CallError
 from lastcall.kube.cri.sandbox.shim.telling import Announcer, facts_of, past_facts
 from lastcall.world import linux
 from lastcall.world.id_maps import why_not_id_mapped
@@ -220,7 +220,7 @@ class Server:
             raise CallError(f"sandbox {spec['sandboxId']!r} is not there", "NotFound")
         if spec["id"] in self._containers:
             raise CallError(f"container {spec['id']!r} has been started")
-        container = Container(self._context, spec, sandbox, Announcer(self, call))
+        container = Container(self._context, spec, sandbox, Announcer(self.tell, self.alone, call))
         container.start(self._pid_target(sandbox, spec))
         self._containers[container.id] = container
 

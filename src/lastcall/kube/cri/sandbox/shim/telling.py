@@ -6,39 +6,42 @@ from lastcall.kube.cri.sandbox.shim import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lastcall.kube.cri.sandbox.shim.containers import Container
     from lastcall.kube.cri.sandbox.shim.past import PastProcess
     from lastcall.kube.cri.sandbox.shim.peer import Call
-    from lastcall.kube.cri.sandbox.shim.server import Server
+    from lastcall.world.messages import Message
 
 
 class Announcer:
-    """What is said of one container: to the caller that started it, and to every node. A `containers.Listener`."""
+    """Reports on one container to the caller that started it and, by `tell`, to every node. A `containers.Listener`."""
 
-    def __init__(self, server: Server, call: Call) -> None:
-        self._server = server
+    def __init__(self, tell: Callable[[Message], None], alone: Callable[[Container], bool], call: Call) -> None:
+        self._tell = tell
+        self._alone = alone
         self._call = call
 
     def started(self, container: Container) -> None:
         assert container.process is not None
-        self._server.tell(messages.Started(container=facts_of(container)))
+        self._tell(messages.Started(container=facts_of(container)))
         self._call.answer(messages.Running(pid=container.process.pid, started_at=container.started_at))
 
     def start_failed(self, container: Container, text: str) -> None:
-        self._server.tell(messages.StartFailed(id=container.id, message=text))
+        self._tell(messages.StartFailed(id=container.id, message=text))
         self._call.fail(text, "StartError")
 
     def changed(self, container: Container) -> None:
-        self._server.tell(messages.Changed(container=facts_of(container)))
+        self._tell(messages.Changed(container=facts_of(container)))
 
     def log_full(self, container: Container) -> None:
-        self._server.tell(messages.LogFull(id=container.id))
+        self._tell(messages.LogFull(id=container.id))
 
     def exited(self, container: Container) -> None:
-        self._server.tell(messages.Exited(container=facts_of(container)))
+        self._tell(messages.Exited(container=facts_of(container)))
 
     def alone(self, container: Container) -> bool:
-        return self._server.alone(container)
+        return self._alone(container)
 
 
 def facts_of(container: Container) -> messages.Facts:

@@ -12,60 +12,29 @@ import socket
 from functools import partial
 
 from lastcall.kube.cri.sandbox.shim import messages
+from lastcall.kube.cri.sandbox.shim.messages import CallError
 from lastcall.kube.cri.sandbox.shim.process import Exit
 from lastcall.world import linux
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Protocol
 
-    from lastcall.kube.cri.sandbox.shim.containers import Container
+    from lastcall.kube.cri.sandbox.shim.containers import Container, Context
+    from lastcall.kube.cri.sandbox.shim.namespaces import Sandbox
     from lastcall.kube.cri.sandbox.shim.peer import Call
-    from lastcall.kube.cri.sandbox.shim.server import Server
     from lastcall.world.messages import Message
 
+    class Server(Protocol):
+        """What the verbs of this module need of the server."""
+
+        context: Context
+        sandboxes: dict[str, Sandbox]
+        containers: dict[str, Container]
+
+
 _FAMILIES = {"ipv4": socket.AF_INET, "ipv6": socket.AF_INET6}
-
-
-class CallError(Exception):
-    """The verb cannot be done; `reason` is CRI's."""
-
-    def __init__(self, message: str, reason: str = "") -> None:
-        super().__init__(message)
-        self.reason = reason
-
-
-class Streams:
-    """The exec streams of one connection: how they ended, and who waits for that."""
-
-    def __init__(self) -> None:
-        self._ended: dict[str, messages.Ended] = {}
-        self._waiting: dict[str, Callable[[messages.Ended], None]] = {}
-        self._open: dict[str, None] = {}
-
-    def opened(self, identity: str) -> None:
-        self._open[identity] = None
-
-    def ended(self, identity: str, how: messages.Ended) -> None:
-        waiter = self._waiting.pop(identity, None)
-        if waiter is not None:
-            self._open.pop(identity, None)
-            waiter(how)
-        elif identity in self._open:
-            self._ended[identity] = how
-
-    def wait(self, identity: str, waiter: Callable[[messages.Ended], None]) -> None:
-        if identity not in self._open or identity in self._waiting:
-            raise CallError(f"no exec {identity!r} to wait for", "NotFound")
-        if identity in self._ended:
-            del self._open[identity]
-            waiter(self._ended.pop(identity))
-        else:
-            self._waiting[identity] = waiter
-
-    def release(self, identity: str) -> None:
-        for table in (self._open, self._ended, self._waiting):
-            table.pop(identity, None)
 
 
 def _exec_stream(server: Server, call: Call, asked: messages.ExecStream) -> None:

@@ -1,0 +1,131 @@
+"""What only the node could see of a container's end, from its records. Pure.
+
+The shapes are in `endings/node_facts.py`.
+"""
+
+# check: pure
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lastcall.endings.node_facts import (
+    AtExit,
+    FirstReaction,
+    Listener,
+    ListenerClosed,
+    ProcessesLeft,
+    ProcessLeft,
+    Reaction,
+    Sockets,
+)
+from lastcall.endings.story import Entry
+from lastcall.records import kinds
+
+if TYPE_CHECKING:
+    from lastcall.records.definitions.witness import SocketsAtExit, SocketsAtStop
+
+
+def sockets_of(entries: Sequence[Entry], term_at: float | None) -> Sockets | None:
+    """What became of a container's sockets; None when it had none, or nobody looked."""
+    by_kind: dict[str, Entry] = {entry.record.kind: entry for entry in entries}
+    stop, end = by_kind.get(kinds.SOCKETS_AT_STOP), by_kind.get(kinds.SOCKETS_AT_EXIT)
+    if stop is None and end is None:
+        return None
+    last = end.told(kinds.SOCKETS_AT_EXIT) if end else None
+    facts: SocketsAtStop | SocketsAtExit | None = stop.told(kinds.SOCKETS_AT_STOP) if stop else last
+    first = stop or end
+    assert facts is not None
+    assert first is not None
+    drained = by_kind.get(kinds.CONNECTIONS_CLOSED)
+    zero = term_at if term_at is not None else first.at
+    return Sockets(
+        listeners=_listeners(facts),
+        connections=_number(facts.get("connections")),
+        scope=str(facts.get("scope") or "container"),
+        closed=tuple(
+            ListenerClosed(
+                str(closed.get("address") or ""),
+                _number(closed.get("port")),
+                zero + float(closed.get("seconds") or 0.0),
+                zero + float(closed.get("notBefore") or 0.0),
+            )
+            for closed in (
+                entry.told(kinds.LISTENER_CLOSED) for entry in entries if entry.record.kind == kinds.LISTENER_CLOSED
+            )
+        ),
+        connections_closed_at=zero + float(drained.told(kinds.CONNECTIONS_CLOSED).get("seconds") or 0.0)
+        if drained
+        else None,
+        at_exit=_at_exit(last) if last else None,
+    )
+
+
+def _seconds_of(drained: Entry) -> float:
+    return float(drained.told(kinds.CONNECTIONS_CLOSED).get("seconds") or 0.0)
+
+
+def _at_exit(facts: "SocketsAtExit") -> AtExit:
+    return AtExit(
+        listeners=_listeners(facts),
+        connections=_number(facts.get("connections")),
+        unread=_number(facts.get("unread")),
+        unread_bytes=_number(facts.get("unreadBytes")),
+        backlog=_number(facts.get("backlog")),
+        resets=_number(facts.get("resets")),
+        closed_unread=_number(facts.get("closedUnread")),
+        seconds_before=float(facts.get("secondsBefore") or 0.0),
+    )
+
+
+def _listeners(facts: "SocketsAtStop | SocketsAtExit") -> tuple[Listener, ...]:
+    return tuple(
+        Listener(str(each.get("address") or ""), _number(each.get("port")), _number(each.get("backlog")))
+        for each in facts.get("listeners") or ()
+    )
+
+
+def processes_left_of(entries: Sequence[Entry]) -> ProcessesLeft | None:
+    """Who was left with PID 1; None when nobody was, or nobody looked."""
+    found = next((e.record for e in reversed(entries) if e.record.kind == kinds.PROCESSES_LEFT), None)
+    if found is None:
+        return None
+    facts = found.told(kinds.PROCESSES_LEFT)
+    processes = tuple(
+        ProcessLeft(
+            _number(each.get("pid")),
+            _number(each.get("containerPid")),
+            str(each.get("name") or ""),
+            str(each.get("disposition") or ""),
+            bool(each.get("afterSignal")),
+            each.get("child"),
+        )
+        for each in facts.get("processes") or ()
+    )
+    more, zombies = _number(facts.get("more")), _number(facts.get("zombies"))
+    return ProcessesLeft(str(facts.get("when") or "exit"), found.evidence, processes, more, zombies)
+
+
+def first_reaction_of(entries: Sequence[Entry], term_at: float | None, exited_at: float | None) -> FirstReaction | None:
+    """What the program was first seen to do about the stop signal; None when that was not sent, or nothing was seen."""
+    if term_at is None:
+        return None
+    found: list[tuple[float, Reaction]] = []
+    for entry in entries:
+        kind = entry.record.kind
+        if kind == kinds.OUTPUT and entry.at >= term_at:
+            found.append((entry.at - term_at, "output"))
+        elif kind == kinds.LISTENER_CLOSED:
+            closed = entry.told(kinds.LISTENER_CLOSED)
+            found.append((float(closed.get("seconds") or 0.0), "listenerClosed"))
+        elif kind == kinds.CONNECTIONS_CLOSED:
+            found.append((_seconds_of(entry), "connectionsClosed"))
+    if exited_at is not None and exited_at >= term_at:
+        found.append((exited_at - term_at, "exit"))
+    if not found:
+        return None
+    seconds, what = min(found)
+    return FirstReaction(what, seconds)
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
