@@ -192,10 +192,10 @@ def test_nodes_shut_down_gracefully_since_1_21_and_by_priority_since_1_24(
 ) -> None:
     async def can(cluster: VirtualCluster, periods: Any) -> bool:
         try:
-            await cluster.kubelet.parts.shutdown.shut_down(periods)
+            await cluster.kubelet.shutdown.shut_down(periods)
         except ShutdownNotSupported:
             return False
-        cluster.kubelet.parts.shutdown.cancel()
+        cluster.kubelet.shutdown.cancel()
         return True
 
     async def scenario(cluster: VirtualCluster) -> None:

@@ -127,7 +127,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
             pods=kubelet,
             names=(layout.name,),
             version=node_config.kubernetes_version,
-            parts=kubelet.parts,
+            counted=kubelet.counted,
         )
         context = server_context(kubelet_server.certificate, kubelet_server.key, client_ca=credentials.ca_certificate)
         listening = listen(layout.ip, KUBELET_PORT) if plan.other is None else plan.other.kubelet
@@ -147,7 +147,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
 
             keep("Pods' connections to outside", PodEgress(world, layout, way_out).run)
         way_out.take_connections(Carrier(tasks).take)
-        NodeControlServer(node.control_node, kubelet.parts.shutdown, tasks).start()
+        NodeControlServer(node.control_node, kubelet.shutdown, tasks).start()
         tasks.spawn(shut_down_on_sigterm(world, kubelet, tasks), name="SIGTERM")
 
 

@@ -19,11 +19,11 @@ from lastcall.kube.cri.sandbox.images.layout import ImageLayout
 from lastcall.kube.cri.sandbox.network import KeptAddresses, PodNetwork
 from lastcall.kube.cri.sandbox.runtime import SandboxRuntime
 from lastcall.kube.cri.sandbox.seccomp.container import filters_can_be_had
-from lastcall.kube.node.assembly import Given
 from lastcall.kube.node.eviction.host_stats import HostStats
 from lastcall.kube.node.kubelet import Kubelet, KubeletConfig
 from lastcall.kube.node.logs.rotation import ContainerLogPolicy, parse_log_policy
 from lastcall.kube.node.node_status import OWN_RUNTIME, NodeConfig, NodeStatusManager, node_labels
+from lastcall.kube.node.parts.common import Given
 from lastcall.kube.node.pods.user_ids import UserIDs
 from lastcall.kube.node.prober.dialer import RealDialer
 from lastcall.kube.node.shutdown.decide import ShutdownNotSupported
@@ -200,11 +200,11 @@ def start_kubelet(
         client=client,
         config=node,
         not_ready=kubelet.not_ready,
-        pressures=lambda: kubelet.parts.eviction.conditions,
+        pressures=kubelet.pressures,
         events=events,
     )
-    engine.on_log_full(kubelet.parts.container_logs.full)
-    kubelet.parts.shutdown.on_change = kubelet.parts.eviction.on_change = status.update_soon
+    engine.on_log_full(kubelet.rotate_log)
+    kubelet.on_conditions(status.update_soon)
     if isinstance(engine.images, ImageStore):
         # The stand-in for busybox takes some 25 ms to make: not on the first Pod's time.
         tasks.spawn(walls.guarded("warm images", "", _warm(engine.images)), name="warm images")
@@ -225,7 +225,7 @@ async def shut_down_on_sigterm(world: World, kubelet: Kubelet, tasks: Tasks) -> 
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated.set)
     await terminated.wait()
     with suppress(ShutdownNotSupported):  # such a kubelet just ends
-        await kubelet.parts.shutdown.shut_down()
+        await kubelet.shutdown.shut_down()
         await world.clock.sleep(LAST_WORDS_SECONDS)
     tasks.cancel()
 
