@@ -1,4 +1,4 @@
-"""What runs on a node beside its kubelet: the service proxy, NetworkPolicies, DNS, the way out for Pods."""
+"""What runs on a node beside its kubelet: the service proxy, NetworkPolicies, DNS, egress of Pods."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
