@@ -1,6 +1,7 @@
 """The agent's loop: what it is told on stdin, when it looks, and when it ends."""
 
 # check: observes because it sees rules of the node as its kernel shows them
+# check: many attributes NodeAgent because it is the whole program, whose one loop reads, looks and reports
 
 from __future__ import annotations
 

@@ -395,7 +395,7 @@ class GenericStore:
 
     # -- update ------------------------------------------------------------------------------------------------------
 
-    async def update(
+    async def update(  # noqa: C901, PLR0915 - it waits for the admission chain
         self,
         context: RequestContext,
         namespace: str,
@@ -467,7 +467,7 @@ class GenericStore:
         context.warnings += warnings
         return found
 
-    async def _updated(self, context: RequestContext, new: Object, old: Object, name: str, subresource: str) -> Object:
+    async def _updated(self, context: RequestContext, new: Object, old: Object, name: str, subresource: str) -> Object:  # noqa: PLR0915 - it waits for the admission chain
         """`new` made ready to be stored in place of `old`, or a StatusError."""
         asked = new["metadata"].get("resourceVersion") or "0"
         try:

@@ -4,6 +4,8 @@ Sources: apiserver pkg/endpoints/handlers/create.go, apimachinery pkg/runtime/se
 pkg/endpoints/handlers/fieldmanager (field validation).
 """
 
+# check: long functions prepare because it waits to be divided by mode: new, patched, shared, applied
+
 import asyncio
 import re
 from collections.abc import Callable, Generator
@@ -239,7 +241,7 @@ def _unrecognized(resource: Resource, why: str, shown: str) -> StatusError:
     )
 
 
-def prepare(
+def prepare(  # noqa: C901, PLR0915 - see the marker
     context: RequestContext,
     resource: Resource,
     obj: Object,
