@@ -185,10 +185,10 @@ def test_the_condition_of_the_sandbox_is_written_since_1_29(version: str) -> Non
 def test_nodes_shut_down_gracefully_and_by_priority_since_1_24(version: str, by_priority: bool) -> None:
     async def can(cluster: VirtualCluster, periods: Any) -> bool:
         try:
-            await cluster.kubelet.parts.shutdown.shut_down(periods)
+            await cluster.kubelet.shutdown.shut_down(periods)
         except ShutdownNotSupported:
             return False
-        cluster.kubelet.parts.shutdown.cancel()
+        cluster.kubelet.shutdown.cancel()
         return True
 
     async def scenario(cluster: VirtualCluster) -> None:

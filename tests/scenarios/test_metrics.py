@@ -22,7 +22,7 @@ def test_scheduler_controllers_kubelet_and_service_proxy_count_what_they_do():
         async with proxies(cluster):
             await cluster.sleep(10)
             node = cluster.first
-            parts = node.kubelet.parts
+            parts = node.kubelet.counted
             text = exposition(
                 chain(
                     cluster.world.counted.families(),

@@ -295,7 +295,7 @@ class Lives(RuleBasedStateMachine):
     @rule(then=THEN, seconds=st.sampled_from([3, 8, 20]))
     def node_shuts_down(self, seconds: int, then: float) -> None:
         async def shut_down(cluster: VirtualCluster) -> None:
-            manager = cluster.kubelet.parts.shutdown
+            manager = cluster.kubelet.shutdown
             shutting_down = manager.shut_down(grace_periods(seconds, 1))
             try:
                 manager._tasks.spawn(shutting_down, name="shutdown")
@@ -308,7 +308,7 @@ class Lives(RuleBasedStateMachine):
     @rule(then=THEN)
     def node_stays_after_all(self, then: float) -> None:
         async def cancel(cluster: VirtualCluster) -> None:
-            cluster.kubelet.parts.shutdown.cancel()
+            cluster.kubelet.shutdown.cancel()
 
         self.do(cancel, then)
 

@@ -13,9 +13,9 @@ from lastcall.kube.cri.simulated import Durations, SimulatedRuntime
 from lastcall.kube.cri.simulated_dialer import SimulatedDialer
 from lastcall.kube.cri.simulated_images import SimulatedImage
 from lastcall.kube.cri.simulated_program import Programs
-from lastcall.kube.node.assembly import Given
 from lastcall.kube.node.interfaces import DialError, HTTPResponse
 from lastcall.kube.node.kubelet import Kubelet, KubeletConfig
+from lastcall.kube.node.parts.common import Given
 from lastcall.kube.node.volumes.simulated import SimulatedVolumeManager
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks

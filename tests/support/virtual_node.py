@@ -9,10 +9,10 @@ from lastcall.kube.client.api import Client
 from lastcall.kube.client.events import EventRecorder
 from lastcall.kube.cri.simulated import Durations, SimulatedRuntime
 from lastcall.kube.cri.simulated_dialer import SimulatedDialer
-from lastcall.kube.node.assembly import Given
 from lastcall.kube.node.interfaces import DialError, HTTPResponse, RPCError
 from lastcall.kube.node.kubelet import Kubelet, KubeletConfig
 from lastcall.kube.node.node_status import NodeConfig, NodeStatusManager
+from lastcall.kube.node.parts.common import Given
 from lastcall.kube.node.volumes.simulated import SimulatedVolumeManager
 from lastcall.records.memory import MemoryRecorder
 from lastcall.world.tasks import Tasks
@@ -152,10 +152,10 @@ class VirtualNode:
                     labels=self.labels,
                 ),
                 not_ready=self.kubelet.not_ready,
-                pressures=lambda: self.kubelet.parts.eviction.conditions,
+                pressures=self.kubelet.pressures,
                 events=events,
             )
-            self.kubelet.parts.shutdown.on_change = self.kubelet.parts.eviction.on_change = status.update_soon
+            self.kubelet.on_conditions(status.update_soon)
             tasks.spawn(events.run(), name="kubelet events")
             tasks.spawn(self.kubelet.run(), name="kubelet")
             await self.kubelet.wait_ready()

@@ -24,6 +24,7 @@ from checks import (
     printing,
     pure,
     sentences,
+    sizes,
     sleeps,
     workers,
 )
@@ -67,6 +68,8 @@ RULES = (
     Rule("schemas", commands.schemas, "places", 5),
     Rule("version", commands.version, "places"),
     Rule("sleeps", sleeps.sleeps, "sleeps", 50),
+    Rule("long-functions", sizes.long_functions, "functions", 5000),
+    Rule("many-attributes", sizes.many_attributes, "classes", 500),
     Rule("document-paths", documents.paths, "paths", 200),
     Rule("document-links", documents.links, "links", 20),
 )

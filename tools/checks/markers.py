@@ -24,6 +24,8 @@ class Word(NamedTuple):
 WORDS = {
     "allow": Word("uses these names directly, not through their door", names=True),
     "asks for kinds": Word("has a rule of the API server for a single kind"),
+    "long functions": Word("has these functions of more lines than others may have", names=True),
+    "many attributes": Word("has these classes of more attributes than others may have", names=True),
     "observes": Word("writes records with evidence `observed`: its code saw or did what they say"),
     "plain objects": Word("a rule of a controller that reads objects of any kind"),
     "predicts": Word("writes records with evidence `predicted`"),

@@ -5,12 +5,17 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from lastcall.errors import ClusterError
+from lastcall.kube.cluster import ControlError
 from lastcall.traffic.generator import Load
 from lastcall.traffic.outcome import LOST_MEANS, Kind, Outcome
 from lastcall.world.clock import Clock
 from lastcall.world.tasks import Tasks, unless
+
+if TYPE_CHECKING:
+    from lastcall.traffic.process import LoadClient
 
 CONTROL_SECONDS = 0.5
 """Requests are sent for so long before the DELETE: what does not answer then says nothing of an end."""
@@ -62,51 +67,61 @@ async def sending(requests: Requests, address: tuple[str, int], clock: Clock) ->
         client = await LoadClient.on_host()
     except ControlError as error:
         raise ClusterError(str(error)) from error
-    answered, over = asyncio.Event(), asyncio.Event()
-    began = False
-
-    async def read() -> None:
-        try:
-            async for outcome in client.outcomes():
-                if not outcome.lost:
-                    answered.set()
-                if not began:
-                    sent.good_before += not outcome.lost
-                    continue
-                sent.total += 1
-                if outcome.lost and outcome.measured:
-                    sent.lost.append(outcome)
-        except ControlError as error:
-            sent.failed = str(error)
-        finally:
-            over.set()
-
+    outcomes = _Outcomes(sent)
     try:
         async with Tasks() as tasks:
-            tasks.spawn(read(), name="outcomes")
+            tasks.spawn(outcomes.read(client), name="outcomes")
             host = requests.target.partition("/")[2].partition(":")[0].rpartition("/")[2]
             client.start(
                 Load(address, {requests.kind: requests.rate}, host=host, path=requests.path, timeout=requests.timeout)
             )
             try:
                 async with asyncio.timeout(FIRST_ANSWER_SECONDS):
-                    await unless(answered.wait(), over)
+                    await unless(outcomes.answered.wait(), outcomes.over)
             except TimeoutError:
                 pass
-            if not answered.is_set():
+            if not outcomes.answered.is_set():
                 tasks.cancel()
             else:
                 await clock.sleep(CONTROL_SECONDS)
-                began = True
+                outcomes.count = True
                 yield sent
                 await clock.sleep(SETTLE_SECONDS)
                 client.stop()
                 async with asyncio.timeout(requests.timeout + FIRST_ANSWER_SECONDS):
-                    await over.wait()
+                    await outcomes.over.wait()
     finally:
         client.close()
-    if sent.failed or not answered.is_set():
+    if sent.failed or not outcomes.answered.is_set():
         raise ClusterError(sent.failed or _silent(requests))
+
+
+class _Outcomes:
+    """What the load generator says, read into `sent`. What comes before `count` is set is for comparison."""
+
+    def __init__(self, sent: Sent) -> None:
+        self._sent = sent
+        self.answered, self.over = asyncio.Event(), asyncio.Event()
+        self.count = False
+
+    async def read(self, client: "LoadClient") -> None:
+        try:
+            async for outcome in client.outcomes():
+                self._add(outcome)
+        except ControlError as error:
+            self._sent.failed = str(error)
+        finally:
+            self.over.set()
+
+    def _add(self, outcome: Outcome) -> None:
+        if not outcome.lost:
+            self.answered.set()
+        if not self.count:
+            self._sent.good_before += not outcome.lost
+            return
+        self._sent.total += 1
+        if outcome.lost and outcome.measured:
+            self._sent.lost.append(outcome)
 
 
 def _silent(requests: Requests) -> str:

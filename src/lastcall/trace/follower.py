@@ -12,6 +12,8 @@
 docs/any-cluster.md.
 """
 
+# check: many attributes Follower because it waits for the one session of all commands
+
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass

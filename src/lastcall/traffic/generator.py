@@ -72,7 +72,6 @@ class Generator:
         self, world: World, load: Load, report: Callable[[Outcome], None], tracking: Connections | None = None
     ) -> None:
         """`report` gets every outcome, in the order in which they are known. `tracking` stays the caller's."""
-        self._world = world
         self._clock = world.clock
         self._load = load
         self._report = report

@@ -4,6 +4,8 @@ A client cannot know whether a message was handled that crossed the server's clo
 nothing of it, and sends it again. Such a message counts as lost only where the server had had time to echo it.
 """
 
+# check: many attributes _Socket because it is the state of one connection of the protocol
+
 import asyncio
 from collections.abc import Callable
 from typing import Literal

@@ -1,5 +1,7 @@
 """Follows a cluster for all browsers together: its records and its objects, also after it was started again."""
 
+# check: many attributes Watching because it waits to share what it keeps of a Pod with the story
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -46,7 +46,7 @@ def test_a_node_shutdown_ends_pods_with_their_own_grace_and_says_so_at_the_end()
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest(terminationGracePeriodSeconds=5))
         await cluster.wait_ready()
-        await cluster.kubelet.parts.shutdown.shut_down(grace_periods(30, 10))
+        await cluster.kubelet.shutdown.shut_down(grace_periods(30, 10))
         await cluster.sleep(2)
         assert await node_condition(cluster, "Ready") == ("False", "node is shutting down")
 
@@ -73,7 +73,7 @@ def test_a_pod_that_ends_with_0_on_shutdown_has_succeeded_and_keeps_the_conditio
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest())
         await cluster.wait_ready()
-        await cluster.kubelet.parts.shutdown.shut_down()
+        await cluster.kubelet.shutdown.shut_down()
 
     cluster = run_cluster(scenario, {"app": Program()})
     assert ended_as(cluster) == ("Succeeded", None, None)
@@ -88,7 +88,7 @@ def test_a_group_cuts_the_grace_of_its_pods_and_critical_pods_end_after_the_othe
             pod_manifest("critical", terminationGracePeriodSeconds=60, priorityClassName="system-node-critical"),
         )
         await cluster.wait_ready("plain", "critical")
-        await cluster.kubelet.parts.shutdown.shut_down(grace_periods(20, 7))
+        await cluster.kubelet.shutdown.shut_down(grace_periods(20, 7))
         await cluster.sleep(3)
 
     cluster = run_cluster(scenario, {"app": IGNORES})
@@ -105,7 +105,7 @@ def test_groups_by_priority_end_from_the_least_and_empty_ones_take_no_time() -> 
         await cluster.create(pod_manifest("a"), pod_manifest("b", priorityClassName="system-cluster-critical"))
         await cluster.wait_ready("a", "b")
         began = cluster.now
-        await cluster.kubelet.parts.shutdown.shut_down(periods)
+        await cluster.kubelet.shutdown.shut_down(periods)
         assert cluster.now - began < 5
 
     cluster = run_cluster(scenario, {"app": Program(drain_seconds=1)})
@@ -119,7 +119,7 @@ def test_a_group_that_takes_too_long_is_left_behind() -> None:
         await cluster.wait_ready("slow", "next")
         cluster.volumes.unmount_seconds = 60
         said: list[str] = []
-        await cluster.kubelet.parts.shutdown.shut_down(grace_periods(8, 4), said.append)
+        await cluster.kubelet.shutdown.shut_down(grace_periods(8, 4), said.append)
         assert ["over" in text for text in said] == [False, True, False, True]
 
     cluster = run_cluster(scenario, {"app": Program()})
@@ -131,10 +131,10 @@ def test_a_node_that_shuts_down_takes_no_pods_until_it_is_cancelled() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest("before"))
         await cluster.wait_ready("before")
-        await cluster.kubelet.parts.shutdown.shut_down()
+        await cluster.kubelet.shutdown.shut_down()
         await cluster.create(pod_manifest("late", nodeName="node-1"))
         await cluster.wait_phase("late", "Failed")
-        cluster.kubelet.parts.shutdown.cancel()
+        cluster.kubelet.shutdown.cancel()
         await cluster.create(pod_manifest("after", nodeName="node-1"))
         await cluster.wait_ready("after")
         await cluster.sleep(2)

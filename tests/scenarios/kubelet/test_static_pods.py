@@ -102,7 +102,7 @@ def test_a_removed_manifest_ends_the_pod_with_its_grace_and_then_its_mirror() ->
     assert cluster.gone_at(NAME) >= cluster.at(kinds.PROCESS_EXITED)
     (decided,) = cluster.records(kinds.DELETION_DECIDED)
     assert "manifest" in decided.facts["why"] and decided.at_ns <= cluster.records(kinds.TERMINATION_OBSERVED)[0].at_ns
-    assert cluster.kubelet.parts.pods.get_pods() == [] and len(mirrors(cluster)) == 1
+    assert cluster.kubelet._sources.pods.get_pods() == [] and len(mirrors(cluster)) == 1
 
 
 @pytest.mark.rule("node-semantics 4.3/static-start, 19/replace, 25/26, 4.2/7")
@@ -216,7 +216,7 @@ def test_a_bad_file_is_named_and_the_others_run(content: Any, why: str, caplog: 
         await cluster.wait_until(lambda: running(cluster))
 
     cluster = run_cluster(scenario, {"app": Program()}, kubelet={"static_pods": files})
-    assert len(cluster.kubelet.parts.pods.get_pods()) == 1
+    assert len(cluster.kubelet._sources.pods.get_pods()) == 1
     assert any("bad is left out" in record.getMessage() and why in record.getMessage() for record in caplog.records)
 
 
@@ -228,7 +228,7 @@ def test_a_static_pod_may_not_need_the_api(caplog: pytest.LogCaptureFixture) -> 
         await cluster.sleep(3)
 
     cluster = run_cluster(scenario, {}, kubelet={"static_pods": Manifests(web=pod)})
-    assert cluster.kubelet.parts.pods.get_pods() == []
+    assert cluster.kubelet._sources.pods.get_pods() == []
     assert any("static pods may not reference secrets" in record.getMessage() for record in caplog.records)
 
 
@@ -259,7 +259,7 @@ def test_two_manifests_of_one_name_give_one_pod() -> None:
 
     files = Manifests(a=manifest(), b=manifest(labels={"b": "b"}))
     cluster = run_cluster(scenario, {"app": Program()}, kubelet={"static_pods": files})
-    assert len(cluster.kubelet.parts.pods.get_pods()) == 1 and "labels" not in cluster.pod(NAME)["metadata"]
+    assert len(cluster.kubelet._sources.pods.get_pods()) == 1 and "labels" not in cluster.pod(NAME)["metadata"]
 
 
 def test_a_kubelet_that_starts_again_adopts_its_static_pod() -> None:

@@ -111,7 +111,7 @@ def test_a_kill_with_an_override_of_0_runs_no_hook() -> None:
                 world=cluster.world,
                 runtime=cluster.runtime,
                 hooks=None,  # type: ignore[arg-type]
-                events=cluster.kubelet.parts.events,
+                events=cluster.kubelet._common.events,
                 recorder=cluster.recorder.for_actor("kubelet"),
                 behaviour=behaviour_of("1.36"),
                 hook_tasks=tasks,

@@ -199,14 +199,14 @@ def test_a_container_that_ended_for_good_is_not_probed_round_and_round() -> None
 
     async def scenario(cluster: VirtualCluster) -> None:
         calls = []
-        update_pod = cluster.kubelet.parts.workers.update_pod
+        update_pod = cluster.kubelet._work.workers.update_pod
 
         def counted(options) -> None:
             calls.append(options)
             assert len(calls) < 100, f"{len(calls)} updates of a Pod in which nothing happens"
             update_pod(options)
 
-        cluster.kubelet.parts.workers.update_pod = counted
+        cluster.kubelet._work.workers.update_pod = counted
         ends = container("ends", readinessProbe=exec_probe("true"), livenessProbe=exec_probe("true"))
         await cluster.create(pod_manifest(restartPolicy="Never", containers=[container("stays"), ends]))
         await cluster.wait_until(lambda: "terminated" in cluster.container_status("ends").get("state", {}))

@@ -38,13 +38,13 @@ class Updates:
 
     def __init__(self, cluster: VirtualCluster) -> None:
         self.types: list[str] = []
-        update_pod = cluster.kubelet.parts.workers.update_pod
+        update_pod = cluster.kubelet._work.workers.update_pod
 
         def counted(options: Any) -> None:
             self.types.append(options.update_type.value)
             update_pod(options)
 
-        cluster.kubelet.parts.workers.update_pod = counted  # type: ignore[method-assign]
+        cluster.kubelet._work.workers.update_pod = counted  # type: ignore[method-assign]
 
 
 @pytest.mark.rule("node-semantics 3/pleg")
@@ -148,7 +148,7 @@ def test_nothing_is_remembered_of_a_pod_that_is_gone() -> None:
         await cluster.delete("pod/p", grace=0)  # so that there is no last status of it
         await cluster.wait_gone("p")
         await cluster.sleep(5)
-        statuses = cluster.kubelet.parts.statuses
+        statuses = cluster.kubelet._reports.statuses
         assert statuses.get_pod_status(cluster.uid("p")) is None
         assert statuses.get_pod_status(cluster.uid("q")) is not None
 
@@ -338,7 +338,7 @@ def shut_down(version: str) -> VirtualCluster:
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(pod_manifest(terminationGracePeriodSeconds=2))
         await cluster.wait_ready()
-        await cluster.kubelet.parts.shutdown.shut_down()
+        await cluster.kubelet.shutdown.shut_down()
         await cluster.sleep(5)
 
     return run_cluster(scenario, {"": Program(on_term="ignore")}, kubernetes_version=version)

@@ -5,9 +5,19 @@ from typing import Any
 
 import pytest
 
-from lastcall.kube.api.resources import DEPLOYMENTS, EVENTS, PODS, SECRETS, SERVICES, Resource
-from lastcall.kube.api.schema.checks import DecodeError, check_fields, prune
-from lastcall.kube.api.schema.decoding import decode_fields
+from lastcall.kube.api.resources import (
+    CERTIFICATESIGNINGREQUESTS,
+    CUSTOMRESOURCEDEFINITIONS,
+    DEPLOYMENTS,
+    EVENTS,
+    PODS,
+    ROLES,
+    SECRETS,
+    SERVICES,
+    Resource,
+)
+from lastcall.kube.api.schema.checks import DecodeError, Empties, check_fields, prune
+from lastcall.kube.api.schema.decoding import decode_fields, decoded_copy
 
 POD: dict[str, Any] = {
     "apiVersion": "v1",
@@ -42,6 +52,16 @@ OBJECTS: list[tuple[Resource, dict[str, Any]]] = [
     (SERVICES, {"spec": {"ports": [{"port": 80, "targetPort": "web", "nodePort": 0}], "selector": {"a": "b"}}}),
     (DEPLOYMENTS, {"spec": {"replicas": 1, "template": {"metadata": {}, "spec": POD["spec"]}, "strategy": {}}}),
 ]
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"é": {"type": "integer", "minimum": 1.5}, "b": {"items": {}}},
+}
+VERSION: dict[str, Any] = {"name": "v1", "served": True, "schema": {"openAPIV3Schema": SCHEMA}, "deprecated": False}
+OBJECTS += [
+    (ROLES, {"metadata": {"name": "é"}, "rules": [{"verbs": [], "apiGroups": []}, {"verbs": ["get"]}]}),
+    (CERTIFICATESIGNINGREQUESTS, {"spec": {"request": "YQ==", "usages": ["a"]}, "status": {"certificate": "YQ=="}}),
+    (CUSTOMRESOURCEDEFINITIONS, {"spec": {"group": "g", "names": {"plural": "p"}, "versions": [VERSION]}}),
+]
 ODD: list[Any] = [None, "", "x", 0, 1, True, False, 1.5, 2**40, 2**70, [], {}, [None], [{}], {"a": None}, {"a": 1}]
 ODD += ["500m", "2026-01-02T03:04:05Z", "YQ==", ["a"], [1], {"a": "b"}, {"name": "x"}, [{"name": "x", "odd": 1}]]
 
@@ -52,6 +72,14 @@ def outcome(decode: Any, resource: Resource, obj: dict[str, Any]) -> Any:
         return decode(resource, obj), obj
     except DecodeError as error:
         return str(error)
+
+
+def outcome_of_copy(resource: Resource, obj: dict[str, Any]) -> Any:
+    """What two passes say where there is no copy."""
+    before = copied(obj)
+    copy = decoded_copy(resource, obj)
+    assert obj == before
+    return outcome(in_two_passes, resource, obj) if copy is None else ([], copy)
 
 
 def copied(value: Any) -> Any:
@@ -84,7 +112,31 @@ def test_something_odd_anywhere_is_found_in_the_same_words(resource: Resource, o
             changed = copied(obj)
             container, key = places(changed)[number]
             container[key] = odd
-            assert outcome(decode_fields, resource, changed) == outcome(in_two_passes, resource, changed), (key, odd)
+            expected = outcome(in_two_passes, resource, changed)
+            assert outcome(decode_fields, resource, changed) == expected, (key, odd)
+            assert outcome_of_copy(resource, changed) == expected, (key, odd)
+
+
+def test_a_copy_takes_the_same_form_and_the_original_stays() -> None:
+    for resource, obj in OBJECTS:
+        given = copied(obj)
+        given["metadata"] = {"name": "ascii"}
+        copy = decoded_copy(resource, given)
+        assert copy is not None or resource is CUSTOMRESOURCEDEFINITIONS
+        assert outcome_of_copy(resource, given) == outcome(in_two_passes, resource, given)
+
+
+def test_bytes_as_numbers_become_text_in_one_pass() -> None:
+    request = {"spec": {"request": [1, 2]}}
+    assert decode_fields(CERTIFICATESIGNINGREQUESTS, request) == []
+    assert request["spec"]["request"] == "AQI="
+
+
+def test_an_empty_list_that_is_written_as_null_is_noted_in_the_copy_that_has_it() -> None:
+    empties: Empties = []
+    copy = decoded_copy(ROLES, {"rules": [{"verbs": []}]}, empties)
+    assert copy is not None
+    assert [(struct is copy["rules"][0], key, value) for struct, key, value in empties] == [(True, "verbs", [])]
 
 
 def test_several_odd_things_are_found_in_the_same_words() -> None:

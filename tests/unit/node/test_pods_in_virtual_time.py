@@ -452,7 +452,7 @@ def test_what_a_gone_pod_leaves_in_the_runtime_is_removed():
         await node.sleep(5)
         assert await node.runtime.list_containers() == []
         assert await node.runtime.list_pod_sandbox() == []
-        assert node.kubelet.parts.workers.known_uids() == [] and node.kubelet.parts.pleg.known_uids() == []
+        assert node.kubelet._work.workers.known_uids() == [] and node.kubelet._work.pleg.known_uids() == []
 
     on_node(scenario, {"": Program()})
 

@@ -1,5 +1,7 @@
 """`lastcall rollout --context` and `--from-cluster`: what is asked of somebody's cluster, and how it is begun."""
 
+# check: long functions on_a_cluster because it waits for the one session of all commands
+
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
@@ -35,7 +37,7 @@ _ALONE = ("apply_advice", "find_safe", "keep_on_failure")
 """Options that need clusters of our own."""
 
 
-def on_a_cluster(
+def on_a_cluster(  # noqa: C901, PLR0915 - see the marker
     sources: Sources,
     there: ContextOptions,
     url: str,

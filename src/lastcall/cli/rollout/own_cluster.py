@@ -1,5 +1,7 @@
 """One experiment on a cluster that is started for it and removed afterwards."""
 
+# check: long functions experiment because it waits for the one session of all commands
+
 import asyncio
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from lastcall.experiment.rollout.result import Result
 
 
-def experiment(
+def experiment(  # noqa: PLR0915 - see the marker
     manifests: Sequence[Manifest], options: RolloutOptions, *, page: "RolloutPage | None" = None
 ) -> "Result":
     """Raises UserError, WorldError, Interrupted."""

@@ -52,7 +52,7 @@ def run_rollout(
         page.close()
 
 
-def _run(
+def _run(  # noqa: PLR0915 - it waits for the one session of all commands
     manifests: Sequence[Manifest],
     options: RolloutOptions,
     experiment: "Experiment",

@@ -1,5 +1,7 @@
 """The life of a staying cluster in this process, from the claim of its name to its end."""
 
+# check: long functions _Life._with_state because it nests what has to be undone in order
+
 import asyncio
 import os
 from collections.abc import Callable, Mapping
@@ -333,7 +335,7 @@ class _Life:
         except KubeconfigError as error:
             self._teller.note(str(error))
 
-    async def _in_loop(self, front: "Front") -> None:
+    async def _in_loop(self, front: "Front") -> None:  # noqa: PLR0915 - it nests what has to be undone in order
         task = asyncio.current_task()
         loop = asyncio.get_running_loop()
         assert task is not None

@@ -1,5 +1,7 @@
 """One trace: connect, follow, tell each end as it comes, and at the end what was asked for as a document."""
 
+# check: many attributes _Trace because it waits for the one session of all commands
+
 import asyncio
 from collections import Counter, deque
 from contextlib import AsyncExitStack

@@ -78,9 +78,6 @@ def _run(
     stop = requested.told(kinds.STOP_REQUESTED) if requested else None
     seen = state.told(kinds.PROCESS_SIGNAL_STATE) if state else None
     gone = exit_.told(kinds.PROCESS_EXITED) if exit_ else None
-    stop_signal = signal_name(seen.get("signal")) if seen else None
-    if stop_signal is None and stops:
-        stop_signal = signal_name(stops[0].told(kinds.SIGNAL_SENT).get("signal"))
     return ContainerEnding(
         name=facts.name,
         kind=facts.kind,
@@ -95,7 +92,7 @@ def _run(
         stop_floor=bool(stop and stop.get("floor")),
         stop_why=str(stop.get("why") or "") if stop else "",
         deducted_seconds=stop.get("deductedSeconds") if stop else None,
-        stop_signal=stop_signal or "SIGTERM",
+        stop_signal=_stop_signal(seen, stops),
         stop_requested_at=requested.at if requested else None,
         term_at=stops[0].at if stops else None,
         kill_at=kill.at if kill else None,
@@ -120,6 +117,14 @@ def _run(
         sockets=sockets_of(last, stops[0].at if stops else None),
         first_reaction=first_reaction_of(last, stops[0].at if stops else None, exit_.at if exit_ else None),
     )
+
+
+def _stop_signal(seen: "ProcessSignalState | None", stops: Sequence[Entry]) -> str:
+    """Return the signal that asked the process to stop: the one whose state was seen, or the first that was sent."""
+    found = signal_name(seen.get("signal")) if seen else None
+    if found is None and stops:
+        found = signal_name(stops[0].told(kinds.SIGNAL_SENT).get("signal"))
+    return found or "SIGTERM"
 
 
 def _ended_by(entries: Sequence[Entry], exit_: Entry | None, requested: Entry | None, ends_at: float | None) -> EndedBy:

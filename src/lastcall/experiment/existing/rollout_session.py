@@ -1,5 +1,7 @@
 """`lastcall rollout --context`: disrupts a workload of somebody's cluster under load, and puts back what it changed."""
 
+# check: long functions TheirRollout._disrupted because it waits for the one session of all commands
+
 import asyncio
 import math
 import socket

@@ -1,5 +1,7 @@
 """How a rollout's experiment is told: text and JSON (`lastcall/rollout/v1`)."""
 
+# check: long functions _experiment because it waits for the one JSON shape of all commands
+
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -79,7 +81,7 @@ def _tell_runs(console: "Console", results: Sequence[Result]) -> None:
         console.print(Text(f"  the story of run {worst(results).run}, which lost the most:", style="dim"))
 
 
-def tell_text(console: "Console", result: Result) -> None:
+def tell_text(console: "Console", result: Result) -> None:  # noqa: C901, PLR0915 - it waits for the one JSON shape of all commands
     """One experiment for people."""
     # late: 4.6 ms of the start of `rollout`
     from rich.table import Table

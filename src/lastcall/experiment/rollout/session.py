@@ -1,5 +1,7 @@
 """One experiment of `lastcall rollout`: apply, wait, control period, disrupt under load, account."""
 
+# check: long functions RolloutSession._run because it waits for the one session of all commands
+
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -117,7 +119,7 @@ class RolloutSession:
             with suppress(ConnectionLost, OSError):
                 await self.cluster.client.close()
 
-    async def _run(self, manifests: Sequence[Manifest]) -> Result:
+    async def _run(self, manifests: Sequence[Manifest]) -> Result:  # noqa: C901, PLR0915 - see the marker
         client = self.cluster.client
         await self.cluster.wait_node_ready()
         applied, _ = await apply_manifests(client, self.clock, manifests)

@@ -7,6 +7,7 @@ Sources: apiserver pkg/server/filters.
 """
 
 # check: asks for kinds because a Namespace's own path has a namespace in it
+# check: many attributes HTTPFace because it waits for the request scope that its verbs are given by hand today
 
 import logging
 from collections.abc import Callable, Mapping

@@ -1,5 +1,7 @@
 """What can be asked of the API, once, for both faces: HTTP and in-process. Each verb has its room in `verbs/`."""
 
+# check: many attributes Operations because each is a verb of a class of its own, under the name by which it is asked
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -4,6 +4,8 @@ Every method raises `StatusError` when the server answers with a failure and `Co
 or only half of one.
 """
 
+# check: many attributes HTTPClient because each is an option of the connection, from a kubeconfig or a caller
+
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence

@@ -8,6 +8,8 @@ Each event is a turn behind a wall (`lastcall.world.walls`): a handler that fail
 handlers nor other objects from their turn, and an index function that fails answers no value.
 """
 
+# check: many attributes Informer because list, watch and indexes share one cache, and no request may come between
+
 from __future__ import annotations
 
 import asyncio

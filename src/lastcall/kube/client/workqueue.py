@@ -5,6 +5,8 @@ An item is in at most one worker's hands. What is added while it is being worked
 a time. The queue owns no task: waiting items become due inside `get`.
 """
 
+# check: many attributes WorkQueue because it has the queues and the counts of a Kubernetes work queue, metrics included
+
 import asyncio
 import heapq
 from collections import deque

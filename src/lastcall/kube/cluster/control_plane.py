@@ -77,29 +77,7 @@ async def _serve(
     plan: Plan, world: World, heart: Heartbeat, recorder: RingRecorder, kubelets: KubeletClient, store: Store
 ) -> None:
     credentials = plan.credentials
-    server = APIServer(
-        world=world,
-        store=store,
-        recorder=recorder,
-        config=APIServerConfig(
-            kubernetes_version=plan.options.kubernetes_version,
-            service_cidr=SERVICE_CIDR,
-            kubernetes_service_ip=KUBERNETES_SERVICE_IP,
-            endpoint=API_ENDPOINT,
-            service_account_key_pem=plan.options.service_account_key or credentials.service_account_key,
-            root_ca_pem=credentials.ca_certificate,
-            tokens={credentials.admin_token: ADMIN},
-            feature_gates=plan.options.feature_gates,
-            storage_classes=(STANDARD_CLASS,),
-            components=store.shared or not (plan.options.controllers and plan.options.scheduler),
-            front_proxy=FrontProxy(
-                credentials.front_proxy_ca_certificate, credentials.front_proxy.certificate, credentials.front_proxy.key
-            ),
-        ),
-        kubelet_logs=kubelets,
-        kubelet_streams=kubelets,
-        ask_kubelet=kubelets.ask,
-    )
+    server = _api_server(plan, world, recorder, kubelets, store)
     await server.bootstrap()
     heart.as_usual()
     context = server_context(
@@ -136,6 +114,33 @@ async def _serve(
         tasks.spawn(_after(world, alone, controllers, named, "controller-manager"), name="controllers")
         if plan.options.scheduler:
             tasks.spawn(_after(world, alone, scheduler, server.running, "scheduler"), name="scheduler")
+
+
+def _api_server(plan: Plan, world: World, recorder: RingRecorder, kubelets: KubeletClient, store: Store) -> APIServer:
+    credentials = plan.credentials
+    return APIServer(
+        world=world,
+        store=store,
+        recorder=recorder,
+        config=APIServerConfig(
+            kubernetes_version=plan.options.kubernetes_version,
+            service_cidr=SERVICE_CIDR,
+            kubernetes_service_ip=KUBERNETES_SERVICE_IP,
+            endpoint=API_ENDPOINT,
+            service_account_key_pem=plan.options.service_account_key or credentials.service_account_key,
+            root_ca_pem=credentials.ca_certificate,
+            tokens={credentials.admin_token: ADMIN},
+            feature_gates=plan.options.feature_gates,
+            storage_classes=(STANDARD_CLASS,),
+            components=store.shared or not (plan.options.controllers and plan.options.scheduler),
+            front_proxy=FrontProxy(
+                credentials.front_proxy_ca_certificate, credentials.front_proxy.certificate, credentials.front_proxy.key
+            ),
+        ),
+        kubelet_logs=kubelets,
+        kubelet_streams=kubelets,
+        ask_kubelet=kubelets.ask,
+    )
 
 
 def _sign(credentials: Credentials, request_pem: bytes, usages: Sequence[str], valid_for: timedelta) -> bytes:

@@ -4,6 +4,8 @@
 Source of the shape: docs/architecture/processes.md, "The picture".
 """
 
+# check: many attributes Running because it is the parent of all processes: what each said, and who waits for it
+
 import asyncio
 import os
 import socket

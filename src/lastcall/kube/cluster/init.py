@@ -11,6 +11,7 @@ and its death stays the end of the cluster). A new shim finds nothing alive: fir
 # check: observes because it sees wait statuses of the roles
 # check: prints because stderr of a role is a file or a pipe that front reads
 # check: starts processes because it forks the roles and executes the shim
+# check: many attributes _Init because PID 1 has no other object: its children, their deaths and what is due
 
 import json
 import logging

@@ -10,11 +10,13 @@ import logging
 import os
 import select
 import signal
+import socket
 import threading
 from asyncio import AbstractEventLoop
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import chain
+from typing import NoReturn
 
 from lastcall.kube.cluster import init
 from lastcall.kube.cluster.control.channel import Channel
@@ -60,12 +62,7 @@ def grow(options: ClusterOptions, identity: Identity | None = None, api_port: in
     if pid == 0:
         os.close(go_write)
         ours.close()
-        for each in plan.nodes:
-            each.close_front()
-        for pair in plan.ways:
-            pair[0].close()
-        _wait_for_front(plan, go_read)
-        init.run_init(plan, theirs, _control_plane, _node, _load)
+        _become_init(plan, theirs, go_read)
     theirs.close()
     os.close(go_read)
     tree = Tree(options, plan, pid, Channel(ours))
@@ -89,6 +86,15 @@ def grow(options: ClusterOptions, identity: Identity | None = None, api_port: in
         pair[1].close()
     ours.setblocking(False)
     return tree
+
+
+def _become_init(plan: Plan, channel: socket.socket, go_read: int) -> NoReturn:
+    for each in plan.nodes:
+        each.close_front()
+    for pair in plan.ways:
+        pair[0].close()
+    _wait_for_front(plan, go_read)
+    init.run_init(plan, channel, _control_plane, _node, _load)
 
 
 def _wait_for_front(plan: Plan, go_read: int) -> None:

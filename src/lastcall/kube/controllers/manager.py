@@ -144,18 +144,9 @@ async def run_controllers(
             batch_period=endpoint_updates_batch_period,
         )
     if "serviceaccount-controller" in names:
-        accounts = Informer(client, SERVICEACCOUNTS, field_selector=f"metadata.name={SERVICE_ACCOUNT}", world=world)
-        config_maps = Informer(client, CONFIGMAPS, field_selector=f"metadata.name={ROOT_CA}", world=world)
-        own += [(accounts, "serviceaccounts"), (config_maps, "configmaps")]
-        controllers["serviceaccount-controller"] = ServiceAccountController(
-            world=world,
-            client=acting("serviceaccount-controller"),
-            publisher=acting(ROOT_CA_PUBLISHER),
-            namespaces=informers.get(NAMESPACES),
-            service_accounts=accounts,
-            config_maps=config_maps,
-            root_ca_pem=root_ca_pem,
-        )
+        service_accounts, caches = _service_accounts(world, client, acting, informers, root_ca_pem)
+        controllers["serviceaccount-controller"] = service_accounts
+        own += caches
     if TOKENS in names:
         controllers[TOKENS] = FirstTokenSecret(world, client, informers, root_ca_pem)
     if CERTIFICATES in names:
@@ -171,3 +162,21 @@ async def run_controllers(
         informers.spawn(tasks)
         for name, controller in controllers.items():
             tasks.spawn(walls.keep_running(name, controller.run, world.clock), name=name)
+
+
+def _service_accounts(
+    world: World, client: Client, acting: Callable[[str], Client], informers: Informers, root_ca_pem: bytes
+) -> tuple[ServiceAccountController, list[tuple[Informer[Any], str]]]:
+    """Return the controller and its own caches, which have two names of each namespace only."""
+    accounts = Informer(client, SERVICEACCOUNTS, field_selector=f"metadata.name={SERVICE_ACCOUNT}", world=world)
+    config_maps = Informer(client, CONFIGMAPS, field_selector=f"metadata.name={ROOT_CA}", world=world)
+    controller = ServiceAccountController(
+        world=world,
+        client=acting("serviceaccount-controller"),
+        publisher=acting(ROOT_CA_PUBLISHER),
+        namespaces=informers.get(NAMESPACES),
+        service_accounts=accounts,
+        config_maps=config_maps,
+        root_ca_pem=root_ca_pem,
+    )
+    return controller, [(accounts, "serviceaccounts"), (config_maps, "configmaps")]

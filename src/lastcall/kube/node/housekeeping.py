@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 from lastcall.kube.api.meta import is_terminating, name_of, namespace_of, uid_of
 from lastcall.kube.cri.api import RuntimeService, RuntimeServiceError
 from lastcall.kube.node.garbage.manager import ContainerGC
-from lastcall.kube.node.interfaces import PodStatus, ProbeManager, StatusManager, VolumeManager
+from lastcall.kube.node.interfaces import PodStatus, VolumeManager
+from lastcall.kube.node.parts.sources import PodSources
+from lastcall.kube.node.parts.status import PodReports
+from lastcall.kube.node.parts.work import PodWork
 from lastcall.kube.node.pods.runtime_pod import RunningPod, is_terminal, pods_in_runtime, running_pod_of
 from lastcall.kube.node.pods.spec import is_terminal_phase
 from lastcall.kube.node.runtime.backoff import Backoff
-from lastcall.kube.node.runtime.pleg import PodLifecycleEventGenerator
-from lastcall.kube.node.status.reason_cache import LastStartErrors
-from lastcall.kube.node.workers.manager import PodWorkers
-from lastcall.kube.node.workers.mirrors import MirrorPods
-from lastcall.kube.node.workers.pod_manager import PodManager
 from lastcall.kube.node.workers.transitions import State, UpdatePodOptions, UpdateType
 from lastcall.world import walls
 from lastcall.world.world import World
@@ -40,31 +38,23 @@ class Housekeeping:
         *,
         world: World,
         runtime: RuntimeService,
-        pods: PodManager,
-        workers: PodWorkers,
-        pleg: PodLifecycleEventGenerator,
-        probes: ProbeManager,
-        statuses: StatusManager,
+        sources: PodSources,
+        work: PodWork,
+        reports: PodReports,
         volumes: VolumeManager,
         gc: ContainerGC,
         backoff: Backoff,
-        reasons: LastStartErrors,
-        mirrors: MirrorPods,
         forget: Callable[[set[str]], None],
         is_held: Callable[[str], bool] = lambda uid: False,
     ) -> None:
         self._world = world
         self._runtime = runtime
-        self._pods = pods
-        self._workers = workers
-        self._pleg = pleg
-        self._probes = probes
-        self._statuses = statuses
+        self._sources = sources
+        self._work = work
+        self._reports = reports
         self._volumes = volumes
         self._gc = gc
         self._backoff = backoff
-        self._reasons = reasons
-        self._mirrors = mirrors
         self._forget = forget
         self._is_held = is_held
 
@@ -72,7 +62,7 @@ class Housekeeping:
         """Sweep until cancelled. Start only when the first SET of Pods is known: what is not in it is ended."""
         # Until the workers know the first SET, every Pod without one counts as one that may run something: a Pod that
         # was rejected would stay Pending until the status manager's next resync.
-        self._workers.sync_known_pods(self._pods.get_pods())
+        self._work.workers.sync_known_pods(self._sources.pods.get_pods())
         while True:
             await self._world.clock.sleep(HOUSEKEEPING_SECONDS)
             try:
@@ -84,20 +74,22 @@ class Housekeeping:
 
     async def handle_pod_cleanups(self) -> None:
         """One sweep. Raises RuntimeServiceError."""
-        known_before = dict.fromkeys(self._workers.known_uids())
+        known_before = dict.fromkeys(self._work.workers.known_uids())
         in_runtime = pods_in_runtime(await self._runtime.list_pod_sandbox(), await self._runtime.list_containers())
-        pods = self._pods.get_pods()
-        states = self._workers.sync_known_pods(pods)
-        self._probes.cleanup_pods({uid for uid, state in states.items() if state in (State.SYNC, State.TERMINATING)})
+        pods = self._sources.pods.get_pods()
+        states = self._work.workers.sync_known_pods(pods)
+        self._reports.probes.cleanup_pods(
+            {uid for uid, state in states.items() if state in (State.SYNC, State.TERMINATING)}
+        )
         uids = {uid_of(pod) for pod in pods}
-        self._statuses.remove_orphaned_statuses(uids)
+        self._reports.statuses.remove_orphaned_statuses(uids)
         running = {uid for uid, status in in_runtime.items() if status.running_containers()}
-        await self._volumes.remove_orphans(uids | set(self._workers.known_uids()) | running)
+        await self._volumes.remove_orphans(uids | set(self._work.workers.known_uids()) | running)
         self._delete_orphaned_mirrors()
-        for pod in self._pods.get_pods():
+        for pod in self._sources.pods.get_pods():
             with walls.Turn("kubelet housekeeping", uid_of(pod)):
                 self._restart_forgotten(pod)
-        for pod in self._pods.get_pods():
+        for pod in self._sources.pods.get_pods():
             with walls.Turn("kubelet housekeeping", uid_of(pod)):
                 self._finish_terminal(pod, in_runtime)
         # A Pod that had a worker when the listing began may have ended since: the listing says nothing about it.
@@ -108,19 +100,19 @@ class Housekeeping:
     def _delete_orphaned_mirrors(self) -> None:
         """A mirror goes when its static Pod is not wanted any more and has ended (kubelet_pods.go:
         deleteOrphanedMirrorPods)."""
-        for mirror in self._pods.get_mirrors():
-            if self._pods.static_pod_of(mirror) is None and not self._workers.is_static_pod_terminating(
+        for mirror in self._sources.pods.get_mirrors():
+            if self._sources.pods.static_pod_of(mirror) is None and not self._work.workers.is_static_pod_terminating(
                 namespace_of(mirror), name_of(mirror)
             ):
-                self._mirrors.delete_orphan(mirror)
+                self._sources.mirrors.delete_orphan(mirror)
 
     def _restart_forgotten(self, pod: Pod) -> None:
         """A Pod that is wanted but has no worker (a UID used again) starts over."""
         uid = uid_of(pod)
-        status = self._statuses.get_pod_status(uid) or {}
+        status = self._reports.statuses.get_pod_status(uid) or {}
         ended = is_terminal(pod) or is_terminal_phase(status.get("phase"))
-        if not ended and not self._is_held(uid) and self._workers.state_of(uid) is State.UNKNOWN:
-            self._workers.update_pod(UpdatePodOptions(UpdateType.CREATE, pod))
+        if not ended and not self._is_held(uid) and self._work.workers.state_of(uid) is State.UNKNOWN:
+            self._work.workers.update_pod(UpdatePodOptions(UpdateType.CREATE, pod))
 
     def _finish_terminal(self, pod: Pod, in_runtime: dict[str, PodStatus]) -> None:
         """A Pod that never had a worker (a rejected one) needs one to be deleted (filterTerminalPodsToDelete)."""
@@ -128,10 +120,10 @@ class Housekeeping:
         if (
             is_terminating(pod)
             and is_terminal(pod)
-            and self._workers.state_of(uid) is State.UNKNOWN
+            and self._work.workers.state_of(uid) is State.UNKNOWN
             and uid not in in_runtime
         ):
-            self._workers.update_pod(UpdatePodOptions(UpdateType.KILL, pod))
+            self._work.workers.update_pod(UpdatePodOptions(UpdateType.KILL, pod))
 
     def _kill_orphans(self, candidates: list[PodStatus]) -> None:
         """Pods that run and have no worker: force deleted, say, while the node was down, or rejected after it."""
@@ -142,19 +134,23 @@ class Housekeeping:
     def _kill_orphan(self, status: PodStatus) -> None:
         running = running_pod_of(status)
         ready = status.ready_sandboxes()
-        if not (running.containers or ready) or self._workers.state_of(status.uid) is not State.UNKNOWN:
+        if not (running.containers or ready) or self._work.workers.state_of(status.uid) is not State.UNKNOWN:
             return
         if self._is_held(status.uid):
             return
         orphan = RunningPod(status.uid, status.name, status.namespace, running.containers, running.sandboxes)
-        self._workers.update_pod(UpdatePodOptions(UpdateType.KILL, running_pod=orphan))
+        self._work.workers.update_pod(UpdatePodOptions(UpdateType.KILL, running_pod=orphan))
 
     def _drop_memories(self, in_runtime: dict[str, PodStatus]) -> None:
         """Caches keep nothing about Pods that neither configuration, nor a worker, nor the runtime knows."""
         self._backoff.collect_garbage(self._world.clock.wall_ns())
-        kept = {uid_of(pod) for pod in self._pods.get_pods()} | set(self._workers.known_uids()) | set(in_runtime)
-        for uid in self._pleg.known_uids():
+        kept = (
+            {uid_of(pod) for pod in self._sources.pods.get_pods()}
+            | set(self._work.workers.known_uids())
+            | set(in_runtime)
+        )
+        for uid in self._work.pleg.known_uids():
             if uid not in kept:
-                self._pleg.forget(uid)
-                self._reasons.forget(uid)
+                self._work.pleg.forget(uid)
+                self._reports.reasons.forget(uid)
         self._forget(kept)

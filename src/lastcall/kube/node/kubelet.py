@@ -19,11 +19,13 @@ from lastcall.kube.cri.api import RuntimeServiceError
 from lastcall.kube.node.admission.decide import (
     Rejection,
 )
-from lastcall.kube.node.assembly import Given, assemble
+from lastcall.kube.node.assembly import assemble
 from lastcall.kube.node.config import Operation, PodUpdates
 from lastcall.kube.node.garbage.decide import instances_to_prune
 from lastcall.kube.node.interfaces import ProbeResult, ProbeType
 from lastcall.kube.node.kubelet_config import KubeletConfig as KubeletConfig
+from lastcall.kube.node.metrics.kubelet import CountedParts
+from lastcall.kube.node.parts.common import Given
 from lastcall.kube.node.pods.runtime_pod import is_terminal
 from lastcall.kube.node.pods.spec import (
     all_containers_of,
@@ -33,6 +35,7 @@ from lastcall.kube.node.pods.spec import (
 )
 from lastcall.kube.node.runtime.pleg import PodLifecycleEvent, PodLifecycleEventType
 from lastcall.kube.node.shutdown.decide import NOT_READY
+from lastcall.kube.node.shutdown.manager import NodeShutdown
 from lastcall.kube.node.workers.transitions import State, UpdatePodOptions, UpdateType
 from lastcall.records import kinds
 from lastcall.world import walls
@@ -53,52 +56,55 @@ log = logging.getLogger(__name__)
 class Kubelet:
     """One node. `run` until cancelled; `ready` once it takes Pods.
 
-    It also answers what the kubelet's server asks: `get_pods`, `get_pod_by_name`, `get_pod_status`; and what its own
-    parts call (`assembly.Callbacks`).
+    It also answers what the kubelet's server asks: `get_pods`, `get_pod_by_name`, `get_pod_status`, `counted`; what the
+    node's process asks: `not_ready`, `pressures`, `shutdown`; and what its own parts call (`parts.common.Callbacks`).
     """
 
     def __init__(self, given: Given) -> None:
         self._given = given
         self._takes_pods = asyncio.Event()
-        self.parts = assemble(given, self)
+        parts = assemble(given, self)
+        self._common, self._sources, self._work = parts.common, parts.sources, parts.work
+        self._reports, self._containers, self._garbage = parts.reports, parts.containers, parts.garbage
+        self._protection, self._housekeeping = parts.protection, parts.housekeeping
 
     async def run(self) -> None:
         """Run the node until cancelled. Node registration, lease and server are started beside it."""
-        async with self.parts.tasks as tasks:
+        async with self._common.tasks as tasks:
 
             def keep(part: str, run: Callable[[], Awaitable[None]]) -> None:
                 name = f"kubelet {part}"
                 tasks.spawn(walls.keep_running(name, run, self._given.world.clock), name=name)
 
-            if self.parts.own_events is not None:
-                keep("events", self.parts.own_events.run)
-            keep("PLEG", self.parts.pleg.run)
+            if self._common.own_events is not None:
+                keep("events", self._common.own_events.run)
+            keep("PLEG", self._work.pleg.run)
             await self._first_relist()
-            await self.parts.runtime_state.update()
-            keep("runtime state", self.parts.runtime_state.run)
-            keep("services", self.parts.container_configs.run)
+            await self._containers.state.update()
+            keep("runtime state", self._containers.state.run)
+            keep("services", self._containers.configs.run)
             if self._given.config.node_labels:
-                keep("node", self.parts.own_node.run)
-            keep("status manager", self.parts.statuses.run)
-            keep("work queue", self.parts.work_queue.run)
-            keep("deadlines", self.parts.deadline_queue.run)
-            keep("resizes", self.parts.resizes.queue.run)
-            if self.parts.file_config is not None:
-                keep("static pods", self.parts.file_config.run)
-                await self.parts.file_config.first_set()  # they need no API server
-            keep("pod config", self.parts.pod_config.run)
-            await self.parts.pod_config.first_set()
+                keep("node", self._sources.own_node.run)
+            keep("status manager", self._reports.statuses.run)
+            keep("work queue", self._work.queue.run)
+            keep("deadlines", self._work.deadlines.run)
+            keep("resizes", self._reports.resizes.queue.run)
+            if self._sources.file_config is not None:
+                keep("static pods", self._sources.file_config.run)
+                await self._sources.file_config.first_set()  # they need no API server
+            keep("pod config", self._sources.pod_config.run)
+            await self._sources.pod_config.first_set()
             self._takes_pods.set()
-            keep("housekeeping", self.parts.housekeeping.run)
-            keep("container garbage collection", self.parts.container_gc.run)
-            keep("image garbage collection", self.parts.image_gc.run)
-            keep("container logs", self.parts.container_logs.run)
-            keep("eviction", self.parts.eviction.run)
+            keep("housekeeping", self._housekeeping.run)
+            keep("container garbage collection", self._garbage.containers.run)
+            keep("image garbage collection", self._garbage.images.run)
+            keep("container logs", self._garbage.logs.run)
+            keep("eviction", self._protection.eviction.run)
 
     def forget_except(self, uids: set[str]) -> None:
-        self.parts.generator.forget_except(uids)
-        self.parts.users.keep(uids)
-        self.parts.resizes.forget_except(uids)
+        self._reports.generator.forget_except(uids)
+        self._containers.users.keep(uids)
+        self._reports.resizes.forget_except(uids)
 
     async def _first_relist(self) -> None:
         """What runs already must be known before the first Pod is looked at."""
@@ -107,8 +113,8 @@ class Kubelet:
         )  # lets the PLEG subscribe first: nothing falls between listing and events
         while True:
             try:
-                await self.parts.pleg.relist()
-                self.parts.users.adopt(await self.parts.runtime.list_pod_sandbox())
+                await self._work.pleg.relist()
+                self._containers.users.adopt(await self._common.runtime.list_pod_sandbox())
                 return
             except RuntimeServiceError as error:
                 log.warning("the container runtime does not answer yet: %s", error)
@@ -121,24 +127,53 @@ class Kubelet:
     @property
     def ready(self) -> bool:
         """The runtime was read and the first set of Pods is known."""
-        return self.parts.pod_config.ready
+        return self._sources.pod_config.ready
 
     def not_ready(self) -> str:
         """Why the node is not Ready, "" when it is."""
-        if self.parts.shutdown.shutting_down:
+        if self._protection.shutdown.shutting_down:
             return NOT_READY
-        return self.parts.runtime_state.network_error if self.ready else "the sync loop is not running yet"
+        return self._containers.state.network_error if self.ready else "the sync loop is not running yet"
+
+    def pressures(self) -> tuple[str, ...]:
+        """Return the conditions of the node for resources that run out."""
+        return self._protection.eviction.conditions
+
+    @property
+    def shutdown(self) -> NodeShutdown:
+        """The graceful shutdown of the node."""
+        return self._protection.shutdown
+
+    def on_conditions(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when what `not_ready` or `pressures` return may have changed."""
+        self._protection.shutdown.on_change = self._protection.eviction.on_change = callback
+
+    def rotate_log(self, container_id: str) -> None:
+        """Rotate the log of a container now: it is full."""
+        self._garbage.logs.full(container_id)
 
     # -- what the server asks ---------------------------------------------------------------------------------------
 
     def get_pods(self) -> list[Pod]:
-        return self.parts.pods.get_pods()
+        return self._sources.pods.get_pods()
 
     def get_pod_by_name(self, namespace: str, name: str) -> Pod | None:
-        return self.parts.pods.get_pod_by_name(namespace, name)
+        return self._sources.pods.get_pod_by_name(namespace, name)
 
     def get_pod_status(self, uid: str) -> APIPodStatus | None:
-        return self.parts.statuses.get_pod_status(uid)
+        return self._reports.statuses.get_pod_status(uid)
+
+    @property
+    def counted(self) -> CountedParts:
+        """The parts that have something for the metrics."""
+        return CountedParts(
+            pods=self._sources.pods,
+            workers=self._work.workers,
+            pleg=self._work.pleg,
+            runtime=self._common.runtime,
+            starter=self._containers.starter,
+            probes=self._reports.probes,
+        )
 
     def handle_file_updates(self, updates: PodUpdates) -> None:
         """The manifest directory changed. What is gone from it ends, and the story says who decided so."""
@@ -171,11 +206,11 @@ class Kubelet:
         """kubelet.go:HandlePodAdditions. A rejected Pod never gets a worker."""
         in_order = sorted(pods, key=lambda pod: pod["metadata"].get("creationTimestamp") or "")
         self._each(in_order, self._handle_pod_addition)
-        waits = [pod for pod in in_order if self.parts.resizes.changed(pod)]
+        waits = [pod for pod in in_order if self._reports.resizes.changed(pod)]
         for pod in in_order:
-            self.parts.resizes.backfill(pod)
+            self._reports.resizes.backfill(pod)
         if waits:
-            self.parts.resizes.retry()
+            self._reports.resizes.retry()
 
     def _each(self, pods: Iterable[Pod], handle: Callable[[Pod], None]) -> None:
         """A turn for each: one that fails is tried again by housekeeping, and keeps no other from its own."""
@@ -183,22 +218,22 @@ class Kubelet:
             with walls.Turn("kubelet pod", pod_key(pod)) as turn:
                 handle(pod)
             if turn.error is not None:
-                tell_of_fault(self.parts.events, pod, turn.error)
+                tell_of_fault(self._common.events, pod, turn.error)
 
     def _handle_pod_addition(self, pod: Pod) -> None:
         if is_mirror_pod(pod):
             self._handle_mirror(pod)
             return
         uid = uid_of(pod)
-        resizes = self.parts.resizes
+        resizes = self._reports.resizes
         others = [resizes.allocated(other) for other in self.active_pods()]
-        self.parts.pods.add_pod(pod)
-        if not self.parts.workers.is_pod_termination_requested(uid) and not is_terminal(pod):
-            rejection = self.parts.admission.decide(resizes.allocated(pod), others)
+        self._sources.pods.add_pod(pod)
+        if not self._work.workers.is_pod_termination_requested(uid) and not is_terminal(pod):
+            rejection = self._protection.admission.decide(resizes.allocated(pod), others)
             if rejection is not None:
                 self._reject_pod(pod, rejection)
                 return
-            if self.parts.admission.is_held(uid):
+            if self._protection.admission.is_held(uid):
                 return  # until the victims have ended
             self._admitted(pod)
         self._start(pod)
@@ -207,12 +242,12 @@ class Kubelet:
         facts: PodAdmitted = {"observedResourceVersion": resource_version_of(pod)}
         rule = f"{RULES}:HandlePodAdditions"
         self._given.recorder.record(kinds.POD_ADMITTED, pod_uid=uid_of(pod), rule=rule, facts=facts)
-        self.parts.resizes.admitted(pod)
+        self._reports.resizes.admitted(pod)
         if not is_terminating(pod):
             self._given.volumes.prepare(pod)
 
     def _start(self, pod: Pod) -> None:
-        self.parts.workers.update_pod(UpdatePodOptions(UpdateType.CREATE, pod))
+        self._work.workers.update_pod(UpdatePodOptions(UpdateType.CREATE, pod))
         self._watch_deadline(pod)
 
     def handle_pod_updates(self, pods: list[Pod]) -> None:
@@ -223,12 +258,12 @@ class Kubelet:
         if is_mirror_pod(pod):
             self._handle_mirror(pod)
             return
-        self.parts.pods.add_pod(pod)
-        if self.parts.admission.is_held(uid_of(pod)) and not is_terminating(pod):
+        self._sources.pods.add_pod(pod)
+        if self._protection.admission.is_held(uid_of(pod)) and not is_terminating(pod):
             return
-        if self.parts.resizes.changed(pod):
-            self.parts.resizes.retry(but_not=uid_of(pod))
-        self.parts.workers.update_pod(UpdatePodOptions(UpdateType.UPDATE, pod))
+        if self._reports.resizes.changed(pod):
+            self._reports.resizes.retry(but_not=uid_of(pod))
+        self._work.workers.update_pod(UpdatePodOptions(UpdateType.UPDATE, pod))
         self._watch_deadline(pod)
 
     def handle_pod_removes(self, pods: list[Pod]) -> None:
@@ -236,51 +271,51 @@ class Kubelet:
         self._each(pods, self._handle_pod_remove)
 
     def _handle_pod_remove(self, pod: Pod) -> None:
-        self.parts.pods.remove_pod(pod)
+        self._sources.pods.remove_pod(pod)
         if is_mirror_pod(pod):
             self._sync_static_pod_of(pod)
             return
-        self.parts.work_queue.forget(uid_of(pod))
-        self.parts.deadline_queue.forget(uid_of(pod))
-        self.parts.resizes.retry()
-        self.parts.workers.update_pod(UpdatePodOptions(UpdateType.KILL, pod))
+        self._work.queue.forget(uid_of(pod))
+        self._work.deadlines.forget(uid_of(pod))
+        self._reports.resizes.retry()
+        self._work.workers.update_pod(UpdatePodOptions(UpdateType.KILL, pod))
 
     def handle_pod_reconcile(self, pods: list[Pod]) -> None:
         """kubelet.go:HandlePodReconcile: the status differs. Never kills; readiness gates need another look."""
         self._each(pods, self._handle_pod_reconcile)
 
     def _handle_pod_reconcile(self, pod: Pod) -> None:
-        self.parts.pods.add_pod(pod)
+        self._sources.pods.add_pod(pod)
         if not is_mirror_pod(pod) and pod["spec"].get("readinessGates"):
-            self.parts.workers.update_pod(UpdatePodOptions(UpdateType.SYNC, pod))
+            self._work.workers.update_pod(UpdatePodOptions(UpdateType.SYNC, pod))
 
     def _handle_mirror(self, mirror: Pod) -> None:
         """A mirror is not a Pod of its own: its static Pod has another look at it, and its status is written to it."""
-        self.parts.pods.add_pod(mirror)
+        self._sources.pods.add_pod(mirror)
         pod = self._sync_static_pod_of(mirror)
         if pod is not None:
-            self.parts.statuses.mirror_changed(uid_of(pod))
+            self._reports.statuses.mirror_changed(uid_of(pod))
 
     def _sync_static_pod_of(self, mirror: Pod) -> Pod | None:
-        pod = self.parts.pods.static_pod_of(mirror)
-        if pod is not None and self.parts.workers.state_of(uid_of(pod)) is not State.UNKNOWN:  # it was not rejected
-            self.parts.workers.update_pod(UpdatePodOptions(UpdateType.UPDATE, pod))
+        pod = self._sources.pods.static_pod_of(mirror)
+        if pod is not None and self._work.workers.state_of(uid_of(pod)) is not State.UNKNOWN:  # it was not rejected
+            self._work.workers.update_pod(UpdatePodOptions(UpdateType.UPDATE, pod))
         return pod
 
     def handle_pod_sync(self, uid: str) -> None:
         """Something about the Pod may have changed, or its time has come (kubelet.go:HandlePodSyncs)."""
-        pod = self.parts.pods.get_pod(uid)
+        pod = self._sources.pods.get_pod(uid)
         if pod is not None:
-            self.parts.workers.update_pod(UpdatePodOptions(UpdateType.SYNC, pod))
+            self._work.workers.update_pod(UpdatePodOptions(UpdateType.SYNC, pod))
             self._watch_deadline(pod)
 
     def handle_pleg_events(self, events: list[PodLifecycleEvent]) -> None:
         for uid in dict.fromkeys(event.uid for event in events):
             own = [event for event in events if event.uid == uid]
-            pod, status = self.parts.pods.get_pod(uid), self.parts.pleg.get(uid)
+            pod, status = self._sources.pods.get_pod(uid), self._work.pleg.get(uid)
             if pod is not None and status is not None:
                 with walls.Turn("kubelet notices", uid):
-                    self.parts.notices.look(pod, status)
+                    self._containers.notices.look(pod, status)
             if any(event.type in _EVENTS_THAT_SYNC for event in own):
                 self.handle_pod_sync(uid)
             for event in own:
@@ -289,9 +324,9 @@ class Kubelet:
 
     def handle_probe_result(self, kind: ProbeType, uid: str, container_id: str, result: ProbeResult) -> None:
         if kind == "readiness":
-            self.parts.statuses.set_container_readiness(uid, container_id, result == "success")
+            self._reports.statuses.set_container_readiness(uid, container_id, result == "success")
         elif kind == "startup":
-            self.parts.statuses.set_container_startup(uid, container_id, result == "success")
+            self._reports.statuses.set_container_startup(uid, container_id, result == "success")
         elif result != "failure":
             return
         self.handle_pod_sync(uid)
@@ -302,10 +337,10 @@ class Kubelet:
         """Pods that hold resources (kubelet_pods.go:filterOutInactivePods)."""
         return [
             pod
-            for pod in self.parts.pods.get_pods()
+            for pod in self._sources.pods.get_pods()
             if not is_terminal(pod)
-            and not is_terminal_phase((self.parts.statuses.get_pod_status(uid_of(pod)) or {}).get("phase"))
-            and not self.parts.workers.is_pod_known_terminated(uid_of(pod))
+            and not is_terminal_phase((self._reports.statuses.get_pod_status(uid_of(pod)) or {}).get("phase"))
+            and not self._work.workers.is_pod_known_terminated(uid_of(pod))
         ]
 
     def names_of_images(self) -> list[str]:
@@ -318,29 +353,29 @@ class Kubelet:
         """The Node as the API has it; before it is seen, with the labels it registers with (kubelet_getters.go)."""
         config = self._given.config
         registered: Node = {"metadata": {"name": config.node_name, "labels": config.node_labels}}
-        return self.parts.own_node.get("", config.node_name) or registered
+        return self._sources.own_node.get("", config.node_name) or registered
 
     def made_room(self, uid: str) -> None:
         """The victims of a critical Pod have ended."""
-        current = self.parts.pods.get_pod(uid)
-        if current is not None and not self.parts.workers.is_pod_termination_requested(uid):
+        current = self._sources.pods.get_pod(uid)
+        if current is not None and not self._work.workers.is_pod_termination_requested(uid):
             self._admitted(current)
             self._start(current)
 
     def _reject_pod(self, pod: Pod, rejection: Rejection) -> None:
         """kubelet.go:rejectPod."""
-        self.parts.events.event(pod, "Warning", rejection.reason, rejection.message)
+        self._common.events.event(pod, "Warning", rejection.reason, rejection.message)
         message = f"Pod was rejected: {rejection.message}"
         facts: PodRejected = {"reason": rejection.reason, "message": message}
         rule = f"{RULES}:rejectPod"
         self._given.recorder.record(kinds.POD_REJECTED, pod_uid=uid_of(pod), rule=rule, facts=facts)
-        self.parts.statuses.set_pod_status(pod, {"phase": "Failed", "reason": rejection.reason, "message": message})
+        self._reports.statuses.set_pod_status(pod, {"phase": "Failed", "reason": rejection.reason, "message": message})
 
     # -- what the parts need from one another
 
     def reported_restarts(self, pod_uid: str, name: str) -> int:
         """How often the status says that a container was restarted."""
-        status = self.parts.statuses.get_pod_status(pod_uid) or {}
+        status = self._reports.statuses.get_pod_status(pod_uid) or {}
         field_name: StatusField
         for field_name in ("initContainerStatuses", "containerStatuses"):
             for container in status.get(field_name) or []:
@@ -349,32 +384,32 @@ class Kubelet:
         return 0
 
     def _watch_deadline(self, pod: Pod) -> None:
-        left = self.parts.deadline.seconds_left(pod)
+        left = self._reports.deadline.seconds_left(pod)
         if left is not None and left > 0:
-            self.parts.deadline_queue.enqueue(uid_of(pod), left)
+            self._work.deadlines.enqueue(uid_of(pod), left)
 
     def _prune_dead_instances(self, uid: str, container_id: str) -> None:
         """Keep one ended instance of a container beside the one that just ended."""
-        status = self.parts.pleg.get(uid)
+        status = self._work.pleg.get(uid)
         died = next((c for c in status.container_statuses if c.id == container_id), None) if status else None
         if status is None or died is None:
             return
         old = instances_to_prune(status, died, remove_all=False)
         if old:
-            prune = self.parts.container_gc.remove_containers(old)
-            self.parts.tasks.spawn(
+            prune = self._garbage.containers.remove_containers(old)
+            self._common.tasks.spawn(
                 walls.guarded("kubelet container garbage collection", uid, prune), name=f"prune {uid}"
             )
 
     async def reclaim(self, uid: str) -> None:
-        status = self.parts.pleg.get(uid)
+        status = self._work.pleg.get(uid)
         if status is not None:
-            await self.parts.container_gc.remove_containers(status.container_statuses)
-            await self.parts.pleg.refresh(uid, status.name, status.namespace)
+            await self._garbage.containers.remove_containers(status.container_statuses)
+            await self._work.pleg.refresh(uid, status.name, status.namespace)
 
     def resources_reclaimed(self, uid: str) -> bool:
-        status = self.parts.pleg.get(uid)
-        return self.parts.workers.should_pod_runtime_be_removed(uid) and (
+        status = self._work.pleg.get(uid)
+        return self._work.workers.should_pod_runtime_be_removed(uid) and (
             status is None or not status.container_statuses
         )
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from lastcall.kube.api.types.pod import Pod
     from lastcall.kube.api.types.pod_status import PodStatus as APIPodStatus
-    from lastcall.kube.node.assembly import Parts
+    from lastcall.kube.node.metrics.kubelet import CountedParts
     from lastcall.world.counting import Family
 
 
@@ -55,7 +55,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 class KubeletServer:
     """`/containerLogs/<namespace>/<pod>/<container>`, `/pods`, `/healthz`, `/metrics` (`metrics/`), and what
-    `streaming/endpoints.py` serves. `parts` are the kubelet's, whose counts are told; `version` is like `1.36.2`.
+    `streaming/endpoints.py` serves. `counted` are the kubelet's parts with metrics; `version` is like `1.36.2`.
 
     `names` are the node's: by them or the address of the connection it is asked.
     """
@@ -70,7 +70,7 @@ class KubeletServer:
         healthy: Callable[[], Awaitable[str]] | None = None,
         names: Sequence[str] = (),
         version: str = "",
-        parts: Parts | None = None,
+        counted: CountedParts | None = None,
     ) -> None:
         self._world = world
         self._runtime = runtime
@@ -79,7 +79,7 @@ class KubeletServer:
         self._healthy = healthy
         self._names = names
         self._version = version
-        self._parts = parts
+        self._counted = counted
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> web.AppRunner:
         """Listen; `cleanup()` of the answer closes. A client certificate is demanded whatever `tls` says of it.
@@ -215,8 +215,8 @@ class KubeletServer:
         from lastcall.world.process_numbers import process_families
 
         found = [*self._world.counted.families(), *process_families(self._world.clock), *build_families(self._version)]
-        if self._parts is not None:
-            found += kubelet_families(self._parts, self._names[0], self._pods.active_pods())
+        if self._counted is not None:
+            found += kubelet_families(self._counted, self._names[0], self._pods.active_pods())
             found += await running_families(self._runtime)
         return found
 
@@ -231,7 +231,7 @@ class KubeletServer:
         from lastcall.kube.node.metrics.kubelet import probe_families
         from lastcall.world.process_numbers import start_time
 
-        found = list(probe_families(self._parts)) if self._parts is not None else []
+        found = list(probe_families(self._counted)) if self._counted is not None else []
         return [*found, ("process_start_time_seconds", [({}, start_time(self._world.clock))])]
 
     async def _statusz(self, request: web.Request) -> web.Response:

@@ -5,6 +5,7 @@ comes, without kube-proxy's `minSyncPeriod` of 1 s; `Propagation` puts such dela
 """
 
 # check: observes because it sees what the kernel answered
+# check: many attributes Proxier because it joins three caches and keeps what the kernel has, as proxier.go does
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 Every change costs what it changes; nothing here looks through all Pods. Source: pkg/scheduler/backend/cache/cache.go.
 """
 
+# check: many attributes Cache because each count is kept beside the nodes so that no filter walks over all Pods
+
 from __future__ import annotations
 
 from collections import deque

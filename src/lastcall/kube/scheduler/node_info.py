@@ -5,6 +5,7 @@ Source: pkg/scheduler/framework/types.go:NodeInfo.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import labels_of
@@ -19,28 +20,23 @@ if TYPE_CHECKING:
 _ANY_ADDRESS = "0.0.0.0"  # noqa: S104 (a value compared with, nothing listens)
 
 
+@dataclass(slots=True, eq=False)
 class NodeInfo:
     """`node` is None while only its Pods are known. `generation` is another one after every change."""
 
-    __slots__ = (
-        "allocatable", "generation", "labels", "max_pods", "name", "node", "pods", "ports",
-        "requested", "scored_cpu", "scored_memory", "taints", "unschedulable",
-    )  # fmt: skip
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.node: Node | None = None
-        self.labels: dict[str, str] = {}
-        self.taints: list[Taint] = []
-        self.unschedulable = False
-        self.allocatable: dict[str, int] = {}
-        self.max_pods = 0
-        self.pods: dict[str, PodInfo] = {}
-        self.requested: dict[str, int] = {}
-        self.scored_cpu = 0
-        self.scored_memory = 0
-        self.ports: dict[HostPort, int] = {}
-        self.generation = 0
+    name: str
+    node: Node | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+    taints: list[Taint] = field(default_factory=list)
+    unschedulable: bool = False
+    allocatable: dict[str, int] = field(default_factory=dict)
+    max_pods: int = 0
+    pods: dict[str, PodInfo] = field(default_factory=dict)
+    requested: dict[str, int] = field(default_factory=dict)
+    scored_cpu: int = 0
+    scored_memory: int = 0
+    ports: dict[HostPort, int] = field(default_factory=dict)
+    generation: int = 0
 
     def set_node(self, node: Node | None) -> None:
         self.node = node
@@ -83,8 +79,8 @@ class NodeInfo:
     def copy(self) -> NodeInfo:
         """One whose Pods can be taken away without changing this one."""
         made = NodeInfo(self.name)
-        for field in self.__slots__:
-            setattr(made, field, getattr(self, field))
+        for each in self.__slots__:
+            setattr(made, each, getattr(self, each))
         made.pods, made.requested, made.ports = dict(self.pods), dict(self.requested), dict(self.ports)
         return made
 

@@ -5,6 +5,7 @@ beside the next cycles, with the Pod assumed to be on its node already.
 """
 
 # check: observes because it bound the Pod to its node
+# check: many attributes Scheduler because queue, cache and caches of volumes meet in one scheduling cycle
 
 from __future__ import annotations
 

@@ -11,6 +11,8 @@ reserve, and the rest is refused. While that lasts history is not kept, so that 
 gives back its room, and whoever wants to write more has the store look first whether there is room again.
 """
 
+# check: many attributes SQLiteStore because it has the log, the writer's queue and what is to be trimmed
+
 import asyncio
 import logging
 from collections.abc import Callable, Sequence

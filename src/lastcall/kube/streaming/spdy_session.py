@@ -5,6 +5,8 @@ it announces any. Go's spdystream, which is kubectl's, does neither; so a stream
 session wait, because nothing else bounds its buffer.
 """
 
+# check: many attributes SpdySession because it is the state of one connection of the protocol
+
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -240,16 +242,8 @@ class SpdySession:
 
     async def _received(self, frame: Frame) -> None:
         match frame:
-            case Data(number, data, fin):
-                stream = self._streams.get(number)
-                if stream is None:
-                    return  # reset or closed by us a moment ago
-                stream.received(data)
-                if fin:
-                    self._ended(stream)
-                while stream.full and not self._closed:
-                    self._room.clear()
-                    await self._room.wait()
+            case Data():
+                await self._data(frame)
             case SynStream():
                 await self._opened(frame)
             case SynReply(number, _, fin) | Headers(number, _, fin):
@@ -270,6 +264,17 @@ class SpdySession:
                     await self.send(frame)
             case GoAway():
                 self._going_away = True
+
+    async def _data(self, frame: Data) -> None:
+        stream = self._streams.get(frame.stream)
+        if stream is None:
+            return  # reset or closed by us a moment ago
+        stream.received(frame.data)
+        if frame.fin:
+            self._ended(stream)
+        while stream.full and not self._closed:
+            self._room.clear()
+            await self._room.wait()
 
     async def _opened(self, frame: SynStream) -> None:
         number = frame.stream

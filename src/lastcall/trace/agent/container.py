@@ -3,6 +3,7 @@
 # check: reaches into kube because the node agent reads /proc as the shim does
 
 # check: observes because it sees processes of a Pod as the kernel of their node shows them
+# check: many attributes Container because it is what one look at a process compares with the look before
 
 from __future__ import annotations
 

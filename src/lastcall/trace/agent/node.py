@@ -3,6 +3,7 @@
 # check: reaches into kube because the node agent turns the loop of the shim
 
 # check: observes because it sees rules of the node as its kernel shows them
+# check: many attributes NodeAgent because it is the whole program, whose one loop reads, looks and reports
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ A request blocks, so each is sent by a thread that the end of the process does n
 """
 
 # check: allow opentelemetry, requests because it sends spans over OTLP
+# check: many attributes SpanSender because OpenTelemetry has so many options and counts of a batch processor
 
 import asyncio
 import logging

@@ -8,6 +8,8 @@ async with Tasks() as tasks:
 await agents.close()         # the Jobs are deleted
 """
 
+# check: many attributes NodeAgents because it waits for the one session of all commands
+
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -4,6 +4,7 @@ Nothing here waits for the page. What it does not take is kept, up to `MOST_WAIT
 """
 
 # check: starts processes because the live page of a command is a Python without a shell
+# check: many attributes PageLink because it has both ends of the page: its process, and what was sent to it
 
 import asyncio
 import socket

@@ -1,5 +1,7 @@
 """The page's process of a command: what it is fed becomes the page; it ends with the command, however that ends."""
 
+# check: long functions _serve because it is a process of its own, and shows its whole life in order
+
 import asyncio
 import signal
 import socket

@@ -178,20 +178,13 @@ def _go_text(value: Any) -> str:
 def _merge_map(original: Object, patch: Object, struct: Struct | None) -> Object:
     """`struct` None is a map or free-form object: its members merge without keys."""
     directive = patch.get(_DIRECTIVE)
-    if directive is not None:
-        if directive == "replace":
-            return {key: _strip(value) for key, value in patch.items() if key != _DIRECTIVE}
-        if directive == "delete":
-            return {}
-        if directive != "merge" or struct is not None:
-            raise _fail(f"unknown patch type: {_go_text(directive)} in map: {go_map(patch)}")
-    result = dict(original)
-    if _RETAIN_KEYS in patch:
-        retained = patch[_RETAIN_KEYS]
-        written = [key for key in patch if not key.startswith("$") and patch[key] is not None]
-        if not isinstance(retained, list) or any(key not in retained for key in written):
-            raise errors.bad_request("invalid patch format of retainKeys")
-        result = {key: value for key, value in result.items() if key in retained}
+    if directive == "replace":
+        return {key: _strip(value) for key, value in patch.items() if key != _DIRECTIVE}
+    if directive == "delete":
+        return {}
+    if directive is not None and (directive != "merge" or struct is not None):
+        raise _fail(f"unknown patch type: {_go_text(directive)} in map: {go_map(patch)}")
+    result = _retained(original, patch)
     for key, value in patch.items():
         if key in (_DIRECTIVE, _RETAIN_KEYS):
             continue
@@ -212,13 +205,7 @@ def _merge_map(original: Object, patch: Object, struct: Struct | None) -> Object
         field = struct.fields.get(key) if struct else None
         current = result.get(key)
         if isinstance(value, dict):
-            inner = struct_of(field) if field is not None and field.shape == "struct" else None
-            if field is not None and "replace" in field.strategy:
-                result[key] = value  # with its nulls: it replaces what was there
-            elif value.get(_DIRECTIVE) == "delete" or (_DIRECTIVE in value and not isinstance(current, dict)):
-                result.pop(key, None)
-            else:
-                result[key] = _merge_map(current if isinstance(current, dict) else {}, value, inner)
+            _merge_member(result, key, value, field)
         elif isinstance(value, list) and isinstance(current, list) and field is not None and "merge" in field.strategy:
             merged = _merge_list(current, value, field)
             order = patch.get(_ORDER + key)
@@ -226,6 +213,28 @@ def _merge_map(original: Object, patch: Object, struct: Struct | None) -> Object
         else:
             result[key] = _strip(value)
     return result
+
+
+def _retained(original: Object, patch: Object) -> Object:
+    """Return a copy of `original` with the members that `$retainKeys` keeps, with all if the patch has none."""
+    if _RETAIN_KEYS not in patch:
+        return dict(original)
+    retained = patch[_RETAIN_KEYS]
+    written = [key for key in patch if not key.startswith("$") and patch[key] is not None]
+    if not isinstance(retained, list) or any(key not in retained for key in written):
+        raise errors.bad_request("invalid patch format of retainKeys")
+    return {key: value for key, value in original.items() if key in retained}
+
+
+def _merge_member(result: Object, key: str, value: Object, field: Field | None) -> None:
+    current = result.get(key)
+    inner = struct_of(field) if field is not None and field.shape == "struct" else None
+    if field is not None and "replace" in field.strategy:
+        result[key] = value  # with its nulls: it replaces what was there
+    elif value.get(_DIRECTIVE) == "delete" or (_DIRECTIVE in value and not isinstance(current, dict)):
+        result.pop(key, None)
+    else:
+        result[key] = _merge_map(current if isinstance(current, dict) else {}, value, inner)
 
 
 def _check_order(name: str, order: Any, current: Any, patch: Any, struct: Struct | None) -> Field | None:
@@ -283,17 +292,11 @@ def _merge_list(original: list[Any], patch: list[Any], field: Field) -> list[Any
             result = [entry for entry in result if entry.get(key) != item[key]]
             additions.append({name: value for name, value in item.items() if name != _DIRECTIVE})
             continue
-        if key not in item:
-            shown = {name: value for name, value in item.items() if name != _DIRECTIVE}
-            raise _fail(f"map: {go_map(shown if directive else item)} does not contain declared merge key: {key}")
+        _check_item(item, key)
         if directive == "delete":
             result = [entry for entry in result if entry.get(key) != item[key]]
-            continue
-        if directive == "merge":
-            raise _fail("merging lists cannot yet be specified in the patch")
-        if directive is not None:
-            raise _fail(f"unknown patch type: {_go_text(directive)} in map: {go_map(item)}")
-        additions.append(item)
+        else:
+            additions.append(item)
     if replace:
         return [_strip(item) for item in additions]
     for item in additions:
@@ -304,6 +307,18 @@ def _merge_list(original: list[Any], patch: list[Any], field: Field) -> list[Any
         else:
             result.append(_merge_map({}, item, inner))
     return _ordered(result, additions, original, field)
+
+
+def _check_item(item: Object, key: str) -> None:
+    """Raise the 500 of an item that is neither merged nor deleted by its merge key."""
+    directive = item.get(_DIRECTIVE)
+    if key not in item:
+        shown = {name: value for name, value in item.items() if name != _DIRECTIVE}
+        raise _fail(f"map: {go_map(shown if directive else item)} does not contain declared merge key: {key}")
+    if directive == "merge":
+        raise _fail("merging lists cannot yet be specified in the patch")
+    if directive not in (None, "delete"):
+        raise _fail(f"unknown patch type: {_go_text(directive)} in map: {go_map(item)}")
 
 
 def _ordered(items: list[Any], order: list[Any], original: list[Any], field: Field | None) -> list[Any]:

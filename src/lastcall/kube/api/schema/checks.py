@@ -161,68 +161,97 @@ def _schema_field() -> Field:
 
 
 def _check(field: Field, value: Any, path: str, names: str, owner: Struct, problems: _Problems) -> None:
-    shape = field.shape
     if field.ref in SCHEMA_OR:
         _check_schema_or(SCHEMA_OR[field.ref], value, names, owner)
-        return
-    if shape == "struct":
-        if not isinstance(value, dict):
+    elif field.shape == "struct":
+        if isinstance(value, dict):
+            _check_struct(struct_of(field), value, path + ".", names + ".", problems)
+        else:
             problems.save(_mismatch(value, owner, names, _go_type(field)))
-            return
-        _check_struct(struct_of(field), value, path + ".", names + ".", problems)
-    elif shape == "list":
-        if not isinstance(value, list):
+    elif field.shape == "list":
+        if isinstance(value, list):
+            _check_items(
+                field, ((f"{path}[{index}]", item) for index, item in enumerate(value)), names, owner, problems
+            )
+        else:
             problems.save(_mismatch(value, owner, names, _go_type(field), "[]"))
-            return
-        assert field.item is not None
-        for index, item in enumerate(value):
-            if item is not None:
-                _check(field.item, item, f"{path}[{index}]", names, owner, problems)
-    elif shape == "map":
-        if not isinstance(value, dict):
+    elif field.shape == "map":
+        if isinstance(value, dict):
+            _check_items(field, ((f"{path}.{key}", item) for key, item in value.items()), names, owner, problems)
+        else:
             problems.save(_mismatch(value, owner, names, _go_type(field), "map["))
-            return
-        assert field.item is not None
-        for key, item in value.items():
-            if item is not None:
-                _check(field.item, item, f"{path}.{key}", names, owner, problems)
-    elif shape == "string":
-        if not isinstance(value, str):
-            problems.save(_mismatch(value, owner, names, _go_type(field), "string"))
-            return
-    elif shape == "integer":
-        limit = _INTEGER_LIMITS.get(field.format, 2**63)
-        if not isinstance(value, int) or isinstance(value, bool) or not -limit <= value < limit:
-            problems.save(_mismatch(value, owner, names, _go_type(field), shows_number=True))
-            return
-    elif shape == "boolean":
-        if not isinstance(value, bool):
-            problems.save(_mismatch(value, owner, names, "bool"))
-            return
-    elif shape == "number":
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            problems.save(_mismatch(value, owner, names, "float64"))
-            return
-    elif shape == "scalar":
-        if field.format == "byte" and isinstance(value, list):
-            for item in value:
-                if item is not None and not (type(item) is int and 0 <= item < 256):
-                    problems.save(_mismatch(item, owner, names, "uint8", shows_number=True))
-            return
-        if not isinstance(value, str) and field.format in ("byte", *TIMES):
-            error = _mismatch(value, owner, names, "[]uint8" if field.format == "byte" else "string")
-            if field.format != "byte":
-                raise _of_itself(value, error)
-            problems.save(error)
-            return
-        if field.format == "intstr" and not is_int_or_string(value):
-            raise _of_itself(value, _mismatch(value, owner, names, "int32", shows_number=True))
+    elif field.shape == "scalar":
+        _check_own_json(field, value, names, owner, problems)
+    elif field.shape in _PLAIN and not _PLAIN[field.shape](field, value):
+        problems.save(_plain_mismatch(field, value, names, owner))
+
+
+def _check_items(
+    field: Field, items: Iterable[tuple[str, Any]], names: str, owner: Struct, problems: _Problems
+) -> None:
+    assert field.item is not None
+    for path, item in items:
+        if item is not None:
+            _check(field.item, item, path, names, owner, problems)
+
+
+def _is_string(_: Field, value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_integer(field: Field, value: Any) -> bool:
+    limit = _INTEGER_LIMITS.get(field.format, 2**63)
+    return isinstance(value, int) and not isinstance(value, bool) and -limit <= value < limit
+
+
+def _is_boolean(_: Field, value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_number(_: Field, value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_PLAIN: dict[str, Callable[[Field, Any], bool]] = {
+    "string": _is_string,
+    "integer": _is_integer,
+    "boolean": _is_boolean,
+    "number": _is_number,
+}
+
+
+def _plain_mismatch(field: Field, value: Any, names: str, owner: Struct) -> DecodeError:
+    if field.shape == "integer":
+        return _mismatch(value, owner, names, _go_type(field), shows_number=True)
+    if field.shape == "string":
+        return _mismatch(value, owner, names, _go_type(field), "string")
+    return _mismatch(value, owner, names, "bool" if field.shape == "boolean" else "float64")
+
+
+def _check_own_json(field: Field, value: Any, names: str, owner: Struct, problems: _Problems) -> None:
+    """Check a value whose type reads its own JSON. Raises DecodeError, but for bytes."""
+    if field.format == "byte":
+        _check_byte(value, names, owner, problems)
+        return
+    if not isinstance(value, str) and field.format in TIMES:
+        raise _of_itself(value, _mismatch(value, owner, names, "string"))
+    if field.format == "intstr" and not is_int_or_string(value):
+        raise _of_itself(value, _mismatch(value, owner, names, "int32", shows_number=True))
+    _SCALARS[field.format](value)
+
+
+def _check_byte(value: Any, names: str, owner: Struct, problems: _Problems) -> None:
+    if isinstance(value, list):
+        for item in value:
+            if item is not None and not (type(item) is int and 0 <= item < 256):
+                problems.save(_mismatch(item, owner, names, "uint8", shows_number=True))
+    elif isinstance(value, str):
         try:
-            _SCALARS[field.format](value)
+            _check_bytes(value)
         except DecodeError as error:
-            if field.format != "byte":
-                raise
             problems.save(error)
+    else:
+        problems.save(_mismatch(value, owner, names, "[]uint8"))
 
 
 def _mismatch(
@@ -435,31 +464,36 @@ def prune_value(field: Field, value: Any, empties: Empties | None = None) -> Non
         for each in _schemas_in(value):
             if isinstance(each, dict):
                 prune_value(_schema_field(), each, empties)
-        return
-    if field.shape == "struct":
+    elif field.shape == "struct":
         _prune_struct(struct_of(field), value, empties)
-    elif field.shape == "list" and field.item is not None:
-        if field.item.shape in ("struct", "list", "map"):
-            for index, item in enumerate(value):
-                if item is None:
-                    value[index] = [] if field.item.shape == "list" else {}
-                if field.item.shape != "list" or item:
-                    prune_value(field.item, value[index], empties)
-        elif field.item.shape != "any":
-            zero = _ZEROS.get(field.item.shape, "")
-            value[:] = [zero if item is None else item for item in value]
-    elif field.shape == "map" and field.item is not None:
-        if field.item.format == "quantity":
-            for key, item in value.items():
-                value[key] = canonical_in_list(item) if item not in (None, "") else "0"
-        elif field.item.format in TIMES:
-            for key, item in value.items():
-                value[key] = (canonical_time(item, micro=field.item.format == "microtime") or None) if item else None
-        elif field.item.shape == "string" or field.item.format == "byte":
-            for key, item in value.items():
-                if item is None or isinstance(item, list):
-                    value[key] = _as_base64(item)
-        elif field.item.shape == "struct":
-            for item in value.values():
-                if item is not None:
-                    prune_value(field.item, item, empties)
+    elif field.item is not None:
+        (_prune_list if field.shape == "list" else _prune_map)(field.item, value, empties)
+
+
+def _prune_list(of: Field, value: list[Any], empties: Empties) -> None:
+    if of.shape in ("struct", "list", "map"):
+        for index, item in enumerate(value):
+            if item is None:
+                value[index] = [] if of.shape == "list" else {}
+            if of.shape != "list" or item:
+                prune_value(of, value[index], empties)
+    elif of.shape != "any":
+        zero = _ZEROS.get(of.shape, "")
+        value[:] = [zero if item is None else item for item in value]
+
+
+def _prune_map(of: Field, value: Object, empties: Empties) -> None:
+    if of.format == "quantity":
+        for key, item in value.items():
+            value[key] = canonical_in_list(item) if item not in (None, "") else "0"
+    elif of.format in TIMES:
+        for key, item in value.items():
+            value[key] = (canonical_time(item, micro=of.format == "microtime") or None) if item else None
+    elif of.shape == "string" or of.format == "byte":
+        for key, item in value.items():
+            if item is None or isinstance(item, list):
+                value[key] = _as_base64(item)
+    elif of.shape == "struct":
+        for item in value.values():
+            if item is not None:
+                prune_value(of, item, empties)

@@ -1,10 +1,11 @@
 """Decode an object as Go does, in one pass over one that is in order, as nearly all are.
 
-`lastcall.kube.api.schema.checks` has the rules: what is wrong, in which words, and what an encoder leaves out. Here
-they are applied together, without the paths that only a message needs; at the first oddity the two of them are asked
-instead.
+`lastcall.kube.api.schema.checks` has the rules: what is wrong, in which words, and what an encoder leaves out. Here the
+type of each field is compiled once to a function that applies them together, without the paths that only a message
+needs. At the first oddity the rules decide instead.
 """
 
+from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
@@ -15,7 +16,6 @@ from lastcall.kube.api.quantity import canonical, canonical_in_list
 from lastcall.kube.api.resources import Resource
 from lastcall.kube.api.schema.checks import (
     SCHEMA_OR,
-    TIMES,
     DecodeError,
     Empties,
     check_fields,
@@ -27,24 +27,30 @@ from lastcall.kube.api.schema.checks import (
     prune,
     prune_value,
 )
-from lastcall.kube.api.schema.types import Field, Struct, empty, struct, struct_for
+from lastcall.kube.api.schema.types import Field, empty, struct, struct_for
 from lastcall.kube.api.text.times import TimeError, canonical_time
 
-_INT32, _INT64 = 2**31, 2**63
-_ONLY_STRINGS = {str}
-_EMPTY = {"string": str, "list": list, "map": dict, "struct": dict, "boolean": bool, "integer": int}
-"""By the shape of a field."""
+_ODD: Any = object()
+"""The answer about a value that is not in order, or that needs a closer look."""
+
+_Decode = Callable[[Any, Empties], Any]
+"""Returns the decoded value, None if its field is left out, or `_ODD`."""
+
+_Member = tuple[type | None, bool, _Decode | None]
+"""A field of a struct: the type of its values (None: `decode` checks it), whether an empty value is left out, and the
+function that decodes a value (None: it stays as it is)."""
+
 _LONGEST_KNOWN = 64
 """Characters of a time or quantity that is remembered."""
 
 
 def decode_fields(resource: Resource, obj: Object, empties: Empties | None = None) -> list[str]:
-    """`check_fields`, then `prune`: the problems strict decoding finds; `obj` gets, in place, its encoded form.
+    """Decode `obj` in place as `check_fields` and `prune` do, and return the problems that strict decoding finds.
 
-    Empty lists and maps that go are added to `empties`. Raises DecodeError for a value of the wrong type.
+    Empty lists and maps that are left out are added to `empties`. Raises DecodeError for a value of the wrong type.
     """
     empties = [] if empties is None else empties
-    if _decode(_plan(struct_for(resource).name), obj, empties):
+    if _struct_decoder(struct_for(resource).name, copies=False)(obj, empties) is not _ODD:
         return []
     problems = check_fields(resource, obj)
     prune(resource, obj, empties)
@@ -52,226 +58,257 @@ def decode_fields(resource: Resource, obj: Object, empties: Empties | None = Non
 
 
 def decoded_copy(resource: Resource, obj: Object, empties: Empties | None = None) -> Object | None:
-    """What `decode_fields` makes of `obj`, which stays as it is: the answer shares nothing with it that can change.
+    """Return what `decode_fields` makes of `obj`, as a copy that shares nothing with it that can change.
 
-    None for one that is not in order, or of which it takes a closer look to know that it can be written as JSON.
+    Returns None if `obj` is not in order, or if only a closer look shows that it can be written as JSON.
     """
-    return _copied(_plan(struct_for(resource).name), obj, [] if empties is None else empties)
-
-
-class _Member:
-    """A field of a struct. `how` is what is done with a value that is there."""
-
-    __slots__ = ("empty", "field", "how", "limit", "omits", "ref")
-
-    def __init__(self, field: Field) -> None:
-        self.field = field
-        self.empty = None if field.ref in SCHEMA_OR else _EMPTY.get(field.shape)
-        """The type whose empty value is in order; None where it takes a closer look."""
-        self.omits = omits_empty(field)
-        self.ref = field.ref
-        self.limit = _INT32 if field.format == "int32" else _INT64
-        self.how: str = field.shape
-        item = field.item
-        if field.shape == "scalar":
-            self.how = field.format if field.format in ("quantity", "intstr", *TIMES) else "other"
-        elif field.shape in ("list", "map"):
-            assert item is not None
-            inner = "quantity" if item.format == "quantity" else item.shape
-            self.how = f"{field.shape} of {inner}"
-            self.ref = item.ref
-            if self.how not in ("list of struct", "list of string", "map of string", "map of quantity"):
-                self.how = "other"
-        elif field.shape == "number" or field.ref in SCHEMA_OR:
-            self.how = "other"
-
-
-class _Plan:
-    """A struct: its members, what its encoder writes as null, and what it always writes, with the zero value."""
-
-    __slots__ = ("always", "members", "nulls")
-
-    def __init__(self, of: Struct) -> None:
-        self.members = {name: _Member(field) for name, field in of.fields.items()}
-        self.nulls = of.nulls
-        zeros = empty(of)
-        self.always = tuple((name, zeros[name]) for name in of.always)
+    decode = _struct_decoder(struct_for(resource).name, copies=True)
+    copy: Object = decode(obj, [] if empties is None else empties)
+    return None if copy is _ODD else copy
 
 
 @cache
-def _plan(name: str) -> _Plan:
-    return _Plan(struct(name))
+def _struct_decoder(name: str, *, copies: bool) -> _Decode:
+    """Return the function that decodes a struct, in place or into a new dict. The first object compiles its fields.
 
+    A struct that is not in order may be decoded in part, which does not change what is wrong with it.
+    """
+    members: dict[str, _Member] = {}
+    nulls: tuple[str, ...] = ()
+    always: tuple[tuple[str, Any], ...] = ()
 
-def _decode(plan: _Plan, value: Object, empties: Empties) -> bool:
-    """Whether everything was in order; else `value` may be half done, which does not change what is wrong with it."""
-    members = plan.members
-    gone: list[str] | None = None
-    for key, item in value.items():
-        member = members.get(key)
-        if member is None:
-            return False
-        if item is None or (not item and member.omits):
-            if item is not None:
-                if type(item) is not member.empty and not _fits(member, item):
-                    return False
-                note_empty(empties, value, key)
-            gone = [key] if gone is None else [*gone, key]
-            continue
-        how = member.how
-        if how == "string":
-            if type(item) is not str:
-                return False
-        elif how == "struct":
-            if type(item) is not dict or not _decode(_plan(member.ref), item, empties):
-                return False
-        elif how == "boolean":
-            if item is not True and item is not False:
-                return False
-        elif how == "integer":
-            if type(item) is not int or not -member.limit <= item < member.limit:
-                return False
-        elif how == "list of struct":
-            if type(item) is not list:
-                return False
-            inner = _plan(member.ref)
-            for each in item:
-                if type(each) is not dict or not _decode(inner, each, empties):
-                    return False
-        elif how == "time" or how == "microtime":
-            if type(item) is not str or len(item) > _LONGEST_KNOWN or (text := _CANONICAL_TIME[how](item)) is None:
-                return False
-            if text:
-                value[key] = text
+    def decode(value: Object, empties: Empties) -> Any:
+        nonlocal nulls, always
+        if not members:
+            nulls, always = _compile(name, members, copies=copies)
+        new: Object = {} if copies else value
+        gone: tuple[str, ...] = ()
+        for key, item in value.items():
+            try:
+                kind, omits, decode_item = members[key]
+            except KeyError:
+                return _ODD
+            if not item and (item is None or omits):
+                if item is not None and not _is_left_out(new, key, item, kind, name, empties):
+                    return _ODD
+                gone += (key,)
+                continue
+            if type(item) is not kind and kind is not None:
+                return _ODD
+            decoded = item if decode_item is None else decode_item(item, empties)
+            if decoded is item and not copies:
+                continue
+            if decoded is _ODD:
+                return _ODD
+            if decoded is None:
+                gone += (key,)
             else:
-                gone = [key] if gone is None else [*gone, key]
-        elif how == "map of string":
-            if type(item) is not dict or set(map(type, item.values())) - _ONLY_STRINGS:
-                return False
-        elif how == "list of string":
-            if type(item) is not list or set(map(type, item)) - _ONLY_STRINGS:
-                return False
-        elif how == "map of quantity":
-            if type(item) is not dict or not all(map(_is_quantity, item.values())):
-                return False
-            for each in item:
-                item[each] = _canonical_in_list(item[each])
-        elif how == "quantity":
-            if not _is_quantity(item):
-                return False
-            value[key] = _canonical(item)
-        elif how == "intstr":
-            if not is_int_or_string(item):
-                return False
-        elif how != "any":
-            if (how == "byte" and type(item) is not str) or not _fits(member, item):
-                return False
-            if item:
-                prune_value(member.field, item, empties)
-    if gone:
-        for key in gone:
-            del value[key]
-    for key in plan.nulls:
-        if not value.get(key):
-            if key in value:
-                note_empty(empties, value, key)
-            value[key] = None
-    for key, zero in plan.always:
-        if key not in value:
-            value[key] = copy_object(zero) if type(zero) is dict else zero
+                new[key] = decoded
+        if gone and not copies:
+            for key in gone:
+                del new[key]
+        if nulls or always:
+            _complete(new, nulls, always, empties)
+        return new
+
+    return decode
+
+
+def _is_left_out(new: Object, key: str, value: Any, kind: type | None, name: str, empties: Empties) -> bool:
+    """Return True if a value without content is one of the field, which is then left out; note lists and maps."""
+    if type(value) is not kind and (kind is not None or not _fits(struct(name).fields[key], value)):
+        return False
+    if type(value) is list or type(value) is dict:
+        empties.append((new, key, value))
     return True
 
 
-def _copied(plan: _Plan, value: Object, empties: Empties) -> Object | None:
-    """As `_decode`, into a new dict."""
-    members = plan.members
-    new: Object = {}
-    for key, item in value.items():
-        member = members.get(key)
-        if member is None:
-            return None
-        if item is None or (not item and member.omits):
-            if item is not None:
-                if type(item) is not member.empty and not _fits(member, item):
-                    return None
-                if type(item) is list or type(item) is dict:
-                    empties.append((new, key, item))
-            continue
-        how = member.how
-        if how == "string":
-            if type(item) is not str or not item.isascii():
-                return None
-            new[key] = item
-        elif how == "struct":
-            if type(item) is not dict:
-                return None
-            if (inner := _copied(_plan(member.ref), item, empties)) is None:
-                return None
-            new[key] = inner
-        elif how == "boolean":
-            if item is not True and item is not False:
-                return None
-            new[key] = item
-        elif how == "integer":
-            if type(item) is not int or not -member.limit <= item < member.limit:
-                return None
-            new[key] = item
-        elif how == "list of struct":
-            if type(item) is not list:
-                return None
-            of, items = _plan(member.ref), []
-            for each in item:
-                if type(each) is not dict or (inner := _copied(of, each, empties)) is None:
-                    return None
-                items.append(inner)
-            new[key] = items
-        elif how == "time" or how == "microtime":
-            if type(item) is not str or len(item) > _LONGEST_KNOWN or (text := _CANONICAL_TIME[how](item)) is None:
-                return None
-            if text:
-                new[key] = text
-        else:
-            part = {key: orjson.loads(orjson.dumps(item))}
-            if not _decode(plan, part, empties):
-                return None
-            if key in part:  # and not the nulls of what is not
-                new[key] = part[key]
-    for key in plan.nulls:
+def _complete(new: Object, nulls: tuple[str, ...], always: tuple[tuple[str, Any], ...], empties: Empties) -> None:
+    """Add what the encoder of a struct writes although nobody set it."""
+    for key in nulls:
         if not new.get(key):
             if key in new:
                 note_empty(empties, new, key)
             new[key] = None
-    for key, zero in plan.always:
+    for key, zero in always:
         if key not in new:
             new[key] = copy_object(zero) if type(zero) is dict else zero
-    return new
 
 
-def _fits(member: _Member, value: Any) -> bool:
+def _compile(
+    name: str, members: dict[str, _Member], *, copies: bool
+) -> tuple[tuple[str, ...], tuple[tuple[str, Any], ...]]:
+    """Fill `members`; return what the encoder writes as null, and what it always writes, with the zero value."""
+    of = struct(name)
+    for key, field in of.fields.items():
+        kind, decode = _field_decoder(field, copies=copies)
+        members[key] = kind, omits_empty(field), decode
+    zeros = empty(of)
+    return of.nulls, tuple((key, zeros[key]) for key in of.always)
+
+
+def _field_decoder(field: Field, *, copies: bool) -> tuple[type | None, _Decode | None]:
+    """Return the type of a field's values and the function that decodes one. See `_Member`."""
+    if field.shape == "struct":
+        return dict, _struct_decoder(field.ref, copies=copies)
+    if field.item is not None and field.item.shape == "struct":
+        of_list = field.shape == "list"
+        decode = _struct_decoder(field.item.ref, copies=copies)
+        return (list, _structs(decode, copies=copies)) if of_list else (dict, _struct_map(decode, copies=copies))
+    if field.shape == "string":
+        return str, _ascii if copies else None
+    if field.shape == "boolean":
+        return bool, None
+    if field.shape == "integer":
+        return int, _integer(2**31 if field.format == "int32" else 2**63)
+    if field.format in _SCALARS:
+        return None, _SCALARS[field.format]
+    kind, in_place = _plain_decoder(field)
+    return kind, _of_copy(in_place) if copies else in_place
+
+
+def _plain_decoder(field: Field) -> tuple[type | None, _Decode | None]:
+    """Return the same for values without structs, which are copied as JSON."""
+    item = field.item
+    if item is not None and item.format == "quantity" and field.shape == "map":
+        return dict, _quantities
+    if item is not None and item.shape == "string":
+        return (list, _strings) if field.shape == "list" else (dict, _string_map)
+    if field.shape == "any" and field.ref not in SCHEMA_OR:
+        return None, None
+    return None, _int_or_string if field.format == "intstr" else _by_the_rules(field)
+
+
+def _of_copy(decode: _Decode | None) -> _Decode:
+    def copied(value: Any, empties: Empties) -> Any:
+        try:
+            copy = orjson.loads(orjson.dumps(value))
+        except TypeError:
+            return _ODD  # an integer of more than 64 bits, a surrogate
+        return copy if decode is None else decode(copy, empties)
+
+    return copied
+
+
+def _structs(decode: _Decode, *, copies: bool) -> _Decode:
+    """Return the function that decodes a list of structs."""
+
+    def copied(value: list[Any], empties: Empties) -> Any:
+        new: list[Any] = []
+        for item in value:
+            if type(item) is not dict or (copy := decode(item, empties)) is _ODD:
+                return _ODD
+            new.append(copy)
+        return new
+
+    def in_place(value: list[Any], empties: Empties) -> Any:
+        for item in value:
+            if type(item) is not dict or decode(item, empties) is _ODD:
+                return _ODD
+        return value
+
+    return copied if copies else in_place
+
+
+def _struct_map(decode: _Decode, *, copies: bool) -> _Decode:
+    """Return the function that decodes a map of structs."""
+
+    def decode_map(value: Object, empties: Empties) -> Any:
+        new: Object = {}
+        for key, item in value.items():
+            if type(item) is not dict or (copies and not key.isascii()):
+                return _ODD
+            if (decoded := decode(item, empties)) is _ODD:
+                return _ODD
+            new[key] = decoded
+        return new if copies else value
+
+    return decode_map
+
+
+def _by_the_rules(field: Field) -> _Decode:
+    """Return the function that decodes values of a type that has no function of its own."""
+
+    def decode(value: Any, empties: Empties) -> Any:
+        if (field.format == "byte" and type(value) is list) or not _fits(field, value):
+            return _ODD  # bytes that are a list of numbers become text
+        if value:
+            prune_value(field, value, empties)
+        return value
+
+    return decode
+
+
+def _fits(field: Field, value: Any) -> bool:
     try:
-        return not check_value(member.field, value)
+        return not check_value(field, value)
     except DecodeError:
         return False
 
 
-@lru_cache(4096)
-def _time(value: str) -> str | None:
-    """Its canonical form, "" for the zero time, None for no time."""
-    try:
-        return canonical_time(value)
-    except TimeError:
-        return None
+def _ascii(value: str, _: Empties) -> Any:
+    """Return a string that JSON can have, as is. Others may have surrogates, which take a closer look."""
+    return value if value.isascii() else _ODD
+
+
+def _integer(limit: int) -> _Decode:
+    return lambda value, _: value if -limit <= value < limit else _ODD
+
+
+def _int_or_string(value: Any, _: Empties) -> Any:
+    return value if is_int_or_string(value) else _ODD
+
+
+_ONLY_STRINGS = {str}
+
+
+def _strings(value: list[Any], _: Empties) -> Any:
+    return _ODD if set(map(type, value)) - _ONLY_STRINGS else value
+
+
+def _string_map(value: Object, _: Empties) -> Any:
+    return _ODD if set(map(type, value.values())) - _ONLY_STRINGS else value
+
+
+def _quantities(value: Object, _: Empties) -> Any:
+    if not all(map(_is_quantity, value.values())):
+        return _ODD
+    for key, item in value.items():
+        value[key] = _canonical_in_list(item)
+    return value
+
+
+def _quantity(value: Any, _: Empties) -> Any:
+    return _canonical(value) if _is_quantity(value) else _ODD
+
+
+def _time(value: Any, _: Empties) -> Any:
+    return _known_time(value) if type(value) is str and len(value) <= _LONGEST_KNOWN else _ODD
+
+
+def _microtime(value: Any, _: Empties) -> Any:
+    return _known_microtime(value) if type(value) is str and len(value) <= _LONGEST_KNOWN else _ODD
+
+
+_SCALARS: dict[str, _Decode] = {"quantity": _quantity, "time": _time, "microtime": _microtime}
+"""By format. What they return is a new string."""
 
 
 @lru_cache(4096)
-def _microtime(value: str) -> str | None:
+def _known_time(value: str) -> Any:
+    """Return the canonical form, None for the zero time, `_ODD` for no time."""
     try:
-        return canonical_time(value, micro=True)
+        return canonical_time(value) or None
     except TimeError:
-        return None
+        return _ODD
 
 
-_CANONICAL_TIME = {"time": _time, "microtime": _microtime}
+@lru_cache(4096)
+def _known_microtime(value: str) -> Any:
+    try:
+        return canonical_time(value, micro=True) or None
+    except TimeError:
+        return _ODD
 
 
 def _is_quantity(value: Any) -> bool:

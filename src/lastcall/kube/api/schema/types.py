@@ -10,6 +10,8 @@ when it is not an object. `prefixes` has what the short type names lack. `o`, `g
 tools/make_go_fields.py.
 """
 
+# check: many attributes Field because it is data: each is a fact that the schema has of a field
+
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path

@@ -70,6 +70,21 @@ def _is_true(status: Object, condition_type: str) -> bool:
     return (get_condition(status, condition_type) or {}).get("status") == "True"
 
 
+def _is_done(container: Object) -> bool:
+    """Return True if a container has ended without an error."""
+    terminated = (container.get("state") or {}).get("terminated")
+    return terminated is not None and terminated.get("exitCode", 0) == 0
+
+
+def _init_reason(container: Object, place: str) -> str:
+    """Return why an init container keeps its Pod from running."""
+    state = container.get("state") or {}
+    waiting = (state.get("waiting") or {}).get("reason", "")
+    if state.get("terminated") is not None:
+        return f"Init:{_terminated_text(state['terminated'])}"
+    return f"Init:{waiting if waiting and waiting != 'PodInitializing' else place}"
+
+
 def _summary(pod: Object, spec: Object, status: Object) -> tuple[str, int, int, _Restarts]:
     """(reason, ready containers, all containers, restarts)."""
     sidecars = {item.get("name") for item in spec.get("initContainers") or () if is_restartable_init(item)}
@@ -79,27 +94,17 @@ def _summary(pod: Object, spec: Object, status: Object) -> tuple[str, int, int, 
         reason = "SchedulingGated"
     ready = 0
     restarts, of_sidecars = _Restarts(), _Restarts()
-    initializing = False
+    initializing = ""
     for index, container in enumerate(status.get("initContainerStatuses") or ()):
         restarts.add(container)
         sidecar = container.get("name") in sidecars
         if sidecar:
             of_sidecars.add(container)
-        state = container.get("state") or {}
-        terminated, waiting = state.get("terminated"), (state.get("waiting") or {}).get("reason", "")
-        if terminated is not None and terminated.get("exitCode", 0) == 0:
-            continue
-        if sidecar and container.get("started"):
+        if sidecar and container.get("started") and not _is_done(container):
             ready += bool(container.get("ready"))
-            continue
-        if terminated is not None:
-            reason = f"Init:{_terminated_text(terminated)}"
-        elif waiting and waiting != "PodInitializing":
-            reason = f"Init:{waiting}"
-        else:
-            reason = f"Init:{index}/{len(spec.get('initContainers') or ())}"
-        initializing = True
-        break
+        elif not _is_done(container):
+            reason = initializing = _init_reason(container, f"{index}/{len(spec.get('initContainers') or ())}")
+            break
     if initializing and not _is_true(status, "Initialized"):
         return reason, ready, total, restarts
     running = False

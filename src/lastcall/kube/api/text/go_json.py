@@ -97,14 +97,8 @@ class _Scanner:
                     open_.pop()
                     self._at += 1
                 elif where.endswith("string"):
-                    if char != b'"':
-                        raise self._wrong(where)
-                    self._string()
-                    if self._next() != b":":
-                        raise self._wrong("after object key")
-                    self._at += 1
+                    self._key(char, where)
                     where = "looking for beginning of value"
-                    self._empty = False
                     continue
                 elif char in (b"{", b"["):
                     open_.append(char)
@@ -125,14 +119,28 @@ class _Scanner:
             else:
                 open_.pop()
                 self._at += 1
-            where = "after top-level value"
-            if open_:
-                where = "after array element" if open_[-1] == b"[" else "after object key:value pair"
-            char = self._next()
-            if char and (not open_ or char not in (b",", b"]" if open_[-1] == b"[" else b"}")):
-                raise self._wrong(where)
-            if not char and open_:
-                raise _WrongError("unexpected end of JSON input")
+            where = self._after_value(open_)
+
+    def _key(self, char: bytes, where: str) -> None:
+        if char != b'"':
+            raise self._wrong(where)
+        self._string()
+        if self._next() != b":":
+            raise self._wrong("after object key")
+        self._at += 1
+        self._empty = False
+
+    def _after_value(self, open_: list[bytes]) -> str:
+        """Check that what follows a value may follow it there. Returns where that is, in Go's words."""
+        where = "after top-level value"
+        if open_:
+            where = "after array element" if open_[-1] == b"[" else "after object key:value pair"
+        char = self._next()
+        if char and (not open_ or char not in (b",", b"]" if open_[-1] == b"[" else b"}")):
+            raise self._wrong(where)
+        if not char and open_:
+            raise _WrongError("unexpected end of JSON input")
+        return where
 
     _empty = False
     """Whether nothing has been read since the last bracket was opened."""

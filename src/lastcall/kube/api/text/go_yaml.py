@@ -8,6 +8,8 @@ A big text takes seconds: `steps` gives its caller a turn every few milliseconds
 Sources: sigs.k8s.io/yaml (goyaml.v2/decode.go, yaml.go), tried on Kubernetes 1.36.
 """
 
+# check: many attributes _Reader because it keeps the types of events at hand: each event is compared with them
+
 from collections.abc import Generator
 from functools import cache
 from typing import Any

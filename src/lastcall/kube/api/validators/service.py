@@ -130,12 +130,7 @@ def address_errors(spec: Object, addresses: list[str], had: Sequence[str] = ()) 
     elif spec.get("clusterIPs") and spec.get("clusterIP") != addresses[0]:
         errors.append(invalid(path, addresses, "first value must match `clusterIP`"))
     families: list[str] = spec.get("ipFamilies") or []
-    for index, family in enumerate(families):
-        if family not in FAMILIES:
-            errors.append(not_supported(f"spec.ipFamilies[{index}]", family, FAMILIES))
-        if family in families[:index]:
-            errors.append(duplicate(f"spec.ipFamilies[{index}]", family))
-    errors += one_of(spec.get("ipFamilyPolicy"), "spec.ipFamilyPolicy", FAMILY_POLICIES)
+    errors += _family_errors(spec, families)
     bad: list[FieldError] = []
     for index, address in enumerate(addresses):
         if index == 0 and address == "None":
@@ -157,6 +152,16 @@ def address_errors(spec: Object, addresses: list[str], had: Sequence[str] = ()) 
                 why = f"expected an {asked} value as indicated by `ipFamilies[{index}]`"
                 errors.append(invalid(f"{path}[{index}]", address, why))
     return errors
+
+
+def _family_errors(spec: Object, families: list[str]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, family in enumerate(families):
+        if family not in FAMILIES:
+            errors.append(not_supported(f"spec.ipFamilies[{index}]", family, FAMILIES))
+        if family in families[:index]:
+            errors.append(duplicate(f"spec.ipFamilies[{index}]", family))
+    return errors + one_of(spec.get("ipFamilyPolicy"), "spec.ipFamilyPolicy", FAMILY_POLICIES)
 
 
 def _external_addresses(spec: Object) -> list[FieldError]:

@@ -5,8 +5,8 @@ Stored bytes go out as they are.
 Sources: apiserver pkg/endpoints/handlers/{get,create,update,patch,delete,watch}.go.
 """
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.errors import (
@@ -34,6 +34,7 @@ from lastcall.kube.apiserver.operations import Operations
 from lastcall.kube.apiserver.paths.scope import RequestScope, Verb
 from lastcall.kube.apiserver.registry.patching import patch_type
 from lastcall.kube.apiserver.registry.stored import warning_of
+from lastcall.kube.apiserver.registry.watch import EventStream, Told
 from lastcall.kube.apiserver.requestinfo import RequestInfo, is_true
 from lastcall.kube.apiserver.shares import SMALL_BYTES, WAIT_SECONDS, Shares
 from lastcall.kube.apiserver.streaming import frames
@@ -203,29 +204,37 @@ class Objects:
             # The client may have gone, also before the first byte.
             with suppress(ConnectionResetError), self._responses.sendings.begun(request, watch=True) as sending:
                 await response.prepare(request)
-                event = await anext(events, None)
-                while event is not None:
-                    if event.value.size > SMALL_BYTES:
-                        async with self._room(user, event.value.size, None):
-                            line = encode(event)
-                            sizes.observe(len(line))
-                            await sending.write(response, line)
-                            del line
-                        event = await anext(events, None)
-                        continue
-                    lines, size, more = [encode(event)], 0, None
-                    sizes.observe(len(lines[0]))
-                    while size < WATCH_BYTES and (more := events.take()) is not None:
-                        if more.value.size > SMALL_BYTES:
-                            break
-                        lines.append(encode(more))
-                        size += len(lines[-1])
-                        sizes.observe(len(lines[-1]))
-                        more = None
-                    await sending.write(response, lines[0] if len(lines) == 1 else b"".join(lines))
-                    event = more or await anext(events, None)
+                async with aclosing(self._watched(events, encode, sizes, user)) as lines:
+                    async for line in lines:
+                        await sending.write(response, line)
                 await response.write_eof()
         return response
+
+    async def _watched(
+        self, events: EventStream, encode: Callable[[Told], bytes], sizes: Histogram, user: UserInfo
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield what a watch sends: small events together, a large one alone while its bytes count for its user."""
+        event = await anext(events, None)
+        while event is not None:
+            if event.value.size > SMALL_BYTES:
+                async with self._room(user, event.value.size, None):
+                    line = encode(event)
+                    sizes.observe(len(line))
+                    yield line
+                    del line
+                event = await anext(events, None)
+                continue
+            lines, size, more = [encode(event)], 0, None
+            sizes.observe(len(lines[0]))
+            while size < WATCH_BYTES and (more := events.take()) is not None:
+                if more.value.size > SMALL_BYTES:
+                    break
+                lines.append(encode(more))
+                size += len(lines[-1])
+                sizes.observe(len(lines[-1]))
+                more = None
+            yield lines[0] if len(lines) == 1 else b"".join(lines)
+            event = more or await anext(events, None)
 
     async def _create(self, scope: RequestScope) -> web.StreamResponse:
         request, info, resource, user = scope.request, scope.info, scope.resource, scope.user

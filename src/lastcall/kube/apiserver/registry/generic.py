@@ -28,7 +28,7 @@ from lastcall.kube.api.field import FieldError, invalid
 from lastcall.kube.api.meta import Object, with_own_metadata
 from lastcall.kube.api.names import generate_name
 from lastcall.kube.api.pods.warnings import warnings_on_create, warnings_on_update
-from lastcall.kube.api.resources import NAMESPACES
+from lastcall.kube.api.resources import NAMESPACES, Resource
 from lastcall.kube.api.text.numbers import NumberError, parse_uint
 from lastcall.kube.api.validation import validate_create, validate_update
 from lastcall.kube.api.validators.cluster.admin_access import ADMIN_ACCESS, admin_access_errors

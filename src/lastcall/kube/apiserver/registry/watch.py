@@ -3,6 +3,8 @@
 Sources: apiserver pkg/storage/cacher/{cacher,cache_watcher}.go, pkg/endpoints/handlers/watch.go.
 """
 
+# check: many attributes EventStream because it is the state of one watch, which every event changes in one place
+
 import asyncio
 import math
 from collections.abc import AsyncIterator, Iterator

@@ -65,29 +65,16 @@ def six(whole: str) -> tuple[IPv6Address, str]:
         if not rest:
             return IPv6Address(0), zone
     while len(groups) < 8:
-        end = next((at for at, sign in enumerate(rest) if sign not in HEX), len(rest))
-        if end > 4:
-            raise wrong(whole, "each group must have 4 or less digits", rest)
-        if not end:
-            raise wrong(whole, "each colon-separated field must have at least one digit", rest)
+        end = _digits_of(whole, rest)
         if rest[end : end + 1] == ".":
-            if gap < 0 and len(groups) != 6:
-                raise wrong(whole, "embedded IPv4 address must replace the final 2 fields of the address", rest)
-            if len(groups) > 6:
-                raise wrong(whole, "too many hex fields to fit an embedded IPv4 address at the end", rest)
-            numbers = four(whole, rest)
-            groups += [numbers[0] * 256 + numbers[1], numbers[2] * 256 + numbers[3]]
+            groups += _embedded(whole, rest, len(groups), has_gap=gap >= 0)
             rest = ""
             break
         groups.append(int(rest[:end], 16))
         rest = rest[end:]
         if not rest:
             break
-        if rest[0] != ":":
-            raise wrong(whole, "unexpected character, want colon", rest)
-        if len(rest) == 1:
-            raise wrong(whole, "colon must be followed by more characters", rest)
-        rest = rest[1:]
+        rest = _after_colon(whole, rest)
         if rest[0] == ":":
             if gap >= 0:
                 raise wrong(whole, "multiple :: in address", rest)
@@ -103,6 +90,34 @@ def six(whole: str) -> tuple[IPv6Address, str]:
     elif gap >= 0:
         raise wrong(whole, "the :: must expand to at least one field of zeros")
     return IPv6Address(b"".join(group.to_bytes(2, "big") for group in groups)), zone
+
+
+def _digits_of(whole: str, rest: str) -> int:
+    """Return the number of digits of the first group of `rest`."""
+    end = next((at for at, sign in enumerate(rest) if sign not in HEX), len(rest))
+    if end > 4:
+        raise wrong(whole, "each group must have 4 or less digits", rest)
+    if not end:
+        raise wrong(whole, "each colon-separated field must have at least one digit", rest)
+    return end
+
+
+def _after_colon(whole: str, rest: str) -> str:
+    if rest[0] != ":":
+        raise wrong(whole, "unexpected character, want colon", rest)
+    if len(rest) == 1:
+        raise wrong(whole, "colon must be followed by more characters", rest)
+    return rest[1:]
+
+
+def _embedded(whole: str, rest: str, groups: int, *, has_gap: bool) -> list[int]:
+    """Return the two groups of an IPv4 address that follows `groups` others."""
+    if not has_gap and groups != 6:
+        raise wrong(whole, "embedded IPv4 address must replace the final 2 fields of the address", rest)
+    if groups > 6:
+        raise wrong(whole, "too many hex fields to fit an embedded IPv4 address at the end", rest)
+    numbers = four(whole, rest)
+    return [numbers[0] * 256 + numbers[1], numbers[2] * 256 + numbers[3]]
 
 
 def parse_prefix(text: str) -> IPv4Interface | IPv6Interface:

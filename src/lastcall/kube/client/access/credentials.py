@@ -7,6 +7,8 @@ new the request is sent again, once; kubectl leaves that to its user.
 Source: client-go transport/token_source.go, cert_rotation.go, plugin/pkg/client/auth/exec/exec.go.
 """
 
+# check: many attributes Credentials because a kubeconfig has so many ways to say who asks, and each may be renewed
+
 import asyncio
 import base64
 import ssl

@@ -26,10 +26,10 @@ from lastcall.kube.cri.api import ContainerConfig, PodSandboxConfig
 from lastcall.kube.cri.simulated import SimulatedRuntime
 from lastcall.kube.cri.simulated_dialer import SimulatedDialer
 from lastcall.kube.cri.simulated_program import ExecResult, Listener, Program
-from lastcall.kube.node.assembly import Given
 from lastcall.kube.node.interfaces import DialError, HTTPResponse, RPCError
 from lastcall.kube.node.kubelet import Kubelet, KubeletConfig
 from lastcall.kube.node.node_status import NodeConfig, NodeStatusManager
+from lastcall.kube.node.parts.common import Given
 from lastcall.kube.node.volumes.simulated import SimulatedVolumeManager
 from lastcall.kube.proxy.propagation import Propagation
 from lastcall.kube.proxy.proxier import Proxier, ProxyConfig
@@ -322,10 +322,10 @@ class VirtualRolloutCluster(Generic[Load]):
                     labels={},
                 ),
                 not_ready=kubelet.not_ready,
-                pressures=lambda: kubelet.parts.eviction.conditions,
+                pressures=kubelet.pressures,
                 events=events,
             )
-            kubelet.parts.shutdown.on_change = kubelet.parts.eviction.on_change = status.update_soon
+            kubelet.on_conditions(status.update_soon)
             tasks.spawn(events.run(), name="kubelet events")
             tasks.spawn(kubelet.run(), name="kubelet")
             await kubelet.wait_ready()

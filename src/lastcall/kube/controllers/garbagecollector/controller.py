@@ -5,6 +5,7 @@ what to look at; whether an owner exists is asked of the API each time, since a 
 """
 
 # check: observes because it records its own decision
+# check: many attributes GarbageCollector because it has the graph, two queues and two ways to find kinds
 
 from collections import OrderedDict
 from collections.abc import Iterable

@@ -5,6 +5,8 @@ Source: pkg/controller/job/job_controller.go. What to do is decided in `decide`,
 the cache has not seen: an old count would make Pods that nobody needs.
 """
 
+# check: many attributes JobController because it has a cache for each kind that it joins, and what is expected of each
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -4,6 +4,8 @@ Source: pkg/controller/job/job_controller.go (syncJob, manageJob). How its Pods 
 what podFailurePolicy says of one is `pods`.
 """
 
+# check: many attributes View because it is data: what one sync of a Job counts
+
 from __future__ import annotations
 
 from collections.abc import Sequence, Set

@@ -4,6 +4,8 @@ Source: pkg/controller/nodelifecycle/node_lifecycle_controller.go. The Pods of a
 eviction controller.
 """
 
+# check: many attributes NodeLifecycleController because it joins four caches and keeps the health of each node
+
 from __future__ import annotations
 
 import asyncio

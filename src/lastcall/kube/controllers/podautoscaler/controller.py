@@ -82,17 +82,10 @@ class PodAutoscalerController:
         await self._reconcile(key, autoscaler)
 
     async def _reconcile(self, key: str, autoscaler: Object) -> None:
-        spec, namespace = autoscaler["spec"], namespace_of(autoscaler)
-        reference = spec["scaleTargetRef"]
-        try:
-            target = await self._target(reference)
-            scale = await self._client.get(target, reference["name"], namespace, subresource="scale")
-        except (StatusError, LookupError) as error:
-            words = _words(error)
-            self._events.event(autoscaler, "Warning", "FailedGetScale", words)
-            unable = f"the HPA controller was unable to get the target's current scale: {words}"
-            await self._write(autoscaler, (Said("AbleToScale", "False", "FailedGetScale", unable),), {})
+        spec = autoscaler["spec"]
+        if (scaled := await self._scale_of(autoscaler)) is None:
             return
+        target, scale = scaled
         able = "the HPA controller was able to get the target's current scale"
         said = [Said("AbleToScale", "True", "SucceededGetScale", able)]
         current, least, most = scale["spec"].get("replicas", 0), spec.get("minReplicas", 1), spec["maxReplicas"]
@@ -131,6 +124,20 @@ class PodAutoscalerController:
             remember(memory, spec.get("behavior"), current, wanted, monotonic(self._world.clock))
             shown["lastScaleTime"] = rfc3339_now(self._world.clock)
         await self._write(autoscaler, tuple(said), shown)
+
+    async def _scale_of(self, autoscaler: Object) -> tuple[Resource, Object] | None:
+        """Return the target and its scale; None if there is none, which is written to the status."""
+        reference = autoscaler["spec"]["scaleTargetRef"]
+        try:
+            target = await self._target(reference)
+            name, namespace = reference["name"], namespace_of(autoscaler)
+            return target, await self._client.get(target, name, namespace, subresource="scale")
+        except (StatusError, LookupError) as error:
+            words = _words(error)
+            self._events.event(autoscaler, "Warning", "FailedGetScale", words)
+            unable = f"the HPA controller was unable to get the target's current scale: {words}"
+            await self._write(autoscaler, (Said("AbleToScale", "False", "FailedGetScale", unable),), {})
+            return None
 
     # -- the target --------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """What the sandbox runtime asks of the image store and of the Pod network.
 
-`images/exports.py` and `network.py` implement these; `runtime.py` uses nothing else of them.
+`images/` and `network.py` implement these; `runtime.py` uses nothing else of them.
 """
 
 from dataclasses import dataclass

@@ -4,6 +4,8 @@ Source: pkg/kubelet/allocation/allocation_manager.go, status/status_manager.go (
 events/event.go. What the containers get is the runtime manager's (`kube/node/runtime/resize.py`).
 """
 
+# check: many attributes Resizes because it waits for the pods and callbacks to come as one source
+
 from __future__ import annotations
 
 import logging

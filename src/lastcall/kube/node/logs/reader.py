@@ -129,10 +129,7 @@ async def read_logs(
     try:
         if options.tail_lines is not None:
             file.seek(tail_offset(file, options.tail_lines))
-        else:
-            file.seek(0)
-        rest = b""
-        gone = False
+        rest, gone = b"", False
         while not output.full and left != 0:
             block = file.read(BLOCK)
             if block:

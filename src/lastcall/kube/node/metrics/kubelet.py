@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import name_of, namespace_of
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lastcall.kube.api.types.pod import Pod
-    from lastcall.kube.node.assembly import Parts
+    from lastcall.kube.node.prober.manager import PodProbeManager
+    from lastcall.kube.node.runtime.pleg import PodLifecycleEventGenerator
+    from lastcall.kube.node.runtime.start_container import ContainerStarter
+    from lastcall.kube.node.runtime_deadlines import RuntimeWithDeadlines
+    from lastcall.kube.node.workers.manager import PodWorkers
+    from lastcall.kube.node.workers.pod_manager import PodManager
 
 _STATIC = ("", "true")
 _CONTAINER_STATES = {
@@ -25,6 +31,18 @@ _CONTAINER_STATES = {
     ContainerState.CONTAINER_RUNNING: "running",
 }
 _LIFECYCLES = (State.SYNC, State.TERMINATING, State.TERMINATED)
+
+
+@dataclass(frozen=True, slots=True)
+class CountedParts:
+    """The parts of a kubelet that count something."""
+
+    pods: PodManager
+    workers: PodWorkers
+    pleg: PodLifecycleEventGenerator
+    runtime: RuntimeWithDeadlines
+    starter: ContainerStarter
+    probes: PodProbeManager
 
 
 async def running_families(runtime: RuntimeService) -> list[Family]:
@@ -40,7 +58,7 @@ async def running_families(runtime: RuntimeService) -> list[Family]:
     ]
 
 
-def kubelet_families(parts: Parts, node: str, active: Sequence[Pod]) -> Iterator[Family]:
+def kubelet_families(parts: CountedParts, node: str, active: Sequence[Pod]) -> Iterator[Family]:
     """`active` are the Pods that are not over."""
     yield "kubelet_node_name", [({"node": node}, 1)]
     desired = parts.pods.get_pods()
@@ -53,7 +71,7 @@ def kubelet_families(parts: Parts, node: str, active: Sequence[Pod]) -> Iterator
     yield from parts.starter.families()
 
 
-def probe_families(parts: Parts) -> Iterator[Family]:
+def probe_families(parts: CountedParts) -> Iterator[Family]:
     """Of each probe that has a worker: as in Kubernetes, its counts go with it."""
     samples = []
     for worker in parts.probes.workers():
@@ -73,7 +91,7 @@ def _by_static(pods: Sequence[Pod]) -> list[tuple[dict[str, str], float]]:
     return [({"static": static}, counts[static]) for static in _STATIC]
 
 
-def _working(parts: Parts) -> list[tuple[dict[str, str], float]]:
+def _working(parts: CountedParts) -> list[tuple[dict[str, str], float]]:
     """(kubelet.go:updatePodMetrics)"""
     counts: Counter[tuple[str, str, str]] = Counter()
     for uid in parts.workers.known_uids():

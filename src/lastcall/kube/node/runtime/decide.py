@@ -150,35 +150,48 @@ def compute_pod_actions(
     if actions.kill_pod or not initialised:
         return actions
 
-    kept = 0
+    kept = False
     for index, container in enumerate(containers_of(pod)):
         status = pod_status.find(container["name"])
         if status is None or status.state != ContainerState.CONTAINER_RUNNING:
-            if should_container_be_restarted(container, pod, status):
-                actions.containers_to_start.append(index)
-                if status is not None and status.state == ContainerState.CONTAINER_UNKNOWN:
-                    message = f"Container is in {_state(status)} state, try killing it before restart"
-                    actions.containers_to_kill.append(ContainerToKill(status, message, KillReason.UNKNOWN))
+            _restart_ended(actions, index, container, pod, status)
             continue
         kill = _why_kill(container, pod, status, liveness, startup)
-        if kill is None and container["name"] in resized:
+        if kill is not None:
+            _replace_running(actions, index, status, kill)
+        elif container["name"] in resized:
             _restart_for_resize(actions, status)
             actions.containers_to_start.append(index)
-            continue
-        if kill is None:
-            kept += 1
-            continue
-        message, reason, restart = kill
-        if restart:
-            message += ", will be restarted"
-            actions.containers_to_start.append(index)
-        actions.containers_to_kill.append(ContainerToKill(status, message, reason))
+        else:
+            kept = True
 
-    if kept == 0 and not actions.containers_to_start:
+    if not kept and not actions.containers_to_start:
         # Every regular container has ended for good: stop the sidecars, then the sandbox.
         actions.kill_pod = True
         actions.init_containers_to_start.clear()
     return actions
+
+
+def _restart_ended(
+    actions: PodActions, index: int, container: Container, pod: Pod, status: ContainerStatus | None
+) -> None:
+    """Start a container that does not run, if the policies say so; one in an unknown state is killed before."""
+    if not should_container_be_restarted(container, pod, status):
+        return
+    actions.containers_to_start.append(index)
+    if status is not None and status.state == ContainerState.CONTAINER_UNKNOWN:
+        message = f"Container is in {_state(status)} state, try killing it before restart"
+        actions.containers_to_kill.append(ContainerToKill(status, message, KillReason.UNKNOWN))
+
+
+def _replace_running(
+    actions: PodActions, index: int, status: ContainerStatus, kill: tuple[str, KillReason | None, bool]
+) -> None:
+    message, reason, restart = kill
+    if restart:
+        message += ", will be restarted"
+        actions.containers_to_start.append(index)
+    actions.containers_to_kill.append(ContainerToKill(status, message, reason))
 
 
 def _start_from_the_beginning(actions: PodActions, pod: Pod, pod_status: PodStatus) -> None:
@@ -270,40 +283,45 @@ def compute_init_container_actions(
         found = True
         if was_initialised and not sidecar:
             continue
+        done = False
         if status.state == ContainerState.CONTAINER_CREATED:
             to_start.append(index)
-        elif status.state == ContainerState.CONTAINER_RUNNING:
-            if sidecar:
-                done = _running_sidecar(actions, to_start, index, container, status, liveness, startup)
-                if container["name"] in resized and index not in to_start:
-                    _restart_for_resize(actions, status)
-                    to_start.append(index)
-                if done and not was_initialised:
-                    if index == last:
-                        initialised = True
-                    else:
-                        to_start.append(index + 1)
-        elif sidecar:
-            if status.state == ContainerState.CONTAINER_UNKNOWN:
-                _kill_unknown(actions, status)
-            to_start.append(index)
-        elif is_init_container_failed(status):
-            if not _init_restarts(container, pod, status):
-                actions.kill_pod = True
+        elif status.state != ContainerState.CONTAINER_RUNNING:
+            done = _ended_init_container(actions, to_start, index, container, pod, status)
+            if actions.kill_pod:
                 return False
-            if status.state == ContainerState.CONTAINER_UNKNOWN:
-                _kill_unknown(actions, status)
-            to_start.append(index)
-        elif index == last:
+        elif sidecar:
+            done = _running_sidecar(actions, to_start, index, container, status, liveness, startup)
+            if container["name"] in resized and index not in to_start:
+                _restart_for_resize(actions, status)
+                to_start.append(index)
+        if was_initialised:
+            continue
+        if done and index == last:
             initialised = True
-        else:
+        elif done:
             to_start.append(index + 1)
-        if not was_initialised:
-            break  # this one says how far initialisation has come
+        break  # this one says how far initialisation has come
     if not found and not was_initialised:
         to_start = [0]
     actions.init_containers_to_start = sorted(dict.fromkeys(to_start))
     return initialised
+
+
+def _ended_init_container(
+    actions: PodActions, to_start: list[int], index: int, container: Container, pod: Pod, status: ContainerStatus
+) -> bool:
+    """Decide over one that does not run; True when the next container may start. A failure may end the Pod."""
+    if not is_restartable_init_container(container):
+        if not is_init_container_failed(status):
+            return True
+        if not _init_restarts(container, pod, status):
+            actions.kill_pod = True
+            return False
+    if status.state == ContainerState.CONTAINER_UNKNOWN:
+        _kill_unknown(actions, status)
+    to_start.append(index)
+    return False
 
 
 def _running_sidecar(

@@ -1,6 +1,7 @@
 """Bring a Pod's sandbox and containers to what the spec wants (kuberuntime/kuberuntime_manager.go:SyncPod)."""
 
 # check: observes because it created the sandbox and restarts the containers
+# check: many attributes RuntimeManager because its collaborators are given by name, as in kuberuntime_manager.go
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Start one container: image, configuration, create, start, postStart (kuberuntime_container.go:startContainer)."""
 
 # check: observes because it started the container
+# check: many attributes ContainerStarter because its collaborators are given by name, as in kuberuntime_container.go
 
 from __future__ import annotations
 

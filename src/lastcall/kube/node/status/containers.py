@@ -86,9 +86,8 @@ def convert_to_api_container_statuses(
     statuses: dict[str, APIContainerStatus] = {}
     for container in containers:
         name = container["name"]
-        found = instances.get(name, [])
+        found, old_status = instances.get(name, []), old.get(name)
         if found:
-            old_status = old.get(name)
             status = _from_runtime(pod, container, found[0], old_status, features, termination_message, runtime)
             if show_stop_signal and found[0].stop_signal:
                 status["stopSignal"] = found[0].stop_signal
@@ -97,20 +96,11 @@ def convert_to_api_container_statuses(
             elif old_status is not None:  # the instance it came from was removed meanwhile
                 status["lastState"] = (old_status.get("lastState") or {}).copy()
         else:
-            status = _without_record(pod, container, old.get(name), default_reason, features)
+            status = _without_record(pod, container, old_status, default_reason, features)
             if restarting_all:
-                _removed_for_restart(status, old.get(name))
+                _removed_for_restart(status, old_status)
             elif is_init and _init_was_completed(pod, pod_status, container, status):
-                status["state"] = {
-                    "terminated": {
-                        "exitCode": 0,
-                        "reason": "Completed",
-                        "message": "Unable to get init container status from container runtime and pod has been "
-                        "initialized, treat it as exited normally",
-                        "startedAt": None,
-                        "finishedAt": None,
-                    }
-                }
+                status["state"] = {"terminated": _completed_long_ago()}
         statuses[name] = status
 
     for container in containers:
@@ -120,19 +110,32 @@ def convert_to_api_container_statuses(
         if not should_container_be_restarted(container, pod, newest):
             continue
         error = start_error(container["name"])
-        if error is None:
-            continue
-        status = statuses[container["name"]]
-        if "terminated" in status["state"]:
-            status["lastState"] = status["state"]
-        waiting: ContainerStateWaiting = {"reason": error.reason}
-        if error.message:
-            waiting["message"] = error.message
-        status["state"] = {"waiting": waiting}
+        if error is not None:
+            _show_start_error(statuses[container["name"]], error)
 
     if is_init:
         return list(statuses.values())
     return [statuses[name] for name in sorted(statuses)]
+
+
+def _completed_long_ago() -> ContainerStateTerminated:
+    return {
+        "exitCode": 0,
+        "reason": "Completed",
+        "message": "Unable to get init container status from container runtime and pod has been initialized, treat it "
+        "as exited normally",
+        "startedAt": None,
+        "finishedAt": None,
+    }
+
+
+def _show_start_error(status: APIContainerStatus, error: StartError) -> None:
+    if "terminated" in status["state"]:
+        status["lastState"] = status["state"]
+    waiting: ContainerStateWaiting = {"reason": error.reason}
+    if error.message:
+        waiting["message"] = error.message
+    status["state"] = {"waiting": waiting}
 
 
 def _newest_first(pod_status: PodStatus) -> dict[str, list[ContainerStatus]]:

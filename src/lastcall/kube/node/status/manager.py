@@ -6,6 +6,7 @@ resourceVersion, and a Conflict leads back to the GET. So a write is one round t
 """
 
 # check: observes because it sent the status and the final DELETE
+# check: many attributes PodStatusManager because it keeps a map for each thing that others say of a Pod
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from lastcall.kube.api.meta import is_terminating, resource_version_of, uid_of
 from lastcall.kube.client.events import tell_of_fault
-from lastcall.kube.node.interfaces import EventRecorder
+from lastcall.kube.node.interfaces import EventRecorder, PodStatus
 from lastcall.kube.node.pods.spec import is_static_pod
 from lastcall.kube.node.workers import transitions
 from lastcall.kube.node.workers.calls import PodStatusCache, PodSyncer, SyncCancelled, SyncContext
@@ -295,14 +295,7 @@ class PodWorkers:
             return True
         pod = update.pod
         assert pod is not None
-        metadata = pod["metadata"]
-        try:
-            pod_status = await self._cache.get_newer_than(
-                uid, metadata["name"], metadata.get("namespace", ""), worker.last_sync_at
-            )
-        except Exception as error:
-            self._events.event(pod, "Warning", "FailedSync", f"error determining status: {error}")
-            raise
+        pod_status = await self._fresh_status(pod, uid, worker.last_sync_at)
         assert worker.context is not None
         try:
             if state is State.TERMINATED:
@@ -333,6 +326,15 @@ class PodWorkers:
         else:
             return False
         return True
+
+    async def _fresh_status(self, pod: Pod, uid: str, after: int) -> PodStatus:
+        """Return what the runtime has of a Pod, looked at after that time. A failure is an Event, too, and raised."""
+        metadata = pod["metadata"]
+        try:
+            return await self._cache.get_newer_than(uid, metadata["name"], metadata.get("namespace", ""), after)
+        except Exception as error:
+            self._events.event(pod, "Warning", "FailedSync", f"error determining status: {error}")
+            raise
 
     def _complete_terminated(self, worker: _Worker) -> None:
         worker.status = transitions.complete_terminated(worker.status)

@@ -1,5 +1,7 @@
 """What a worker does for a Pod in each of its states (kubelet.go: SyncPod, SyncTerminatingPod, SyncTerminatedPod)."""
 
+# check: many attributes KubeletPodSyncer because a sync uses every part of the kubelet, each given by name
+
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable

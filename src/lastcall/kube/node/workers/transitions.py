@@ -230,20 +230,19 @@ def decide_update(
     container and no ready sandbox of this UID.
     """
     runtime_only = options.pod is None
-    if options.running_pod is not None:
-        if runtime_only and options.update_type is not UpdateType.KILL:
-            return UpdateDecision(status)
-        if not runtime_only:
-            options = replace(options, running_pod=None)
-    elif runtime_only:
-        raise ValueError("an update needs a pod or a running_pod")
-    pod = options.pod if options.pod is not None else options.running_pod.to_api_pod()  # type: ignore[union-attr]
+    pod = _pod_of(options)
+    if runtime_only and options.update_type is not UpdateType.KILL:
+        return UpdateDecision(status)
+    if not runtime_only and options.running_pod is not None:
+        options = replace(options, running_pod=None)
 
     first_time = status is None
     if status is None:
-        status = PodSyncStatus(uid_of(pod), pod_full_name(pod))
         ended = not runtime_only and is_terminal(pod) and runtime_is_quiet
-        status = move(status, Cause.FIRST_UPDATE_OF_ENDED_POD if ended else Cause.FIRST_UPDATE)
+        status = move(
+            PodSyncStatus(uid_of(pod), pod_full_name(pod)),
+            Cause.FIRST_UPDATE_OF_ENDED_POD if ended else Cause.FIRST_UPDATE,
+        )
 
     if runtime_only:
         status = replace(status, observed_runtime=True)
@@ -260,9 +259,7 @@ def decide_update(
     if not status.termination_requested:
         cause = next((c for c, holds in TERMINATION_CAUSES if holds(pod, options, runtime_only)), None)
         if cause is not None:
-            status = move(status, cause)
-            if cause is Cause.KILL and options.kill_pod_options is not None and options.kill_pod_options.evict:
-                status = replace(status, evicted=True)
+            status = _begin_termination(status, cause, options)
 
     kill = options.kill_pod_options
     completed: tuple[Callable[[], None], ...] = ()
@@ -283,6 +280,21 @@ def decide_update(
             completed = (kill.completed,)
         options = replace(options, kill_pod_options=None)
     return UpdateDecision(status, options, cause, shortened, cause is not None or shortened, completed)
+
+
+def _pod_of(options: UpdatePodOptions) -> Pod:
+    """Return the Pod of an update, or what is known of it from the runtime alone."""
+    if options.pod is not None:
+        return options.pod
+    if options.running_pod is None:
+        raise ValueError("an update needs a pod or a running_pod")
+    return options.running_pod.to_api_pod()
+
+
+def _begin_termination(status: PodSyncStatus, cause: Cause, options: UpdatePodOptions) -> PodSyncStatus:
+    status, kill = move(status, cause), options.kill_pod_options
+    evicted = cause is Cause.KILL and kill is not None and kill.evict
+    return replace(status, evicted=True) if evicted else status
 
 
 def merge_last_update(active: UpdatePodOptions | None, consumed: UpdatePodOptions) -> UpdatePodOptions:

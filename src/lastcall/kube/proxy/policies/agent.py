@@ -5,6 +5,7 @@ Kubernetes); as kube-network-policies does, connections that stand are left alon
 """
 
 # check: observes because it wrote the rules
+# check: many attributes PolicyAgent because it joins four caches and keeps what the kernel has
 
 import asyncio
 import logging

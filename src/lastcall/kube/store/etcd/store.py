@@ -9,6 +9,8 @@ An object has no resourceVersion in etcd. `encode(0)` tells what to write; what 
 with the revision of the key in it.
 """
 
+# check: many attributes EtcdStore because it has a connection, its health, and the index of what it has read
+
 import asyncio
 import logging
 from typing import Any

@@ -114,12 +114,7 @@ def _run(
         linux.set_parent_death_signal(0)
         said = {"executing": os.path.realpath(program), "uid": who.uid, "gid": who.gid}
         status.send(json.dumps(said).encode())
-        try:
-            os.execve(program, spec["argv"], environment)  # noqa: S606 - what a runtime is for
-        except OSError as error:
-            # Like runc: the container has started by now; the reason is its only output.
-            os.write(2, f"exec {program}: {words(error)}\n".encode())
-            code = _EXEC_FAILED
+        code = _execute(program, spec["argv"], environment)
     except SetupError as error:
         _report(status, str(error))
     except OSError as error:
@@ -127,6 +122,16 @@ def _run(
     except BaseException as error:  # whatever it is, the shim must hear of it
         _report(status, f"{type(error).__name__}: {error}")
     os._exit(code)
+
+
+def _execute(program: str, argv: list[str], environment: dict[bytes, bytes]) -> int:
+    """Become the program. Return the exit status if that fails."""
+    try:
+        os.execve(program, argv, environment)  # noqa: S606 - what a runtime is for
+    except OSError as error:
+        # Like runc: the container has started by now; the reason is its only output.
+        os.write(2, f"exec {program}: {words(error)}\n".encode())
+    return _EXEC_FAILED
 
 
 def _report(status: socket.socket, message: str) -> None:

@@ -2,6 +2,7 @@
 
 # check: allow time.time_ns, time.sleep because the shim has a loop of its own
 # check: observes because it sees processes by /proc, signals and wait statuses
+# check: many attributes Container because it is all that the shim knows of a container, in one thread
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """One child of the shim: its start, its output, its end, and what is on record of it."""
 
 # check: allow time.time_ns because the shim has a loop of its own
+# check: many attributes Process because five of them are callbacks of its owner, the others the facts of a process
 
 from __future__ import annotations
 

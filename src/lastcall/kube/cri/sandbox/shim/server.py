@@ -3,6 +3,8 @@
 A node's connection is a `Peer` (`peer.py`), messages about a container stand in `telling.py`.
 """
 
+# check: many attributes Server because it is the whole program, whose one loop serves all peers
+
 from __future__ import annotations
 
 import contextlib

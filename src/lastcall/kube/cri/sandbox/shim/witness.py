@@ -7,6 +7,7 @@ that fails here may disturb an end: a fact that could not be read is not told.
 """
 
 # check: allow time.monotonic_ns because the shim has a loop of its own
+# check: many attributes Witness because it is what one look at an end compares with the look before
 
 from __future__ import annotations
 
