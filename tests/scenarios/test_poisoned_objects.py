@@ -64,11 +64,11 @@ def test_a_store_with_poisoned_objects_starts_serves_and_lets_them_be_deleted(wh
             cluster = VirtualCluster(world, {})
             if when == "before the start":
                 await cluster.server.bootstrap()
-                await put(cluster.server._store, objects)
+                await put(cluster.server.storage.store, objects)
             async with cluster:
                 if when == "while it runs":
                     await lives_and_ends(cluster, "first")
-                    await put(cluster.server._store, objects)
+                    await put(cluster.server.storage.store, objects)
                 await cluster.sleep(120)
                 await lives_and_ends(cluster, "between")
                 for resource in dict.fromkeys(each.resource for each in objects):

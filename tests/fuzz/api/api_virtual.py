@@ -84,10 +84,12 @@ class Target:
     def __init__(self, world: World, cluster: VirtualCluster) -> None:
         server = cast(Any, cluster.server)
         self._noted: list[str] = []
-        authenticator = Authenticator({"token": ADMIN}, server._authenticator._verify_token)
+        authenticator = Authenticator({"token": ADMIN}, server.policy.authenticator._verify_token)
         handlers = _Handlers(server.operations, self._noted)
         hosts = Hosts(("localhost",))
-        self._face = HTTPFace(world, cast(Any, handlers), authenticator, server._catalog, server._issuer, hosts)
+        self._face = HTTPFace(
+            world, cast(Any, handlers), authenticator, server.serving.catalog, server.policy.issuer, hosts
+        )
 
     async def send(self, each: Input, outcome: Outcome) -> int:
         """Send it; the status of the answer. 5xx, an exception and a long hold of the loop are findings."""

@@ -275,7 +275,7 @@ async def test_lists_warn_of_what_they_leave_out(tmp_path: Path) -> None:
     async with running_server() as running, aiohttp.ClientSession() as session:
         for name in ("one", "two"):
             await running.admin.create(CONFIGMAPS, {"metadata": {"name": name}}, "default")
-        running.server._store.set_aside("configmaps/default/two", "it is not JSON")
+        running.server.storage.store.set_aside("configmaps/default/two", "it is not JSON")
         warned = {}
         for path in ("configmaps", "namespaces/default/configmaps", "namespaces/kube-system/configmaps", "secrets"):
             url, headers = f"{running.url}/api/v1/{path}", {"Authorization": f"Bearer {running.token}"}

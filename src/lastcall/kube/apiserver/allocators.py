@@ -8,7 +8,7 @@ Sources: pkg/registry/core/service/ipallocator, pkg/registry/core/service/portal
 
 from ipaddress import IPv4Address, IPv4Network
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 NODE_PORT_FIRST, NODE_PORT_LAST = 30000, 32767
 
@@ -61,6 +61,26 @@ def out_of_range(address: str, network: IPv4Network, dry_run: bool) -> str:
     if dry_run:
         why = f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {network}"
     return f"failed to allocate IP {address}: {why}"
+
+
+class AddressAllocator(Protocol):
+    """Gives out cluster IPs. `take` and `take_any` raise AllocationError."""
+
+    def take(self, value: str, /, *, dry_run: bool = False) -> None: ...
+
+    def take_any(self) -> str: ...
+
+    def give_back(self, value: str, /) -> None: ...
+
+
+class PortAllocator(Protocol):
+    """Gives out node ports. `take` and `take_any` raise AllocationError."""
+
+    def take(self, value: int, /, *, dry_run: bool = False) -> None: ...
+
+    def take_any(self) -> int: ...
+
+    def give_back(self, value: int, /) -> None: ...
 
 
 class ClusterIPAllocator:
@@ -130,7 +150,7 @@ class NodePortAllocator:
         self._allocator.give_back(port)
 
 
-def why_not(allocator: ClusterIPAllocator | NodePortAllocator, value: Any, dry_run: bool) -> str:
+def why_not(allocator: AddressAllocator | PortAllocator, value: Any, dry_run: bool) -> str:
     """Why what somebody chose cannot be taken; "" when it can."""
     try:
         allocator.take(value, dry_run=dry_run)

@@ -102,7 +102,7 @@ def test_a_server_that_starts_on_what_is_stored_knows_the_pods_of_its_nodes(virt
         await api.admin.create(SECRETS, {"metadata": {"name": "s"}}, "default")
         await api.admin.create(PODS, pod(nodeName="n1"), "default")
         store = MemoryStore()
-        store.restore((await api.server._store.list(""))[0], await api.server._store.revision())
+        store.restore((await api.server.storage.store.list(""))[0], await api.server.storage.store.revision())
         second = APIServer(world=api.world, store=store, recorder=api.records, config=APIServerConfig())
         await second.bootstrap()
         assert await code(second.client(N1).get(SECRETS, "s", "default")) == 200

@@ -93,6 +93,7 @@ class Admission:
         reader: Reader,
         escalation: EscalationCheck,
         nodes: NodeRestriction,
+        hooks: Hooks,
         quotas: "Callable[[], QuotaStore]",
         minor: int = 36,
     ) -> None:
@@ -103,7 +104,7 @@ class Admission:
         self.nodes = nodes
         self._quotas = quotas
         self._minor = minor
-        self.hooks = Hooks()
+        self.hooks = hooks
         """Admission policies and webhooks."""
 
     def attributes(

@@ -47,21 +47,16 @@ class Round(Protocol):
 
 
 class Hooks:
-    """`machinery` is set by the server; without it nobody is asked."""
+    """`machinery` asks policies and webhooks; it is made of what is imported with the first of them."""
 
-    def __init__(self) -> None:
-        self.machinery: Machinery | None = None
+    def __init__(self, machinery: "Machinery") -> None:
+        self.machinery = machinery
 
     def _has(self, a: Attributes, configurations: Kinds) -> bool:
         """Return whether there are configurations of these kinds that may be about a write."""
-        if a.resource.group == ADMISSION_GROUP or self.machinery is None or a.context.asked:
+        if a.resource.group == ADMISSION_GROUP or a.context.asked:
             return False
         return a.reader.holds(configurations)
-
-    @property
-    def _made(self) -> "Machinery":
-        assert self.machinery is not None, "asked only where there is something"
-        return self.machinery
 
     async def _changes(self, a: Attributes) -> tuple[bool, bool]:
         """Return whether there are (policies, webhooks) that change objects."""
@@ -78,9 +73,9 @@ class Hooks:
         policies, webhooks = there
         rounds: list[Round] = []
         if policies:
-            rounds.append(self._made.policies().mutation(a.reader, a.context, write))
+            rounds.append(self.machinery.policies().mutation(a.reader, a.context, write))
         if webhooks:
-            rounds.append(self._made.webhooks().mutation(a.reader, a.context, write))
+            rounds.append(self.machinery.webhooks().mutation(a.reader, a.context, write))
         changed = False
         for each in rounds:
             changed |= await each.go(again=False)
@@ -100,9 +95,9 @@ class Hooks:
         policies, webhooks = _VALIDATING.resources
         if bindings := await a.reader.list(policies):
             write = make(a)
-            await self._made.policies().validate(a.reader, a.context, write, bindings)
+            await self.machinery.policies().validate(a.reader, a.context, write, bindings)
         if configurations := await a.reader.list(webhooks):
-            await self._made.webhooks().validate(a.reader, a.context, write or make(a), configurations)
+            await self.machinery.webhooks().validate(a.reader, a.context, write or make(a), configurations)
 
     # -- objects that are stored ---------------------------------------------------------------------------------------
 
@@ -172,7 +167,7 @@ class Hooks:
             write_options(context, a.operation),
             kind,
             context.dry_run,
-            self._made.equivalents(named) if kind is None else (),
+            self.machinery.equivalents(named) if kind is None else (),
         )
 
     # -- what is posted and not stored, and connections ----------------------------------------------------------------

@@ -11,6 +11,7 @@ import base64
 from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network
 from random import Random
+from typing import NoReturn
 
 from lastcall.kube.api.errors import StatusError
 from lastcall.kube.api.errors import invalid as invalid_object
@@ -54,7 +55,7 @@ class TakenElsewhere:
     def take(self, value: object, *, dry_run: bool = False) -> None:
         pass
 
-    def take_any(self) -> str:
+    def take_any(self) -> NoReturn:
         raise AllocationError("nothing was allocated")
 
     def give_back(self, value: object) -> None:
@@ -90,7 +91,7 @@ class SharedServices(GenericStore):
         shared: Shared,
         strategy: Strategy,
         kinds: Mapping[Resource, GenericStore],
-        client: Callable[[], Client],
+        client: Client,
         cidr: str,
     ) -> None:
         super().__init__(shared, strategy)
@@ -201,7 +202,7 @@ class SharedServices(GenericStore):
         if context.dry_run:
             return await self._is_free(address)
         try:
-            await self._client().create(IPADDRESSES, address_object(address, service))
+            await self._client.create(IPADDRESSES, address_object(address, service))
         except StatusError as error:
             if error.reason != "AlreadyExists":
                 raise
@@ -272,7 +273,7 @@ class SharedServices(GenericStore):
     async def _give_back(self, addresses: Sequence[str], ports: Sequence[int]) -> None:
         for address in addresses:
             try:
-                await self._client().delete(IPADDRESSES, address)
+                await self._client.delete(IPADDRESSES, address)
             except StatusError as error:
                 if error.reason != "NotFound":
                     raise

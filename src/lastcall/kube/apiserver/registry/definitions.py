@@ -15,15 +15,20 @@ from lastcall.kube.api.custom.kinds import (
     has_conversion_webhook,
     is_established,
 )
-from lastcall.kube.api.errors import StatusError, forbidden, plain_failure
+from lastcall.kube.api.errors import StatusError, forbidden
 from lastcall.kube.api.meta import Object, copy_object, name_of, namespace_of
 from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS, SERVED, Resource
 from lastcall.kube.apiserver.deletion import DeleteOptions
 from lastcall.kube.apiserver.faces.conversion import Conversions, with_conversion
 from lastcall.kube.apiserver.fieldmanager.requests import Tracking, scope_of
+from lastcall.kube.apiserver.registry.declared import DeclaredKinds
 from lastcall.kube.apiserver.registry.generic import GenericStore, Shared
 from lastcall.kube.apiserver.registry.reading import Answer
-from lastcall.kube.apiserver.strategies.custom import CustomResourceStrategy, set_condition
+from lastcall.kube.apiserver.strategies.custom import (
+    CustomResourceDefinitionStrategy,
+    CustomResourceStrategy,
+    set_condition,
+)
 from lastcall.kube.apiserver.updated_object import Track, UpdatedObject
 from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.kube.store.api import Entry, StoreConflict
@@ -31,36 +36,28 @@ from lastcall.kube.store.value import Value
 from lastcall.world.clock import now, rfc3339
 
 SERVER = "kube-apiserver"
-Key = tuple[str, str, str]
 
 
 class Definitions:
-    """The declared kinds of one server. `kinds` is where their stores are put; `changed` is told of each change,
-    and `register` of one of the group versions."""
+    """Follows the definitions of one server: puts the stores of what they declare into the kinds of `shared`, calls
+    `changed` after each change and `register` after one of the group versions."""
 
     def __init__(
         self,
         shared: Shared,
-        kinds: dict[Resource, GenericStore],
+        served: DeclaredKinds,
         context: RequestContext,
         changed: Callable[[], None],
         register: Callable[[], Awaitable[None]],
     ) -> None:
-        self._shared, self._kinds, self.context, self._changed = shared, kinds, context, changed
+        self._shared, self._kinds, self.context, self._changed = shared, shared.kinds, context, changed
         self._register = register
         self._registered: set[tuple[str, str]] = set()
         self._declared: dict[str, list[CustomResource]] = {}
         self._specs: dict[str, Object] = {}
-        self._served: dict[Key, CustomResource] = {}
+        self.served = served
         self.terminating: set[str] = set()
         """Names of definitions that are being deleted: nothing may be created any more."""
-
-    @property
-    def served(self) -> list[CustomResource]:
-        return list(self._served.values())
-
-    def resource(self, group: str, version: str, plural: str) -> CustomResource | None:
-        return self._served.get((group, version, plural))
 
     def check_create(self, resource: Resource, name: str) -> None:
         """Raises the 403 of a kind whose definition is being deleted."""
@@ -81,19 +78,14 @@ class Definitions:
                         await self._kinds[made].look_over()
                 await self.follow(name)
 
-    @property
-    def group_versions(self) -> set[tuple[str, str]]:
-        """What has at least one kind."""
-        return {(group, version) for group, version, _ in self._served}
-
     async def follow(self, name: str) -> None:
         """A definition was written: bring its status and what is served in step with it."""
         await self._follow(name)
         await self._tell_register()
 
     async def _tell_register(self) -> None:
-        if self._registered != self.group_versions:
-            self._registered = self.group_versions
+        if self._registered != (registered := self.served.group_versions()):
+            self._registered = registered
             await self._register()
 
     async def _follow(self, name: str) -> None:
@@ -172,7 +164,7 @@ class Definitions:
         self._kinds[made[0]] = _CustomStore(self._shared, made[0], self)
         for each in made:
             if versions[each.version].get("served"):
-                self._served[each.group, each.version, each.plural] = each
+                self.served.add(each)
         self._changed()
 
     def _converter(self, definition: Object) -> Conversions | None:
@@ -182,8 +174,6 @@ class Definitions:
 
         async def ask(objects: Sequence[Object], api_version: str) -> list[Object]:
             machinery = self._shared.admission.hooks.machinery
-            if machinery is None:
-                raise plain_failure("this API server calls no webhooks")
             return await machinery.conversion(conversion).convert(objects, api_version)
 
         return Conversions(ask)
@@ -191,7 +181,7 @@ class Definitions:
     def _withdraw(self, name: str, *, tell: bool = True) -> None:
         made = self._declared.pop(name, [])
         for each in made:
-            self._served.pop((each.group, each.version, each.plural), None)
+            self.served.remove(each)
             self._kinds.pop(each, None)
         self.terminating.discard(name) if tell else None
         if made and tell:
@@ -261,7 +251,9 @@ class Definitions:
 class DefinitionStore(GenericStore):
     """CustomResourceDefinitions themselves: an answer goes out when what it says is served."""
 
-    definitions: Definitions
+    def __init__(self, shared: Shared, definitions: Definitions) -> None:
+        super().__init__(shared, CustomResourceDefinitionStrategy(CUSTOMRESOURCEDEFINITIONS))
+        self._definitions = definitions
 
     async def create(
         self, context: RequestContext, obj: Object, namespace: str, *, track: Track | None = None, named: str = ""
@@ -283,8 +275,8 @@ class DefinitionStore(GenericStore):
         return answer
 
     async def _follow(self, context: RequestContext, answer: Answer) -> None:
-        if not context.dry_run and context is not self.definitions.context:
-            await self.definitions.follow(name_of(answer.object))
+        if not context.dry_run and context is not self._definitions.context:
+            await self._definitions.follow(name_of(answer.object))
 
 
 class _CustomStore(GenericStore):

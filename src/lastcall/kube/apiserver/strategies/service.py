@@ -9,7 +9,7 @@ from lastcall.kube.api.field import FieldError, invalid
 from lastcall.kube.api.meta import Object, name_of
 from lastcall.kube.api.resources import SERVICES, Resource
 from lastcall.kube.api.validators.service import address_errors, cluster_ips
-from lastcall.kube.apiserver.allocators import AllocationError, ClusterIPAllocator, NodePortAllocator, why_not
+from lastcall.kube.apiserver.allocators import AddressAllocator, AllocationError, PortAllocator, why_not
 from lastcall.kube.apiserver.strategies.base import Strategy, Undo
 from lastcall.kube.apiserver.wire.context import RequestContext
 
@@ -34,7 +34,7 @@ class ServiceStrategy(Strategy):
     returns_deleted_object = True
     allow_create_on_update = True
 
-    def __init__(self, resource: Resource, cluster_ips: ClusterIPAllocator, node_ports: NodePortAllocator) -> None:
+    def __init__(self, resource: Resource, cluster_ips: AddressAllocator, node_ports: PortAllocator) -> None:
         super().__init__(resource)
         self._cluster_ips = cluster_ips
         self._node_ports = node_ports

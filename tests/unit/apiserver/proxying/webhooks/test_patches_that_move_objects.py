@@ -99,7 +99,7 @@ async def thing(admin: Client, server: Any) -> Resource:
     version = {"name": "v1", "served": True, "storage": True, "schema": schema}
     spec = {"group": "e.com", "scope": "Namespaced", "names": names, "versions": [version]}
     await admin.create(CUSTOMRESOURCEDEFINITIONS, {"metadata": {"name": "things.e.com"}, "spec": spec})
-    found = server._definitions.resource("e.com", "v1", "things")
+    found = server.storage.declared.resource("e.com", "v1", "things")
     await admin.create(found, {**HEAD, "metadata": {"name": "there"}}, "ns")
     assert isinstance(found, Resource)
     return found
@@ -138,7 +138,7 @@ def requests(admin: Client, things: Resource | None) -> dict[str, Callable[[], A
 
 async def stored(api: Any) -> list[tuple[str, str]]:
     """(key, what the object itself says) of everything in the store that is not where it says."""
-    entries, _, _ = await api.server._store.list("")
+    entries, _, _ = await api.server.storage.store.list("")
     wrong = []
     for entry in entries:
         meta = entry.value.parsed()["metadata"]
