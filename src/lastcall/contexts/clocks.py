@@ -52,9 +52,9 @@ class Offset:
         return "before" if apart < 0 else "after"
 
     @property
-    def told(self) -> str:
-        """`+1.234 s ± 0.5 ms`."""
-        return f"{told_signed(self.seconds)} ± {told_signed(self.error).lstrip('+')}"
+    def text(self) -> str:
+        """Return `+1.234 s ± 0.5 ms`."""
+        return f"{signed_seconds(self.seconds)} ± {signed_seconds(self.error).lstrip('+')}"
 
 
 class NotOneOffset(ValueError):
@@ -77,7 +77,8 @@ def offset_of(samples: Iterable[Sample], *, drift: float = DRIFT) -> Offset:
         most = min(most, each.remote + each.resolution - each.sent + spread)
     if least > most:
         raise NotOneOffset(
-            f"the other clock was set while it was looked at: samples differ by {told_signed(least - most).lstrip('+')}"
+            "the other clock was set while it was looked at: "
+            f"samples differ by {signed_seconds(least - most).lstrip('+')}"
         )
     return Offset((least + most) / 2, (most - least) / 2, at, drift)
 
@@ -92,7 +93,7 @@ def widest_offset(samples: Iterable[Sample], *, drift: float = DRIFT) -> Offset:
     return Offset((least + most) / 2, (most - least) / 2, max(each.at for each in alone), drift)
 
 
-def told_signed(seconds: float) -> str:
+def signed_seconds(seconds: float) -> str:
     """`+1.234 s`, `-0.5 ms`: milliseconds below a second."""
     if abs(seconds) >= 1:
         return f"{seconds:+.3f} s"

@@ -10,7 +10,7 @@ from lastcall.kube.api import Object, containers_of, handler_detail, handler_nam
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.trace.drafts import Draft
-from lastcall.trace.events import Told, failed_probe, kill_reason, steps_of
+from lastcall.trace.events import PodEvent, failed_probe, kill_reason, steps_of
 from lastcall.trace.pods import before_the_end, deletion_of, statuses_of
 from lastcall.trace.stamps import SECOND, Clocks
 from lastcall.trace.stops import Stop, ended, exit_signal, is_hook, stop_steps
@@ -28,7 +28,7 @@ EARLY_NS = SECOND
 PROBE_NS = 2 * SECOND
 """A kubelet ends a container so soon after the Event of the failure that was one too many."""
 EVENT_LATE_NS = 3 * SECOND
-"""A kubelet's Event is here so soon. One whose stamp is older is told by its stamp."""
+"""A kubelet's Event is here so soon. One whose stamp is older is placed by its stamp."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +40,17 @@ class Moment:
 
 
 @dataclass(slots=True)
-class Book:
-    """`pod` is the last object seen. `new_id` makes the ids of records, by actor; `tell` hears of each record."""
+class PodTimeline:
+    """`pod` is the last object seen. `new_id` makes the ids of records, by actor; `on_record` hears of each record."""
 
     pod: Object
     clocks: Clocks
     new_id: Callable[[str], str]
-    tell: Callable[[Record], None]
+    on_record: Callable[[Record], None]
     began: Moment
     first: Object = field(default_factory=dict)
     """The object as it was when the end began, or when it was first seen to be ending."""
-    history: list[tuple[Told, Moment]] = field(default_factory=list)
+    history: list[tuple[PodEvent, Moment]] = field(default_factory=list)
     """Events of runs that had ended by then, and when each came."""
     late: bool = False
     """Its end had begun before it was followed."""
@@ -64,7 +64,7 @@ class Book:
     lines: int = 0
     not_shown: dict[str, str] = field(default_factory=dict)
     """Sentences on what was missed → why, as in the record NotShown."""
-    _told: set[tuple[str, str, str]] = field(default_factory=set)
+    _written: set[tuple[str, str, str]] = field(default_factory=set)
     _events: dict[str, str] = field(default_factory=dict)
     _failing: dict[str, tuple[str, int]] = field(default_factory=dict)
     """Container → (the reason of a Killing for its probe, when that failed last)."""
@@ -106,7 +106,7 @@ class Book:
             evidence=each.evidence,
         )
 
-    def is_past(self, event: Told, now: Moment) -> bool:
+    def is_past(self, event: PodEvent, now: Moment) -> bool:
         """Whether an Event is about a run that had ended when the end began, or ends with it."""
         status = statuses_of(self.first).get(event.container) or {}
         running = (status.get("state") or {}).get("running")
@@ -114,48 +114,48 @@ class Book:
             return True
         return bool(event.stamp) and event.stamp < str(running.get("startedAt") or "")
 
-    def is_news(self, each: Draft) -> bool:
-        """Whether a step that an Event tells was not told before: a probe that fails again says the same again."""
+    def is_new(self, each: Draft) -> bool:
+        """Return True if no earlier Event reported the step: a probe that fails again reports the same again."""
         which = ""
         if each.kind == kinds.PROBE_CHANGED:
             which = each.told(kinds.PROBE_CHANGED)["probe"]
         elif each.kind == kinds.VOLUME_FAILED:
             which = each.told(kinds.VOLUME_FAILED)["volume"]
         key = (each.container, each.kind, which)
-        if key in self._told:
+        if key in self._written:
             return False
-        self._told.add(key)
+        self._written.add(key)
         stop = self.stops.get(each.container)
         return stop is None or stop.exited is None
 
     def past(self, now: Moment) -> list[Record]:
         """The records of what the first object and the Events of then tell."""
-        past = Book(self.first, self.clocks, self.new_id, lambda record: None, self.began)
+        past = PodTimeline(self.first, self.clocks, self.new_id, lambda record: None, self.began)
         past.explained_from_ns = self.explained_from_ns
-        steps: list[tuple[int, int, Draft | Told]] = []
+        steps: list[tuple[int, int, Draft | PodEvent]] = []
         killed: dict[str, list[int]] = {}
         for index, (event, came) in enumerate(self.history):
             at_ns = past._event_at(event, came)
             steps.append((at_ns, -1000 + index, event))
             if event.reason == "Killing":
                 killed.setdefault(event.container, []).append(at_ns)
-        told_by_object = before_the_end(self.first)
-        places = [past._place(each, self.began) for each in told_by_object]
-        for index, each in enumerate(told_by_object):
+        from_object = before_the_end(self.first)
+        places = [past._place(each, self.began) for each in from_object]
+        for index, each in enumerate(from_object):
             if each.kind == kinds.PROCESS_EXITED:
                 # Known to a second: it may have been right after the Killing of the same second.
                 for at_ns in killed.get(each.container, ()):
                     if places[index] < at_ns <= places[index] + SECOND:
                         places[index] = at_ns + 1
-        runs_in_order(told_by_object, places)
-        steps += [(places[index], index, each) for index, each in enumerate(told_by_object)]
+        runs_in_order(from_object, places)
+        steps += [(places[index], index, each) for index, each in enumerate(from_object)]
         for at_ns, _, step in sorted(steps, key=lambda each: each[:2]):
             moment = Moment(at_ns, self.began.wall_ns - (self.began.at_ns - at_ns))
-            if isinstance(step, Told):
+            if isinstance(step, PodEvent):
                 past.event(step, moment)
-                for told in steps_of(step):
-                    if past.is_news(told):
-                        past.write(replace(told, at_ns=at_ns), moment)
+                for new in steps_of(step):
+                    if past.is_new(new):
+                        past.write(replace(new, at_ns=at_ns), moment)
             else:
                 past.write(replace(step, at_ns=at_ns), moment)
         return past.records
@@ -191,7 +191,7 @@ class Book:
                 return replace(stop, hook_ended=max(r.at_ns, stop.killing), hook_code=code or 0)
         return stop
 
-    def event(self, event: Told, now: Moment) -> None:
+    def event(self, event: PodEvent, now: Moment) -> None:
         """Killing or FailedPreStopHook of a container: its stop, up to where it has come."""
         if self._events.get(event.uid) == event.version:
             return
@@ -237,7 +237,7 @@ class Book:
     def _new_run(self, name: str) -> None:
         self.stops.pop(name, None)
         self._seen_exits.discard(name)
-        self._told = {each for each in self._told if each[0] != name}
+        self._written = {each for each in self._written if each[0] != name}
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -246,7 +246,7 @@ class Book:
             self.dropped += 1
             return
         self.records.append(record)
-        self.tell(record)
+        self.on_record(record)
 
     def _place(self, each: Draft, now: Moment) -> int:
         if each.at_ns is not None:
@@ -262,7 +262,7 @@ class Book:
         middle = wall + (0 if "." in each.stamp else SECOND // 2)
         return now.at_ns - (now.wall_ns - middle)
 
-    def _event_at(self, event: Told, now: Moment) -> int:
+    def _event_at(self, event: PodEvent, now: Moment) -> int:
         wall = self.clocks.ours(self.node, event.stamp)
         if wall is None or now.wall_ns - wall < EVENT_LATE_NS:
             return now.at_ns
@@ -341,8 +341,8 @@ class Book:
         for each in stop_steps(stop, now.at_ns):
             sent = each.kind == kinds.SIGNAL_SENT
             key = (each.container, each.kind, str(each.told(kinds.SIGNAL_SENT)["signal"]) if sent else "")
-            if key not in self._told:
-                self._told.add(key)
+            if key not in self._written:
+                self._written.add(key)
                 self.write(each, now)
 
     def _exited(self, name: str, at_ns: int, facts: dict[str, Any], now: Moment) -> int:
@@ -366,20 +366,20 @@ class Book:
         return max(at_ns, stop.killing or at_ns)
 
     def _observed_by_kubelet(self, at: int, now: Moment, reason: str) -> None:
-        if reason or self.deleted_ns is None or ("", kinds.TERMINATION_OBSERVED, "") in self._told:
+        if reason or self.deleted_ns is None or ("", kinds.TERMINATION_OBSERVED, "") in self._written:
             return
-        self._told.add(("", kinds.TERMINATION_OBSERVED, ""))
+        self._written.add(("", kinds.TERMINATION_OBSERVED, ""))
         facts = {"cause": "deletionTimestamp", "gracePeriodSeconds": deletion_of(self.pod)[1]}
         facts["observedResourceVersion"] = ""
         self.write(Draft(kinds.TERMINATION_OBSERVED, facts, "kubelet", "", "", "inferred", at_ns=at), now)
 
 
-def runs_in_order(told: Sequence[Draft], places: list[int]) -> None:
+def runs_in_order(steps: Sequence[Draft], places: list[int]) -> None:
     """Move the places of starts and ends that an object tells, known to a second, so that each container's are in the
     order in which they are told: a run ends before the next one starts."""
     later: dict[str, int] = {}
-    for index in reversed(range(len(told))):
-        name = told[index].container
+    for index in reversed(range(len(steps))):
+        name = steps[index].container
         if not name:
             continue
         if name in later:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from lastcall.kube.api import Object, labels_of, name_of
 from lastcall.records import kinds
 from lastcall.trace.drafts import Draft, draft
-from lastcall.trace.events import Told, names_pod
+from lastcall.trace.events import PodEvent, names_pod
 from lastcall.trace.owners import OwnerState
 from lastcall.trace.pods import TERMINAL, condition_of, controller_of
 
@@ -56,7 +56,7 @@ _NAMESPACE = "pkg/controller/namespace/deletion/namespaced_resources_deleter.go:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class DecisionContext:
     """What was known around a Pod when its end began.
 
     `owner` is its controller's last state, None where that is not known; `owner_gone`: it was deleted, or is being
@@ -67,23 +67,23 @@ class Around:
     owner: OwnerState | None = None
     owner_gone: bool = False
     namespace_ends: bool = False
-    events: Sequence[Told] = ()
+    events: Sequence[PodEvent] = ()
     taints: Sequence[str] = ()
     budgets: Sequence[str] = ()
     phase: str = ""
 
 
-def decided(pod: Object, around: Around, at_ns: int) -> Draft | None:
+def find_decision(pod: Object, around: DecisionContext, at_ns: int) -> Draft | None:
     """The decision that the DELETE goes back to, placed at `at_ns`; None when nothing tells."""
     return _by_condition(pod, around, at_ns) or _by_event(pod, around, at_ns) or _by_absence(pod, around, at_ns)
 
 
 def _decision(actor: str, rule: str, why: str, at_ns: int, facts: "GroundsOfDecision") -> Draft:
-    told: DeletionDecided = {"why": why, "observedResourceVersion": "", **facts}
-    return draft(kinds.DELETION_DECIDED, told, actor, rule=rule, evidence="inferred", at_ns=at_ns)
+    decision: DeletionDecided = {"why": why, "observedResourceVersion": "", **facts}
+    return draft(kinds.DELETION_DECIDED, decision, actor, rule=rule, evidence="inferred", at_ns=at_ns)
 
 
-def _by_condition(pod: Object, around: Around, at_ns: int) -> Draft | None:
+def _by_condition(pod: Object, around: DecisionContext, at_ns: int) -> Draft | None:
     target = condition_of(pod, "DisruptionTarget")
     found = _TARGETS.get(str(target.get("reason"))) if target.get("status") == "True" else None
     if found is None:
@@ -106,9 +106,9 @@ def _by_condition(pod: Object, around: Around, at_ns: int) -> Draft | None:
     return _decision(actor, rule, words.format(node=node, taints=taints, message=message), at_ns, facts)
 
 
-def _by_event(pod: Object, around: Around, at_ns: int) -> Draft | None:
+def _by_event(pod: Object, around: DecisionContext, at_ns: int) -> Draft | None:
     owner, reference = around.owner, controller_of(pod)
-    told = next(
+    event = next(
         (
             each
             for each in around.events
@@ -116,26 +116,26 @@ def _by_event(pod: Object, around: Around, at_ns: int) -> Draft | None:
         ),
         None,
     )
-    if told is None:
+    if event is None:
         return None
-    facts: GroundsOfDecision = {"ownerKind": told.of_kind, "owner": told.name, "ownerUid": told.of_uid}
-    step, why, rule = _step(pod, told, owner, around.phase)
+    facts: GroundsOfDecision = {"ownerKind": event.of_kind, "owner": event.name, "ownerUid": event.of_uid}
+    step, why, rule = _step(pod, event, owner, around.phase)
     if step:
         facts["step"] = step
     if owner is not None:
         facts["ownerGeneration"] = owner.generation
-    return _decision(told.reporter or f"{told.of_kind.lower()}-controller", rule, why, at_ns, facts)
+    return _decision(event.reporter or f"{event.of_kind.lower()}-controller", rule, why, at_ns, facts)
 
 
-def _step(pod: Object, told: Told, owner: OwnerState | None, phase: str) -> tuple[str, str, str]:
+def _step(pod: Object, event: PodEvent, owner: OwnerState | None, phase: str) -> tuple[str, str, str]:
     """(step, why, rule): what the controller was about, by its owner's state."""
-    named, rule = f"{told.of_kind} {told.name}", _BY_EVENT[told.of_kind]
+    named, rule = f"{event.of_kind} {event.name}", _BY_EVENT[event.of_kind]
     deleted_it = f"{named} deleted it, as its Event says"
-    if told.of_kind == "ReplicaSet":
+    if event.of_kind == "ReplicaSet":
         return "scaling", f"{named} had too many Pods, and chose this one", rule
     if owner is None:
         return "", deleted_it, rule
-    if told.of_kind == "StatefulSet":
+    if event.of_kind == "StatefulSet":
         if phase in TERMINAL:
             return "ended", f"it has ended ({phase}), and {named} makes it anew", rule
         ordinal = name_of(pod).rpartition("-")[2]
@@ -143,11 +143,11 @@ def _step(pod: Object, told: Told, owner: OwnerState | None, phase: str) -> tupl
             return "scaling", f"{named} scales to {owner.replicas}, the highest ordinal goes first", rule
         if owner.update_revision and owner.update_revision != labels_of(pod).get("controller-revision-hash"):
             return "rollout", f"{named} rolls out revision {owner.update_revision}, from the highest ordinal down", rule
-    if told.of_kind == "DaemonSet":
+    if event.of_kind == "DaemonSet":
         was = labels_of(pod).get("pod-template-generation", "")
         if was and owner.template_generation and was != owner.template_generation:
             return "rollout", f"{named} rolls out a new template", rule
-    if told.of_kind == "Job":
+    if event.of_kind == "Job":
         finished = "pkg/controller/job/job_controller.go:deleteActivePods"
         if owner.finished:
             because = f" ({owner.finished_reason})" if owner.finished_reason else ""
@@ -157,7 +157,7 @@ def _step(pod: Object, told: Told, owner: OwnerState | None, phase: str) -> tupl
     return "", deleted_it, rule
 
 
-def _by_absence(pod: Object, around: Around, at_ns: int) -> Draft | None:
+def _by_absence(pod: Object, around: DecisionContext, at_ns: int) -> Draft | None:
     """The namespace ends, or the owner is gone."""
     if around.namespace_ends:
         namespace = str(pod["metadata"].get("namespace") or "")

@@ -1,7 +1,7 @@
 """A record before it has an id and a place on our clock. Pure.
 
-Rules answer drafts; `Book` makes records of them. A draft says by which clock it was stamped: an observation is placed
-when it came, what a status or an Event tells is placed by its own stamp.
+Rules answer drafts; `PodTimeline` makes records of them. A draft says by which clock it was stamped: an observation is
+placed when it came, what a status or an Event tells is placed by its own stamp.
 """
 
 # check: pure
@@ -54,5 +54,5 @@ def draft(
     at_ns: int | None = None,
 ) -> Draft:
     """A draft whose facts are those of its kind, as mypy sees."""
-    told = cast(Mapping[str, Any], facts)
-    return Draft(str(kind), told, actor, container, rule, evidence, stamp, clock, at_ns)
+    mapping = cast(Mapping[str, Any], facts)
+    return Draft(str(kind), mapping, actor, container, rule, evidence, stamp, clock, at_ns)

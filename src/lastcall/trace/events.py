@@ -41,7 +41,7 @@ OF_PODS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PodEvent:
     """The part of an Event that is of use here. `reporter` is the component; `stamp` is by its clock."""
 
     uid: str
@@ -58,7 +58,7 @@ class Told:
     stamp: str
 
 
-def told_of(event: Object) -> Told | None:
+def pod_event_of(event: Object) -> PodEvent | None:
     """An Event of `v1`; None for one that is of no use here."""
     about = event.get("involvedObject") or {}
     reason = str(event.get("reason") or "")
@@ -68,7 +68,7 @@ def told_of(event: Object) -> Told | None:
     source, series = event.get("source") or {}, event.get("series") or {}
     field = _CONTAINER.fullmatch(str(about.get("fieldPath") or ""))
     times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
-    return Told(
+    return PodEvent(
         uid=str(event["metadata"].get("uid") or ""),
         version=str(event["metadata"].get("resourceVersion") or ""),
         reason=reason,
@@ -84,7 +84,7 @@ def told_of(event: Object) -> Told | None:
     )
 
 
-def names_pod(event: Told) -> str:
+def names_pod(event: PodEvent) -> str:
     """The Pod that an owner's Event says was deleted; "" for another Event."""
     match = _DELETED.match(event.message) if event.reason == "SuccessfulDelete" else None
     return match.group(1) if match else ""
@@ -102,13 +102,13 @@ def kill_reason(message: str) -> str:
     return "FailedPostStartHook" if "PostStart" in message else ""
 
 
-def failed_probe(event: Told) -> str:
+def failed_probe(event: PodEvent) -> str:
     """The reason of a Killing for the probe of which an Event tells a failure; "" for another Event."""
     match = _PROBE.match(event.message) if event.reason == "Unhealthy" else None
     return _KILLS.get(match.group(1).lower(), "") if match else ""
 
 
-def steps_of(event: Told) -> Iterator[Draft]:
+def steps_of(event: PodEvent) -> Iterator[Draft]:
     """The records that an Event alone gives. Killing and FailedPreStopHook are left to `stops`."""
     stamp, clock, name = event.stamp, "node" if event.node else "server", event.container
     if event.reason == "Unhealthy" and (match := _PROBE.match(event.message)):

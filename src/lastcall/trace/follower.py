@@ -22,18 +22,18 @@ from lastcall.endings.story import Ending, PodFacts
 from lastcall.kube.api import EVENTS, PODS, StatusError
 from lastcall.kube.client import Client
 from lastcall.records.record import Record
-from lastcall.trace.book import Book, Moment
-from lastcall.trace.following.around import AroundPods
-from lastcall.trace.following.lives import Listeners, Lives, NodeSide, Rooms
-from lastcall.trace.following.news import News
-from lastcall.trace.following.output import Output
-from lastcall.trace.following.shelf import Remembered, Shelf
-from lastcall.trace.following.slices import Slices
-from lastcall.trace.following.watching import OnObject, Watching
+from lastcall.trace.book import Moment, PodTimeline
+from lastcall.trace.following.around import RelatedObjects
+from lastcall.trace.following.lives import Handlers, Listeners, NodeSide, PodTracker
+from lastcall.trace.following.news import EventIndex
+from lastcall.trace.following.output import LogReader
+from lastcall.trace.following.shelf import Remembered, SharedState
+from lastcall.trace.following.slices import EndpointTracker
+from lastcall.trace.following.watching import OnObject, Watches
 from lastcall.trace.rights import MissingRight
 from lastcall.trace.scope import Scope
 from lastcall.trace.sources import Source
-from lastcall.trace.tale import Surroundings, tell
+from lastcall.trace.tale import StoryContext, build_story
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -76,18 +76,20 @@ class Follower:
         """Why Pods cannot be followed at all; `endings` has ended then."""
         self._version = kubernetes_version
         self._options = options
-        self._shelf = shelf = Shelf(world or World(), on_record or (lambda record: None))
+        self._shared = shared = SharedState(world or World(), on_record or (lambda record: None))
         note = on_note or (lambda text: None)
-        self._watching = Watching(shelf, client, scope, note, self._blind, on_object)
-        self._news = News(shelf, client, lambda error: self._watching.refused(EVENTS, scope.namespace, error))
-        self._slices, self._around = Slices(shelf), AroundPods(shelf)
-        output = Output(shelf, client, lambda error: self._watching.refused(PODS, scope.namespace, error, "log"))
+        self._watches = Watches(shared, client, scope, note, self._blind, on_object)
+        self._event_index = EventIndex(
+            shared, client, lambda error: self._watches.refused(EVENTS, scope.namespace, error)
+        )
+        self._slices, self._around = EndpointTracker(shared), RelatedObjects(shared)
+        output = LogReader(shared, client, lambda error: self._watches.refused(PODS, scope.namespace, error, "log"))
         self._foreign: Remembered[Record] = Remembered()
-        self._lives = Lives(
-            shelf,
+        self._tracker = PodTracker(
+            shared,
             client,
             scope,
-            Rooms(self._news, self._slices, self._around, output if options.logs else None, self._foreign),
+            Handlers(self._event_index, self._slices, self._around, output if options.logs else None, self._foreign),
             Listeners(on_begin or (lambda pod: None), self._finish, self._first_list, note),
             past=options.past,
             node_side=node_side,
@@ -99,16 +101,16 @@ class Follower:
     @property
     def missing(self) -> dict[tuple[str, str], MissingRight]:
         """What may not be read, by (resource, namespace)."""
-        return self._watching.missing
+        return self._watches.missing
 
     async def run(self) -> None:
         """Follow until cancelled or `stop` is called, or, where only Pods were named, until the last has ended."""
         try:
             async with Tasks() as tasks:
-                self._shelf.tasks = tasks
-                await self._watching.start_around(self._around, self._slices, self._news, self._over)
-                self._watching.start_pods(self._lives.event, self._lives.listed)
-                tasks.spawn(self._lives.tick(), name="trace clock")
+                self._shared.tasks = tasks
+                await self._watches.start_around(self._around, self._slices, self._event_index, self._over)
+                self._watches.start_pods(self._tracker.event, self._tracker.listed)
+                tasks.spawn(self._tracker.tick(), name="trace clock")
                 await self._over.wait()
                 tasks.cancel()
         finally:
@@ -134,24 +136,24 @@ class Follower:
 
     def ongoing(self) -> list[Ending]:
         """The stories so far of Pods that are ending now."""
-        return [self._ending(book) for book in self._shelf.books.values()]
+        return [self._ending(timeline) for timeline in self._shared.timelines.values()]
 
     def story_of(self, uid: str) -> Ending | None:
         """The story so far of a Pod that is ending now, None for others."""
-        book = self._shelf.books.get(uid)
-        return None if book is None else self._ending(book)
+        timeline = self._shared.timelines.get(uid)
+        return None if timeline is None else self._ending(timeline)
 
     def commands(self) -> list[str]:
         """For an administrator's shell: what gives all the rights that are missing."""
-        return self._watching.commands()
+        return self._watches.commands()
 
     def following(self) -> int:
         """How many Pods are there that are followed."""
-        return self._lives.following()
+        return self._tracker.following()
 
     def ending(self) -> int:
         """How many of them are ending now."""
-        return len(self._shelf.books)
+        return len(self._shared.timelines)
 
     def waiting(self) -> int:
         """How many finished stories nobody has taken yet."""
@@ -159,28 +161,28 @@ class Follower:
 
     def sources(self) -> Sequence[Source]:
         """What is watched, and how that goes."""
-        return self._watching.sources
+        return self._watches.sources
 
     def add(self, record: Record) -> None:
         """A record from elsewhere (a node's agent): with a Pod's uid, on the monotonic clock of this machine.
 
         Until its end begins, the last MOST_OF_EACH of it are kept. What was observed goes before what was inferred.
         """
-        book = self._shelf.books.get(record.pod_uid)
-        if book is not None:
-            book.add(record)
+        timeline = self._shared.timelines.get(record.pod_uid)
+        if timeline is not None:
+            timeline.add(record)
         else:
             self._foreign.remember(record.pod_uid, record)
 
     def place(self, node: str, stamp: str) -> Moment | None:
         """A time by a node's clock ("": the API server's) on ours; None for another text."""
-        wall = self._shelf.clocks.ours(node, stamp)
-        now = self._shelf.now()
+        wall = self._shared.clocks.ours(node, stamp)
+        now = self._shared.now()
         return None if wall is None else Moment(now.at_ns - (now.wall_ns - wall), wall)
 
     def requests(self) -> int:
         """How many requests were sent for lists and watches."""
-        return sum(each.requests for each in self._watching.sources)
+        return sum(each.requests for each in self._watches.sources)
 
     def _blind(self, error: StatusError) -> None:
         self.failure = error
@@ -191,21 +193,21 @@ class Follower:
         self._synced.set()
         self._check_over()
 
-    def _finish(self, book: Book) -> None:
-        self._finished.put_nowait(self._ending(book))
+    def _finish(self, timeline: PodTimeline) -> None:
+        self._finished.put_nowait(self._ending(timeline))
         self.told += 1
         self._check_over()
 
     def _check_over(self) -> None:
         if (self._options.count and self.told >= self._options.count) or (
-            self.scope.only_pods and self.told >= len(self.scope.targets) and not self._shelf.books
+            self.scope.only_pods and self.told >= len(self.scope.targets) and not self._shared.timelines
         ):
             self._over.set()
 
-    def _ending(self, book: Book) -> Ending:
-        around = Surroundings(
-            ledger=self._shelf.ledger,
-            events=[*(told for told, _ in book.history), *self._news.of_owner(book.pod)],
+    def _ending(self, timeline: PodTimeline) -> Ending:
+        around = StoryContext(
+            cluster=self._shared.cluster,
+            events=[*(event for event, _ in timeline.history), *self._event_index.of_owner(timeline.pod)],
             missing=tuple(self.missing.values()),
         )
-        return tell(book, self._shelf.now(), around, kubernetes_version=self._version)
+        return build_story(timeline, self._shared.now(), around, kubernetes_version=self._version)

@@ -23,7 +23,7 @@ MOST_GONE = 4096
 MOST_RECORDS = 8
 """Of one owner."""
 MOST_STATES = 4
-"""Of one owner: what it was when a Pod was deleted whose story is told later."""
+"""Of one owner: what it was when a Pod was deleted whose story comes later."""
 _TAINTS = ("NoExecute", "NoSchedule")
 
 
@@ -32,10 +32,10 @@ class Node(NamedTuple):
     taints: tuple[str, ...]
 
 
-class Ledger:
-    def __init__(self, new_id: Callable[[str], str], tell: Callable[[Record], None]) -> None:
+class ClusterState:
+    def __init__(self, new_id: Callable[[str], str], on_record: Callable[[Record], None]) -> None:
         self._new_id = new_id
-        self._tell = tell
+        self._on_record = on_record
         self._owners: dict[str, OwnerState] = {}
         self._gone: OrderedDict[str, OwnerState] = OrderedDict()
         self._states: dict[str, list[tuple[int, OwnerState]]] = {}
@@ -47,8 +47,8 @@ class Ledger:
 
     # -- owners -------------------------------------------------------------------------------------------------------
 
-    def owner(self, kind: str, type_: str, obj: Object, now: Moment, *, told: bool = True) -> None:
-        """An event of a watch. `told` False: how it was when the watch began."""
+    def owner(self, kind: str, type_: str, obj: Object, now: Moment, *, changed: bool = True) -> None:
+        """Handle an event of a watch. `changed` False: it is how it was when the watch began."""
         uid = uid_of(obj)
         old = self._owners.get(uid)
         version = resource_version_of(obj)
@@ -65,7 +65,7 @@ class Ledger:
         if not seen or owners.differ(seen[-1][1], new):
             seen.append((now.at_ns, new))
             del seen[:-MOST_STATES]
-        if told:
+        if changed:
             self._write(uid, owners.changes(old, new, version, self._newest_revision(new)), now)
 
     def _newest_revision(self, state: OwnerState) -> str:
@@ -90,7 +90,7 @@ class Ledger:
         there = set()
         for obj in items:
             there.add(uid_of(obj))
-            self.owner(kind, "MODIFIED", obj, now, told=uid_of(obj) in self._owners)
+            self.owner(kind, "MODIFIED", obj, now, changed=uid_of(obj) in self._owners)
         for uid, state in list(self._owners.items()):
             if state.kind == kind and uid not in there:
                 del self._owners[uid]
@@ -141,7 +141,7 @@ class Ledger:
             kept = self._records.setdefault(uid, [])
             kept.append(record)
             del kept[:-MOST_RECORDS]
-            self._tell(record)
+            self._on_record(record)
         while len(self._records) > 2 * MOST_GONE:
             self._records.popitem(last=False)
 

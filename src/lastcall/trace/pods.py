@@ -207,22 +207,22 @@ def _status_written(old: Object, new: Object) -> Iterator[Draft]:
 
 def status_written(pod: Object) -> Draft:
     """Its status as it stands in the object."""
-    told = status_of(pod)
-    told["resourceVersion"] = resource_version_of(pod)
-    return draft(kinds.POD_STATUS_WRITTEN, told, "apiserver", rule=RULE_STATUS)
+    facts = status_of(pod)
+    facts["resourceVersion"] = resource_version_of(pod)
+    return draft(kinds.POD_STATUS_WRITTEN, facts, "apiserver", rule=RULE_STATUS)
 
 
 def status_of(pod: Object) -> "PodStatusWritten":
     """The facts of PodStatusWritten, without a version."""
     status = pod.get("status") or {}
-    told: PodStatusWritten = {
+    facts: PodStatusWritten = {
         "phase": phase_of(pod),
         "ready": condition_of(pod, "Ready").get("status") == "True",
         "reason": str(status.get("reason") or ""),
         "resourceVersion": "",
         **status_problems(status),
     }
-    return told
+    return facts
 
 
 def removed(pod: Object, *, seen: bool = True) -> list[Draft]:

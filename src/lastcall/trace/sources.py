@@ -29,7 +29,7 @@ REFUSED_SECONDS = 60.0
 SHORT_WATCH = 1.0
 
 
-class Asks(Protocol):
+class Requester(Protocol):
     """`HTTPClient.request`: lists in pages. A client without it is asked for everything at once."""
 
     async def request(self, method: str, path: str, *, query: Any = ()) -> bytes: ...
@@ -210,7 +210,7 @@ class Source:
             if value:
                 query.append((key, value))
         self.requests += 1
-        asks = cast(Asks, self.client)
+        asks = cast(Requester, self.client)
         return await asks.request("GET", self.resource.path(self.namespace), query=query)
 
     async def _version(self) -> str:

@@ -78,10 +78,10 @@ def stop_steps(stop: Stop, now: int) -> Iterator[Draft]:
     if stop.killing is None:
         return
     name = stop.container
-    told: Killing = {"message": stop.message, "gracePeriodSeconds": stop.grace}
+    killing: Killing = {"message": stop.message, "gracePeriodSeconds": stop.grace}
     if stop.reason:
-        told["reason"] = stop.reason
-    yield _step(kinds.KILLING, told, name, stop.killing, RULE_KILL)
+        killing["reason"] = stop.reason
+    yield _step(kinds.KILLING, killing, name, stop.killing, RULE_KILL)
     if stop.handler and stop.grace > 0:
         begun: PreStopStarted = {"handler": stop.handler, "detail": stop.detail, "budgetSeconds": stop.grace}
         yield _step(kinds.PRE_STOP_STARTED, begun, name, stop.killing, RULE_HOOK)

@@ -1,4 +1,4 @@
-"""From a Pod's book to its story: the past, the decision, what is not known, and then the story builder. Pure."""
+"""From a Pod's timeline to its story: the past, the decision, what is not known, and then the story builder. Pure."""
 
 # check: pure
 
@@ -13,11 +13,11 @@ from lastcall.kube.api import name_of, namespace_of
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.trace import pods
-from lastcall.trace.book import Book, Moment
-from lastcall.trace.decisions import Around, decided
+from lastcall.trace.book import Moment, PodTimeline
+from lastcall.trace.decisions import DecisionContext, find_decision
 from lastcall.trace.drafts import Draft, draft
-from lastcall.trace.events import Told
-from lastcall.trace.ledger import Ledger
+from lastcall.trace.events import PodEvent
+from lastcall.trace.ledger import ClusterState
 from lastcall.trace.rights import MissingRight
 from lastcall.trace.stamps import SECOND, SKEW_NOTICED_SECONDS
 from lastcall.trace.unknown import unknown
@@ -33,53 +33,53 @@ _ALWAYS = ("events", "endpointslices")
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class StoryContext:
     """What else is known. `events` are of the Pod and of its owner about it."""
 
-    ledger: Ledger
-    events: Sequence[Told]
+    cluster: ClusterState
+    events: Sequence[PodEvent]
     missing: Sequence[MissingRight]
 
 
-def tell(book: Book, now: Moment, around: Surroundings, *, kubernetes_version: str) -> Ending:
-    """The story so far."""
-    pod, made = book.pod, [*book.past(now), *book.records]
+def build_story(timeline: PodTimeline, now: Moment, around: StoryContext, *, kubernetes_version: str) -> Ending:
+    """Return the story so far."""
+    pod, made = timeline.pod, [*timeline.past(now), *timeline.records]
     owner_uid = str(pods.controller_of(pod).get("uid") or "")
     zero = next((r.at_ns for r in made if r.kind == kinds.DELETE_ACCEPTED), None)
 
     def add(each: Draft) -> None:
-        made.append(book.record_of(each, now.at_ns if each.at_ns is None else each.at_ns, now))
+        made.append(timeline.record_of(each, now.at_ns if each.at_ns is None else each.at_ns, now))
 
-    if (natural := _natural(book, made, zero, now)) is not None:
+    if (natural := _natural(timeline, made, zero, now)) is not None:
         add(natural)
     if zero is not None and not any(r.kind == kinds.DELETION_DECIDED for r in made):
-        state = Around(
-            owner=around.ledger.state_at(owner_uid, zero + LATER_NS),
-            owner_gone=around.ledger.is_gone(owner_uid, zero + LATER_NS),
-            namespace_ends=around.ledger.namespace_ends(namespace_of(pod), zero + LATER_NS),
-            phase=pods.phase_of(book.first),
+        state = DecisionContext(
+            owner=around.cluster.state_at(owner_uid, zero + LATER_NS),
+            owner_gone=around.cluster.is_gone(owner_uid, zero + LATER_NS),
+            namespace_ends=around.cluster.namespace_ends(namespace_of(pod), zero + LATER_NS),
+            phase=pods.phase_of(timeline.first),
             events=around.events,
-            taints=around.ledger.taints(book.node),
-            budgets=around.ledger.budgets_of(namespace_of(pod), name_of(pod)),
+            taints=around.cluster.taints(timeline.node),
+            budgets=around.cluster.budgets_of(namespace_of(pod), name_of(pod)),
         )
-        if (decision := decided(pod, state, zero - 1)) is not None:
+        if (decision := find_decision(pod, state, zero - 1)) is not None:
             add(decision)
     made = seen_first(made)
-    for text, why in _not_shown(book, made, around):
+    for text, why in _not_shown(timeline, made, around):
         facts: NotShown = {"text": text, "why": why}  # type: ignore[typeddict-item]  # one of the four
         add(draft(kinds.NOT_SHOWN, facts, "client"))
-    made += around.ledger.records(owner_uid, namespace_of(pod))
+    made += around.cluster.records(owner_uid, namespace_of(pod))
     return build_endings(made, [pod_facts(pod)], kubernetes_version=kubernetes_version)[0]
 
 
-def _natural(book: Book, records: Sequence[Record], zero: int | None, now: Moment) -> Draft | None:
+def _natural(timeline: PodTimeline, records: Sequence[Record], zero: int | None, now: Moment) -> Draft | None:
     """Its containers ended without a DELETE: by themselves, or because the kubelet ended the Pod.
 
     A container that had ended and waits to be started again has not ended its Pod: only the phase says that.
     """
-    pod = book.pod
+    pod = timeline.pod
     exits = [r.at_ns for r in records if r.kind == kinds.PROCESS_EXITED]
-    if not pods.is_terminal(book.first) or (zero is not None and (not exits or max(exits) > zero)):
+    if not pods.is_terminal(timeline.first) or (zero is not None and (not exits or max(exits) > zero)):
         return None
     killings = [r.at_ns for r in records if r.kind == kinds.KILLING and not r.told(kinds.KILLING).get("reason")]
     reason = str((pod.get("status") or {}).get("reason") or "")
@@ -105,8 +105,8 @@ def _detail(record: Record) -> str:
     return str(record.told(kinds.SIGNAL_SENT).get("signal") or "") if record.kind == kinds.SIGNAL_SENT else ""
 
 
-def _not_shown(book: Book, records: Sequence[Record], around: Surroundings) -> Iterator[tuple[str, str]]:
-    for sentence in unknown(book.pod, records):
+def _not_shown(timeline: PodTimeline, records: Sequence[Record], around: StoryContext) -> Iterator[tuple[str, str]]:
+    for sentence in unknown(timeline.pod, records):
         yield sentence, "api"
     nobody = not any(r.kind == kinds.DELETION_DECIDED for r in records)
     for right in around.missing:
@@ -116,18 +116,18 @@ def _not_shown(book: Book, records: Sequence[Record], around: Surroundings) -> I
             or (right.resource == "pods/log" and any(r.kind == kinds.CONTAINER_STARTED for r in records))
         ):
             yield right.sentence, "rights"
-    if book.late and book.deleted_ns is not None:
-        seconds = (book.began.at_ns - book.deleted_ns) / 1e9
+    if timeline.late and timeline.deleted_ns is not None:
+        seconds = (timeline.began.at_ns - timeline.deleted_ns) / 1e9
         yield (
             f"It was followed from about {seconds:.0f} s after the DELETE on: what came before is concluded from its "
             "object and its Events.",
             "late",
         )
-    yield from book.not_shown.items()
-    if book.dropped:
-        yield f"{book.dropped} of its records were too many to keep.", "api"
-    behind = book.clocks.behind_seconds(book.node)
+    yield from timeline.not_shown.items()
+    if timeline.dropped:
+        yield f"{timeline.dropped} of its records were too many to keep.", "api"
+    behind = timeline.clocks.behind_seconds(timeline.node)
     if behind is not None and abs(behind) >= SKEW_NOTICED_SECONDS:
         side = "behind" if behind > 0 else "ahead of"
-        clock = f"The clock of node {book.node} is about {abs(behind):.0f} s {side} this machine's"
+        clock = f"The clock of node {timeline.node} is about {abs(behind):.0f} s {side} this machine's"
         yield f"{clock}: its times were moved by that.", "api"

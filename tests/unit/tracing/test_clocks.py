@@ -73,7 +73,7 @@ def test_what_is_no_sample_is_said() -> None:
     ],
 )
 def test_an_offset_is_told_with_its_error(offset: Offset, told: str) -> None:
-    assert offset.told == told
+    assert offset.text == told
 
 
 def test_a_clock_that_jumps_to_and_fro_has_an_error_that_holds_for_every_look() -> None:

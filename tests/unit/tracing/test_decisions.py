@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from lastcall.records import kinds
-from lastcall.trace.decisions import Around, decided
-from lastcall.trace.events import Told
+from lastcall.trace.decisions import DecisionContext, find_decision
+from lastcall.trace.events import PodEvent
 from lastcall.trace.owners import OwnerState
 
-DELETED = Told("e", "1", "SuccessfulDelete", "", "", "n", "web", "o", "", "", "", "")
+DELETED = PodEvent("e", "1", "SuccessfulDelete", "", "", "n", "web", "o", "", "", "", "")
 
 
 def pod(name: str = "web-2", kind: str = "", condition: str = "", message: str = "", **labels: str) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def pod(name: str = "web-2", kind: str = "", condition: str = "", message: str =
     }
 
 
-def said(kind: str, reporter: str = "", name: str = "web-2") -> Told:
+def said(kind: str, reporter: str = "", name: str = "web-2") -> PodEvent:
     words = f"Deleted pod: {name}" if kind in ("ReplicaSet", "DaemonSet", "Job") else f"delete Pod {name} in {kind} web"
     return replace(DELETED, of_kind=kind, message=words, reporter=reporter)
 
@@ -42,7 +42,7 @@ def owner(kind: str, **more: Any) -> OwnerState:
     ],
 )
 def test_the_condition_says_it(condition: str, actor: str, words: str) -> None:
-    found = decided(pod(condition=condition, message="PodGC: node not found"), Around(), 7)
+    found = find_decision(pod(condition=condition, message="PodGC: node not found"), DecisionContext(), 7)
     assert found is not None
     assert (found.actor, found.told(kinds.DELETION_DECIDED)["why"]) == (actor, words)
     assert (found.at_ns, found.evidence) == (7, "inferred")
@@ -50,31 +50,33 @@ def test_the_condition_says_it(condition: str, actor: str, words: str) -> None:
 
 @pytest.mark.parametrize("condition", ["TerminationByKubelet", "SomethingNew"])
 def test_a_condition_of_another_reason_names_nobody(condition: str) -> None:
-    assert decided(pod(condition=condition), Around(), 0) is None
+    assert find_decision(pod(condition=condition), DecisionContext(), 0) is None
 
 
 def test_a_condition_that_is_not_true_names_nobody() -> None:
     found = pod(condition="EvictionByEvictionAPI")
     found["status"]["conditions"][0]["status"] = "False"
-    assert decided(found, Around(), 0) is None
+    assert find_decision(found, DecisionContext(), 0) is None
 
 
 def test_what_allowed_an_eviction_and_who_preempted_is_named() -> None:
-    evicted = decided(pod(condition="EvictionByEvictionAPI"), Around(budgets=["n/pdb"]), 0)
+    evicted = find_decision(pod(condition="EvictionByEvictionAPI"), DecisionContext(budgets=["n/pdb"]), 0)
     assert evicted is not None
     assert evicted.told(kinds.DELETION_DECIDED)["podDisruptionBudget"] == "n/pdb"
     assert str(evicted.facts["why"]).endswith("PodDisruptionBudget n/pdb allowed it")
     event = replace(DELETED, reason="Preempted", message="Preempted by pod x on node node-1")
-    preempted = decided(pod(condition="PreemptionByScheduler"), Around(events=[event]), 0)
+    preempted = find_decision(pod(condition="PreemptionByScheduler"), DecisionContext(events=[event]), 0)
     assert preempted is not None
     assert "Preempted by pod x" in str(preempted.facts["why"])
-    tainted = decided(pod(condition="DeletionByTaintManager"), Around(taints=["k:NoExecute"]), 0)
+    tainted = find_decision(pod(condition="DeletionByTaintManager"), DecisionContext(taints=["k:NoExecute"]), 0)
     assert tainted is not None
     assert str(tainted.facts["why"]).endswith("(k:NoExecute)")
 
 
 def test_a_node_that_is_out_of_service_is_another_rule() -> None:
-    found = decided(pod(condition="DeletionByPodGC", message="PodGC: node is out-of-service"), Around(), 0)
+    found = find_decision(
+        pod(condition="DeletionByPodGC", message="PodGC: node is out-of-service"), DecisionContext(), 0
+    )
     assert found is not None
     assert found.rule.endswith(":gcTerminating")
 
@@ -106,15 +108,15 @@ STEPS: dict[str, tuple[str, dict[str, Any], dict[str, str], str, str]] = {
 @pytest.mark.parametrize("name", STEPS)
 def test_a_controller_says_that_it_deleted_it_and_its_owner_says_why(name: str) -> None:
     kind, state, labels, phase, step = STEPS[name]
-    around = Around(owner=owner(kind, **state), events=[said(kind, "a-controller")], phase=phase)
-    found = decided(pod(kind=kind, **labels), around, 0)
+    around = DecisionContext(owner=owner(kind, **state), events=[said(kind, "a-controller")], phase=phase)
+    found = find_decision(pod(kind=kind, **labels), around, 0)
     assert found is not None
     facts = found.told(kinds.DELETION_DECIDED)
     assert (facts.get("step", ""), found.actor, facts["ownerGeneration"]) == (step, "a-controller", 3)
 
 
 def test_without_the_owners_state_only_its_event_is_told() -> None:
-    found = decided(pod(kind="StatefulSet"), Around(events=[said("StatefulSet")]), 0)
+    found = find_decision(pod(kind="StatefulSet"), DecisionContext(events=[said("StatefulSet")]), 0)
     assert found is not None
     assert "step" not in found.facts
     assert (found.actor, found.facts["why"]) == (
@@ -124,24 +126,24 @@ def test_without_the_owners_state_only_its_event_is_told() -> None:
 
 
 @pytest.mark.parametrize("event", [said("ReplicaSet", name="other"), replace(said("ReplicaSet"), of_uid="another")])
-def test_an_event_of_another_pod_or_owner_says_nothing(event: Told) -> None:
-    assert decided(pod(kind="ReplicaSet"), Around(events=[event]), 0) is None
+def test_an_event_of_another_pod_or_owner_says_nothing(event: PodEvent) -> None:
+    assert find_decision(pod(kind="ReplicaSet"), DecisionContext(events=[event]), 0) is None
 
 
 def test_who_is_gone_took_its_pods_along() -> None:
-    by_owner = decided(pod(kind="ReplicaSet"), Around(owner_gone=True), 0)
-    both = decided(pod(kind="ReplicaSet"), Around(owner_gone=True, namespace_ends=True), 0)
+    by_owner = find_decision(pod(kind="ReplicaSet"), DecisionContext(owner_gone=True), 0)
+    both = find_decision(pod(kind="ReplicaSet"), DecisionContext(owner_gone=True, namespace_ends=True), 0)
     assert by_owner is not None
     assert both is not None
     assert (by_owner.actor, both.actor) == ("garbage-collector", "namespace-controller")
-    assert decided(pod(), Around(owner_gone=True), 0) is None, "it has no owner"
-    assert decided(pod(kind="ReplicaSet"), Around(), 0) is None
+    assert find_decision(pod(), DecisionContext(owner_gone=True), 0) is None, "it has no owner"
+    assert find_decision(pod(kind="ReplicaSet"), DecisionContext(), 0) is None
 
 
 def test_what_the_condition_says_goes_before_an_event_and_that_before_an_absence() -> None:
-    around = Around(events=[said("ReplicaSet", "rs")], owner_gone=True, namespace_ends=True)
-    evicted = decided(pod(kind="ReplicaSet", condition="EvictionByEvictionAPI"), around, 0)
-    scaled = decided(pod(kind="ReplicaSet"), around, 0)
+    around = DecisionContext(events=[said("ReplicaSet", "rs")], owner_gone=True, namespace_ends=True)
+    evicted = find_decision(pod(kind="ReplicaSet", condition="EvictionByEvictionAPI"), around, 0)
+    scaled = find_decision(pod(kind="ReplicaSet"), around, 0)
     assert evicted is not None
     assert scaled is not None
     assert (evicted.actor, scaled.actor) == ("apiserver", "rs")

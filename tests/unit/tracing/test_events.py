@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lastcall.records import kinds
-from lastcall.trace.events import kill_reason, names_pod, steps_of, told_of
+from lastcall.trace.events import kill_reason, names_pod, pod_event_of, steps_of
 
 
 def event(reason: str, message: str = "", kind: str = "Pod", **more: Any) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def event(reason: str, message: str = "", kind: str = "Pod", **more: Any) -> dic
     ],
 )
 def test_only_events_of_use_are_kept(reason: str, kind: str, kept: bool) -> None:
-    assert (told_of(event(reason, kind=kind)) is not None) is kept
+    assert (pod_event_of(event(reason, kind=kind)) is not None) is kept
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_only_events_of_use_are_kept(reason: str, kind: str, kept: bool) -> None
     ],
 )
 def test_the_newest_time_is_its_stamp(times: dict[str, Any], stamp: str) -> None:
-    told = told_of(event("Killing", **times))
+    told = pod_event_of(event("Killing", **times))
     assert told is not None
     assert told.stamp == stamp
 
@@ -64,19 +64,19 @@ def test_the_newest_time_is_its_stamp(times: dict[str, Any], stamp: str) -> None
     ],
 )
 def test_the_container_stands_in_the_field_path(path: str, container: str) -> None:
-    told = told_of(event("Killing", path=path))
+    told = pod_event_of(event("Killing", path=path))
     assert told is not None
     assert (told.container, told.node, told.reporter) == (container, "node", "kubelet")
 
 
 def test_a_message_without_end_is_cut() -> None:
-    told = told_of(event("Killing", "x" * 100_000))
+    told = pod_event_of(event("Killing", "x" * 100_000))
     assert told is not None
     assert len(told.message) == 500
 
 
 def test_events_of_the_newer_kind_name_their_reporter_elsewhere() -> None:
-    told = told_of(event("Preempted", source={}, reportingComponent="default-scheduler"))
+    told = pod_event_of(event("Preempted", source={}, reportingComponent="default-scheduler"))
     assert told is not None
     assert (told.reporter, told.node) == ("default-scheduler", "")
 
@@ -92,7 +92,7 @@ def test_events_of_the_newer_kind_name_their_reporter_elsewhere() -> None:
     ],
 )
 def test_an_owner_names_the_pod_that_it_deleted(message: str, pod: str) -> None:
-    told = told_of(event("SuccessfulDelete", message, kind="ReplicaSet"))
+    told = pod_event_of(event("SuccessfulDelete", message, kind="ReplicaSet"))
     assert told is not None
     assert names_pod(told) == pod
 
@@ -125,7 +125,7 @@ def test_why_a_container_is_killed_stands_in_the_message(message: str, reason: s
 def test_steps_that_an_event_alone_gives(
     reason: str, message: str, path: str, kind: str, facts: dict[str, Any]
 ) -> None:
-    told = told_of(event(reason, message, path=path, lastTimestamp="2026-01-01T00:00:00Z"))
+    told = pod_event_of(event(reason, message, path=path, lastTimestamp="2026-01-01T00:00:00Z"))
     assert told is not None
     (step,) = steps_of(told)
     assert (step.kind, step.evidence, step.clock) == (kind, "inferred", "node")
@@ -137,6 +137,6 @@ def test_steps_that_an_event_alone_gives(
     [("Unhealthy", "something else"), ("FailedMount", "no volume named"), ("Failed", "no pull"), ("Killing", "x")],
 )
 def test_what_is_not_understood_gives_no_step(reason: str, message: str) -> None:
-    told = told_of(event(reason, message))
+    told = pod_event_of(event(reason, message))
     assert told is not None
     assert list(steps_of(told)) == []

@@ -7,7 +7,7 @@ import pytest
 
 from lastcall.records import kinds
 from lastcall.trace.book import Moment
-from lastcall.trace.ledger import MOST_GONE, Ledger
+from lastcall.trace.ledger import MOST_GONE, ClusterState
 from lastcall.trace.owners import OwnerState, changes, differ, removed, state_of, writer_of
 
 SECOND = 1_000_000_000
@@ -96,11 +96,11 @@ def test_what_a_decision_may_depend_on(change: dict[str, Any], other: bool) -> N
     assert differ(one, replace(one, **change)) is other
 
 
-# -- the ledger
+# -- the cluster's state
 
 
-def ledger() -> Ledger:
-    return Ledger(lambda actor: actor, lambda record: None)
+def cluster() -> ClusterState:
+    return ClusterState(lambda actor: actor, lambda record: None)
 
 
 def at(seconds: float) -> Moment:
@@ -108,7 +108,7 @@ def at(seconds: float) -> Moment:
 
 
 def test_an_owner_is_as_it_was_when_its_pod_was_deleted() -> None:
-    made = ledger()
+    made = cluster()
     for seconds, replicas in ((1, 3), (5, 1), (9, 0)):
         made.owner("StatefulSet", "MODIFIED", deployment(seconds, replicas=replicas), at(seconds))
     replicas = [getattr(made.state_at("d", int(when * SECOND)), "replicas", None) for when in (0, 4, 5, 8, 20)]
@@ -116,7 +116,7 @@ def test_an_owner_is_as_it_was_when_its_pod_was_deleted() -> None:
 
 
 def test_an_owner_that_was_deleted_later_had_not_gone() -> None:
-    made = ledger()
+    made = cluster()
     made.owner("DaemonSet", "ADDED", deployment(), at(1))
     assert not made.is_gone("d", at(2).at_ns)
     made.owner("DaemonSet", "DELETED", deployment(), at(5))
@@ -126,14 +126,14 @@ def test_an_owner_that_was_deleted_later_had_not_gone() -> None:
 
 
 def test_a_list_in_which_an_owner_is_missing_says_that_it_went() -> None:
-    made = ledger()
+    made = cluster()
     made.owners_listed("Deployment", [deployment(uid="a"), deployment(uid="b")], at(1))
     made.owners_listed("Deployment", [deployment(uid="b")], at(2))
     assert (made.is_gone("a", at(3).at_ns), made.is_gone("b", at(3).at_ns)) == (True, False)
 
 
 def test_a_namespace_ends_from_its_deletion_on() -> None:
-    made = ledger()
+    made = cluster()
     deleted = {"metadata": {"name": "n", "uid": "u", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
     made.namespace({"metadata": {"name": "n", "uid": "u"}}, at(1), gone=False)
     assert not made.namespace_ends("n", at(9).at_ns)
@@ -149,7 +149,7 @@ def test_nodes_are_told_when_something_about_them_changed() -> None:
         conditions = [{"type": "Ready", "status": ready}]
         return {"metadata": {"name": "n1"}, "spec": {"taints": keys}, "status": {"conditions": conditions}}
 
-    made = ledger()
+    made = cluster()
     assert made.node_state("n1") is None, "nodes may not be read"
     assert made.node(node("True"), gone=False)
     assert not made.node(node("True"), gone=False)
@@ -164,13 +164,13 @@ def test_nodes_are_told_when_something_about_them_changed() -> None:
 
 
 def test_a_budget_names_the_pods_whose_eviction_it_allowed() -> None:
-    made = ledger()
+    made = cluster()
     made.budget({"metadata": {"name": "pdb", "namespace": "n"}, "status": {"disruptedPods": {"p": "now"}}})
     assert (made.budgets_of("n", "p"), made.budgets_of("n", "q"), made.budgets_of("m", "p")) == (("n/pdb",), (), ())
 
 
 def test_what_is_kept_of_owners_that_are_gone_is_bounded() -> None:
-    made = ledger()
+    made = cluster()
     for number in range(MOST_GONE + 10):
         obj = deployment(uid=f"u{number}")
         made.owner("Job", "ADDED", obj, at(1))

@@ -6,8 +6,8 @@ import pytest
 
 from lastcall.records import kinds
 from lastcall.trace import pods
-from lastcall.trace.book import Book, Moment, runs_in_order
-from lastcall.trace.events import Told
+from lastcall.trace.book import Moment, PodTimeline, runs_in_order
+from lastcall.trace.events import PodEvent
 from lastcall.trace.stamps import SECOND, Clocks
 
 NOW = Moment(1000 * SECOND, 1000 * SECOND)
@@ -32,12 +32,12 @@ def stamp(seconds: int) -> str:
     return f"1970-01-01T00:{seconds // 60:02}:{seconds % 60:02}Z"
 
 
-def book(obj: dict[str, Any]) -> Book:
+def timeline(obj: dict[str, Any]) -> PodTimeline:
     numbers = iter(range(1000))
-    return Book(obj, Clocks(), lambda actor: f"{actor}-{next(numbers)}", lambda record: None, NOW, first=obj)
+    return PodTimeline(obj, Clocks(), lambda actor: f"{actor}-{next(numbers)}", lambda record: None, NOW, first=obj)
 
 
-def told(made: Book) -> list[str]:
+def told(made: PodTimeline) -> list[str]:
     wanted = (kinds.CONTAINER_STARTED, kinds.KILLING, kinds.STOP_REQUESTED, kinds.PROCESS_EXITED)
     records = sorted(made.past(NOW), key=lambda each: each.at_ns)
     return [f"{each.kind} {each.facts.get('exitCode', '')}".strip() for each in records if each.kind in wanted]
@@ -45,19 +45,25 @@ def told(made: Book) -> list[str]:
 
 def test_a_run_that_ended_in_the_second_in_which_the_next_began_ended_first() -> None:
     status = {"name": "app", "restartCount": 1, "lastState": run(900, 910, 1), "state": run(910)}
-    assert told(book(pod(containerStatuses=[status]))) == ["ContainerStarted", "ProcessExited 1", "ContainerStarted"]
+    assert told(timeline(pod(containerStatuses=[status]))) == [
+        "ContainerStarted",
+        "ProcessExited 1",
+        "ContainerStarted",
+    ]
 
 
 def test_a_run_of_less_than_a_second_has_a_beginning_before_its_end() -> None:
     status = {"name": "app", "restartCount": 2, "lastState": run(910, 910, 1), "state": run(910, 910, 1)}
-    found = told(book(pod(containerStatuses=[status])))
+    found = told(timeline(pod(containerStatuses=[status])))
     assert found == ["ContainerStarted", "ProcessExited 1"] * 2
 
 
 def test_an_exit_in_the_second_of_a_killing_comes_after_it() -> None:
     status = {"name": "app", "restartCount": 0, "state": run(900, 910, 0)}
-    made = book(pod(phase="Succeeded", containerStatuses=[status]))
-    event = Told("e", "1", "Killing", "FailedPostStartHook", "Pod", "n", "p", "u", "app", "kubelet", "node", stamp(910))
+    made = timeline(pod(phase="Succeeded", containerStatuses=[status]))
+    event = PodEvent(
+        "e", "1", "Killing", "FailedPostStartHook", "Pod", "n", "p", "u", "app", "kubelet", "node", stamp(910)
+    )
     made.history.append((event, Moment(911 * SECOND, 911 * SECOND)))
     assert told(made) == ["ContainerStarted", "Killing", "StopRequested", "ProcessExited 0"]
 
@@ -79,10 +85,10 @@ def test_a_pod_that_starts_nothing_again_and_fails_its_probe_is_ended_for_that(
     obj = pod(**status, containerStatuses=[{"name": "app", "restartCount": 0, "state": run(800)}])
     probe = {"terminationGracePeriodSeconds": 2}
     obj["spec"] |= {"restartPolicy": policy, "containers": [{"name": "app", "livenessProbe": probe}]}
-    made = book(obj)
+    made = timeline(obj)
 
     def event(number: int, reason: str, message: str, seconds: int) -> None:
-        said = Told(str(number), "1", reason, message, "Pod", "n", "p", "u", "app", "kubelet", "node", "")
+        said = PodEvent(str(number), "1", reason, message, "Pod", "n", "p", "u", "app", "kubelet", "node", "")
         made.event(said, Moment(seconds * SECOND, seconds * SECOND))
 
     event(1, "Unhealthy", message, at)

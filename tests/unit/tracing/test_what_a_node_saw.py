@@ -6,9 +6,9 @@ import pytest
 
 from lastcall.records import kinds
 from lastcall.records.record import Record
-from lastcall.trace.book import Book, Moment
+from lastcall.trace.book import Moment, PodTimeline
 from lastcall.trace.drafts import draft
-from lastcall.trace.events import Told
+from lastcall.trace.events import PodEvent
 from lastcall.trace.stamps import SECOND, Clocks
 from lastcall.trace.stops import is_hook
 
@@ -20,19 +20,19 @@ def at(seconds: float) -> Moment:
     return Moment(ns, ns)
 
 
-def book(spec: dict[str, Any]) -> Book:
+def timeline(spec: dict[str, Any]) -> PodTimeline:
     meta = {"name": "web", "namespace": "shop", "uid": "u1", "deletionTimestamp": "2026-01-01T00:00:10Z"}
     running = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
     status = {"containerStatuses": [{"name": each["name"], "state": running} for each in spec["containers"]]}
     pod = {"metadata": {**meta, "deletionGracePeriodSeconds": 10}, "spec": {"nodeName": "n1", **spec}, "status": status}
-    made = Book(pod, Clocks(), lambda actor: actor, lambda record: None, at(0), first=pod)
+    made = PodTimeline(pod, Clocks(), lambda actor: actor, lambda record: None, at(0), first=pod)
     facts: Any = {"gracePeriodSeconds": 10}
     made.write(draft(kinds.DELETE_ACCEPTED, facts, "apiserver"), at(0))
     return made
 
 
-def killing(name: str) -> Told:
-    return Told(
+def killing(name: str) -> PodEvent:
+    return PodEvent(
         name, "1", "Killing", f"Stopping container {name}", "Pod", "shop", "web", "u1", name, "kubelet", "n1", ""
     )
 
@@ -49,7 +49,7 @@ def exited(container: str, seconds: float, code: int = 0) -> Record:
     return seen(kinds.PROCESS_EXITED, container, seconds, containerId="c", exitCode=code, signal=None, oomKilled=False)
 
 
-def told(made: Book) -> list[tuple[str, str, float, str]]:
+def told(made: PodTimeline) -> list[tuple[str, str, float, str]]:
     """(kind, container, seconds, evidence) of the steps of stops."""
     wanted = (kinds.PRE_STOP_FINISHED, kinds.SIGNAL_SENT)
     return [
@@ -66,7 +66,7 @@ def one_with_hook() -> dict[str, Any]:
 @pytest.mark.parametrize("event_first", [True, False])
 @pytest.mark.parametrize("argv", [HOOK, ["sleep", "2"]])
 def test_the_end_of_a_hook_s_process_is_that_of_the_hook(event_first: bool, argv: list[str]) -> None:
-    made = book(one_with_hook())
+    made = timeline(one_with_hook())
     if event_first:
         made.event(killing("app"), at(0.01))
     made.add(seen(kinds.EXEC_STARTED, "app", 0.05, execId="e1", pid=7, argv=argv))
@@ -82,7 +82,7 @@ def test_the_end_of_a_hook_s_process_is_that_of_the_hook(event_first: bool, argv
 
 
 def test_another_exec_is_not_the_hook() -> None:
-    made = book(one_with_hook())
+    made = timeline(one_with_hook())
     made.event(killing("app"), at(0.01))
     made.add(seen(kinds.EXEC_STARTED, "app", 0.05, execId="e1", pid=7, argv=["cat", "/ready"]))
     made.add(seen(kinds.EXEC_EXITED, "app", 0.1, execId="e1", pid=7, exitCode=0, signal=None, killedBecause=""))
@@ -90,7 +90,7 @@ def test_another_exec_is_not_the_hook() -> None:
 
 
 def test_a_hook_that_is_killed_with_its_container_has_no_end_of_its_own() -> None:
-    made = book(one_with_hook())
+    made = timeline(one_with_hook())
     made.event(killing("app"), at(0.01))
     made.add(seen(kinds.EXEC_STARTED, "app", 0.05, execId="e1", pid=7, argv=HOOK))
     made.add(exited("app", 1.0))
@@ -101,7 +101,7 @@ def test_a_hook_that_is_killed_with_its_container_has_no_end_of_its_own() -> Non
 
 
 def test_a_sidecar_s_turn_comes_with_the_end_that_was_seen() -> None:
-    made = book({"initContainers": [{"name": "side", "restartPolicy": "Always"}], "containers": [{"name": "app"}]})
+    made = timeline({"initContainers": [{"name": "side", "restartPolicy": "Always"}], "containers": [{"name": "app"}]})
     made.event(killing("side"), at(0.01))
     made.event(killing("app"), at(0.01))
     made.add(exited("app", 1.2))
@@ -110,14 +110,14 @@ def test_a_sidecar_s_turn_comes_with_the_end_that_was_seen() -> None:
 
 
 def test_an_event_that_comes_after_the_exit_does_not_put_the_signal_behind_it() -> None:
-    made = book({"containers": [{"name": "app"}]})
+    made = timeline({"containers": [{"name": "app"}]})
     made.add(exited("app", 0.02))
     made.event(killing("app"), at(0.06))
     assert told(made) == [("SignalSent", "app", 0.02, "inferred")]
 
 
 def test_a_status_does_not_move_an_exit_that_was_seen() -> None:
-    made = book({"containers": [{"name": "app"}]})
+    made = timeline({"containers": [{"name": "app"}]})
     made.event(killing("app"), at(0.01))
     made.add(exited("app", 0.5, 3))
     facts: Any = {"containerId": "c", "exitCode": 3, "finishedAt": "2026-01-01T00:00:01Z"}

@@ -257,4 +257,4 @@ class Following:
         if server is None:
             return ""
         ahead = now(self.world.clock).timestamp() - monotonic(self.world.clock)
-        return replace(server, seconds=server.seconds - ahead).told
+        return replace(server, seconds=server.seconds - ahead).text

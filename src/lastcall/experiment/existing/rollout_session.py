@@ -463,7 +463,7 @@ class TheirRollout:
         facts = {"where": self.cluster.where, "workload": self.asked, "namespace": self.cluster.namespace}
         notes = [Note("onACluster", "", said("onACluster", entrance=entrance.told, **facts))]
         if isinstance(load, PodLoad):
-            notes.append(Note("onACluster", "", said("onACluster", "clock", offset=load.offset.told)))
+            notes.append(Note("onACluster", "", said("onACluster", "clock", offset=load.offset.text)))
         if offset := following.told_clocks():
             notes.append(Note("onACluster", "", said("onACluster", "server", offset=offset)))
         if following.has_gaps:

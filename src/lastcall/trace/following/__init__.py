@@ -1,1 +1,1 @@
-"""The rooms of the follower: `lives` has the Pods, each other one a kind of news of them, `shelf` what they share."""
+"""The handlers of the follower: `lives` has the Pods, each other one knows one thing about them, `shelf` is shared."""

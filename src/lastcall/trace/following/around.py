@@ -1,4 +1,5 @@
-"""What is around Pods: owners, namespaces, nodes and budgets go into the ledger, a lost node into its Pods' books."""
+"""Objects related to Pods: owners, namespaces, nodes and budgets go into the cluster's state, a lost node into the
+timelines of its Pods."""
 
 from collections.abc import Callable, Iterable
 
@@ -16,8 +17,8 @@ from lastcall.kube.api import (
     name_of,
 )
 from lastcall.records import kinds
-from lastcall.trace.book import Book, Moment
-from lastcall.trace.following.shelf import Shelf
+from lastcall.trace.book import Moment, PodTimeline
+from lastcall.trace.following.shelf import SharedState
 
 OnEvent = Callable[[str, Object], None]
 OnList = Callable[[Iterable[Object]], None]
@@ -26,10 +27,10 @@ OWNERS = (REPLICASETS, DEPLOYMENTS, STATEFULSETS, DAEMONSETS, JOBS)
 WATCHED = (*OWNERS, NAMESPACES, NODES, PODDISRUPTIONBUDGETS)
 
 
-class AroundPods:
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
-        self._ledger = shelf.ledger
+class RelatedObjects:
+    def __init__(self, shared: SharedState) -> None:
+        self._shared = shared
+        self._cluster = shared.cluster
 
     def handlers(self, resource: Resource) -> tuple[OnEvent, OnList]:
         """Who hears of the events of a watch, and of a list."""
@@ -43,30 +44,30 @@ class AroundPods:
 
         return one, each
 
-    def begin(self, book: Book, now: Moment) -> None:
+    def begin(self, timeline: PodTimeline, now: Moment) -> None:
         """Its end has begun: its node's state is told, if that is worth a word."""
-        state = self._ledger.node_state(book.node)
+        state = self._cluster.node_state(timeline.node)
         if state is None:
             return
         seen = state.told(kinds.NODE_STATE_SEEN)
         if seen["ready"] is not True or seen["gone"]:
-            book.write(state, now)
+            timeline.write(state, now)
 
     def _owner(self, kind: str) -> tuple[OnEvent, OnList]:
         return (
-            lambda type_, obj: self._ledger.owner(kind, type_, obj, self._shelf.now()),
-            lambda items: self._ledger.owners_listed(kind, items, self._shelf.now()),
+            lambda type_, obj: self._cluster.owner(kind, type_, obj, self._shared.now()),
+            lambda items: self._cluster.owners_listed(kind, items, self._shared.now()),
         )
 
     def _namespace(self, type_: str, obj: Object) -> None:
-        self._ledger.namespace(obj, self._shelf.now(), gone=type_ == "DELETED")
+        self._cluster.namespace(obj, self._shared.now(), gone=type_ == "DELETED")
 
     def _budget(self, type_: str, obj: Object) -> None:
-        self._ledger.budget(obj)
+        self._cluster.budget(obj)
 
     def _node(self, type_: str, obj: Object) -> None:
-        if self._ledger.node(obj, gone=type_ == "DELETED"):
-            now, name = self._shelf.now(), name_of(obj)
-            for book in self._shelf.books.values():
-                if book.node == name:
-                    self.begin(book, now)
+        if self._cluster.node(obj, gone=type_ == "DELETED"):
+            now, name = self._shared.now(), name_of(obj)
+            for timeline in self._shared.timelines.values():
+                if timeline.node == name:
+                    self.begin(timeline, now)

@@ -11,12 +11,12 @@ from lastcall.kube.client import Client, ConnectionLost
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.trace import pods
-from lastcall.trace.book import Book, Moment
-from lastcall.trace.following.around import AroundPods
-from lastcall.trace.following.news import News
-from lastcall.trace.following.output import Output
-from lastcall.trace.following.shelf import Remembered, Shelf
-from lastcall.trace.following.slices import Slices
+from lastcall.trace.book import Moment, PodTimeline
+from lastcall.trace.following.around import RelatedObjects
+from lastcall.trace.following.news import EventIndex
+from lastcall.trace.following.output import LogReader
+from lastcall.trace.following.shelf import Remembered, SharedState
+from lastcall.trace.following.slices import EndpointTracker
 from lastcall.trace.node_agent.job import is_agents_own
 from lastcall.trace.scope import Scope
 from lastcall.trace.stamps import SECOND, stamp_ns
@@ -39,7 +39,7 @@ class NodeSide(Protocol):
     def gone(self, uid: str) -> None: ...
 
 
-class Living(NamedTuple):
+class TrackedPod(NamedTuple):
     """All that is kept of a Pod that does not end."""
 
     namespace: str
@@ -47,22 +47,22 @@ class Living(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rooms:
+class Handlers:
     """What comes of a Pod by other ways than its own watch. `foreign` are records from elsewhere."""
 
-    news: News
-    slices: Slices
-    around: AroundPods
-    output: Output | None
+    event_index: EventIndex
+    slices: EndpointTracker
+    around: RelatedObjects
+    output: LogReader | None
     foreign: Remembered[Record]
 
-    def begin(self, book: Book, now: Moment) -> None:
+    def begin(self, timeline: PodTimeline, now: Moment) -> None:
         """The end of a Pod has begun: what came before it, and is of it, is written down."""
-        for record in self.foreign.pop(book.uid, ()):
-            book.add(record)
-        self.news.begin(book)
-        self.slices.begin(book, now)
-        self.around.begin(book, now)
+        for record in self.foreign.pop(timeline.uid, ()):
+            timeline.add(record)
+        self.event_index.begin(timeline)
+        self.slices.begin(timeline, now)
+        self.around.begin(timeline, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,34 +71,34 @@ class Listeners:
     list was complete; `note` of what somebody who waits should know."""
 
     begins: Callable[[PodFacts], None]
-    over: Callable[[Book], None]
+    over: Callable[[PodTimeline], None]
     listed: Callable[[], None]
     note: Callable[[str], None]
 
 
-class Lives:
+class PodTracker:
     """`past`: tell also Pods that had ended by themselves before (they are still there)."""
 
     def __init__(
         self,
-        shelf: Shelf,
+        shared: SharedState,
         client: Client,
         scope: Scope,
-        rooms: Rooms,
-        tell: Listeners,
+        handlers: Handlers,
+        listeners: Listeners,
         *,
         past: bool,
         node_side: NodeSide | None,
     ) -> None:
-        self._shelf = shelf
+        self._shared = shared
         self._client = client
         self._scope = scope
-        self._rooms = rooms
-        self._tell = tell
+        self._handlers = handlers
+        self._listeners = listeners
         self._past = past
         self._node_side = node_side
-        self._books = shelf.books
-        self._living: dict[str, Living] = {}
+        self._timelines = shared.timelines
+        self._living: dict[str, TrackedPod] = {}
         self._natural: set[str] = set()
         """Pods that are there and whose story was told, or is of before."""
         self._is_synced = False
@@ -106,7 +106,7 @@ class Lives:
 
     def following(self) -> int:
         """How many Pods are there that are followed."""
-        return len(self._living) + len(self._books)
+        return len(self._living) + len(self._timelines)
 
     def listed(self, items: Iterable[Object]) -> None:
         """All Pods that are there."""
@@ -114,11 +114,11 @@ class Lives:
         for pod in items:
             there.add(uid_of(pod))
             self._put(pod, first=not self._is_synced)
-        for uid in [each for each in (*self._living, *self._books) if each not in there]:
+        for uid in [each for each in (*self._living, *self._timelines) if each not in there]:
             self._vanished(uid)
         self._natural &= there
         self._is_synced = True
-        self._tell.listed()
+        self._listeners.listed()
 
     def event(self, type_: str, pod: Object) -> None:
         """An event of the watch."""
@@ -127,31 +127,31 @@ class Lives:
             return
         if type_ == "ADDED":
             created = str(pod["metadata"].get("creationTimestamp") or "")
-            self._shelf.clocks.saw("", created, self._shelf.now().wall_ns)
+            self._shared.clocks.saw("", created, self._shared.now().wall_ns)
         self._put(pod, first=False)
 
     async def tick(self) -> None:
         """Go on with what time alone brings: the end of a hook that sleeps, the end of a story."""
         while True:
-            await self._shelf.world.clock.sleep(TICK_SECONDS)
-            now = self._shelf.now()
-            for book in list(self._books.values()):
-                if any(waits_for_time(stop) for stop in book.stops.values()):
-                    book.advance(now)
+            await self._shared.world.clock.sleep(TICK_SECONDS)
+            now = self._shared.now()
+            for timeline in list(self._timelines.values()):
+                if any(waits_for_time(stop) for stop in timeline.stops.values()):
+                    timeline.advance(now)
             due = [uid for uid, at in self._closing.items() if at <= now.at_ns or self._is_quiet(uid, now)]
             for uid in due:
                 del self._closing[uid]
-                self._finish(self._books.pop(uid))
+                self._finish(self._timelines.pop(uid))
 
     def _put(self, pod: Object, *, first: bool) -> None:
         if is_agents_own(pod):
             return
-        uid, now = uid_of(pod), self._shelf.now()
+        uid, now = uid_of(pod), self._shared.now()
         if self._node_side is not None and self._is_wanted(pod):
             self._node_side.pod(pod)
-        book = self._books.get(uid)
-        if book is not None:
-            self._changed(book, pod, now)
+        timeline = self._timelines.get(uid)
+        if timeline is not None:
+            self._changed(timeline, pod, now)
             return
         is_deleted = bool(pods.deletion_of(pod)[0])
         if is_deleted or (pods.is_terminal(pod) and uid not in self._natural):
@@ -163,15 +163,15 @@ class Lives:
                 self._begin(pod, now, late=first and is_deleted)
                 return
         if uid not in self._natural:
-            self._living[uid] = Living(namespace_of(pod), name_of(pod))
+            self._living[uid] = TrackedPod(namespace_of(pod), name_of(pod))
 
-    def _begin(self, pod: Object, now: Moment, *, late: bool) -> Book:
-        uid, shelf = uid_of(pod), self._shelf
+    def _begin(self, pod: Object, now: Moment, *, late: bool) -> PodTimeline:
+        uid, shared = uid_of(pod), self._shared
         self._living.pop(uid, None)
-        book = Book(pod, shelf.clocks, shelf.new_id, shelf.on_record, now, first=pod, late=late)
-        self._rooms.news.explain(book)
-        self._books[uid] = book
-        self._tell.begins(pod_facts(pod))
+        timeline = PodTimeline(pod, shared.clocks, shared.new_id, shared.on_record, now, first=pod, late=late)
+        self._handlers.event_index.explain(timeline)
+        self._timelines[uid] = timeline
+        self._listeners.begins(pod_facts(pod))
         timestamp, grace = pods.deletion_of(pod)
         if timestamp:
             accepted = pods.deleted(pod)
@@ -180,69 +180,69 @@ class Lives:
             else:
                 made = stamp_ns(timestamp)
                 if made is not None:
-                    shelf.clocks.saw_ns("", made - (grace or 0) * SECOND, now.wall_ns)
-            book.write(accepted, now)
-        self._rooms.begin(book, now)
+                    shared.clocks.saw_ns("", made - (grace or 0) * SECOND, now.wall_ns)
+            timeline.write(accepted, now)
+        self._handlers.begin(timeline, now)
         if grace == 0 and timestamp and pod["metadata"].get("finalizers"):
             for each in pods.changes({**pod, "metadata": {**pod["metadata"], "deletionTimestamp": None}}, pod):
                 if each.kind == kinds.HELD_BY_FINALIZERS:
-                    book.write(each, now)
+                    timeline.write(each, now)
         if pods.is_terminal(pod) and not timestamp:
-            book.write(pods.status_written(pod), now)
-        self._settle(book, now)
+            timeline.write(pods.status_written(pod), now)
+        self._settle(timeline, now)
         if late or any(int(each.get("restartCount") or 0) for each in pods.statuses_of(pod).values()):
-            self._rooms.news.ask(book)
-        if self._rooms.output is not None:
-            self._rooms.output.begin(book, now)
-        return book
+            self._handlers.event_index.ask(timeline)
+        if self._handlers.output is not None:
+            self._handlers.output.begin(timeline, now)
+        return timeline
 
     def _deleted_at(self, timestamp: str, grace: int | None, now: Moment) -> int:
         """When the DELETE of a deletionTimestamp was accepted, on our monotonic clock."""
-        wall = self._shelf.clocks.ours("", timestamp)
+        wall = self._shared.clocks.ours("", timestamp)
         if wall is None:
             return now.at_ns
         return min(now.at_ns, now.at_ns - (now.wall_ns - (wall - (grace or 0) * SECOND)))
 
-    def _changed(self, book: Book, pod: Object, now: Moment) -> None:
-        old, book.pod = book.pod, pod
+    def _changed(self, timeline: PodTimeline, pod: Object, now: Moment) -> None:
+        old, timeline.pod = timeline.pod, pod
         for each in pods.changes(old, pod):
             if each.kind == kinds.DELETE_ACCEPTED:
-                self._closing.pop(book.uid, None)
-            book.write(each, now)
-        self._settle(book, now)
+                self._closing.pop(timeline.uid, None)
+            timeline.write(each, now)
+        self._settle(timeline, now)
 
-    def _settle(self, book: Book, now: Moment) -> None:
+    def _settle(self, timeline: PodTimeline, now: Moment) -> None:
         """A Pod that ended by itself is over, unless somebody deletes it right then."""
-        if pods.is_terminal(book.pod) and book.deleted_ns is None:
-            self._closing.setdefault(book.uid, now.at_ns + SETTLE_NS)
+        if pods.is_terminal(timeline.pod) and timeline.deleted_ns is None:
+            self._closing.setdefault(timeline.uid, now.at_ns + SETTLE_NS)
 
     def _deleted(self, pod: Object) -> None:
         if is_agents_own(pod):
             return
-        uid, now = uid_of(pod), self._shelf.now()
+        uid, now = uid_of(pod), self._shared.now()
         was_natural = uid in self._natural
         self._natural.discard(uid)
-        book = self._books.get(uid)
-        if book is None:
+        timeline = self._timelines.get(uid)
+        if timeline is None:
             self._living.pop(uid, None)
             if was_natural or not self._is_wanted(pod):
                 self._leave(uid)
                 return
             if self._scope.selector and not pods.deletion_of(pod)[0]:
-                self._shelf.spawn(self._check_gone(pod), f"look for {name_of(pod)}")
+                self._shared.spawn(self._check_gone(pod), f"look for {name_of(pod)}")
                 return
-            book = self._begin_at_once(pod, now)
+            timeline = self._begin_at_once(pod, now)
         else:
-            self._changed(book, pod, now)
-        self._gone(book, now, seen=True)
+            self._changed(timeline, pod, now)
+        self._gone(timeline, now, seen=True)
 
-    def _begin_at_once(self, pod: Object, now: Moment) -> Book:
+    def _begin_at_once(self, pod: Object, now: Moment) -> PodTimeline:
         """Deleted with grace period 0: the watch shows nothing but the end of the object."""
         if not pods.deletion_of(pod)[0]:
             meta = {**pod["metadata"], "deletionTimestamp": "", "deletionGracePeriodSeconds": 0}
-            book = self._begin({**pod, "metadata": meta}, now, late=False)
-            book.write(pods.deleted(book.pod), now)
-            return book
+            timeline = self._begin({**pod, "metadata": meta}, now, late=False)
+            timeline.write(pods.deleted(timeline.pod), now)
+            return timeline
         return self._begin(pod, now, late=False)
 
     async def _check_gone(self, pod: Object) -> None:
@@ -257,49 +257,49 @@ class Lives:
         else:
             if uid_of(there) == uid_of(pod):
                 return
-        now = self._shelf.now()
+        now = self._shared.now()
         self._gone(self._begin_at_once(pod, now), now, seen=True)
 
     def _vanished(self, uid: str) -> None:
         """A list does not have it any more: it went while no watch was open."""
-        now = self._shelf.now()
-        book = self._books.get(uid)
-        if book is not None:
-            self._gone(book, now, seen=False)
+        now = self._shared.now()
+        timeline = self._timelines.get(uid)
+        if timeline is not None:
+            self._gone(timeline, now, seen=False)
             return
         self._leave(uid)
         living = self._living.pop(uid)
-        self._tell.note(
+        self._listeners.note(
             f"Pod {living.namespace}/{living.name} went while the watch was interrupted: its end was not seen."
         )
 
-    def _gone(self, book: Book, now: Moment, *, seen: bool) -> None:
-        for each in pods.removed(book.pod, seen=seen):
-            book.write(each, now)
-        book.gone = now
+    def _gone(self, timeline: PodTimeline, now: Moment, *, seen: bool) -> None:
+        for each in pods.removed(timeline.pod, seen=seen):
+            timeline.write(each, now)
+        timeline.gone = now
         if not seen:
-            book.not_shown.setdefault(
+            timeline.not_shown.setdefault(
                 "It went while the watch was interrupted: how its end went on was not seen.", "gap"
             )
-        runs_on = not pods.all_ended(book.pod) and self._is_heard(book.uid)
-        self._closing[book.uid] = now.at_ns + (STREAMS_NS if runs_on else LINGER_NS)
+        runs_on = not pods.all_ended(timeline.pod) and self._is_heard(timeline.uid)
+        self._closing[timeline.uid] = now.at_ns + (STREAMS_NS if runs_on else LINGER_NS)
 
     def _is_quiet(self, uid: str, now: Moment) -> bool:
-        book = self._books[uid]
-        return bool(book.gone) and not self._is_heard(uid) and now.at_ns - book.gone.at_ns >= LINGER_NS  # type: ignore[union-attr]
+        timeline = self._timelines[uid]
+        return bool(timeline.gone) and not self._is_heard(uid) and now.at_ns - timeline.gone.at_ns >= LINGER_NS  # type: ignore[union-attr]
 
     def _is_heard(self, uid: str) -> bool:
-        return self._rooms.output is not None and self._rooms.output.listens(uid)
+        return self._handlers.output is not None and self._handlers.output.listens(uid)
 
     def _leave(self, uid: str) -> None:
         if self._node_side is not None:
             self._node_side.gone(uid)
 
-    def _finish(self, book: Book) -> None:
-        self._leave(book.uid)
-        if book.gone is None:
-            self._natural.add(book.uid)
-        self._tell.over(book)
+    def _finish(self, timeline: PodTimeline) -> None:
+        self._leave(timeline.uid)
+        if timeline.gone is None:
+            self._natural.add(timeline.uid)
+        self._listeners.over(timeline)
 
     def _is_wanted(self, pod: Object) -> bool:
         if not self._scope.targets:
@@ -307,5 +307,5 @@ class Lives:
         names = {("Pod", name_of(pod)), ("Node", str((pod.get("spec") or {}).get("nodeName") or ""))}
         owner = pods.controller_of(pod)
         names.add((str(owner.get("kind")), str(owner.get("name"))))
-        names |= {(each.kind, each.name) for each in self._shelf.ledger.chain(str(owner.get("uid") or ""))}
+        names |= {(each.kind, each.name) for each in self._shared.cluster.chain(str(owner.get("uid") or ""))}
         return any((each.kind, each.name) in names for each in self._scope.targets)

@@ -1,12 +1,12 @@
-"""What the rooms of a follower share: the books of Pods that are ending, clocks, what is around, and the time."""
+"""What the handlers of a follower share: timelines of Pods that are ending, clocks, related objects, and the time."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from lastcall.records.record import Record
-from lastcall.trace.book import Book, Moment
-from lastcall.trace.ledger import Ledger
+from lastcall.trace.book import Moment, PodTimeline
+from lastcall.trace.ledger import ClusterState
 from lastcall.trace.stamps import Clocks
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -18,19 +18,19 @@ MOST_REMEMBERED = 4096
 MOST_OF_EACH = 32
 
 
-class Shelf:
+class SharedState:
     """`tasks` is there while the follower runs."""
 
     def __init__(self, world: World, on_record: Callable[[Record], None]) -> None:
         self.world = world
         self.on_record = on_record
-        self.books: dict[str, Book] = {}
+        self.timelines: dict[str, PodTimeline] = {}
         """By the Pod's uid."""
         self.clocks = Clocks()
         self.tasks: Tasks | None = None
         self._sequence = 0
         self._boot = world.new_uid()[:8]
-        self.ledger = Ledger(self.new_id, on_record)
+        self.cluster = ClusterState(self.new_id, on_record)
 
     def now(self) -> Moment:
         return Moment(self.world.clock.monotonic_ns(), self.world.clock.wall_ns())

@@ -6,24 +6,24 @@ from dataclasses import replace
 from lastcall.kube.api import Object, name_of, namespace_of, resource_version_of
 from lastcall.records import kinds
 from lastcall.trace import endpoints
-from lastcall.trace.book import Book, Moment
+from lastcall.trace.book import Moment, PodTimeline
 from lastcall.trace.drafts import Draft
-from lastcall.trace.following.shelf import Remembered, Shelf
+from lastcall.trace.following.shelf import Remembered, SharedState
 from lastcall.trace.stamps import SECOND
 
 EARLY_NS = 3 * SECOND
 """A slice may change before the Pod's own event comes, by another watch: so long before."""
 
 
-class Slices:
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+class EndpointTracker:
+    def __init__(self, shared: SharedState) -> None:
+        self._shared = shared
         self._known: dict[tuple[str, str], tuple[str, dict[str, endpoints.Endpoint]]] = {}
         self._early: Remembered[tuple[Draft, Moment]] = Remembered()
 
     def change(self, type_: str, obj: Object) -> None:
         """An event of the watch."""
-        key, now = (namespace_of(obj), name_of(obj)), self._shelf.now()
+        key, now = (namespace_of(obj), name_of(obj)), self._shared.now()
         service, old = self._known.get(key, (endpoints.service_of(obj), {}))
         new = {} if type_ == "DELETED" else endpoints.endpoints_of(obj)
         for uid, each in endpoints.changes(service, key[1], resource_version_of(obj), old, new):
@@ -42,17 +42,17 @@ class Slices:
         for key in [each for each in self._known if each not in there]:
             service, old = self._known.pop(key)
             for uid, each in endpoints.changes(service, key[1], "", old, {}):
-                self._endpoint(uid, each, self._shelf.now())
+                self._endpoint(uid, each, self._shared.now())
 
-    def begin(self, book: Book, now: Moment) -> None:
+    def begin(self, timeline: PodTimeline, now: Moment) -> None:
         """Its end has begun: what its endpoints did just before is of it."""
-        for early, at in self._early.pop(book.uid, ()):
+        for early, at in self._early.pop(timeline.uid, ()):
             if now.at_ns - at.at_ns < EARLY_NS:
-                book.write(replace(early, at_ns=max(at.at_ns, (book.deleted_ns or 0) + 1)), now)
+                timeline.write(replace(early, at_ns=max(at.at_ns, (timeline.deleted_ns or 0) + 1)), now)
 
     def _endpoint(self, uid: str, each: Draft, now: Moment) -> None:
-        book = self._shelf.books.get(uid)
-        if book is not None:
-            book.write(each, now)
+        timeline = self._shared.timelines.get(uid)
+        if timeline is not None:
+            timeline.write(each, now)
         elif each.kind == kinds.ENDPOINT_REMOVED or each.told(kinds.ENDPOINT_CHANGED).get("terminating"):
             self._early.remember(uid, (each, now))

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 from lastcall.kube.api import ENDPOINTSLICES, EVENTS, PODS, Object, Resource, StatusError, uid_of
 from lastcall.kube.client import Client, commands_for
-from lastcall.trace.following.around import WATCHED, AroundPods, OnEvent, OnList
-from lastcall.trace.following.news import News
-from lastcall.trace.following.shelf import Shelf
-from lastcall.trace.following.slices import Slices
+from lastcall.trace.following.around import WATCHED, OnEvent, OnList, RelatedObjects
+from lastcall.trace.following.news import EventIndex
+from lastcall.trace.following.shelf import SharedState
+from lastcall.trace.following.slices import EndpointTracker
 from lastcall.trace.rights import MissingRight, missing
 from lastcall.trace.scope import Scope
 from lastcall.trace.sources import Gap, Source
@@ -19,13 +19,13 @@ OWNERS_WAIT_SECONDS = 10.0
 """How long Pods wait for what is around them to be known."""
 
 
-class Watching:
+class Watches:
     """`on_note` hears of gaps and of rights that are missing, `on_blind` that Pods may not be read, `on_object` of all
     objects but Events and EndpointSlices."""
 
     def __init__(
         self,
-        shelf: Shelf,
+        shared: SharedState,
         client: Client,
         scope: Scope,
         on_note: Callable[[str], None],
@@ -35,13 +35,13 @@ class Watching:
         self.missing: dict[tuple[str, str], MissingRight] = {}
         """What may not be read, by (resource, namespace)."""
         self.sources: list[Source] = []
-        self._shelf = shelf
+        self._shared = shared
         self._client = client
         self._scope = scope
         self._on_note = on_note
         self._on_blind = on_blind
         self._on_object = on_object
-        self._news: News
+        self._event_index: EventIndex
 
     def commands(self) -> list[str]:
         """For an administrator's shell: what gives all the rights that are missing."""
@@ -59,10 +59,12 @@ class Watching:
             return
         self._on_note(right.sentence)
 
-    async def start_around(self, around: AroundPods, slices: Slices, news: News, over: asyncio.Event) -> None:
+    async def start_around(
+        self, around: RelatedObjects, slices: EndpointTracker, event_index: EventIndex, over: asyncio.Event
+    ) -> None:
         """Watch all but Pods, and wait until it is known, OWNERS_WAIT_SECONDS have passed, or `over` is set."""
         namespace = self._scope.namespace
-        self._news = news
+        self._event_index = event_index
         for resource in WATCHED:
             on_event, on_list = around.handlers(resource)
             if resource.plural == "namespaces":
@@ -71,10 +73,10 @@ class Watching:
             else:
                 self._watch(resource, namespace if resource.namespaced else "", on_event, on_list)
         self._watch(ENDPOINTSLICES, namespace, slices.change, slices.listed)
-        self._watch(EVENTS, namespace, news.event, None)
+        self._watch(EVENTS, namespace, event_index.event, None)
         waited = 0.0
         while waited < OWNERS_WAIT_SECONDS and not (over.is_set() or all(map(self._is_settled, self.sources))):
-            await self._shelf.world.clock.sleep(0.05)
+            await self._shared.world.clock.sleep(0.05)
             waited += 0.05
 
     def start_pods(self, on_event: OnEvent, on_list: OnList) -> None:
@@ -106,18 +108,18 @@ class Watching:
             self._client,
             resource,
             namespace,
-            self._shelf.world,
+            self._shared.world,
             on_event,
             on_list,
             on_gap=lambda gap: self._gap(resource, gap),
             on_refused=lambda error: self.refused(resource, namespace, error),
-            on_synced=self._news.whole_from_now if resource is EVENTS else lambda: None,
+            on_synced=self._event_index.whole_from_now if resource is EVENTS else lambda: None,
             on_trouble=self._on_note,
             label_selector=label_selector,
             field_selector=field_selector,
         )
         self.sources.append(source)
-        self._shelf.spawn(source.run(), name=f"trace {resource.plural}")
+        self._shared.spawn(source.run(), name=f"trace {resource.plural}")
 
     def _is_settled(self, source: Source) -> bool:
         return source.synced or (source.resource.plural, source.namespace) in self.missing
@@ -125,9 +127,9 @@ class Watching:
     def _gap(self, resource: Resource, gap: Gap) -> None:
         self._on_note(gap.sentence)
         if resource is EVENTS and gap.lost:
-            self._news.whole_from_now()
-        for book in self._shelf.books.values():
-            book.not_shown.setdefault(gap.sentence, "gap")
+            self._event_index.whole_from_now()
+        for timeline in self._shared.timelines.values():
+            timeline.not_shown.setdefault(gap.sentence, "gap")
 
 
 def _also(

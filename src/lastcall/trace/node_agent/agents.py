@@ -58,7 +58,7 @@ class _Node:
     clock: NodeClock = field(default_factory=NodeClock)
     pods: dict[str, bool] = field(default_factory=dict)
     """uid → whether its end has begun."""
-    told: dict[str, bool] = field(default_factory=dict)
+    announced: dict[str, bool] = field(default_factory=dict)
     """What the agent has been told of, in the same way."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     last: int = 0
@@ -247,7 +247,7 @@ class NodeAgents:
 
     async def _listen(self, node: _Node, pod: str) -> None:
         session = Session(self._client, self._namespace, pod, lambda text: self._on_note(f"node {node.name}: {text}"))
-        node.told, node.pings = {}, {}
+        node.announced, node.pings = {}, {}
         if node.attached != pod:  # another process, which counts its lines anew
             node.attached, node.last, node.clock = pod, 0, NodeClock()
         opened = asyncio.Event()
@@ -292,14 +292,14 @@ class NodeAgents:
 
     async def _tell_changes(self, node: _Node, session: Session) -> None:
         for uid, ending in list(node.pods.items()):
-            if uid not in node.told:
-                node.told[uid] = False
+            if uid not in node.announced:
+                node.announced[uid] = False
                 await session.say(watch=uid)
-            if ending and not node.told.get(uid):
-                node.told[uid] = True
+            if ending and not node.announced.get(uid):
+                node.announced[uid] = True
                 await session.say(ending=uid, addresses=self._addresses.get(uid, []))
-        for uid in [uid for uid in node.told if uid not in node.pods]:
-            del node.told[uid]
+        for uid in [uid for uid in node.announced if uid not in node.pods]:
+            del node.announced[uid]
             await session.say(forget=uid)
 
     def _hear(self, node: _Node, value: Mapping[str, Any]) -> None:
