@@ -7,7 +7,7 @@ from virtual_cluster import VirtualCluster
 from lastcall.kube.api.errors import StatusError, is_not_found
 from lastcall.kube.api.resources import EVENTS, NODES, PODS
 from lastcall.kube.cri.simulated_program import Program
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
@@ -60,7 +60,7 @@ async def delete_all(cluster: VirtualCluster, objects: list[Stored]) -> None:
 def test_a_store_with_poisoned_objects_starts_serves_and_lets_them_be_deleted(when: str) -> None:
     async def main(world: World) -> None:
         objects = await poisoned(world)
-        with walls.standing():
+        with crash_guard.installed():
             cluster = VirtualCluster(world, {})
             if when == "before the start":
                 await cluster.server.bootstrap()

@@ -33,9 +33,9 @@ from lastcall.kube.api.meta import Object, name_of, namespace_of, uid_of
 from lastcall.kube.api.resources import (
     BINDINGS,
     CONFIGMAPS,
+    CONVERTED,
     ENDPOINTSLICES,
     EVENTS,
-    FACES,
     NAMESPACES,
     NODES,
     PODS,
@@ -61,7 +61,7 @@ from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
-KINDS = {resource.kind: resource for resource in SERVED if resource not in (BINDINGS, *FACES)}
+KINDS = {resource.kind: resource for resource in SERVED if resource not in (BINDINGS, *CONVERTED)}
 WATCHED = (PODS, ENDPOINTSLICES, EVENTS)
 
 RECORDS_CHECKED = 3000

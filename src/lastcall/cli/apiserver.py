@@ -14,7 +14,7 @@ from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import etcd_flags, read_pem, read_service_account_key
 from lastcall.cli.terminal import say_from
 from lastcall.errors import Interrupted, UserError, WorldError
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ async def _run(settings: Settings) -> None:
     from lastcall.kube.store import StoreError, open_etcd
     from lastcall.records.memory import NoRecorder
 
-    walls.stand(walls.Faults(say=_note))
+    crash_guard.install(crash_guard.Faults(say=_note))
     world = World()
     sock = _listen(settings)
     try:

@@ -12,7 +12,7 @@ from lastcall.contexts.connection import Connected, choose, connected
 from lastcall.contexts.options import ContextOptions
 from lastcall.errors import Interrupted
 from lastcall.kube.api import NAMESPACES
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Component:
         return 0
 
     async def _run(self, chosen: Any, leader_elect: bool) -> None:
-        walls.stand(walls.Faults(say=self.note))
+        crash_guard.install(crash_guard.Faults(say=self.note))
         async with connected(chosen, agent=f"lastcall-{self.name}", warn=note, on_refused=self.refused) as cluster:
             await cluster.client.list(NAMESPACES)  # a user without rights is told so, and does not wait forever
             await self._act(cluster, leader_elect)

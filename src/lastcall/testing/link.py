@@ -94,7 +94,7 @@ class Link:
     async def story(self, namespace: str, name: str) -> "Ending":
         """The latest Pod of that name of which a container has ended. Raises LastcallError."""
         # late: pytest imports the plugin in every run, with a cluster or without
-        from lastcall.endings.finding import find_ending, known_endings
+        from lastcall.endings.search import find_ending, known_endings
         from lastcall.errors import UserError
         from lastcall.testing.ending import Ending
 

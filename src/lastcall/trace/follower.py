@@ -22,18 +22,18 @@ from lastcall.endings.story import Ending, PodFacts
 from lastcall.kube.api import EVENTS, PODS, StatusError
 from lastcall.kube.client import Client
 from lastcall.records.record import Record
-from lastcall.trace.book import Moment, PodTimeline
 from lastcall.trace.following.around import RelatedObjects
+from lastcall.trace.following.events import EventIndex
 from lastcall.trace.following.lives import Handlers, Listeners, NodeSide, PodTracker
-from lastcall.trace.following.news import EventIndex
 from lastcall.trace.following.output import LogReader
-from lastcall.trace.following.shelf import Remembered, SharedState
 from lastcall.trace.following.slices import EndpointTracker
+from lastcall.trace.following.state import Remembered, SharedState
 from lastcall.trace.following.watching import OnObject, Watches
+from lastcall.trace.pod_timeline import Moment, PodTimeline
 from lastcall.trace.rights import MissingRight
 from lastcall.trace.scope import Scope
 from lastcall.trace.sources import Source
-from lastcall.trace.tale import StoryContext, build_story
+from lastcall.trace.story import StoryContext, build_story
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

@@ -10,9 +10,9 @@ from lastcall.kube.api import Object, name_of, namespace_of, resource_version_of
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.trace import owners
-from lastcall.trace.book import Moment
 from lastcall.trace.drafts import Draft, draft
 from lastcall.trace.owners import OwnerState
+from lastcall.trace.pod_timeline import Moment
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.apiserver import OwnerDeleted

@@ -14,7 +14,7 @@ import orjson
 
 from lastcall.kube.api import Object, Resource, StatusError
 from lastcall.kube.client import MOST_ANSWER_BYTES, Client, ConnectionLost, UnusableAnswer, decoded, unusable
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
@@ -121,7 +121,7 @@ class Source:
                     self.on_refused(error)  # a server that does not serve this
                     await self.world.clock.sleep(REFUSED_SECONDS)
             except Exception as error:
-                walls.caught(f"trace {self.resource.plural}", "", error)
+                crash_guard.caught(f"trace {self.resource.plural}", "", error)
                 await self._wait()
 
     def _breaks(self, why: str) -> None:
@@ -245,7 +245,7 @@ class Source:
                 try:
                     self.on_event(type_, obj)
                 except Exception as error:
-                    walls.caught(f"trace {self.resource.plural}", str(obj["metadata"].get("name")), error)
+                    crash_guard.caught(f"trace {self.resource.plural}", str(obj["metadata"].get("name")), error)
         if not seen and monotonic(self.world.clock) - started < SHORT_WATCH:
             await self._wait()
         return version

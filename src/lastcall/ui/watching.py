@@ -35,7 +35,7 @@ from lastcall.ui.board import Board, Value
 from lastcall.ui.cells import node_cell, pod_cell, stage_of, workload_cell
 from lastcall.ui.source import NoMore, Opened, PageClient, Source
 from lastcall.ui.story import end_row, is_an_end, story
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -90,7 +90,7 @@ class Watching:
             except _AWAY as error:
                 self.board.put("cluster", {**self.about, "name": self._source.name, "state": "away", "why": str(error)})
             else:
-                await walls.guarded("cluster", "", self._follow(opened))
+                await crash_guard.guarded("cluster", "", self._follow(opened))
                 self.client = None
                 self.board.put("cluster", {**self.about, "state": "away", "why": ""})
             await self._world.clock.sleep(AGAIN_SECONDS)
@@ -111,7 +111,9 @@ class Watching:
                     opened.watch(self._object)
                 else:
                     for informer in self._informers(opened.client):
-                        tasks.spawn(walls.keep_running("informer", informer.run, self._world.clock), name="informer")
+                        tasks.spawn(
+                            crash_guard.keep_running("informer", informer.run, self._world.clock), name="informer"
+                        )
                 tasks.spawn(self._tend(), name="history")
                 async for record in opened.records:
                     self._record(record)

@@ -20,7 +20,7 @@ from virtual_cluster import VirtualCluster
 
 from lastcall.kube.api.resources import PODS
 from lastcall.kube.apiserver.auth.authentication import Authenticator, UserInfo
-from lastcall.kube.apiserver.http import HTTPFace
+from lastcall.kube.apiserver.http import APIHandler
 from lastcall.kube.client.api import Client
 from lastcall.kube.cri.simulated import Program
 from lastcall.kube.streaming.hosts import Hosts
@@ -87,7 +87,7 @@ class Target:
         authenticator = Authenticator({"token": ADMIN}, server.policy.authenticator._verify_token)
         handlers = _Handlers(server.operations, self._noted)
         hosts = Hosts(("localhost",))
-        self._face = HTTPFace(
+        self._face = APIHandler(
             world, cast(Any, handlers), authenticator, server.serving.catalog, server.policy.issuer, hosts
         )
 

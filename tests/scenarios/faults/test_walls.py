@@ -20,7 +20,7 @@ from lastcall.kube.node.status import manager as status_manager
 from lastcall.kube.node.workers import syncer as pod_syncer
 from lastcall.kube.node.workers import transitions
 from lastcall.kube.scheduler import scheduler
-from lastcall.world import walls
+from lastcall.world import crash_guard
 
 PROGRAMS = {"app": Program(drain_seconds=1)}
 
@@ -58,7 +58,7 @@ def test_a_pod_that_the_scheduler_cannot_place_backs_off_is_told_and_others_get_
     monkeypatch.setattr(scheduler, "place", failing_for(real, lambda pod, *_: pod.name in poisoned))
 
     async def scenario(cluster: VirtualCluster) -> None:
-        with walls.standing() as faults:
+        with crash_guard.installed() as faults:
             await cluster.create(pod("bad"))
             await cluster.sleep(30)
             await lives_and_ends(cluster, "good")
@@ -84,7 +84,7 @@ def test_a_probe_that_fails_unexpectedly_is_tried_again_and_other_probes_go_on(m
     monkeypatch.setattr(prober, "run_probe", run_probe)
 
     async def scenario(cluster: VirtualCluster) -> None:
-        with walls.standing() as faults:
+        with crash_guard.installed() as faults:
             await cluster.create(pod("bad", readinessProbe={"exec": {"command": ["bad"]}, "periodSeconds": 2}))
             await lives_and_ends(cluster, "good", readinessProbe={"exec": {"command": ["ok"]}, "periodSeconds": 2})
             (fault,) = faults.all()
@@ -109,7 +109,7 @@ def test_a_status_that_cannot_be_written_waits_and_other_statuses_are_written(mo
     monkeypatch.setattr(status_manager.PodStatusManager, "_patch", patch)
 
     async def scenario(cluster: VirtualCluster) -> None:
-        with walls.standing() as faults:
+        with crash_guard.installed() as faults:
             await cluster.create(pod("bad"))
             await lives_and_ends(cluster, "good")
             assert [each.key for each in faults.of("kubelet status manager")] == ["default/bad"]
@@ -131,7 +131,7 @@ def test_a_pod_that_the_kubelet_cannot_sync_is_told_and_others_live(monkeypatch:
     monkeypatch.setattr(pod_syncer.KubeletPodSyncer, "sync_pod", sync)
 
     async def scenario(cluster: VirtualCluster) -> None:
-        with walls.standing() as faults:
+        with crash_guard.installed() as faults:
             await cluster.create(pod("bad"))
             await lives_and_ends(cluster, "good")
             await cluster.sleep(60)
@@ -150,7 +150,7 @@ def test_a_pod_that_the_pleg_cannot_read_keeps_no_other_from_being_seen(monkeypa
     monkeypatch.setattr(pleg, "make_pod_status", failing_for(real, lambda uid, *_: uid in poisoned))
 
     async def scenario(cluster: VirtualCluster) -> None:
-        with walls.standing() as faults:
+        with crash_guard.installed() as faults:
             await cluster.create(pod("bad"))
             await cluster.wait_ready("bad")
             poisoned.add((await get(cluster, "bad"))["metadata"]["uid"])
@@ -179,7 +179,7 @@ def test_an_edge_that_is_not_in_the_table_ends_one_turn_of_one_pod_and_the_next_
     monkeypatch.setattr(transitions, decision, decide)
 
     async def scenario(cluster: VirtualCluster) -> None:
-        with walls.standing() as faults:
+        with crash_guard.installed() as faults:
             await cluster.create(pod("bad"))
             await cluster.wait_ready("bad")
             await cluster.delete("pod/bad")
@@ -211,7 +211,7 @@ def test_an_edge_that_the_sweep_cannot_go_keeps_no_other_worker_from_being_swept
     monkeypatch.setattr(transitions, "remove_terminated_worker", remove)
 
     async def scenario(cluster: VirtualCluster) -> None:
-        with walls.standing() as faults:
+        with crash_guard.installed() as faults:
             await lives_and_ends(cluster, "bad")
             await lives_and_ends(cluster, "good")
             await cluster.sleep(10)
@@ -241,7 +241,7 @@ def test_a_round_of_the_pod_garbage_collector_goes_past_a_part_that_fails(monkey
 
         await cluster.wait_until_async(collected, limit=300)
 
-    with walls.standing() as faults:
+    with crash_guard.installed() as faults:
         run_cluster(scenario, PROGRAMS)
     assert [each.key for each in faults.of("pod-garbage-collector-controller")] == ["excess"]
 
@@ -266,7 +266,7 @@ def test_a_controller_that_fails_outside_of_any_key_runs_again(monkeypatch: pyte
         assert len((await cluster.client.list(PODS, "default")).items) == 1
         assert not failures
 
-    with walls.standing() as faults:
+    with crash_guard.installed() as faults:
         run_cluster(scenario, PROGRAMS)
     assert faults.of("daemonset-controller", "")[0].count == 2
 

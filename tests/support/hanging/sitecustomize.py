@@ -49,7 +49,7 @@ ENDINGS: dict[str, Callable[[], None]] = {
 
 
 def in_requests(module: ModuleType) -> None:
-    face = module.HTTPFace
+    face = module.APIHandler
     handle = face._handle
 
     async def hang(self: Any, request: Any) -> Any:
@@ -62,15 +62,15 @@ def in_requests(module: ModuleType) -> None:
 
 
 def in_jobs(module: ModuleType) -> None:
-    from lastcall.world import walls
+    from lastcall.world import crash_guard
 
     controller = module.JobController
     sync = controller._sync
 
     async def hang(self: Any, key: str) -> Any:
         if key.endswith("/poison"):
-            if walls.on_turn is not None:
-                walls.on_turn("job-controller", key)
+            if crash_guard.on_turn is not None:
+                crash_guard.on_turn("job-controller", key)
             spin()
         return await sync(self, key)
 

@@ -3,7 +3,7 @@
 import orjson
 
 from lastcall.kube.api.resources import HORIZONTALPODAUTOSCALERS, HORIZONTALPODAUTOSCALERS_V1
-from lastcall.kube.apiserver.faces.autoscaling import BEHAVIOR, CONDITIONS, METRICS, to_v1, to_v2
+from lastcall.kube.apiserver.conversions.autoscaling import BEHAVIOR, CONDITIONS, METRICS, to_v1, to_v2
 
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
 CPU = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}}}

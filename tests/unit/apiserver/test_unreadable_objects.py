@@ -25,7 +25,7 @@ from lastcall.kube.api.resources import (
     SERVICES,
     Resource,
 )
-from lastcall.kube.apiserver.faces.table import FACES
+from lastcall.kube.apiserver.conversions.table import CONVERSIONS
 from lastcall.kube.apiserver.registry.definitions import Definitions
 from lastcall.kube.apiserver.registry.stored import UnreadableError, read_stored, warning_of
 from lastcall.kube.apiserver.server import APIServer, APIServerConfig
@@ -33,17 +33,17 @@ from lastcall.kube.client.api import Client
 from lastcall.kube.store.open import open_store
 from lastcall.kube.store.sqlite import SQLiteStore
 from lastcall.kube.store.value import Value
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.world import World
 
 Object = dict[str, Any]
-STORED = [each for each in SERVED if each not in FACES and each != BINDINGS]
+STORED = [each for each in SERVED if each not in CONVERSIONS and each != BINDINGS]
 META = {"uid": "u", "resourceVersion": "5", "creationTimestamp": "2026-01-01T00:00:00Z"}
 
 
 @asynccontextmanager
-async def server_on(path: Path) -> AsyncIterator[tuple[Client, SQLiteStore, walls.Faults]]:
-    with walls.standing() as faults:
+async def server_on(path: Path) -> AsyncIterator[tuple[Client, SQLiteStore, crash_guard.Faults]]:
+    with crash_guard.installed() as faults:
         store = await open_store(path, world=World())
         server = APIServer(world=World(), store=store, recorder=ListRecorder(), config=APIServerConfig())
         await server.bootstrap()
@@ -79,7 +79,7 @@ async def test_an_object_under_another_key_is_set_aside_named_by_its_key_and_del
         await client.create(CONFIGMAPS, {"metadata": {"name": "sound"}}, "default")
     await put(path, {"configmaps/default/torn": orjson.dumps(stored(CONFIGMAPS, "torn", "kube-system"))})
     async with server_on(path) as (client, _, faults):
-        (fault,) = faults.of(walls.STORED_OBJECTS)
+        (fault,) = faults.of(crash_guard.STORED_OBJECTS)
         assert fault.key == "configmaps/default/torn"
         assert "metadata.namespace is 'kube-system', its key says 'default'" in fault.error
         assert fault.error.endswith("kubectl delete configmaps torn -n default")
@@ -168,7 +168,7 @@ async def test_services_and_api_services_without_a_spec_do_not_keep_a_server_fro
     async with server_on(path) as (client, store, faults):
         aside = {each.entry.key for each in store.unreadable("")}
         assert {key for key in rows if key.startswith("services/")} <= aside
-        assert {fault.key for fault in faults.of(walls.STORED_OBJECTS)} == aside, "each is named, and no other"
+        assert {fault.key for fault in faults.of(crash_guard.STORED_OBJECTS)} == aside, "each is named, and no other"
         assert await names(client, SERVICES, "default") == ["kubernetes"]
         for key in rows.keys() - aside:
             assert key.startswith("apiservices/")

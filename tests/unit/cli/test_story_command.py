@@ -12,7 +12,7 @@ from virtual_cluster import VirtualCluster, run_cluster
 
 from lastcall.cli.errors import guarded
 from lastcall.cli.story import story
-from lastcall.endings.finding import known_endings
+from lastcall.endings.search import known_endings
 from lastcall.errors import UserError, WorldError
 from lastcall.kube.cluster.errors import NotRunning
 from lastcall.records import kinds as k

@@ -6,7 +6,7 @@ from fake_api import FakeAPI
 from lastcall.kube.api.meta import Object, name_of
 from lastcall.kube.api.resources import PODS
 from lastcall.kube.client.informer import Informer
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
@@ -63,7 +63,7 @@ async def followed(world: World, story: object) -> None:
 
 def test_a_bad_object_ends_only_its_own_turn() -> None:
     async def main(world: World) -> None:
-        with walls.standing() as faults:
+        with crash_guard.installed() as faults:
             await followed(world, None)
         keys = {each.key: each.count for each in faults.of("informer pods")}
         assert keys == {"default/bad-1": 5, "default/bad-2": 3}  # each index and each handler that failed

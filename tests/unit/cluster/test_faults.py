@@ -7,7 +7,7 @@ from lastcall.kube.cluster.health.faults import MOST_OF_A_ROLE, CaughtFaults
 from lastcall.records import kinds
 from lastcall.records.memory import MemoryRecorder
 from lastcall.records.record import Record
-from lastcall.world import walls
+from lastcall.world import crash_guard
 
 
 def caught(role: str, key: str, times: int = 1, error: str = "ValueError: x", at: int = 1_700_000_000) -> Record:
@@ -58,12 +58,12 @@ def test_what_a_role_tells_is_what_front_reads() -> None:
 
     recorder = MemoryRecorder("kubelet", Clock())
 
-    def tell(fault: walls.Fault) -> None:
-        recorder.record(kinds.FAULT_CAUGHT, facts=walls.as_facts(fault, "node-1"))
+    def tell(fault: crash_guard.Fault) -> None:
+        recorder.record(kinds.FAULT_CAUGHT, facts=crash_guard.as_facts(fault, "node-1"))
 
-    with walls.standing(walls.Faults(tell, clock=Clock())):
+    with crash_guard.installed(crash_guard.Faults(tell, clock=Clock())):
         for _ in range(3):
-            with walls.Turn("kubelet prober", "uid/c/liveness"):
+            with crash_guard.Turn("kubelet prober", "uid/c/liveness"):
                 raise OverflowError("date value out of range")
     faults = CaughtFaults()
     for record in recorder.records:

@@ -22,7 +22,7 @@ from lastcall.kube.cluster.staying.front import Front
 from lastcall.kube.cluster.staying.front_log import FrontLog
 from lastcall.records import kinds
 from lastcall.records.record import Record
-from lastcall.world import walls
+from lastcall.world import crash_guard
 
 pytestmark = pytest.mark.loopback
 
@@ -229,7 +229,7 @@ async def test_a_stored_object_that_is_set_aside_is_told_without_what_steers_a_t
         fault = {"role": "control-plane", "times": 1, "count": 1}
         tree.say(kinds.FAULT_CAUGHT, **fault, component="informer pods", key="default/x", error="KeyError: 'spec'")
         error = "UnreadableError: the stored object is set aside: it is a \x1b[2J of v1"
-        tree.say(kinds.FAULT_CAUGHT, **fault, component=walls.STORED_OBJECTS, key="pods/a\r\nb", error=error)
+        tree.say(kinds.FAULT_CAUGHT, **fault, component=crash_guard.STORED_OBJECTS, key="pods/a\r\nb", error=error)
         assert told == [r"pods/a\r\nb: the stored object is set aside: it is a \x1b[2J of v1"]
 
     await with_front(check)

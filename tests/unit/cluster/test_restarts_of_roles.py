@@ -18,7 +18,7 @@ from lastcall.kube.cluster.health.restarts import (
     serves_alone,
     where,
 )
-from lastcall.world.walls import REQUEST
+from lastcall.world.crash_guard import REQUEST
 
 
 def test_the_first_restart_is_at_once_and_early_deaths_wait_longer_up_to_ten_seconds() -> None:

@@ -14,7 +14,7 @@ from lastcall.kube.cluster.health import decide as hang_rule
 from lastcall.kube.cluster.health import heartbeat, watchdog
 from lastcall.kube.cluster.health.heartbeat import Heartbeat, WorkingOn
 from lastcall.kube.cluster.health.watchdog import Hang, Watchdog, look_at
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import RealClock
 
 pytestmark = pytest.mark.loopback
@@ -67,12 +67,12 @@ class Role:
         self.page._words[1] = 1  # a second of own time
         turn = asyncio.ensure_future(self._turn(what))
         await asyncio.sleep(0.1)  # the turn has begun
-        walls.on_turn("other-controller", "default/innocent")
+        crash_guard.on_turn("other-controller", "default/innocent")
         await turn
         await asyncio.sleep(1000)  # until it is killed
 
     async def _turn(self, what: Callable[[], None]) -> None:
-        walls.on_turn("job-controller", "default/x")
+        crash_guard.on_turn("job-controller", "default/x")
         await asyncio.sleep(0.3)  # the other turn comes in between
         what()
 
@@ -100,7 +100,7 @@ def role(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], Non
     monkeypatch.setattr(watchdog, "STACK_IS_WHOLE_SECONDS", 0.5)
     monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.05)
     monkeypatch.setattr(hang_rule, "IDLE_SHARE", 0.0)  # on a machine that is busy with other tests
-    monkeypatch.setattr(walls, "on_turn", None)
+    monkeypatch.setattr(crash_guard, "on_turn", None)
     made: list[Role] = []
 
     def make(what: Callable[[], None]) -> Role:

@@ -10,7 +10,7 @@ from lastcall.kube.api.resources import EVENTS, PODS
 from lastcall.kube.client.events import EventRecorder
 from lastcall.kube.client.informer import Informer
 from lastcall.kube.controllers.worker import Worker
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
@@ -39,7 +39,7 @@ def test_a_poisoned_key_backs_off_is_told_on_its_object_and_the_others_go_on(of_
             done.append(key)
 
         worker = Worker(world, "test-controller", sync, workers=1, events=events, client=api)
-        with walls.standing() as faults:
+        with crash_guard.installed() as faults:
             async with Tasks() as tasks:
                 tasks.spawn(informer.run(), name="informer")
                 if events is not None:

@@ -5,7 +5,7 @@ from fake_api import ListRecorder
 from lastcall.kube.cri.api import PodSandboxConfig, PodSandboxMetadata
 from lastcall.kube.cri.sandbox.objects import Sandbox
 from lastcall.kube.cri.sandbox.recorded_network import RecordedNetwork
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
@@ -39,7 +39,7 @@ def test_a_sandbox_that_cannot_be_adopted_or_discarded_stops_no_other() -> None:
         there = Network()
         network = RecordedNetwork(there, ListRecorder(world), world.clock)
         sandboxes = [sandbox("bad", "10.244.0.2"), sandbox("good", "10.244.0.3")]
-        with walls.standing() as faults:
+        with crash_guard.installed() as faults:
             await network.adopt(sandboxes)
             assert there.adopted == ["good"]
             assert [each.attached for each in sandboxes] == [False, True]

@@ -17,7 +17,7 @@ from lastcall.kube.proxy.policies.first_policy import AttachedPod, first_policy
 from lastcall.kube.proxy.policies.policy import PolicyPod
 from lastcall.kube.proxy.policies.table import Alias
 from lastcall.kube.proxy.sink import RuleError
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
@@ -248,7 +248,7 @@ def test_a_policy_that_cannot_be_read_keeps_no_other_from_its_effect() -> None:
     spec = {"ingress": [{"from": [{"ipBlock": {}}]}]}
 
     async def story(place: Place) -> None:
-        with walls.standing() as faults:
+        with crash_guard.installed() as faults:
             place.api.put(NETWORKPOLICIES, {"metadata": {"name": "broken", "namespace": "default"}, "spec": spec})
             place.api.put(PODS, pod("here", "10.244.0.2"))
             await place.wait()
@@ -284,7 +284,7 @@ def evil(name: str, ip: str) -> dict[str, Any]:
 @pytest.mark.parametrize("error", [RuleError("no"), struct.error("ushort format"), OverflowError("int too large")])
 def test_a_pod_whose_rules_the_kernel_refuses_is_closed_and_others_get_theirs(error: Exception) -> None:
     async def story(place: Place) -> None:
-        with walls.standing() as faults:
+        with crash_guard.installed() as faults:
             place.sink.refuse = lambda transaction: error if "@block-" in repr(transaction) else None
             block = {"cidr": "192.0.2.0/24", "except": ["192.0.2.1/32"]}
             spec = {"podSelector": {}, "ingress": [{"from": [{"ipBlock": block}]}]}
@@ -316,7 +316,7 @@ def test_a_pod_whose_policies_ask_for_too_much_is_closed_until_they_ask_for_less
     spec = {"podSelector": {}, "ingress": [{"from": peers, "ports": [{"port": n} for n in range(1, 100)]}]}
 
     async def story(place: Place) -> None:
-        with walls.standing() as faults:
+        with crash_guard.installed() as faults:
             place.api.put(NETWORKPOLICIES, {**BIG, "spec": spec})
             place.api.put(PODS, evil("e", "10.244.0.66"))
             place.api.put(PODS, pod("victim", "10.244.0.3"))
@@ -337,7 +337,7 @@ def test_a_pod_whose_policies_ask_for_too_much_is_closed_until_they_ask_for_less
 
 def test_a_policy_that_cannot_be_read_closes_the_pods_it_selects() -> None:
     async def story(place: Place) -> None:
-        with walls.standing():
+        with crash_guard.installed():
             spec = {"podSelector": {"matchLabels": {"app": "a"}}, "ingress": [{"from": [{"ipBlock": {}}]}]}
             place.api.put(PODS, {**evil("e", "10.244.0.66"), "spec": {"nodeName": "node-1"}})
             place.api.put(PODS, {**evil("f", "10.244.0.67"), "spec": {"nodeName": "node-1"}})
@@ -357,7 +357,7 @@ def test_a_policy_that_cannot_be_read_closes_the_pods_it_selects() -> None:
 
 def test_a_pod_that_cannot_be_read_is_isolated_by_the_labels_of_its_sandbox() -> None:
     async def story(place: Place) -> None:
-        with walls.standing():
+        with crash_guard.installed():
             broken = pod("new", "10.244.0.7")
             broken["spec"]["containers"] = [{"name": "c", "ports": [{"name": "web"}]}]
             place.attached["s"] = AttachedPod(("default", "new"), "u-new", "10.244.0.7", {})
@@ -371,7 +371,7 @@ def test_a_pod_that_cannot_be_read_is_isolated_by_the_labels_of_its_sandbox() ->
 
 def test_an_agent_that_meets_what_nobody_expected_goes_on_after_a_while() -> None:
     async def story(place: Place) -> None:
-        with walls.standing() as faults:
+        with crash_guard.installed() as faults:
             place.sink.refuse = lambda transaction: MemoryError()
             place.api.put(PODS, pod("here", "10.244.0.2"))
             await place.wait(5.0)

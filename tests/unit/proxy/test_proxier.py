@@ -20,7 +20,7 @@ from lastcall.kube.proxy.services import ServiceKey
 from lastcall.kube.proxy.sink import RecordingSink
 from lastcall.kube.proxy.topology import Node
 from lastcall.records import kinds
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
@@ -434,7 +434,7 @@ def test_the_recording_sink_keeps_everything_for_the_virtual_world() -> None:
 
 def test_a_service_that_the_kernel_does_not_take_keeps_no_other_from_its_rules() -> None:
     async def story(place: Place) -> None:
-        with walls.standing() as faults:
+        with crash_guard.installed() as faults:
             place.api.put(SERVICES, service())
             place.put(endpoint(A))
             await place.wait()
@@ -465,7 +465,7 @@ def test_a_service_that_cannot_be_read_keeps_no_other_from_its_rules(monkeypatch
     monkeypatch.setattr(view, "parse_service", parse)
 
     async def story(place: Place) -> None:
-        with walls.standing() as faults:
+        with crash_guard.installed() as faults:
             place.api.put(SERVICES, service("bad", "10.96.0.66"))
             place.api.put(SERVICES, service())
             place.put(endpoint(A))
@@ -483,7 +483,7 @@ def test_a_service_that_multiplies_addresses_ports_and_endpoints_keeps_no_other_
     addresses = [f"192.0.2.{n}" for n in range(100)]
 
     async def story(place: Place) -> None:
-        with walls.standing() as faults:
+        with crash_guard.installed() as faults:
             place.api.put(SERVICES, service())
             place.put(endpoint(A))
             place.api.put(SERVICES, service("bad", "10.96.0.66", ports=ports, externalIPs=addresses))

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from lastcall.records import kinds
-from lastcall.trace.book import Moment
 from lastcall.trace.ledger import MOST_GONE, ClusterState
 from lastcall.trace.owners import OwnerState, changes, differ, removed, state_of, writer_of
+from lastcall.trace.pod_timeline import Moment
 
 SECOND = 1_000_000_000
 

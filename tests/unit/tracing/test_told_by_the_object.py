@@ -6,8 +6,8 @@ import pytest
 
 from lastcall.records import kinds
 from lastcall.trace import pods
-from lastcall.trace.book import Moment, PodTimeline, runs_in_order
 from lastcall.trace.events import PodEvent
+from lastcall.trace.pod_timeline import Moment, PodTimeline, runs_in_order
 from lastcall.trace.stamps import SECOND, Clocks
 
 NOW = Moment(1000 * SECOND, 1000 * SECOND)

@@ -6,9 +6,9 @@ import pytest
 
 from lastcall.records import kinds
 from lastcall.records.record import Record
-from lastcall.trace.book import Moment, PodTimeline
 from lastcall.trace.drafts import draft
 from lastcall.trace.events import PodEvent
+from lastcall.trace.pod_timeline import Moment, PodTimeline
 from lastcall.trace.stamps import SECOND, Clocks
 from lastcall.trace.stops import is_hook
 

@@ -23,7 +23,7 @@ from lastcall.experiment.existing.connection import reached
 from lastcall.experiment.existing.copy import Taking, parsed_workload
 from lastcall.experiment.existing.handshake import read_ca
 from lastcall.experiment.existing.plan import Plan, check_yes
-from lastcall.experiment.existing.rollout_session import TheirRollout
+from lastcall.experiment.existing.rollout_session import ExistingRollout
 from lastcall.experiment.rollout.options import RolloutOptions
 from lastcall.kube.api import name_of
 from lastcall.manifests.read import Manifest
@@ -87,7 +87,7 @@ def on_a_cluster(  # noqa: C901, PLR0915 - see the marker
         async def work() -> "Result":
             with ExitStack() as stack:
                 async with reached(there, note) as cluster:
-                    rollout = TheirRollout(
+                    rollout = ExistingRollout(
                         cluster,
                         options,
                         asked,

@@ -6,7 +6,7 @@ from typing import Any
 
 from lastcall.endings.story import Ending
 from lastcall.experiment.existing.pod_ends import Following
-from lastcall.experiment.existing.rollout_session import TheirRollout
+from lastcall.experiment.existing.rollout_session import ExistingRollout
 from lastcall.kube.api import Object, Resource
 from lastcall.kube.cluster import record_message
 from lastcall.records.said import to_wire
@@ -22,7 +22,7 @@ LOOK_SECONDS = 0.5
 class FollowedFeed:
     """Made before Pods are followed; `end` when they are not any more."""
 
-    def __init__(self, link: PageLink, following: Following, rollout: TheirRollout) -> None:
+    def __init__(self, link: PageLink, following: Following, rollout: ExistingRollout) -> None:
         self._link = link
         self._following = following
         self._rollout = rollout

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.rollout.followed_page import FollowedFeed
 from lastcall.experiment.existing.pod_ends import Following
-from lastcall.experiment.existing.rollout_session import TheirRollout
+from lastcall.experiment.existing.rollout_session import ExistingRollout
 from lastcall.experiment.rollout import find_safe_report
 from lastcall.experiment.rollout.find_safe import Found
 from lastcall.experiment.rollout.options import RolloutOptions
@@ -81,7 +81,7 @@ class RolloutPage:
         session.before_load = partial(link.somebody_looks, session.clock, "the first requests are sent")
 
     def start_there(
-        self, asked: dict[str, Any], rollout: TheirRollout, say: Callable[[str], None], stack: ExitStack
+        self, asked: dict[str, Any], rollout: ExistingRollout, say: Callable[[str], None], stack: ExitStack
     ) -> None:
         """One on the cluster that `asked` names. The page is there when it is allowed; `stack` ends with it. `say` is
         for the terminal alone: links are said by it."""

@@ -22,7 +22,7 @@ from lastcall.errors import LastcallError
 from lastcall.experiment.existing.connection import reached
 from lastcall.experiment.existing.plan import check_namespace, check_yes
 from lastcall.experiment.existing.run_checks import NOT_THERE
-from lastcall.experiment.existing.run_session import TheirRun
+from lastcall.experiment.existing.run_session import ExistingRun
 from lastcall.experiment.run.options import RunOptions
 
 
@@ -54,7 +54,7 @@ def run_there(sources: Sources, asked: ContextOptions, yes: str, delete: bool, o
             def ask(lines: Sequence[str]) -> None:
                 confirm(asked.context, lines, yes)
 
-            run = TheirRun(cluster, manifests, options, delete, version, live, lambda plan: ask(plan.lines), tell)
+            run = ExistingRun(cluster, manifests, options, delete, version, live, lambda plan: ask(plan.lines), tell)
             return exit_status(await run.run())
 
     message = f"what was created is removed; lastcall doctor --context {asked.context} shows whether all of it"

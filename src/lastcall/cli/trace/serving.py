@@ -20,7 +20,7 @@ from lastcall.trace.exporting.health import Health
 from lastcall.trace.exporting.serving import Asked, Serving
 from lastcall.trace.follower import Follower, Options
 from lastcall.trace.scope import Scope
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def asked_for(given: ServeOptions, identity: str) -> Asked:
 
 
 async def _run(chosen: "Chosen", scope: Scope, asked: Asked, logs: bool, world: World, interrupts: Interrupts) -> None:
-    walls.stand(walls.Faults(say=_note))
+    crash_guard.install(crash_guard.Faults(say=_note))
     async with connected(chosen, agent="lastcall-trace", warn=note) as there:
         followers: list[Follower] = []
         serving = Serving(

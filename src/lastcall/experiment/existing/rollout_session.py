@@ -1,6 +1,6 @@
 """`lastcall rollout --context`: disrupts a workload of somebody's cluster under load, and puts back what it changed."""
 
-# check: long functions TheirRollout._disrupted because it waits for the one session of all commands
+# check: long functions ExistingRollout._disrupted because it waits for the one session of all commands
 
 import asyncio
 import math
@@ -94,7 +94,7 @@ Confirm = Callable[[Plan], None]
 
 
 @dataclass(slots=True)
-class TheirRollout:
+class ExistingRollout:
     """`run` once. `asked` is KIND/NAME. With a source of "pod" requests come from a Pod of `image`, else from here: to
     `url`, or, if that is "", to what the Service offers outside. With `copy_to` a copy there is disrupted.
     `url_ca` has the certificates, as PEM, that are trusted at an https `url`; "" is whom this machine trusts."""

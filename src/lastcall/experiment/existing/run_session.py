@@ -65,7 +65,7 @@ Tell = Callable[[Sequence["Ending"], LastcallError | None], None]
 
 
 @dataclass(slots=True)
-class TheirRun:
+class ExistingRun:
     """`run` once. With `delete` Pods are deleted, else evicted. `version` is the cluster's: `1.36`."""
 
     cluster: "Reached"

@@ -242,8 +242,8 @@ SERVED: tuple[Resource, ...] = (
 )  # fmt: skip
 """Everything the API server serves."""
 
-FACES: tuple[Resource, ...] = (EVENTS_V1, HORIZONTALPODAUTOSCALERS_V1)
-"""Other faces of kinds that are stored under another group-version: their objects are not to be seen twice."""
+CONVERTED: tuple[Resource, ...] = (EVENTS_V1, HORIZONTALPODAUTOSCALERS_V1)
+"""Other versions of kinds that are stored under another group-version: their objects are not to be seen twice."""
 
 NODE_METRICS = Resource("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", False)
 POD_METRICS = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics", True)

@@ -19,7 +19,7 @@ from lastcall.kube.api.apiservices.routes import Remote
 from lastcall.kube.api.features.releases import RELEASES
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import BINDINGS, COMPUTED, REVIEWS, Resource
-from lastcall.kube.apiserver.faces.table import stored_resource
+from lastcall.kube.apiserver.conversions.table import stored_resource
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 STATUS_VERBS = ("get", "patch", "update")

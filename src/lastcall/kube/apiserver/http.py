@@ -7,7 +7,7 @@ Sources: apiserver pkg/server/filters.
 """
 
 # check: asks for kinds because a Namespace's own path has a namespace in it
-# check: many attributes HTTPFace because it waits for the request scope that its verbs are given by hand today
+# check: many attributes APIHandler because it waits for the request scope that its verbs are given by hand today
 
 import logging
 from collections.abc import Callable, Mapping
@@ -46,7 +46,7 @@ from lastcall.kube.apiserver.streaming.location import SUBRESOURCES as STREAMS
 from lastcall.kube.apiserver.wire.negotiation import PROTOBUF, negotiate, not_acceptable
 from lastcall.kube.apiserver.wire.requests import MAX_BODY_BYTES, warnings_of
 from lastcall.kube.streaming.hosts import Hosts
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.aiohttp_inside import server as web
 from lastcall.world.world import World
 
@@ -70,7 +70,7 @@ def _no_backends() -> "Backends":
     raise internal("this API server passes no requests on")
 
 
-class HTTPFace:
+class APIHandler:
     """`handle` answers one request; give it to `aiohttp.web.Server`. `routes` say what `backends` answer."""
 
     def __init__(
@@ -109,8 +109,8 @@ class HTTPFace:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if (refused := self._hosts.refusal(request)) is not None:
             return refused
-        if walls.on_turn is not None:
-            walls.on_turn(walls.REQUEST, f"{request.method} {request.path}")
+        if crash_guard.on_turn is not None:
+            crash_guard.on_turn(crash_guard.REQUEST, f"{request.method} {request.path}")
         try:
             return await self._handle(request)
         except StatusError as error:
@@ -121,12 +121,12 @@ class HTTPFace:
         except (ConnectionResetError, web.HTTPException):
             raise
         except Exception as error:
-            walls.noticed("API server", f"{request.method} {request.path}", error)
+            crash_guard.noticed("API server", f"{request.method} {request.path}", error)
             _log.exception("%s %s failed", request.method, request.path)
             return self._responses.error(request, internal(f"{type(error).__name__}: {error}"))
         finally:
-            if walls.on_turn is not None:
-                walls.on_turn("", "")
+            if crash_guard.on_turn is not None:
+                crash_guard.on_turn("", "")
 
     async def _authenticate(self, request: web.BaseRequest, certificate: "Mapping[str, object] | None") -> UserInfo:
         """Raises the 401 StatusError."""

@@ -28,7 +28,7 @@ from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.kube.client.api import Client
 from lastcall.kube.store.api import Store
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -121,7 +121,7 @@ class APIServer:
         """Answer HTTPS on listening sockets until cancelled. Open watches do not delay the end."""
         # late: 26 ms of the start of `up`
         from lastcall.kube.apiserver.answers.sending import BUFFER_BYTES
-        from lastcall.kube.apiserver.http import HTTPFace
+        from lastcall.kube.apiserver.http import APIHandler
         from lastcall.kube.streaming.hosts import Hosts
         from lastcall.kube.streaming.upgrade import LONGEST_HEADER
         from lastcall.world.aiohttp_inside import server as web
@@ -129,7 +129,7 @@ class APIServer:
 
         own = (self._config.kubernetes_service_ip, self._config.endpoint[0], *IN_CLUSTER_NAMES, *self._config.hosts)
         hosts = Hosts(own)
-        face = HTTPFace(
+        face = APIHandler(
             self._world,
             self.operations,
             self.policy.authenticator,
@@ -165,7 +165,7 @@ class APIServer:
                     ("aggregation", self.serving.aggregation.run),
                     ("stalled clients", face.disconnect_stalled),
                 ):
-                    tasks.spawn(walls.keep_running(f"API server {name}", run, self._world.clock), name=name)
+                    tasks.spawn(crash_guard.keep_running(f"API server {name}", run, self._world.clock), name=name)
         finally:
             for each in listening:
                 each.close()

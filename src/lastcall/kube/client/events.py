@@ -14,7 +14,7 @@ from lastcall.kube.api.meta import AnyObject, Object, name_of, namespace_of, res
 from lastcall.kube.api.resources import EVENTS
 from lastcall.kube.client.api import Client, ConnectionLost
 from lastcall.kube.client.event_correlator import EventCorrelator, Write
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import now, rfc3339_now
 from lastcall.world.world import World
 
@@ -37,8 +37,8 @@ class Telling(Protocol):
 
 
 def tell_of_fault(events: Telling, obj: AnyObject, error: BaseException) -> None:
-    """What a wall caught at `obj`, as an Event on it."""
-    text = f"An internal error, tried again later: {walls.text_of(error)}"
+    """What a guard caught at `obj`, as an Event on it."""
+    text = f"An internal error, tried again later: {crash_guard.text_of(error)}"
     with contextlib.suppress(Exception):  # what is wrong with the object may be what an Event needs
         events.event(obj, "Warning", INTERNAL_ERROR, text)
 
@@ -117,7 +117,7 @@ class EventRecorder:
             self._writing = None
 
     def _caught(self, event: Object, error: Exception) -> None:
-        walls.caught(f"{self._component} events", f"{namespace_of(event)}/{name_of(event)}", error)
+        crash_guard.caught(f"{self._component} events", f"{namespace_of(event)}/{name_of(event)}", error)
         self.dropped += 1
 
     async def drained(self) -> None:

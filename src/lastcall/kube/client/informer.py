@@ -4,8 +4,8 @@ Source: client-go tools/cache (reflector.go, shared_informer.go). Handlers are p
 the informer's task; they should only note what changed (mostly: add a key to a work queue). Late and duplicate events
 are normal: an event that is not newer than the cache is dropped, and after a relist only differences are told.
 
-Each event is a turn behind a wall (`lastcall.world.walls`): a handler that fails on one object keeps neither the other
-handlers nor other objects from their turn, and an index function that fails answers no value.
+Each event is a guarded turn (`lastcall.world.crash_guard`): a handler that fails on one object keeps neither the
+other handlers nor other objects from their turn, and an index function that fails answers no value.
 """
 
 # check: many attributes Informer because list, watch and indexes share one cache, and no request may come between
@@ -20,7 +20,7 @@ from lastcall.kube.api.errors import StatusError
 from lastcall.kube.api.meta import AnyObject, Object, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.kube.api.resources import Resource
 from lastcall.kube.client.api import Client, ConnectionLost, WatchEvent
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
@@ -148,7 +148,7 @@ class Informer(Generic[T]):
                 else:
                     self._backoff *= 2
             except Exception as error:
-                walls.caught(self._component, "", error)
+                crash_guard.caught(self._component, "", error)
                 await self._sleep_backoff()
 
     async def _sleep_backoff(self) -> None:
@@ -207,8 +207,8 @@ class Informer(Generic[T]):
         """`listed`: a list is the truth even when its numbers are lower (a server that lost its store starts anew)."""
         meta = obj["metadata"]
         key = (meta.get("namespace", ""), meta["name"])
-        if walls.on_turn is not None:
-            walls.on_turn(self._component, _text(key))
+        if crash_guard.on_turn is not None:
+            crash_guard.on_turn(self._component, _text(key))
         old = self._objects.get(key)
         if old is not None:
             was = old["metadata"]
@@ -246,8 +246,8 @@ class Informer(Generic[T]):
         self._remove(key, obj)
 
     def _remove(self, key: Key, last: T) -> None:
-        if walls.on_turn is not None:
-            walls.on_turn(self._component, _text(key))
+        if crash_guard.on_turn is not None:
+            crash_guard.on_turn(self._component, _text(key))
         del self._objects[key]
         for values, (_, index) in zip(self._indexed.pop(key, ()), self._indexers, strict=False):
             _unindex(index, key, values)
@@ -274,7 +274,7 @@ class Informer(Generic[T]):
                     index.setdefault(value, {})[key] = None
 
     def _caught(self, key: Key, error: Exception) -> None:
-        walls.caught(self._component, _text(key), error)
+        crash_guard.caught(self._component, _text(key), error)
 
 
 def _text(key: Key) -> str:

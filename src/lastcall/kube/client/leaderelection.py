@@ -18,7 +18,7 @@ from lastcall.kube.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.kube.api.meta import AnyObject, Object, copy_object
 from lastcall.kube.api.resources import LEASES, Resource
 from lastcall.kube.client.api import Client, ConnectionLost, ListResult, WatchEvent
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic, now, rfc3339_micro
 from lastcall.world.tasks import Tasks, unless
 from lastcall.world.world import World
@@ -139,7 +139,7 @@ class LeaderElector:
             log.debug("lease %s/%s: %s", self._namespace, self._name, error)
             return False
         except Exception as error:
-            walls.caught("leader election", f"{self._namespace}/{self._name}", error)
+            crash_guard.caught("leader election", f"{self._namespace}/{self._name}", error)
             return False
 
     async def _try_once(self) -> bool:

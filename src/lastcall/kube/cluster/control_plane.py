@@ -16,8 +16,8 @@ from lastcall.kube.apiserver.auth.tls import client_context, server_context
 from lastcall.kube.apiserver.proxying.aggregation.front_proxy import FrontProxy
 from lastcall.kube.apiserver.server import APIServer, APIServerConfig
 from lastcall.kube.apiserver.subresources.kubelet_client import KubeletClient
+from lastcall.kube.cluster.health.guards import install_guards
 from lastcall.kube.cluster.health.heartbeat import Heartbeat
-from lastcall.kube.cluster.health.walls import put_up_walls
 from lastcall.kube.cluster.local_path import HostDirectories
 from lastcall.kube.cluster.options import API_ENDPOINT, DURABLE_DIR, KUBERNETES_SERVICE_IP, SERVICE_CIDR, STORE_BYTES
 from lastcall.kube.cluster.plan import Plan
@@ -29,7 +29,7 @@ from lastcall.kube.store.api import Store
 from lastcall.kube.store.memory import MemoryStore
 from lastcall.records.record_json import encode_record
 from lastcall.records.ring import RingRecorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic
 from lastcall.world.heap import give_back_free_heap
 from lastcall.world.huge_pages import keep_in_huge_pages
@@ -63,7 +63,7 @@ async def _run(plan: Plan) -> None:
     heart.start(asyncio.get_running_loop())
     credentials = plan.credentials
     recorder = RingRecorder(plan.rings["control-plane"], "apiserver", world.clock, encode_record)
-    put_up_walls("control-plane", recorder)
+    install_guards("control-plane", recorder)
     kubelets = KubeletClient(
         client_context(
             credentials.ca_certificate, credentials.api_server_client.certificate, credentials.api_server_client.key
@@ -87,9 +87,9 @@ async def _serve(
     batch = plan.options.propagation.of("controller")
     async with Tasks() as tasks:
         tasks.spawn(server.serve(sockets, context), name="apiserver")
-        tasks.spawn(walls.guarded("control-plane", "settle", _settle(world, server)), name="apiserver tokens")
-        tasks.spawn(walls.guarded("control-plane", "huge pages", keep_in_huge_pages(world)), name="huge pages")
-        tasks.spawn(walls.guarded("control-plane", "free heap", give_back_free_heap(world)), name="free heap")
+        tasks.spawn(crash_guard.guarded("control-plane", "settle", _settle(world, server)), name="apiserver tokens")
+        tasks.spawn(crash_guard.guarded("control-plane", "huge pages", keep_in_huge_pages(world)), name="huge pages")
+        tasks.spawn(crash_guard.guarded("control-plane", "free heap", give_back_free_heap(world)), name="free heap")
         # The provisioner stays here, beside their directories, also when all controllers are elsewhere.
         controllers = partial(
             run_controllers,

@@ -28,7 +28,7 @@ from lastcall.kube.cluster.staying.credentials import Identity
 from lastcall.kube.cluster.tree import Tree, explained, grow
 from lastcall.records.record import Record, Recorder
 from lastcall.records.ring import RingReader, RingRecorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import RealClock, monotonic
 from lastcall.world.messages import Message, Verbs
 from lastcall.world.start_code import AFTER_SECONDS, give_back_start_code
@@ -225,7 +225,7 @@ class Running:
                     try:
                         callback(record)
                     except Exception as error:
-                        walls.caught("records", record.kind, error)
+                        crash_guard.caught("records", record.kind, error)
 
     def _read_channel(self) -> None:
         channel = self._tree.channel
@@ -236,7 +236,7 @@ class Running:
                 if asked is not None and not asked.done():
                     asked.set_result(str(fields.get("error") or ""))
                 continue
-            with walls.Turn("init", str(fields.get("verb"))):
+            with crash_guard.Turn("init", str(fields.get("verb"))):
                 do, told = self._from_init.read(fields)
                 do(told)
         if channel.closed:

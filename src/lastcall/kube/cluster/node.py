@@ -5,14 +5,14 @@ import asyncio
 import uvloop
 
 from lastcall.kube.cluster.control.node import NodeControlServer
-from lastcall.kube.cluster.health.walls import put_up_walls
+from lastcall.kube.cluster.health.guards import install_guards
 from lastcall.kube.cluster.nodes.context import make_context
 from lastcall.kube.cluster.nodes.kubelet import node_kubelet, shut_down_on_sigterm, start_kubelet
 from lastcall.kube.cluster.nodes.runtime import node_runtime
 from lastcall.kube.cluster.nodes.services import services
 from lastcall.kube.cluster.plan import NodePlan, Plan
 from lastcall.kube.cluster.published.carrier import Carrier
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.start_code import AFTER_SECONDS, give_back_start_code
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -28,7 +28,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
     heart.start(asyncio.get_running_loop())
     context = make_context(plan, node)
     world = context.world
-    put_up_walls(node.layout.name, context.recorder)
+    install_guards(node.layout.name, context.recorder)
     engine = await node_runtime(context)
     async with Tasks() as tasks:
         own = node_kubelet(context, engine, tasks)
@@ -38,7 +38,7 @@ async def _run(plan: Plan, node: NodePlan) -> None:
         await own.status.register()
         tasks.spawn(_settle(world), name="settle")
         for name, run in (("node status", own.status.run), *services(context, engine.gate, own.client)):
-            tasks.spawn(walls.keep_running(name, run, world.clock), name=name)
+            tasks.spawn(crash_guard.keep_running(name, run, world.clock), name=name)
         context.way_out.take_connections(Carrier(tasks).take)
         NodeControlServer(node.control_node, own.kubelet.shutdown, tasks).start()
         tasks.spawn(shut_down_on_sigterm(world, own.kubelet, tasks), name="SIGTERM")

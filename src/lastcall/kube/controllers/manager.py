@@ -42,7 +42,7 @@ from lastcall.kube.controllers.volumes.first_claim import NAMES as VOLUME_CONTRO
 from lastcall.kube.controllers.volumes.first_claim import VolumeControllers
 from lastcall.kube.controllers.volumes.storage_class import Directories
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -161,7 +161,7 @@ async def run_controllers(
             tasks.spawn(informer.run(), name=f"informer {name}")
         informers.spawn(tasks)
         for name, controller in controllers.items():
-            tasks.spawn(walls.keep_running(name, controller.run, world.clock), name=name)
+            tasks.spawn(crash_guard.keep_running(name, controller.run, world.clock), name=name)
 
 
 def _service_accounts(

@@ -15,7 +15,7 @@ from lastcall.kube.client.api import Client, ConnectionLost
 from lastcall.kube.client.events import EventRecorder, tell_of_fault
 from lastcall.kube.client.informer import Informer
 from lastcall.kube.client.workqueue import RateLimit, WorkQueue
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -108,15 +108,15 @@ class Worker:
     async def _work(self) -> None:
         while True:
             key = await self.queue.get()
-            if walls.on_turn is not None:
-                walls.on_turn(self._name, key)
+            if crash_guard.on_turn is not None:
+                crash_guard.on_turn(self._name, key)
             try:
                 await self._sync(key)
             except (StatusError, ConnectionLost, Retry) as error:
                 log.debug("%s: %s: %s", self._name, key, error)
                 self._again(key, error)
             except Exception as error:
-                walls.caught(self._name, key, error)
+                crash_guard.caught(self._name, key, error)
                 self._again(key, error)
                 self._tell(key, error)
             else:
@@ -126,7 +126,7 @@ class Worker:
 
     def _again(self, key: str, error: Exception) -> None:
         if self._max_retries is not None and self.queue.num_requeues(key) >= self._max_retries:
-            log.warning("%s: dropping %s out of the queue: %s", self._name, key, walls.text_of(error))
+            log.warning("%s: dropping %s out of the queue: %s", self._name, key, crash_guard.text_of(error))
             self.queue.forget(key)
         else:
             self.queue.add_rate_limited(key)

@@ -18,7 +18,7 @@ from lastcall.kube.node.pods.runtime_pod import RunningPod, is_terminal, pods_in
 from lastcall.kube.node.pods.spec import is_terminal_phase
 from lastcall.kube.node.runtime.backoff import Backoff
 from lastcall.kube.node.workers.transitions import State, UpdatePodOptions, UpdateType
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Housekeeping:
             except RuntimeServiceError as error:
                 log.warning("housekeeping failed, it is tried again: %s", error)
             except Exception as error:
-                walls.caught("kubelet housekeeping", "", error)
+                crash_guard.caught("kubelet housekeeping", "", error)
 
     async def handle_pod_cleanups(self) -> None:
         """One sweep. Raises RuntimeServiceError."""
@@ -87,10 +87,10 @@ class Housekeeping:
         await self._volumes.remove_orphans(uids | set(self._work.workers.known_uids()) | running)
         self._delete_orphaned_mirrors()
         for pod in self._sources.pods.get_pods():
-            with walls.Turn("kubelet housekeeping", uid_of(pod)):
+            with crash_guard.Turn("kubelet housekeeping", uid_of(pod)):
                 self._restart_forgotten(pod)
         for pod in self._sources.pods.get_pods():
-            with walls.Turn("kubelet housekeeping", uid_of(pod)):
+            with crash_guard.Turn("kubelet housekeeping", uid_of(pod)):
                 self._finish_terminal(pod, in_runtime)
         # A Pod that had a worker when the listing began may have ended since: the listing says nothing about it.
         self._kill_orphans([status for uid, status in in_runtime.items() if uid not in known_before])
@@ -128,7 +128,7 @@ class Housekeeping:
     def _kill_orphans(self, candidates: list[PodStatus]) -> None:
         """Pods that run and have no worker: force deleted, say, while the node was down, or rejected after it."""
         for status in candidates:
-            with walls.Turn("kubelet housekeeping", status.uid):
+            with crash_guard.Turn("kubelet housekeeping", status.uid):
                 self._kill_orphan(status)
 
     def _kill_orphan(self, status: PodStatus) -> None:

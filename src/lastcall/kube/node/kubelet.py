@@ -38,7 +38,7 @@ from lastcall.kube.node.shutdown.decide import NOT_READY
 from lastcall.kube.node.shutdown.manager import NodeShutdown
 from lastcall.kube.node.workers.transitions import State, UpdatePodOptions, UpdateType
 from lastcall.records import kinds
-from lastcall.world import walls
+from lastcall.world import crash_guard
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.node import Node
@@ -74,7 +74,7 @@ class Kubelet:
 
             def keep(part: str, run: Callable[[], Awaitable[None]]) -> None:
                 name = f"kubelet {part}"
-                tasks.spawn(walls.keep_running(name, run, self._given.world.clock), name=name)
+                tasks.spawn(crash_guard.keep_running(name, run, self._given.world.clock), name=name)
 
             if self._common.own_events is not None:
                 keep("events", self._common.own_events.run)
@@ -215,7 +215,7 @@ class Kubelet:
     def _each(self, pods: Iterable[Pod], handle: Callable[[Pod], None]) -> None:
         """A turn for each: one that fails is tried again by housekeeping, and keeps no other from its own."""
         for pod in pods:
-            with walls.Turn("kubelet pod", pod_key(pod)) as turn:
+            with crash_guard.Turn("kubelet pod", pod_key(pod)) as turn:
                 handle(pod)
             if turn.error is not None:
                 tell_of_fault(self._common.events, pod, turn.error)
@@ -314,7 +314,7 @@ class Kubelet:
             own = [event for event in events if event.uid == uid]
             pod, status = self._sources.pods.get_pod(uid), self._work.pleg.get(uid)
             if pod is not None and status is not None:
-                with walls.Turn("kubelet notices", uid):
+                with crash_guard.Turn("kubelet notices", uid):
                     self._containers.notices.look(pod, status)
             if any(event.type in _EVENTS_THAT_SYNC for event in own):
                 self.handle_pod_sync(uid)
@@ -398,7 +398,7 @@ class Kubelet:
         if old:
             prune = self._garbage.containers.remove_containers(old)
             self._common.tasks.spawn(
-                walls.guarded("kubelet container garbage collection", uid, prune), name=f"prune {uid}"
+                crash_guard.guarded("kubelet container garbage collection", uid, prune), name=f"prune {uid}"
             )
 
     async def reclaim(self, uid: str) -> None:

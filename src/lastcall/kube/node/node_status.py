@@ -23,7 +23,7 @@ from lastcall.kube.api.resources import LEASES, NODES
 from lastcall.kube.client.api import Client, ConnectionLost
 from lastcall.kube.node.interfaces import EventRecorder
 from lastcall.kube.node.meminfo import read_meminfo
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import now, rfc3339, rfc3339_micro
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -376,7 +376,7 @@ class NodeStatusManager:
             except ConnectionLost as error:
                 log.warning("node status not written: %s", error)
             except Exception as error:
-                walls.caught("kubelet node status", self._config.name, error)
+                crash_guard.caught("kubelet node status", self._config.name, error)
 
     async def _renew_lease_forever(self) -> None:
         lost = False
@@ -391,7 +391,7 @@ class NodeStatusManager:
                     log.warning("lease of node %s not renewed: %s", self._config.name, error)
                     lost = True
             except Exception as error:
-                walls.caught("kubelet node lease", self._config.name, error)
+                crash_guard.caught("kubelet node lease", self._config.name, error)
                 lost = True
             await self._world.clock.sleep(RENEW_INTERVAL)
 

@@ -18,7 +18,7 @@ from lastcall.kube.api.resources import ENDPOINTSLICES, SERVICES
 from lastcall.kube.client.api import Client
 from lastcall.kube.client.informer import Informer
 from lastcall.kube.proxy.dns_records import TTL, Answer, Key, Record, Zone
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -87,7 +87,7 @@ class DNSServer:
         async def answer() -> None:
             self._under_way += 1
             try:
-                with walls.Turn("DNS", str(peer)):
+                with crash_guard.Turn("DNS", str(peer)):
                     found = await self.answer(data, limit=512)
                     if found:
                         reply(found)
@@ -103,7 +103,7 @@ class DNSServer:
                     (length,) = struct.unpack(">H", await reader.readexactly(2))
                     data = await reader.readexactly(length)
                 found = b""
-                with walls.Turn("DNS", "TCP"):
+                with crash_guard.Turn("DNS", "TCP"):
                     found = await self.answer(data, limit=65535)
                 if not found:
                     break
@@ -135,7 +135,7 @@ class DNSServer:
         if query.opcode() != dns.opcode.QUERY:
             response.set_rcode(dns.rcode.NOTIMP)
         else:
-            with walls.Turn("DNS", name) as turn:
+            with crash_guard.Turn("DNS", name) as turn:
                 await self._fill(response, name, dns.rdatatype.to_text(question.rdtype))
             if turn.error is not None:
                 response.set_rcode(dns.rcode.SERVFAIL)
@@ -205,7 +205,7 @@ class DNSServer:
             try:
                 section.append(dns.rrset.from_text(owner, TTL, "IN", kind, *data))
             except Exception as error:  # what somebody's object says, and DNS cannot
-                walls.caught("DNS record", name, error)
+                crash_guard.caught("DNS record", name, error)
                 for each in data if len(data) > 1 else ():
                     with suppress(Exception):
                         section.append(dns.rrset.from_text(owner, TTL, "IN", kind, each))

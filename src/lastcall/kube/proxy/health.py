@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lastcall.kube.proxy.services import ServiceKey
-from lastcall.world import walls
+from lastcall.world import crash_guard
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class HTTPHealthServers:
                 await runner.cleanup()  # type: ignore[attr-defined]
         for key, health in services.items():
             if key not in self._running:
-                with walls.Turn("service proxy health", "/".join(key)):
+                with crash_guard.Turn("service proxy health", "/".join(key)):
                     await self._start(key, health.port)
 
     async def _start(self, key: ServiceKey, port: int) -> None:

@@ -34,7 +34,7 @@ from lastcall.kube.proxy.topology import Node
 from lastcall.kube.proxy.view import ServiceView, View, key_of
 from lastcall.records.kinds import RULES_REFUSED
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks, unless
 from lastcall.world.world import World
 
@@ -81,8 +81,8 @@ class _News:
     obj: Any
     seen: Sequence[SeenChange] = field(default=())
 
-    def turn(self) -> walls.Turn:
-        return walls.Turn(f"{COMPONENT} {self.kind}", "/".join(filter(None, self.name)))
+    def turn(self) -> crash_guard.Turn:
+        return crash_guard.Turn(f"{COMPONENT} {self.kind}", "/".join(filter(None, self.name)))
 
 
 @dataclass(slots=True)
@@ -160,7 +160,9 @@ class Proxier:
             self._wake.set()
             tasks.spawn(self._to_proxy.run(), name="API to proxy")
             tasks.spawn(self._to_kernel.run(), name="proxy to kernel")
-            tasks.spawn(walls.keep_running("service proxy rules", self._write, self._world.clock), name="proxy rules")
+            tasks.spawn(
+                crash_guard.keep_running("service proxy rules", self._write, self._world.clock), name="proxy rules"
+            )
 
     # News on their way
 
@@ -223,7 +225,7 @@ class Proxier:
                 self._counts.synced(began, whole)
             except Exception as error:
                 if not isinstance(error, RuleError):
-                    walls.caught(COMPONENT, "", error)
+                    crash_guard.caught(COMPONENT, "", error)
                 self._whole = True
                 self._wake.set()
                 _log.warning("service rules: %s; next try in %.1f s", error, backoff)
@@ -272,12 +274,12 @@ class Proxier:
             self._whole = False
         done, self._under_way = self._under_way, {}
         for key, was in done.items():
-            with walls.Turn(COMPONENT, "/".join(key)):
+            with crash_guard.Turn(COMPONENT, "/".join(key)):
                 gets = backends_of(self._now(key).rules)
                 self._records.written(key, was.changes, backends_of(was.before.rules), gets)
         await self._forget_udp_flows(done)
         if self._health is not None and any(was.before.health != self._now(key).health for key, was in done.items()):
-            with walls.Turn(f"{COMPONENT} health", ""):  # no reason to write the rules again
+            with crash_guard.Turn(f"{COMPONENT} health", ""):  # no reason to write the rules again
                 await self._health.update({k: v.health for k, v in self._written.items() if v.health is not None})
 
     async def _write_one_by_one(self, fragments: Mapping[ServiceKey, Fragment]) -> None:
@@ -301,7 +303,7 @@ class Proxier:
         """Tell that a Service has no rules. The Event is on what the cache has; a Service that is gone has none."""
         if (service := self._services.get(*key)) is not None:
             tell_of_fault(self._events, service, error)
-        walls.caught(COMPONENT, "/".join(key), error)
+        crash_guard.caught(COMPONENT, "/".join(key), error)
 
     def _has_frontends(self) -> bool:
         return any(port.frontends for look in self._written.values() for port in look.rules)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lastcall.kube.scheduler.pod_info import PodInfo
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import Clock, monotonic
 
 INITIAL_BACKOFF_SECONDS = 1.0
@@ -149,7 +149,7 @@ class SchedulingQueue:
                     if helps is None or helps(plugin, entry.pod):
                         self._retry(entry)
                 except Exception as error:
-                    walls.caught("scheduler events", f"{entry.pod.namespace}/{entry.pod.name}", error)
+                    crash_guard.caught("scheduler events", f"{entry.pod.namespace}/{entry.pod.name}", error)
 
     # -- how it is now
 

@@ -31,7 +31,7 @@ from lastcall.kube.scheduler.ranking import Rankings
 from lastcall.kube.scheduler.victims import Victims
 from lastcall.records.kinds import POD_SCHEDULED
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -119,8 +119,8 @@ class Scheduler:
                 await informer.synced()
             while True:
                 entry = await self._queue.pop()
-                if walls.on_turn is not None:
-                    walls.on_turn("scheduler", f"{entry.pod.namespace}/{entry.pod.name}")
+                if crash_guard.on_turn is not None:
+                    crash_guard.on_turn("scheduler", f"{entry.pod.namespace}/{entry.pod.name}")
                 try:
                     await self._schedule_one(entry)
                 except Exception as error:
@@ -130,7 +130,7 @@ class Scheduler:
     def _caught(self, component: str, entry: QueuedPod, error: Exception) -> None:
         """A turn failed as nobody expected: the Pod backs off, the others go on."""
         pod = entry.pod
-        walls.caught(component, f"{pod.namespace}/{pod.name}", error)
+        crash_guard.caught(component, f"{pod.namespace}/{pod.name}", error)
         self._handlers.forget(pod.uid)
         self._queue.failed(entry)
         tell_of_fault(self._events, pod.pod, error)

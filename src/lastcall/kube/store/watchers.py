@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from lastcall.kube.store.api import Change, Compacted, TooSlow, Trigger
-from lastcall.world import walls
+from lastcall.world import crash_guard
 
 WAKE_AT_ONCE = 50
 """Watchers that are woken in one turn of the event loop: what they do takes a millisecond or two."""
@@ -227,7 +227,7 @@ class Watchers:
         try:
             return self._triggers[prefix](change)
         except Exception as error:
-            walls.noticed("store watchers", change.key, error)
+            crash_guard.noticed("store watchers", change.key, error)
             _log.exception("%s: whom this change concerns cannot be told: all are told", change.key)
             return indexed
 

@@ -19,7 +19,7 @@ from lastcall.kube.cri.sandbox.shim.loop import Loop
 from lastcall.trace.agent.groups import Groups
 from lastcall.trace.agent.lines import Lines
 from lastcall.trace.agent.node import NodeAgent
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import RealClock
 
 _CAP_SYS_PTRACE = 19
@@ -38,7 +38,9 @@ def main() -> None:
         sys.exit(f"{options.cgroup} has no control groups; fix: mount the node's /sys/fs/cgroup there, read-only")
     lines = Lines(_write)
     # One Pod, or one line, that fails ends its own turn.
-    walls.stand(walls.Faults(lambda fault: lines.say(error=f"{fault.component} {fault.key}: {fault.error}")))
+    crash_guard.install(
+        crash_guard.Faults(lambda fault: lines.say(error=f"{fault.component} {fault.key}: {fault.error}"))
+    )
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # it has nothing to put in order
     try:
         agent = NodeAgent(

@@ -9,7 +9,7 @@ from lastcall.kube.api import EVENTS, Object, StatusError, is_already_exists, na
 from lastcall.kube.client import Client, ConnectionLost
 from lastcall.trace.exporting.health import Delivered
 from lastcall.trace.exporting.warnings import warnings_of
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import rfc3339_now
 from lastcall.world.world import World
 
@@ -59,7 +59,7 @@ class EventWriter:
                     await self._write(event)
                 except Exception as error:
                     self._failed += 1
-                    walls.caught("events", f"{namespace_of(event)}/{name_of(event)}", error)
+                    crash_guard.caught("events", f"{namespace_of(event)}/{name_of(event)}", error)
             self._wake.clear()
             self._idle.set()
 

@@ -17,7 +17,7 @@ from lastcall.trace.exporting.event_writer import EventWriter
 from lastcall.trace.exporting.health import Delivered, Health
 from lastcall.trace.exporting.metrics import Metrics
 from lastcall.trace.exporting.server import Server
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks, unless
 from lastcall.world.world import World
 
@@ -154,4 +154,4 @@ class Serving:
             try:
                 take(ending)
             except Exception as error:
-                walls.caught(f"export {name}", key, error)
+                crash_guard.caught(f"export {name}", key, error)

@@ -17,8 +17,8 @@ from lastcall.kube.api import (
     name_of,
 )
 from lastcall.records import kinds
-from lastcall.trace.book import Moment, PodTimeline
-from lastcall.trace.following.shelf import SharedState
+from lastcall.trace.following.state import SharedState
+from lastcall.trace.pod_timeline import Moment, PodTimeline
 
 OnEvent = Callable[[str, Object], None]
 OnList = Callable[[Iterable[Object]], None]

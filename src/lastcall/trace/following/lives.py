@@ -11,13 +11,13 @@ from lastcall.kube.client import Client, ConnectionLost
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.trace import pods
-from lastcall.trace.book import Moment, PodTimeline
 from lastcall.trace.following.around import RelatedObjects
-from lastcall.trace.following.news import EventIndex
+from lastcall.trace.following.events import EventIndex
 from lastcall.trace.following.output import LogReader
-from lastcall.trace.following.shelf import Remembered, SharedState
 from lastcall.trace.following.slices import EndpointTracker
+from lastcall.trace.following.state import Remembered, SharedState
 from lastcall.trace.node_agent.job import is_agents_own
+from lastcall.trace.pod_timeline import Moment, PodTimeline
 from lastcall.trace.scope import Scope
 from lastcall.trace.stamps import SECOND, stamp_ns
 from lastcall.trace.stops import waits_for_time

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from lastcall.kube.api import StatusError, name_of, namespace_of
 from lastcall.kube.client import Client, ConnectionLost
 from lastcall.trace import logs, pods
-from lastcall.trace.book import Moment, PodTimeline
-from lastcall.trace.following.shelf import SharedState
+from lastcall.trace.following.state import SharedState
+from lastcall.trace.pod_timeline import Moment, PodTimeline
 from lastcall.trace.stamps import SECOND
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from lastcall.kube.api import Object, name_of, namespace_of, resource_version_of
 from lastcall.records import kinds
 from lastcall.trace import endpoints
-from lastcall.trace.book import Moment, PodTimeline
 from lastcall.trace.drafts import Draft
-from lastcall.trace.following.shelf import Remembered, SharedState
+from lastcall.trace.following.state import Remembered, SharedState
+from lastcall.trace.pod_timeline import Moment, PodTimeline
 from lastcall.trace.stamps import SECOND
 
 EARLY_NS = 3 * SECOND

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from lastcall.kube.api import ENDPOINTSLICES, EVENTS, PODS, Object, Resource, StatusError, uid_of
 from lastcall.kube.client import Client, commands_for
 from lastcall.trace.following.around import WATCHED, OnEvent, OnList, RelatedObjects
-from lastcall.trace.following.news import EventIndex
-from lastcall.trace.following.shelf import SharedState
+from lastcall.trace.following.events import EventIndex
 from lastcall.trace.following.slices import EndpointTracker
+from lastcall.trace.following.state import SharedState
 from lastcall.trace.rights import MissingRight, missing
 from lastcall.trace.scope import Scope
 from lastcall.trace.sources import Gap, Source

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from lastcall.kube.cri.sandbox.shim.loop import Loop
-from lastcall.world import walls
+from lastcall.world import crash_guard
 
 
 def run_for(loop: Loop, seconds: float) -> int:
@@ -35,7 +35,7 @@ def test_a_callback_that_raises_rests_longer_each_time_and_the_others_go_on() ->
 
     loop.watch(bad, fail)
     loop.watch(good, lambda events: read.append(os.read(good, 1)))
-    with walls.standing() as faults:
+    with crash_guard.installed() as faults:
         turns = run_for(loop, 0.4)
         os.write(good_end, b"y")
         run_for(loop, 0.01)
@@ -57,7 +57,7 @@ def test_a_timer_that_raises_ends_only_itself() -> None:
     def fail() -> None:
         raise ZeroDivisionError
 
-    with walls.standing() as faults:
+    with crash_guard.installed() as faults:
         loop.call_later(0.0, fail)
         loop.call_later(0.0, lambda: rung.append(1))
         run_for(loop, 0.01)

@@ -13,10 +13,10 @@ from lastcall.kube.cri.simulated import Durations, SimulatedRuntime
 from lastcall.kube.cri.simulated_images import SimulatedImage
 from lastcall.kube.cri.simulated_program import ExecResult, Program
 from lastcall.kube.cri.v1.remote.connection import RuntimeConnection, failure, plain
+from lastcall.kube.cri.v1.remote.ends import NOT_SEEN, ToldByStatus
 from lastcall.kube.cri.v1.remote.images import RemoteImages
 from lastcall.kube.cri.v1.remote.paths import Paths
 from lastcall.kube.cri.v1.remote.runtime import CLUSTER_LABEL, RemoteRuntime
-from lastcall.kube.cri.v1.remote.told import NOT_SEEN, ToldByStatus
 from lastcall.records import kinds
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World

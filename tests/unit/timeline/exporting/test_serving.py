@@ -14,7 +14,7 @@ from lastcall.kube.client.leaderelection import LeadershipLost
 from lastcall.trace.exporting.addresses import parse_listen
 from lastcall.trace.exporting.health import Health
 from lastcall.trace.exporting.serving import Asked, Serving
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -113,7 +113,7 @@ async def test_stories_that_are_finished_when_the_end_comes_are_handed_over():
 
 async def test_one_bad_story_does_not_end_the_watching(monkeypatch):
     process = Process(FakeAPI(World()))
-    monkeypatch.setattr(walls, "caught", lambda *_: seen.append(_))
+    monkeypatch.setattr(crash_guard, "caught", lambda *_: seen.append(_))
     seen = []
     async with running(process):
         await until(lambda: process.follower and process.follower.running)

@@ -21,9 +21,9 @@ from lastcall.kube.api.resources import (
 )
 from lastcall.kube.apiserver.admission.attributes import Attributes, Kind
 from lastcall.kube.apiserver.admission.reader import Kinds
+from lastcall.kube.apiserver.conversions.scale import SCALES, scale_of, with_admitted_replicas
+from lastcall.kube.apiserver.conversions.table import conversion_of, stored_resource
 from lastcall.kube.apiserver.deletion import DeleteOptions
-from lastcall.kube.apiserver.faces.scale import SCALES, scale_of, with_admitted_replicas
-from lastcall.kube.apiserver.faces.table import face_of, stored_resource
 from lastcall.kube.apiserver.wire.context import RequestContext
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Hooks:
         if not any(there):
             return
         given, write = a.new, self._write(a)
-        before, face = write.new, face_of(write.resource)
+        before, face = write.new, conversion_of(write.resource)
         await self._mutate(a, write, there, again if face is None else None)
         after = write.new
         if after is None or after is before:
@@ -217,7 +217,7 @@ def _prepared(resource: Resource, changed: Object) -> Object:
 
 
 def _shown(resource: Resource, obj: Object) -> Object:
-    face = face_of(resource)
+    face = conversion_of(resource)
     shown = obj if face is None else face.show(obj)
     return {
         "kind": resource.kind,

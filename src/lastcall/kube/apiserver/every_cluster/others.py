@@ -13,7 +13,7 @@ from lastcall.kube.apiserver.registry.definitions import Definitions
 from lastcall.kube.apiserver.registry.generic import GenericStore
 from lastcall.kube.apiserver.strategies.pod import PodsOfNodes
 from lastcall.kube.store.api import Change, Compacted, Store
-from lastcall.world import walls
+from lastcall.world import crash_guard
 
 
 class Others:
@@ -72,16 +72,16 @@ class Others:
             entries, revision, _ = await self._store.list(kind.prefix)
             there = {entry.key: entry for entry in entries}
             for key in [each for each in known if each not in there]:
-                with walls.Turn("API server others", key):
+                with crash_guard.Turn("API server others", key):
                     await learn(key, None, None)
             known = dict.fromkeys(there)
             for entry in entries:
-                with walls.Turn("API server others", entry.key):
+                with crash_guard.Turn("API server others", entry.key):
                     await learn(entry.key, None, kind.decode(entry.value))
             try:
                 async with self._store.watch(kind.prefix, revision) as changes:
                     async for change in changes:
-                        with walls.Turn("API server others", change.key):
+                        with crash_guard.Turn("API server others", change.key):
                             await self._change(kind, change, learn)
                 return
             except Compacted:

@@ -12,8 +12,8 @@ from lastcall.kube.api.errors import StatusError, bad_request, plain_failure, st
 from lastcall.kube.api.meta import Object, copy_object
 from lastcall.kube.api.resources import Resource
 from lastcall.kube.api.text.times import parse_rfc3339
-from lastcall.kube.apiserver.faces.scale import SCALES, scale_of
-from lastcall.kube.apiserver.faces.table import in_version
+from lastcall.kube.apiserver.conversions.scale import SCALES, scale_of
+from lastcall.kube.apiserver.conversions.table import in_version
 from lastcall.kube.apiserver.fieldmanager.fields import path_text
 from lastcall.kube.apiserver.fieldmanager.manager import Conflicts, Scope, applied, updated
 from lastcall.kube.apiserver.fieldmanager.managers import APPLY, Entry, sent, shown

@@ -4,7 +4,7 @@ Source: apimachinery pkg/util/managedfields/scalehandler.go.
 """
 
 from lastcall.kube.api.resources import Resource
-from lastcall.kube.apiserver.faces.scale import SCALES
+from lastcall.kube.apiserver.conversions.scale import SCALES
 from lastcall.kube.apiserver.fieldmanager.fields import FieldSet, difference, has, set_of
 from lastcall.kube.apiserver.fieldmanager.managers import APPLY, Entry, ordered
 

@@ -28,8 +28,8 @@ from lastcall.kube.apiserver.answers import representation
 from lastcall.kube.apiserver.answers.computed import computed_body
 from lastcall.kube.apiserver.answers.responses import Responses
 from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.conversions.scale import SCALES
 from lastcall.kube.apiserver.discovery import verbs_of
-from lastcall.kube.apiserver.faces.scale import SCALES
 from lastcall.kube.apiserver.operations import Operations
 from lastcall.kube.apiserver.paths.scope import RequestScope, Verb
 from lastcall.kube.apiserver.registry.patching import patch_type

@@ -9,7 +9,7 @@ from lastcall.kube.api.meta import Object, labels_of
 from lastcall.kube.api.resources import Resource
 from lastcall.kube.api.selectors import selector_of_expressions
 from lastcall.kube.apiserver.admission.reader import Reader
-from lastcall.kube.apiserver.faces.table import face_of
+from lastcall.kube.apiserver.conversions.table import conversion_of
 
 KindFor = Callable[[str, str, str], Resource | None]
 """(group, version, kind) → the kind of that name, if there is one."""
@@ -45,7 +45,7 @@ async def collect(reader: Reader, resource: Resource | None, ref: Object | None,
         raise NotConfigured("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
     else:
         within = ""
-    face = face_of(resource)
+    face = conversion_of(resource)
     stored = resource if face is None else face.stored
     if ref.get("name"):
         one = await reader.get(stored, within, ref["name"])

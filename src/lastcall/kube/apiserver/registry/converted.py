@@ -8,7 +8,7 @@ from dataclasses import replace
 from lastcall.kube.api.errors import StatusError
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import Resource
-from lastcall.kube.apiserver.faces.conversion import Conversions
+from lastcall.kube.apiserver.conversions.conversion import Conversions
 from lastcall.kube.apiserver.registry.generic import GenericStore
 from lastcall.kube.apiserver.registry.listing import Page, list_page
 from lastcall.kube.apiserver.registry.selection import ALL, Selection

@@ -2,7 +2,7 @@
 
 from lastcall.kube.api.custom.kinds import CustomResource
 from lastcall.kube.api.resources import SERVED, Resource
-from lastcall.kube.apiserver.faces.table import FACES, stored_resource
+from lastcall.kube.apiserver.conversions.table import CONVERSIONS, stored_resource
 
 
 class DeclaredKinds:
@@ -29,11 +29,11 @@ class DeclaredKinds:
 
     def kind_for(self, group: str, version: str, kind: str) -> Resource | None:
         """Return the kind of that name, Kubernetes's own included, if it is served."""
-        every = (*SERVED, *FACES, *self._served.values())
+        every = (*SERVED, *CONVERSIONS, *self._served.values())
         return next((each for each in every if (each.group, each.version, each.kind) == (group, version, kind)), None)
 
     def equivalents(self, resource: Resource) -> list[Resource]:
         """Return other kinds by which the same objects may be named."""
         stored = stored_resource(resource)
-        every = self._served.values() if isinstance(resource, CustomResource) else (stored, *FACES)
+        every = self._served.values() if isinstance(resource, CustomResource) else (stored, *CONVERSIONS)
         return [each for each in every if each != resource and stored_resource(each) == stored]

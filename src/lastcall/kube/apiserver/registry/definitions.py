@@ -18,8 +18,8 @@ from lastcall.kube.api.custom.kinds import (
 from lastcall.kube.api.errors import StatusError, forbidden
 from lastcall.kube.api.meta import Object, copy_object, name_of, namespace_of
 from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS, SERVED, Resource
+from lastcall.kube.apiserver.conversions.conversion import Conversions, with_conversion
 from lastcall.kube.apiserver.deletion import DeleteOptions
-from lastcall.kube.apiserver.faces.conversion import Conversions, with_conversion
 from lastcall.kube.apiserver.fieldmanager.requests import Tracking, scope_of
 from lastcall.kube.apiserver.registry.declared import DeclaredKinds
 from lastcall.kube.apiserver.registry.generic import GenericStore, Shared

@@ -10,7 +10,7 @@ from lastcall.kube.apiserver.registry.generic import GenericStore
 from lastcall.kube.apiserver.registry.listing import SLICE
 from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.kube.store.api import Store
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import now
 from lastcall.world.world import World
 
@@ -27,7 +27,7 @@ async def sweep_events(world: World, store: Store, kind: GenericStore, context: 
         for number, entry in enumerate(entries, 1):
             if number % SLICE == 0:
                 await world.clock.sleep(0)
-            with walls.Turn("API server event TTL", entry.key):
+            with crash_guard.Turn("API server event TTL", entry.key):
                 event = kind.decode(entry.value)
                 if last_written(event, at) < at - EVENT_TTL:
                     meta = event["metadata"]

@@ -28,7 +28,7 @@ from lastcall.kube.apiserver.registry.stored import (
 from lastcall.kube.apiserver.strategies.base import Strategy
 from lastcall.kube.store.api import Change, Entry, Store, Unreadable
 from lastcall.kube.store.value import Value
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.world import World
 
 LOOKED_OVER_AT_ONCE = 500
@@ -149,15 +149,15 @@ class StoredKind:
         try:
             yield
         except Exception as error:
-            if self.shared.store.shared or not isinstance(error, walls.UNFORESEEN):
-                walls.caught(f"API server {self.resource.plural}", entry.key, error)
+            if self.shared.store.shared or not isinstance(error, crash_guard.UNFORESEEN):
+                crash_guard.caught(f"API server {self.resource.plural}", entry.key, error)
             else:
                 self.set_aside(entry, error)
 
     def set_aside(self, entry: Entry, error: Exception) -> None:
         """Hide a stored object that makes `error`, and report it."""
         namespace, name = names_of_key(self.resource, entry.key.removeprefix(self.prefix))
-        why = str(error) if isinstance(error, UnreadableError) else walls.text_of(error)
+        why = str(error) if isinstance(error, UnreadableError) else crash_guard.text_of(error)
         self.shared.store.set_aside(entry.key, why)
         text = f"the stored object is set aside: {why}. Delete it with: {how_to_delete(self.resource, namespace, name)}"
-        walls.noticed(walls.STORED_OBJECTS, entry.key, UnreadableError(text))
+        crash_guard.noticed(crash_guard.STORED_OBJECTS, entry.key, UnreadableError(text))

@@ -25,7 +25,7 @@ from lastcall.kube.apiserver.subresources.metrics import (
     read_summary,
 )
 from lastcall.kube.client.api import ConnectionLost
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import now
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -90,7 +90,7 @@ class MetricsServer:
         sample = Sample()
         async with Tasks() as tasks:
             for node in await self._list(NODES, ""):
-                asked = walls.guarded("API server", f"metrics {name_of(node)}", self._read(sample, node))
+                asked = crash_guard.guarded("API server", f"metrics {name_of(node)}", self._read(sample, node))
                 tasks.spawn(asked, name="metrics of a node")
         self._samples.append((now(self._world.clock), sample))
 

@@ -8,8 +8,8 @@ from typing import Any
 from lastcall.kube.api.errors import StatusError, bad_request, conflict, is_not_found
 from lastcall.kube.api.meta import Object, copy_object
 from lastcall.kube.api.resources import Resource
-from lastcall.kube.apiserver.faces.conversion import with_conversion
-from lastcall.kube.apiserver.faces.table import face_of
+from lastcall.kube.apiserver.conversions.conversion import with_conversion
+from lastcall.kube.apiserver.conversions.table import conversion_of
 from lastcall.kube.apiserver.registry.objectmeta import (
     OTHER_NAMESPACE,
     check_name,
@@ -46,7 +46,7 @@ class Apply:
         kind, tracking = self._kinds.kind(resource), self._writing.tracking(context, resource, subresource)
         if subresource == "scale":
             return await self._scales.apply(context, resource, config, namespace, name, force=force)
-        face = face_of(resource)
+        face = conversion_of(resource)
 
         def applied(old: Object | None) -> Object:
             shown = old if face is None or old is None else face.show(old)

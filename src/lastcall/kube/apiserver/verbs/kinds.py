@@ -9,9 +9,9 @@ from lastcall.kube.api.custom.kinds import CustomResource
 from lastcall.kube.api.errors import method_not_allowed, resource_not_found
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import Resource
-from lastcall.kube.apiserver.faces.conversion import conversions_of
-from lastcall.kube.apiserver.faces.scale import scale_of
-from lastcall.kube.apiserver.faces.table import face_of, stored_resource
+from lastcall.kube.apiserver.conversions.conversion import conversions_of
+from lastcall.kube.apiserver.conversions.scale import scale_of
+from lastcall.kube.apiserver.conversions.table import conversion_of, stored_resource
 from lastcall.kube.apiserver.registry.generic import GenericStore, Shared
 from lastcall.kube.apiserver.registry.reading import Answer
 from lastcall.kube.apiserver.registry.selection import Selection, parse_selection
@@ -61,24 +61,24 @@ class ServedKinds:
             obj = self.shared.cache.decode(value)  # a watch outlives its definition by the last events
         else:
             obj = self.kind(resource).decode(value)
-        face = face_of(resource)
+        face = conversion_of(resource)
         return obj if face is None else face.show(obj)
 
     def decoder(self, resource: Resource) -> Callable[[Value], Object]:
         """`decode` of one kind."""
-        if isinstance(resource, CustomResource) or face_of(resource) is not None:
+        if isinstance(resource, CustomResource) or conversion_of(resource) is not None:
             return lambda value: self.decode(resource, value)
         return self.kind(resource).decode
 
     def present(self, resource: Resource, value: Value) -> bytes:
         """The JSON of a stored value as `resource` shows it: unchanged, but for a kind's other face."""
-        if face_of(resource) is None:
+        if conversion_of(resource) is None:
             return value.encoded()
         obj = self.decode(resource, value)
         return value.encoded() if obj is self.shared.cache.decode(value) else orjson.dumps(obj)
 
     async def answer(self, resource: Resource, answer: Answer) -> Answer:
-        face = face_of(resource)
+        face = conversion_of(resource)
         if face is None:
             return answer
         if (conversions := conversions_of(resource)) is not None:

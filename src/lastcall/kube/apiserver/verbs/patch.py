@@ -9,8 +9,8 @@ from typing import Any
 from lastcall.kube.api.errors import method_not_allowed
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import Resource
-from lastcall.kube.apiserver.faces.scale import SCALES
-from lastcall.kube.apiserver.faces.table import face_of
+from lastcall.kube.apiserver.conversions.scale import SCALES
+from lastcall.kube.apiserver.conversions.table import conversion_of
 from lastcall.kube.apiserver.registry.patching import check_patched, patched, patcher
 from lastcall.kube.apiserver.registry.reading import Answer
 from lastcall.kube.apiserver.updated_object import UpdatedObject
@@ -58,7 +58,7 @@ class Patch:
 
             return await self._scales.update(context, resource, namespace, name, scaled, managers=True)
         apply = patcher(resource, name, content_type, patch, checked=checked)
-        kind, face = self._kinds.kind(resource), face_of(resource)
+        kind, face = self._kinds.kind(resource), conversion_of(resource)
 
         def transform(old: Object) -> Object:
             shown = old if face is None else face.show(old)

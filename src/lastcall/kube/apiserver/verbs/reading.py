@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 from lastcall.kube.api.custom.kinds import CustomResource
 from lastcall.kube.api.resources import EVENTS, Resource
-from lastcall.kube.apiserver.faces.conversion import conversions_of
-from lastcall.kube.apiserver.faces.table import stored_resource
+from lastcall.kube.apiserver.conversions.conversion import conversions_of
+from lastcall.kube.apiserver.conversions.table import stored_resource
 from lastcall.kube.apiserver.registry.converted import ConvertedStream, by_name, converted_page
 from lastcall.kube.apiserver.registry.listing import Page, list_page, wait_for_revision
 from lastcall.kube.apiserver.registry.reading import Answer

@@ -4,8 +4,8 @@ from typing import Any
 
 from lastcall.kube.api.meta import Object, copy_object
 from lastcall.kube.api.resources import Resource
-from lastcall.kube.apiserver.faces.scale import SCALES, scale_of, with_replicas
-from lastcall.kube.apiserver.faces.table import stored_resource
+from lastcall.kube.apiserver.conversions.scale import SCALES, scale_of, with_replicas
+from lastcall.kube.apiserver.conversions.table import stored_resource
 from lastcall.kube.apiserver.fieldmanager.requests import apply_scale, managers_of_scale, update_scale
 from lastcall.kube.apiserver.registry.reading import Answer
 from lastcall.kube.apiserver.updated_object import Transform, UpdatedObject

@@ -5,7 +5,7 @@ Source: apiserver pkg/endpoints/handlers/update.go.
 
 from lastcall.kube.api.meta import Object, uid_of
 from lastcall.kube.api.resources import Resource
-from lastcall.kube.apiserver.faces.scale import SCALES
+from lastcall.kube.apiserver.conversions.scale import SCALES
 from lastcall.kube.apiserver.registry.objectmeta import with_owners_once
 from lastcall.kube.apiserver.registry.reading import Answer
 from lastcall.kube.apiserver.updated_object import UpdatedObject

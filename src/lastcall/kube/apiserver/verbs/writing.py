@@ -5,8 +5,8 @@ from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import Resource
 from lastcall.kube.apiserver.auth.authentication import forbidden_request, may_everything
 from lastcall.kube.apiserver.auth.authorizer import Authorizer
-from lastcall.kube.apiserver.faces.conversion import conversions_of
-from lastcall.kube.apiserver.faces.table import face_of, stored_resource
+from lastcall.kube.apiserver.conversions.conversion import conversions_of
+from lastcall.kube.apiserver.conversions.table import conversion_of, stored_resource
 from lastcall.kube.apiserver.fieldmanager.requests import Tracking, manager_of, scope_of
 from lastcall.kube.apiserver.registry.objectmeta import check_names
 from lastcall.kube.apiserver.requestinfo import RequestInfo
@@ -44,7 +44,7 @@ class Writing:
     @staticmethod
     def stored(resource: Resource, obj: Object) -> Object:
         """An object that was given as `resource`, with its defaults, as it is stored."""
-        face = face_of(resource)
+        face = conversion_of(resource)
         if face is not None:
             obj, resource = face.store(obj), face.stored
         set_defaults(resource, obj)
@@ -56,7 +56,7 @@ class Writing:
     @staticmethod
     def track(tracking: Tracking) -> Track:
         """`tracking` for objects as they are stored."""
-        face = face_of(tracking.scope.resource)
+        face = conversion_of(tracking.scope.resource)
         if face is None:
             return tracking.track
 

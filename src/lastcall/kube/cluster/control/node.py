@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lastcall.kube.cluster.errors import ControlError
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.messages import Fields, Message, Verbs, WrongMessage
 from lastcall.world.tasks import Tasks
 from lastcall.world.wire import Packets, packets_pair
@@ -63,14 +63,14 @@ class NodeControlServer:
 
     def _read(self) -> None:
         for fields, _ in self._packets.read():
-            with walls.Turn("node control", ""):
+            with crash_guard.Turn("node control", ""):
                 self._tasks.spawn(self._guarded(fields), name=f"asked to {fields.get('verb')}")
         if self._packets.closed:
             asyncio.get_running_loop().remove_reader(self._packets.socket.fileno())
 
     async def _guarded(self, fields: Fields) -> None:
         call = fields.get("call")
-        with walls.Turn("node control", str(fields.get("verb"))) as turn:
+        with crash_guard.Turn("node control", str(fields.get("verb"))) as turn:
             try:
                 do, asked = self._verbs.read(fields)
             except WrongMessage as error:
@@ -78,7 +78,7 @@ class NodeControlServer:
             else:
                 await do(call, asked)
         if turn.error is not None:
-            self._say(call, error=walls.text_of(turn.error))
+            self._say(call, error=crash_guard.text_of(turn.error))
 
     async def _cancel(self, call: object, asked: Cancel) -> None:
         self._shutdown.cancel()

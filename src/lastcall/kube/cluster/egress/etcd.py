@@ -16,7 +16,7 @@ from lastcall.kube.cluster.egress.pair import EgressClient
 from lastcall.kube.cluster.splice import splice
 from lastcall.kube.cri.sandbox.images.way_out import DialError
 from lastcall.kube.store.etcd.options import EtcdOptions
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
 
 _log = logging.getLogger("lastcall.kube.store")
@@ -53,7 +53,7 @@ class EtcdWay:
         while True:
             accepted, _ = await loop.sock_accept(sock)
             carry = partial(self._carry, server, accepted)
-            tasks.spawn(walls.guarded("way to etcd", server, carry()), name=f"connection to {server}")
+            tasks.spawn(crash_guard.guarded("way to etcd", server, carry()), name=f"connection to {server}")
 
     async def _carry(self, server: str, accepted: socket.socket) -> None:
         accepted.setblocking(False)

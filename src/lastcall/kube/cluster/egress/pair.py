@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from lastcall.kube.cluster.egress.outside import outside_address
 from lastcall.kube.cri.sandbox.images.way_out import DialError
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.messages import Fields, Message, Verbs, WrongMessage
 from lastcall.world.wire import Packets, packets_pair
 
@@ -166,7 +166,7 @@ class EgressServer:
         for fields, fds in self._packets.read():
             for fd in fds:
                 os.close(fd)  # no verb takes any
-            with walls.Turn("egress", str(fields.get("verb"))):
+            with crash_guard.Turn("egress", str(fields.get("verb"))):
                 self._take(fields)
         if self._packets.closed and self._loop is not None:
             self._loop.remove_reader(self._packets.socket.fileno())
@@ -389,7 +389,7 @@ class EgressClient:
     def _read(self) -> None:
         for fields, fds in self._packets.read():
             if "verb" in fields:
-                with walls.Turn("published ports", str(fields["verb"])):
+                with crash_guard.Turn("published ports", str(fields["verb"])):
                     self._obey(fields, fds)
                 continue
             call = fields.get("answer")

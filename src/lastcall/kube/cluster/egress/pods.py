@@ -18,7 +18,7 @@ from lastcall.kube.cri.sandbox.images.way_out import DialError
 from lastcall.kube.nftables import encode as nft_encode
 from lastcall.kube.nftables import statements as nft
 from lastcall.kube.nftables.objects import AddChain, AddRule, Chain, Hook, Transaction
-from lastcall.world import netlink, walls
+from lastcall.world import crash_guard, netlink
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -75,7 +75,7 @@ class PodEgress:
                     except OSError:  # no descriptors are left
                         await self._world.clock.sleep(_REST_SECONDS)
                         continue
-                    carry = walls.guarded("Pods' connections to outside", "", self._carry(accepted))
+                    carry = crash_guard.guarded("Pods' connections to outside", "", self._carry(accepted))
                     tasks.spawn(carry, name="connection to outside")
 
     async def _carry(self, accepted: socket.socket) -> None:

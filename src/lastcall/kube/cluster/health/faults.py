@@ -1,4 +1,4 @@
-"""What the walls of a cluster's roles have caught, added up by front for `status`. Pure."""
+"""What the crash guards of a cluster's roles have caught, added up by front for `status`. Pure."""
 
 # check: pure
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 from lastcall.kube.cluster.health.decide import HANGS_AFTER_SECONDS
 from lastcall.records.quoting import one_line
-from lastcall.world import walls
+from lastcall.world import crash_guard
 
 BEAT_SECONDS = 2.0
 """Between two beats: what an idle role is woken for."""
@@ -44,7 +44,7 @@ _SEPARATOR, _END = b"\x1f", b"\0"
 
 @dataclass(frozen=True, slots=True)
 class WorkingOn:
-    """A turn: `component` as in `walls.on_turn`, `key` its object, or the request."""
+    """A turn: `component` as in `crash_guard.on_turn`, `key` its object, or the request."""
 
     component: str
     key: str
@@ -72,7 +72,7 @@ class Heartbeat:
         # code that does not come back to Python it never runs; the stack is written all the same.
         signal.signal(STACK_SIGNAL, lambda *_: self._note_exactly())
         faulthandler.register(STACK_SIGNAL, file=self.stack_fd, all_threads=True, chain=True)
-        walls.on_turn = self.note
+        crash_guard.on_turn = self.note
 
     def start(self, loop: AbstractEventLoop) -> None:
         """Count the turns of the loop that runs here, until it ends."""

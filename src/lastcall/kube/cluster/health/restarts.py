@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lastcall.records.signal_names import signal_name
-from lastcall.world.walls import REQUEST
+from lastcall.world.crash_guard import REQUEST
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.init import ProcessDied

@@ -29,7 +29,7 @@ from lastcall.kube.node.shutdown.decide import ShutdownNotSupported
 from lastcall.kube.node.static_pods.directory import HostManifestDirectory
 from lastcall.kube.node.volumes.manager import HostVolumeManager
 from lastcall.kube.node.volumes.pod_files import ClusterDNS
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -97,9 +97,9 @@ def start_kubelet(context: NodeContext, engine: Engine, node: NodeKubelet, tasks
     """Run the kubelet, its server, and what the runtime has beside it."""
     if isinstance(engine.images, ImageStore):
         # The stand-in for busybox takes some 25 ms to make: not on the first Pod's time.
-        tasks.spawn(walls.guarded("warm images", "", _warm(engine.images)), name="warm images")
+        tasks.spawn(crash_guard.guarded("warm images", "", _warm(engine.images)), name="warm images")
     for name, run in (*engine.loops, ("kubelet events", node.events.run)):
-        tasks.spawn(walls.keep_running(name, run, context.world.clock), name=name)
+        tasks.spawn(crash_guard.keep_running(name, run, context.world.clock), name=name)
     tasks.spawn(node.kubelet.run(), name="kubelet")
     credentials, layout, other = context.plan.credentials, context.layout, context.plan.other
     pair = credentials.kubelet_server[layout.name]

@@ -19,7 +19,7 @@ from lastcall.kube.nftables.names import POLICIES
 from lastcall.kube.proxy.first_service import first_service, stands
 from lastcall.kube.proxy.names import TABLE as SERVICES_TABLE
 from lastcall.kube.proxy.policies.first_policy import first_policy
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic
 from lastcall.world.netlink import new_local_network
 from lastcall.world.tasks import Tasks
@@ -84,7 +84,7 @@ async def _proxy(context: NodeContext, kubelet_client: HTTPClient) -> None:
         health=HTTPHealthServers(addresses[:1]),
     )
     async with Tasks() as tasks:
-        keep_telling = walls.keep_running("service proxy events", events.run, world.clock)
+        keep_telling = crash_guard.keep_running("service proxy events", events.run, world.clock)
         tasks.spawn(keep_telling, name="events of the service proxy")
         await proxier.run()
 
@@ -121,7 +121,7 @@ async def _network_policies(context: NodeContext, gate: PolicyGate) -> None:
         )
         gate.enforce(agent.admit)
         async with Tasks() as tasks:
-            keep_telling = walls.keep_running("network policies events", events.run, world.clock)
+            keep_telling = crash_guard.keep_running("network policies events", events.run, world.clock)
             tasks.spawn(keep_telling, name="events of network policies")
             try:
                 await agent.run()

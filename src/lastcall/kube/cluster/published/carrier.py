@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from lastcall.kube.cluster.egress.pair import Carried, Tell
 from lastcall.kube.cluster.splice import reset, splice
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.conntrack import connections
 from lastcall.world.tasks import Tasks
 
@@ -28,7 +28,9 @@ class Carrier:
 
         `tell` hears which endpoint that was, or how it failed (`egress/pair.py` has the message).
         """
-        carry = walls.guarded("published ports", f"{address}:{port}", self._carry(accepted, (address, port), tell))
+        carry = crash_guard.guarded(
+            "published ports", f"{address}:{port}", self._carry(accepted, (address, port), tell)
+        )
         self._tasks.spawn(carry, name="published connection")
 
     async def _carry(self, accepted: socket.socket, address: Address, tell: Tell | None) -> None:

@@ -27,7 +27,7 @@ from lastcall.kube.cluster.published.port import (
     shown_address,
 )
 from lastcall.kube.cluster.splice import reset
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -103,7 +103,7 @@ class PublishedPorts:
             targets = _Targets(client, self._world, tasks)
             if self._node_ports:
                 following = self._follow_node_ports(await targets.services(), tasks, hand_over, log)
-                tasks.spawn(walls.guarded("published ports", "node ports", following), name="node ports")
+                tasks.spawn(crash_guard.guarded("published ports", "node ports", following), name="node ports")
             served = 0
             while True:
                 self._more.clear()
@@ -126,7 +126,7 @@ class PublishedPorts:
         wanted: dict[int, tuple[str, Target]] = {}
         for service in services.items():
             where = f"{namespace_of(service)}/{name_of(service)}"
-            with walls.Turn("published ports", where):
+            with crash_guard.Turn("published ports", where):
                 for port, target in outside_ports(service, self._node_ip):
                     wanted.setdefault(port, (f"svc/{where}", target))
         for port in [port for port in self._outside if port not in wanted]:
@@ -165,7 +165,7 @@ class PublishedPorts:
                     await self._world.clock.sleep(_REST_SECONDS)
                     continue
                 target = None
-                with walls.Turn("published ports", ""):
+                with crash_guard.Turn("published ports", ""):
                     target = find()
                 if target is not None and hand_over(accepted, *target):
                     accepted.close()

@@ -47,7 +47,7 @@ from lastcall.records.keep import RecordKeeper
 from lastcall.records.quoting import one_line
 from lastcall.records.record import Record
 from lastcall.records.signal_names import signal_name
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import RealClock, now, rfc3339
 from lastcall.world.messages import Message
 from lastcall.world.tasks import Tasks, unless
@@ -125,14 +125,14 @@ class Front:
     async def _live(self, listening: socket.socket, ready: Callable[[Fields], None], timeout: float) -> None:
         async with Tasks() as tasks:
             tasks.spawn(control_server.serve(listening, self, self.log.write), name="control socket")
-            tasks.spawn(walls.keep_running("logs", self._tend, self.clock), name="logs")
+            tasks.spawn(crash_guard.keep_running("logs", self._tend, self.clock), name="logs")
             failure: Exception | None = None
             try:
                 await unless(self._start(timeout), self._stop)
                 if not self._stop.is_set():
                     if self.published is not None:
                         published = self.published.run(self.cluster.client, self.cluster.hand_over, self.log.write)
-                        tasks.spawn(walls.guarded("published ports", "", published), name="published ports")
+                        tasks.spawn(crash_guard.guarded("published ports", "", published), name="published ports")
                     ready(self.facts())
                     await self._stop.wait()
             except Exception as error:
@@ -187,7 +187,7 @@ class Front:
         elif record.kind == kinds.FAULT_CAUGHT:
             self._faults.add(record)
             fault = record.told(kinds.FAULT_CAUGHT)
-            if fault["component"] == walls.STORED_OBJECTS:
+            if fault["component"] == crash_guard.STORED_OBJECTS:
                 self.warn(one_line(f"{fault['key']}: {str(fault['error']).partition(': ')[2]}"))
         elif record.kind == kinds.PROCESS_RESTARTED:
             restarted = record.told(kinds.PROCESS_RESTARTED)
@@ -195,15 +195,15 @@ class Front:
             self._deaths.setdefault(role, Deaths()).restarts += 1
             self.log.write(f"{role} runs again (pid {restarted['pid']} inside the cluster)")
 
-    def wall(self) -> walls.standing:
+    def wall(self) -> crash_guard.installed:
         """Walls for this process: what they catch is in `status` beside that of the roles."""
 
-        def tell(fault: walls.Fault) -> None:
-            facts = dict(walls.as_facts(fault, "front"))
+        def tell(fault: crash_guard.Fault) -> None:
+            facts = dict(crash_guard.as_facts(fault, "front"))
             stamps = (self.clock.monotonic_ns(), fault.at_ns)
             self._faults.add(Record("", *stamps, "front", kinds.FAULT_CAUGHT, facts=facts))
 
-        return walls.standing(walls.Faults(tell, self.log.write, self.clock))
+        return crash_guard.installed(crash_guard.Faults(tell, self.log.write, self.clock))
 
     def _role_died(self, record: Record) -> None:
         facts = record.told(kinds.PROCESS_DIED)

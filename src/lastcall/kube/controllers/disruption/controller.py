@@ -39,7 +39,7 @@ from lastcall.kube.controllers.informers import NAMESPACE, Informers
 from lastcall.kube.controllers.ownership import controller_of
 from lastcall.kube.controllers.worker import Retry, Synced, Worker, split_key
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -109,7 +109,7 @@ class DisruptionController:
         budgets = self._budgets.by_index(NAMESPACE, namespace_of(pod))
         matching = []
         for budget in budgets:
-            with walls.Turn(COMPONENT, f"{namespace_of(budget)}/{name_of(budget)}"):
+            with crash_guard.Turn(COMPONENT, f"{namespace_of(budget)}/{name_of(budget)}"):
                 if budget_selector(budget).matches(labels_of(pod)):
                     matching.append(budget)
                     self._enqueue(budget)

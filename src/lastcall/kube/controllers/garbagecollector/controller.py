@@ -15,9 +15,9 @@ from lastcall.kube.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.kube.api.meta import Object, name_of, namespace_of, resource_version_of, uid_of
 from lastcall.kube.api.resources import (
     BINDINGS,
+    CONVERTED,
     CUSTOMRESOURCEDEFINITIONS,
     EVENTS,
-    FACES,
     PODS,
     SERVED,
     PartialResource,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from lastcall.records.definitions.controllers import DeletionDecided
 
 COMPONENT = "garbage-collector-controller"
-WATCHED = tuple(each for each in SERVED if each not in (BINDINGS, EVENTS, *FACES))
+WATCHED = tuple(each for each in SERVED if each not in (BINDINGS, EVENTS, *CONVERTED))
 OBSERVED = ("ownerReferences", "deletionTimestamp", "finalizers")
 """What the graph reads of an object's metadata, beside what never changes."""
 MAX_PATCHES = 5

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from lastcall.kube.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.kube.api.meta import Object, copy_object, is_terminating, name_of, namespace_of
-from lastcall.kube.api.resources import BINDINGS, EVENTS, FACES, NAMESPACES, PODS, SERVED, Resource
+from lastcall.kube.api.resources import BINDINGS, CONVERTED, EVENTS, NAMESPACES, PODS, SERVED, Resource
 from lastcall.kube.api.text.times import parse_rfc3339
 from lastcall.kube.client.api import Client, ConnectionLost
 from lastcall.kube.client.workqueue import RateLimit
@@ -45,7 +45,7 @@ COMPONENT = "namespace-controller"
 BATCH = 20
 """How many objects are deleted at once."""
 
-CONTENT = tuple(each for each in SERVED if each.namespaced and each not in (BINDINGS, PODS, *FACES))
+CONTENT = tuple(each for each in SERVED if each.namespaced and each not in (BINDINGS, PODS, *CONVERTED))
 WATCHED = tuple(each for each in (PODS, *CONTENT) if each != EVENTS)
 """Whose objects may hold a namespace: Events go when they are told to."""
 
@@ -133,7 +133,7 @@ class NamespaceController:
             return []
         if found.failed:
             findings.undiscovered = f"Discovery failed for some groups, {len(found.failed)} failing: {found.error}"
-        return [each for each in content_of(found) if each not in (PODS, *FACES)]
+        return [each for each in content_of(found) if each not in (PODS, *CONVERTED)]
 
     async def _delete_kind(self, resource: Resource, namespace: Object, findings: Findings) -> int:
         """Ask for the deletion of one kind's objects; how many there still are.

@@ -37,7 +37,7 @@ from lastcall.kube.controllers.nodes.health import (
 from lastcall.kube.controllers.nodes.zones import Zones
 from lastcall.kube.controllers.worker import Retry, Synced, Worker, split_key
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -89,11 +89,11 @@ class NodeLifecycleController:
             for informer in synced:
                 await informer.synced()
             tasks.spawn(
-                walls.keep_running("node-lifecycle evictions", self._taint_no_execute, self._world.clock),
+                crash_guard.keep_running("node-lifecycle evictions", self._taint_no_execute, self._world.clock),
                 name="node-lifecycle evictions",
             )
             while True:
-                with walls.Turn("node-lifecycle health", ""):
+                with crash_guard.Turn("node-lifecycle health", ""):
                     await self._monitor()
                 await self._world.clock.sleep(MONITOR_PERIOD_SECONDS)
 
@@ -283,7 +283,7 @@ class NodeLifecycleController:
         self._zones.queue(zone_of(node)).remove(name_of(node))  # the next pass finds it without its taint
 
     def _caught(self, part: str, node: Node, error: Exception) -> None:
-        walls.caught(f"node-lifecycle {part}", name_of(node), error)
+        crash_guard.caught(f"node-lifecycle {part}", name_of(node), error)
         tell_of_fault(self._events, node, error)
 
     # -- Pods of nodes that are not Ready
@@ -343,7 +343,7 @@ class NodeLifecycleController:
                 done = False
                 continue
             except Exception as error:
-                walls.caught("node-lifecycle pods", f"{namespace_of(pod)}/{name_of(pod)}", error)
+                crash_guard.caught("node-lifecycle pods", f"{namespace_of(pod)}/{name_of(pod)}", error)
                 tell_of_fault(self._events, pod, error)
                 done = False
                 continue

@@ -23,7 +23,7 @@ from lastcall.kube.controllers.nodes.taints import first_untolerated, no_execute
 from lastcall.kube.controllers.pods.control import delete_pod
 from lastcall.kube.controllers.worker import split_key
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic, now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -77,7 +77,7 @@ class TaintEvictionController:
             tasks.spawn(self._events.run(), name=f"{COMPONENT} events")
             # What was seen before the other cache was filled is looked at again.
             for node in self._nodes.items():
-                with walls.Turn(COMPONENT, name_of(node)):
+                with crash_guard.Turn(COMPONENT, name_of(node)):
                     if no_execute_taints(node):
                         self._node_changed(node)
             for number in range(WORKERS):
@@ -88,7 +88,7 @@ class TaintEvictionController:
     def _node_changed(self, node: Node) -> None:
         taints = no_execute_taints(node)
         for pod in self._pods.by_index(NODE, name_of(node)):
-            with walls.Turn(COMPONENT, _key(pod)):
+            with crash_guard.Turn(COMPONENT, _key(pod)):
                 self._process(pod, taints)
 
     def _node_updated(self, old: Node, new: Node) -> None:
@@ -146,8 +146,8 @@ class TaintEvictionController:
     async def _work(self) -> None:
         while True:
             key = await self._queue.get()
-            if walls.on_turn is not None:
-                walls.on_turn(COMPONENT, key)
+            if crash_guard.on_turn is not None:
+                crash_guard.on_turn(COMPONENT, key)
             eviction = None
             try:
                 eviction = self._evictions.get(key)
@@ -160,7 +160,7 @@ class TaintEvictionController:
                 eviction.fired = True
                 await self._evict(key, eviction)
             except Exception as error:
-                walls.caught(COMPONENT, key, error)
+                crash_guard.caught(COMPONENT, key, error)
                 if eviction is not None:
                     eviction.fired = False
                 self._queue.add_rate_limited(key)

@@ -7,7 +7,7 @@ from lastcall.kube.client.api import Client
 from lastcall.kube.controllers.informers import Informers
 from lastcall.kube.controllers.podautoscaler.names import COMPONENT
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.world import World
 
 
@@ -24,4 +24,4 @@ class FirstAutoscaler:
         from lastcall.kube.controllers.podautoscaler.controller import PodAutoscalerController
 
         controller = PodAutoscalerController(self._world, self._client, self._informers)
-        await walls.keep_running(COMPONENT, controller.run, self._world.clock)
+        await crash_guard.keep_running(COMPONENT, controller.run, self._world.clock)

@@ -11,7 +11,7 @@ from lastcall.kube.api.meta import AnyObject
 from lastcall.kube.api.pods.spec import pod_key
 from lastcall.kube.client.informer import Informer, OnAdd, OnDelete, OnUpdate
 from lastcall.kube.controllers.ownership import controller_of
-from lastcall.world import walls
+from lastcall.world import crash_guard
 
 if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod
@@ -56,7 +56,7 @@ class PodRoutes:
                 try:
                     on_add(pod)
                 except Exception as error:
-                    walls.caught(COMPONENT, pod_key(pod), error)
+                    crash_guard.caught(COMPONENT, pod_key(pod), error)
 
     def _added(self, pod: Pod) -> None:
         kind = _kind_of(pod, controller_of(pod))
@@ -64,7 +64,7 @@ class PodRoutes:
             try:
                 on_add(pod)
             except Exception as error:
-                walls.caught(COMPONENT, pod_key(pod), error)
+                crash_guard.caught(COMPONENT, pod_key(pod), error)
 
     def _updated(self, old: Pod, new: Pod) -> None:
         controller = controller_of(new)
@@ -75,7 +75,7 @@ class PodRoutes:
             try:
                 on_update(old, new)
             except Exception as error:
-                walls.caught(COMPONENT, pod_key(new), error)
+                crash_guard.caught(COMPONENT, pod_key(new), error)
 
     def _deleted(self, pod: Pod) -> None:
         kind = _kind_of(pod, controller_of(pod))
@@ -83,7 +83,7 @@ class PodRoutes:
             try:
                 on_delete(pod)
             except Exception as error:
-                walls.caught(COMPONENT, pod_key(pod), error)
+                crash_guard.caught(COMPONENT, pod_key(pod), error)
 
 
 def _kind_of(pod: AnyObject, controller: AnyObject | None) -> str | None:

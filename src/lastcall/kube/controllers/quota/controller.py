@@ -12,14 +12,14 @@ Source: pkg/controller/resourcequota/{resource_quota_controller,resource_quota_m
 from lastcall.kube.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.kube.api.meta import Object, name_of, namespace_of
 from lastcall.kube.api.quota.counting import concerned, gives_back
-from lastcall.kube.api.resources import FACES, RESOURCEQUOTAS, SERVED, Resource
+from lastcall.kube.api.resources import CONVERTED, RESOURCEQUOTAS, SERVED, Resource
 from lastcall.kube.client.api import Client
 from lastcall.kube.client.events import EventRecorder
 from lastcall.kube.controllers.informers import NAMESPACE, Informers
 from lastcall.kube.controllers.kinds.declared import DeclaredKinds
 from lastcall.kube.controllers.quota.status import counted_kinds, lessens, status_of
 from lastcall.kube.controllers.worker import Worker, split_key
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import now
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -74,13 +74,13 @@ class ResourceQuotaController:
     def _kind_added(self, kind: Resource, stored: bool) -> None:
         if stored:
             for quota in self._quotas.items():
-                with walls.Turn(COMPONENT, f"{namespace_of(quota)}/{name_of(quota)}"):
+                with crash_guard.Turn(COMPONENT, f"{namespace_of(quota)}/{name_of(quota)}"):
                     if concerned(kind, _hard(quota)):
                         self._enqueue(quota)
 
     def _changed(self, kind: Resource, namespace: str, after: float = 0.0) -> None:
         for quota in self._quotas.by_index(NAMESPACE, namespace):
-            with walls.Turn(COMPONENT, f"{namespace}/{name_of(quota)}"):
+            with crash_guard.Turn(COMPONENT, f"{namespace}/{name_of(quota)}"):
                 if concerned(kind, _hard(quota)):
                     self._enqueue(quota, after)
 
@@ -108,7 +108,7 @@ class ResourceQuotaController:
         cached = self._quotas.get(namespace, name)
         if cached is None:
             return
-        served = (*(kind for kind in SERVED if kind not in FACES), *self._declared.resources())
+        served = (*(kind for kind in SERVED if kind not in CONVERTED), *self._declared.resources())
         for kind in counted_kinds(_hard(cached), served):
             await self._watch(kind)
         quota = self._quotas.get(namespace, name)

@@ -6,7 +6,7 @@ from lastcall.kube.api.resources import RESOURCEQUOTAS
 from lastcall.kube.client.api import Client
 from lastcall.kube.controllers.informers import Informers
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.world import World
 
 
@@ -23,4 +23,4 @@ class FirstQuota:
         from lastcall.kube.controllers.quota.controller import COMPONENT, ResourceQuotaController
 
         controller = ResourceQuotaController(self._world, self._client, self._informers)
-        await walls.keep_running(COMPONENT, controller.run, self._world.clock)
+        await crash_guard.keep_running(COMPONENT, controller.run, self._world.clock)

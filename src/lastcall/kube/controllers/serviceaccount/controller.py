@@ -12,7 +12,7 @@ from lastcall.kube.client.api import Client, ConnectionLost
 from lastcall.kube.client.informer import Informer
 from lastcall.kube.client.workqueue import WorkQueue
 from lastcall.kube.controllers.errors import namespace_is_terminating
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.world import World
 
 COMPONENT = "serviceaccount-controller"
@@ -65,14 +65,14 @@ class ServiceAccountController:
             await informer.synced()
         while True:
             namespace = await self._queue.get()
-            if walls.on_turn is not None:
-                walls.on_turn(COMPONENT, namespace)
+            if crash_guard.on_turn is not None:
+                crash_guard.on_turn(COMPONENT, namespace)
             try:
                 await self._sync(namespace)
             except (StatusError, ConnectionLost):
                 self._queue.add_rate_limited(namespace)
             except Exception as error:
-                walls.caught(COMPONENT, namespace, error)
+                crash_guard.caught(COMPONENT, namespace, error)
                 self._queue.add_rate_limited(namespace)
             else:
                 self._queue.forget(namespace)

@@ -16,7 +16,7 @@ from lastcall.kube.api.resources import SECRETS, SERVICEACCOUNTS
 from lastcall.kube.client.api import Client
 from lastcall.kube.controllers.informers import NAMESPACE, Informers
 from lastcall.kube.controllers.worker import Retry, Worker, split_key
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.world import World
 
 COMPONENT = "serviceaccount-token-controller"
@@ -40,7 +40,7 @@ class FirstTokenSecret:
         """Work until cancelled."""
         await self._needed.wait()
         controller = TokenSecretController(self._world, self._client, self._informers, self._root_ca_pem)
-        await walls.keep_running(COMPONENT, controller.run, self._world.clock)
+        await crash_guard.keep_running(COMPONENT, controller.run, self._world.clock)
 
 
 class TokenSecretController:

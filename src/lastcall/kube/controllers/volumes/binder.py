@@ -41,7 +41,7 @@ from lastcall.kube.controllers.volumes.decide import (
 from lastcall.kube.controllers.worker import Synced, Worker
 from lastcall.kube.controllers.written import Written
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -103,7 +103,7 @@ class PersistentVolumeBinder:
 
     def _look_at_waiting_claims(self) -> None:
         for claim in self._claim_cache.items():
-            with walls.Turn(COMPONENT, f"claim/{namespace_of(claim)}/{name_of(claim)}"):
+            with crash_guard.Turn(COMPONENT, f"claim/{namespace_of(claim)}/{name_of(claim)}"):
                 if not is_fully_bound(claim) and not is_terminating(claim):
                     self._claim_seen(claim)
 

@@ -10,7 +10,7 @@ from lastcall.kube.client.api import Client
 from lastcall.kube.controllers.informers import Informers
 from lastcall.kube.controllers.volumes.storage_class import Directories
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -82,4 +82,4 @@ class VolumeControllers:
             runs[PROVISIONER] = provisioner.run
         async with Tasks() as tasks:
             for name, run in runs.items():
-                tasks.spawn(walls.keep_running(name, run, world.clock), name=name)
+                tasks.spawn(crash_guard.keep_running(name, run, world.clock), name=name)

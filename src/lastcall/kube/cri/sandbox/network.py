@@ -36,7 +36,7 @@ from lastcall.kube.cri.api import PodSandboxConfig, PortMapping, RuntimeServiceE
 from lastcall.kube.cri.sandbox.address_pool import AddressPool, AddressPoolError
 from lastcall.kube.cri.sandbox.spec import NETWORK
 from lastcall.kube.nftables.names import HOST_PORTS
-from lastcall.world import linux, netlink, walls
+from lastcall.world import crash_guard, linux, netlink
 
 if TYPE_CHECKING:
     from lastcall.kube.cri.sandbox.host_ports import HostPorts
@@ -178,7 +178,7 @@ class PodNetwork:
         # late: 10 ms of a node's start, beside the rest of it
         from lastcall.kube.cri.sandbox.sources import check_sources
 
-        with walls.Turn(NETWORK, "sources"):
+        with crash_guard.Turn(NETWORK, "sources"):
             try:
                 check_sources(POD_LINKS)
             except OSError as error:
@@ -302,14 +302,14 @@ class PodNetwork:
         self._pool.reserve(ip)
         self._attached[sandbox_id] = ip
         if ports:
-            with walls.Turn(NETWORK, sandbox_id):  # others keep their ports
+            with crash_guard.Turn(NETWORK, sandbox_id):  # others keep their ports
                 self._ports_of_the_node().adopt(sandbox_id, ip, ports)
 
     def _adopted(self) -> None:
         with suppress(OSError):  # a kernel that cannot be asked has no rules
             if self._host_ports is None and not netlink.has_nftables_table(HOST_PORTS):
                 return
-        with walls.Turn(NETWORK, "hostPort"):  # the rules of before go on
+        with crash_guard.Turn(NETWORK, "hostPort"):  # the rules of before go on
             self._ports_of_the_node().write()
 
     def _close(self) -> None:

@@ -14,7 +14,7 @@ from lastcall.kube.cri.api import ContainerEventResponse, ContainerEventType, Co
 from lastcall.kube.cri.sandbox.object_records import ObjectRecords
 from lastcall.kube.cri.sandbox.objects import Container, Sandbox
 from lastcall.kube.cri.sandbox.shim import messages
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import Clock
 from lastcall.world.messages import Fields, Message
 from lastcall.world.remove_tree import remove_tree
@@ -73,10 +73,10 @@ class Picture:
         self.machine = hello.machine.to_wire()
         there = {facts.id: facts for facts in hello.containers}
         for container in list(self.containers.values()):
-            with walls.Turn("node's containers", container.id):
+            with crash_guard.Turn("node's containers", container.id):
                 self._reconcile(container, there.pop(container.id, None))
         for identity, facts in there.items():
-            with walls.Turn("node's containers", identity):
+            with crash_guard.Turn("node's containers", identity):
                 self._end_stranger(identity, facts)
         for sandbox in self.sandboxes.values():
             if sandbox.id not in hello.sandboxes:

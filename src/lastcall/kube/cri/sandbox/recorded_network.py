@@ -11,7 +11,7 @@ from lastcall.kube.cri.sandbox.objects import Sandbox
 from lastcall.kube.cri.sandbox.spec import NETWORK, Network
 from lastcall.records import kinds
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import Clock, monotonic
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class RecordedNetwork:
                     sandbox.attached = False
                 except Exception as error:
                     sandbox.attached = False
-                    walls.caught(NETWORK, sandbox.id, error)
+                    crash_guard.caught(NETWORK, sandbox.id, error)
 
     async def attach(self, sandbox: Sandbox, netns_fd: int) -> None:
         """Raises RuntimeServiceError."""
@@ -69,7 +69,7 @@ class RecordedNetwork:
     async def discard(self, sandbox: Sandbox) -> None:
         """Of a sandbox that never came to be; nothing is on record of it."""
         if sandbox.attached:
-            with walls.Turn(NETWORK, sandbox.id), suppress(RuntimeServiceError):
+            with crash_guard.Turn(NETWORK, sandbox.id), suppress(RuntimeServiceError):
                 await self._network.detach(sandbox.id, sandbox.ip)
 
     async def status(self) -> str:

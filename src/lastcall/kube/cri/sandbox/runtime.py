@@ -46,7 +46,7 @@ from lastcall.kube.cri.sandbox.spec import Network, RootFilesystems
 from lastcall.kube.cri.sandbox.stopping import Stopping
 from lastcall.kube.cri.sandbox.streams import AttachStreams, ExecStreams, SocketStream, open_attach, open_port
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.world import World
 
 RECONNECT_SECONDS = 1.0
@@ -126,7 +126,7 @@ class SandboxRuntime:
                 self._picture.lost.set()
                 await self._clock.sleep(RECONNECT_SECONDS)
             except Exception as error:
-                walls.caught("node's shim connection", "", error)
+                crash_guard.caught("node's shim connection", "", error)
                 self._picture.lost.set()
                 await self._clock.sleep(RECONNECT_SECONDS)
 

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from lastcall.kube.cri.api import RuntimeServiceError
 from lastcall.kube.cri.sandbox.shim import messages
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic
 from lastcall.world.messages import Fields, Message, Verbs, WrongMessage
 from lastcall.world.wire import Frames, WireError
@@ -180,7 +180,7 @@ class ShimClient:
             return
         for fields, blobs, fds in received:
             key = str(fields.get("verb") or fields.get("answer"))
-            with walls.Turn("node's shim connection", key):  # one message may not cost the ones after it
+            with crash_guard.Turn("node's shim connection", key):  # one message may not cost the ones after it
                 if "verb" in fields:
                     do, event = self._events.read(fields)
                     do(event)
@@ -191,7 +191,7 @@ class ShimClient:
         number = answer.fields.get("answer", 0)
         if number == self._hello and not self._ready:
             self._ready = True
-            with walls.Turn("node's shim connection", "hello"):
+            with crash_guard.Turn("node's shim connection", "hello"):
                 self._listener.on_connected(answer.read(messages.Everything))
         future = self._pending.pop(number, None)
         if future is None or future.done():

@@ -20,7 +20,7 @@ from lastcall.kube.node.admission.decide import AdmitHandler, Rejection, shortag
 from lastcall.kube.node.interfaces import EventRecorder
 from lastcall.records import kinds
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class PodAdmission:
                 f"Unexpected error while attempting to recover from admission failure: {text}",
             )
         self._preempting[uid_of(pod)] = None
-        preempt = walls.guarded("kubelet preemption", uid_of(pod), self._preempt(pod, victims))
+        preempt = crash_guard.guarded("kubelet preemption", uid_of(pod), self._preempt(pod, victims))
         self._tasks.spawn(preempt, name=f"preempt for {uid_of(pod)}")
         return None
 
@@ -96,7 +96,7 @@ class PodAdmission:
             rule = "pkg/kubelet/preemption/preemption.go:evictPodsToFreeRequests"
             self._recorder.record(kinds.DELETION_DECIDED, pod_uid=uid_of(victim), rule=rule, facts=facts)
             self._events.event(victim, "Warning", "Preempting", EVENT_MESSAGE)
-            with walls.Turn("kubelet preemption", uid_of(victim)), suppress(TimeoutError):  # an Event says so
+            with crash_guard.Turn("kubelet preemption", uid_of(victim)), suppress(TimeoutError):  # an Event says so
                 await self._workers.kill_pod_now(
                     victim, evict=True, grace_period=None, pod_status_func=preempted_status
                 )

@@ -38,7 +38,7 @@ from lastcall.kube.node.versions import Behaviour
 from lastcall.kube.node.workers.manager import PodWorkers
 from lastcall.records import kinds
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
@@ -118,7 +118,7 @@ class EvictionManager:
             try:
                 evicted = await self.synchronize(self._stats)
             except Exception as error:
-                walls.caught("kubelet eviction", "", error)
+                crash_guard.caught("kubelet eviction", "", error)
             if evicted:
                 await self._wait_for_cleanup(evicted)
             else:
@@ -136,7 +136,7 @@ class EvictionManager:
         usages = await stats.pod_usage(pods if thresholds else limited) if limited or thresholds else {}
         evicted = []
         for pod in limited:
-            with walls.Turn("kubelet eviction", uid_of(pod)):
+            with crash_guard.Turn("kubelet eviction", uid_of(pod)):
                 violation = storage_violation(pod, usages[uid_of(pod)]) if uid_of(pod) in usages else ""
                 if violation and await self._evict(pod, self._immediate, violation, LIMIT_RULE, {}, disruption=False):
                     evicted.append(pod)
@@ -152,7 +152,7 @@ class EvictionManager:
             try:
                 await reclaim()
             except Exception as error:
-                walls.noticed("kubelet eviction", "reclaim", error)
+                crash_guard.noticed("kubelet eviction", "reclaim", error)
                 log.warning("eviction manager: unexpected error when attempting to reclaim disk: %s", error)
         return not thresholds_met(self._config.thresholds, await stats.observe(), to_resolve=True)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from lastcall.kube.cri.api import Image, ImageService, RuntimeService, RuntimeServiceError
 from lastcall.kube.node.interfaces import EventRecorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
@@ -158,7 +158,7 @@ class ImageGCManager:
                 log.warning("image garbage collection failed: %s", error)
                 failed = True
             except Exception as error:
-                walls.caught("kubelet image garbage collection", "", error)
+                crash_guard.caught("kubelet image garbage collection", "", error)
             await self._world.clock.sleep(PERIOD_SECONDS)
 
     async def garbage_collect(self, stats: NodeStats) -> None:

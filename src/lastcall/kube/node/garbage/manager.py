@@ -23,7 +23,7 @@ from lastcall.kube.node.garbage.decide import (
 from lastcall.kube.node.interfaces import EventRecorder, PodStatus
 from lastcall.kube.node.logs.files import LogLinks, remove_log, remove_log_directory
 from lastcall.kube.node.pods.runtime_pod import POD_NAME_LABEL, POD_NAMESPACE_LABEL, POD_UID_LABEL
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class ContainerGC:
                 log.warning("container garbage collection failed: %s", error)
                 self._events.event(self._node, "Warning", "ContainerGCFailed", str(error))
             except Exception as error:
-                walls.caught("kubelet container garbage collection", "", error)
+                crash_guard.caught("kubelet container garbage collection", "", error)
             await self._world.clock.sleep(GC_PERIOD_SECONDS)
 
     async def garbage_collect(self, *, evict_non_deleted: bool = False) -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from lastcall.kube.api.quantity import parse_quantity
 from lastcall.kube.cri.api import ContainerState, RuntimeService, RuntimeServiceError
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import now
 from lastcall.world.world import World
 
@@ -132,7 +132,7 @@ class ContainerLogManager:
             return
         for container in containers:
             if container.state == ContainerState.CONTAINER_RUNNING and container.log_path:
-                with walls.Turn("kubelet container logs", container.id):
+                with crash_guard.Turn("kubelet container logs", container.id):
                     await self._process(container.id, container.log_path)
 
     async def _look_at_full(self) -> None:
@@ -143,7 +143,7 @@ class ContainerLogManager:
             except RuntimeServiceError:
                 continue
             if status.state == ContainerState.CONTAINER_RUNNING and status.log_path:
-                with walls.Turn("kubelet container logs", container_id):
+                with crash_guard.Turn("kubelet container logs", container_id):
                     await self._process(container_id, status.log_path)
 
     async def _process(self, container_id: str, path: str) -> None:

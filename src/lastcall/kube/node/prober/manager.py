@@ -16,7 +16,7 @@ from lastcall.kube.node.prober.worker import ProbeContext, ProbeWorker, Statuses
 from lastcall.kube.node.status.containers import runtime_id
 from lastcall.kube.node.status.features import StatusFeatures
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -61,7 +61,7 @@ class PodProbeManager:
                     continue
                 worker = ProbeWorker(self._context, kind, pod, container, container in sidecars, self._results[kind])
                 self._workers[key] = worker
-                run = walls.guarded("kubelet prober", "/".join(key), worker.run(self._ended))
+                run = crash_guard.guarded("kubelet prober", "/".join(key), worker.run(self._ended))
                 self._tasks.spawn(run, name=f"probe-{kind}-{key[0]}-{key[1]}")
 
     def stop_liveness_and_startup(self, pod: Pod) -> None:
@@ -109,7 +109,7 @@ class PodProbeManager:
 
     def _changed(self, kind: ProbeType, pod_uid: str, container_id: str, result: ProbeResult) -> None:
         for callback in self._callbacks:
-            with walls.Turn("kubelet prober", pod_uid):
+            with crash_guard.Turn("kubelet prober", pod_uid):
                 callback(kind, pod_uid, container_id, result)
 
     def _is_started(self, pod: Pod, container: APIContainerStatus) -> bool:

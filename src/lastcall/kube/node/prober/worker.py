@@ -28,7 +28,7 @@ from lastcall.kube.node.status.containers import runtime_id
 from lastcall.kube.node.status.features import StatusFeatures
 from lastcall.records import kinds
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
@@ -117,7 +117,7 @@ class ProbeWorker:
 
     async def _turn(self) -> bool:
         """One tick behind a wall: what fails unexpectedly is tried again at the next."""
-        with walls.Turn("kubelet prober", f"{uid_of(self.pod)}/{self.container['name']}/{self.probe_type}"):
+        with crash_guard.Turn("kubelet prober", f"{uid_of(self.pod)}/{self.container['name']}/{self.probe_type}"):
             return await self._do_probe()
         return True
 

@@ -19,7 +19,7 @@ from enum import StrEnum
 from lastcall.kube.cri.api import ContainerState, PodSandboxState, RuntimeService, RuntimeServiceError
 from lastcall.kube.node.interfaces import PodStatus
 from lastcall.kube.node.pods.runtime_pod import make_pod_status, pods_in_runtime
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.counting import Family, Histogram
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -192,7 +192,7 @@ class PodLifecycleEventGenerator:
         self._relisted_ns = began
         found = pods_in_runtime(await self._runtime.list_pod_sandbox(), await self._runtime.list_containers())
         for uid in dict.fromkeys((*self._entries, *found)):
-            with walls.Turn(COMPONENT, uid):
+            with crash_guard.Turn(COMPONENT, uid):
                 self._listed(uid, found.get(uid), read_at)
         self._relists.observe((self._world.clock.monotonic_ns() - began) / 1e9)
 
@@ -225,15 +225,17 @@ class PodLifecycleEventGenerator:
     async def run(self) -> None:
         """Follow the runtime until cancelled."""
         async with Tasks() as tasks:
-            events = walls.keep_running(COMPONENT, lambda: self._follow_events(tasks), self._world.clock)
+            events = crash_guard.keep_running(COMPONENT, lambda: self._follow_events(tasks), self._world.clock)
             tasks.spawn(events, name="pleg events")
-            tasks.spawn(walls.keep_running(COMPONENT, self._relist_regularly, self._world.clock), name="pleg relist")
+            tasks.spawn(
+                crash_guard.keep_running(COMPONENT, self._relist_regularly, self._world.clock), name="pleg relist"
+            )
 
     async def _follow_events(self, tasks: Tasks) -> None:
         while True:
             try:
                 async for event in self._runtime.get_container_events():
-                    look = walls.guarded(COMPONENT, event.pod_uid, self._on_container_event(event.pod_uid))
+                    look = crash_guard.guarded(COMPONENT, event.pod_uid, self._on_container_event(event.pod_uid))
                     tasks.spawn(look, name=f"pleg {event.pod_uid}")
             except RuntimeServiceError as error:
                 log.warning("the stream of container events broke: %s", error)
@@ -261,5 +263,5 @@ class PodLifecycleEventGenerator:
 
     def _tell(self, events: list[PodLifecycleEvent]) -> None:
         if events:
-            with walls.Turn(COMPONENT, events[0].uid):  # the reader of a status is not the one that fails on it
+            with crash_guard.Turn(COMPONENT, events[0].uid):  # the reader of a status is not the one that fails on it
                 self._on_events(events)

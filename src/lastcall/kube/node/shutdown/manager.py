@@ -31,7 +31,7 @@ from lastcall.kube.node.versions import Behaviour
 from lastcall.kube.node.workers.manager import PodWorkers
 from lastcall.records import kinds
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -99,7 +99,7 @@ class NodeShutdown:
             names = ", ".join(name_of(pod) for pod in pods)
             progress(f"priority {period.priority} and above, {period.seconds} s: {names}")
             for pod in pods:  # which goes on when the group's time is over
-                kill = walls.guarded("kubelet shutdown", uid_of(pod), self._kill(pod, period))
+                kill = crash_guard.guarded("kubelet shutdown", uid_of(pod), self._kill(pod, period))
                 self._tasks.spawn(kill, name=f"shutdown {uid_of(pod)}")
             try:
                 async with asyncio.timeout(period.seconds):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from lastcall.kube.api.features.gates import FeatureGates
 from lastcall.kube.node.config import PodUpdates, merge
 from lastcall.kube.node.static_pods.decide import ManifestError, duplicate_message, without_duplicates
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import now, rfc3339_micro
 from lastcall.world.world import World
 
@@ -120,7 +120,7 @@ class FileConfig:
         except ManifestError as error:
             log.error("static Pods: %s is left out: %s", name, error)
         except Exception as error:  # no file may end the node
-            walls.noticed("kubelet static pods", name, error)
+            crash_guard.noticed("kubelet static pods", name, error)
             log.error("static Pods: %s is left out: %s: %s", name, type(error).__name__, error)
         bad_since = before.bad_since if before is not None and before.bad_since is not None else at
         return _File(content, before.pod if before is not None else None, bad_since)

@@ -38,7 +38,7 @@ from lastcall.kube.node.status.decide import (
 from lastcall.kube.node.status.features import StatusFeatures
 from lastcall.records import kinds
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import now, rfc3339
 from lastcall.world.tasks import Tasks, at_first_wait
 from lastcall.world.world import World
@@ -214,7 +214,7 @@ class PodStatusManager:
         for uid in [uid for uid in self._api_versions if uid not in self._statuses]:
             del self._api_versions[uid]
         for uid, entry in list(self._statuses.items()):
-            with walls.Turn(COMPONENT, uid):
+            with crash_guard.Turn(COMPONENT, uid):
                 self._resync_one(uid, entry)
 
     def _resync_one(self, uid: str, entry: _Versioned) -> None:
@@ -246,8 +246,8 @@ class PodStatusManager:
             while uid in self._dirty:
                 del self._dirty[uid]
                 waits.clear()
-                if walls.on_turn is not None:
-                    walls.on_turn(COMPONENT, uid)
+                if crash_guard.on_turn is not None:
+                    crash_guard.on_turn(COMPONENT, uid)
                 entry = self._statuses.get(uid)
                 if entry is None:
                     return
@@ -262,7 +262,7 @@ class PodStatusManager:
                     # As in Kubernetes, a refused write waits for the next full pass.
                     log.error("status of pod %s refused: %s", name_of(entry.pod), error.message)
                 except Exception as error:
-                    walls.caught(COMPONENT, f"{namespace_of(entry.pod)}/{name_of(entry.pod)}", error)
+                    crash_guard.caught(COMPONENT, f"{namespace_of(entry.pod)}/{name_of(entry.pod)}", error)
         finally:
             waits.set()
             self._writing.pop(uid, None)

@@ -24,7 +24,7 @@ from lastcall.kube.node.stopping.waiting import wait_at_most
 from lastcall.kube.node.versions import Behaviour
 from lastcall.records import kinds
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -217,7 +217,7 @@ class ContainerKiller:
         hook = _Hook(record_id=started_id)
         run = self._run_pre_stop_hook(hook, pod, container, spec, handler, started)
         task = hook.task = self._hook_tasks.spawn(
-            walls.guarded("kubelet preStop hook", uid_of(pod), run), name=f"preStop {container.id}"
+            crash_guard.guarded("kubelet preStop hook", uid_of(pod), run), name=f"preStop {container.id}"
         )
         self._running_hooks[container.id] = hook
         task.add_done_callback(lambda _: self._running_hooks.pop(container.id, None))
@@ -253,7 +253,7 @@ class ContainerKiller:
             result = failure = error
             facts["outcome"], facts["message"] = "failed", str(error)
         except Exception as error:  # whatever a hook does, it must not end the node
-            walls.noticed("kubelet preStop hook", uid_of(pod), error)
+            crash_guard.noticed("kubelet preStop hook", uid_of(pod), error)
             log.exception("preStop hook of container %s", container.id)
             result = failure = HookError(f"{type(error).__name__}: {error}")
             facts["outcome"], facts["message"] = "failed", str(failure)

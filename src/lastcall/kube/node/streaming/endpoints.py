@@ -25,7 +25,7 @@ from lastcall.kube.cri.api import (
 from lastcall.kube.node.streaming import port_forward, remote_command, spdy_client, websocket_client
 from lastcall.kube.node.streaming.remote_command import StreamOptions, first_common, parse_stream_options
 from lastcall.kube.streaming.upgrade import HandedOver, SocketStream, switching_protocols, take_over
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ async def _taken_over(
     try:
         await serve(transport)
     except Exception as error:
-        walls.noticed("kubelet server", f"{request.method} {request.path}", error)
+        crash_guard.noticed("kubelet server", f"{request.method} {request.path}", error)
         _log.exception("%s %s failed", request.method, request.path)
     finally:
         await transport.close()

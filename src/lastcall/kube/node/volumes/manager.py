@@ -39,7 +39,7 @@ from lastcall.kube.node.volumes.sources import Files, PodTokens, VolumeSources
 from lastcall.kube.node.volumes.subpath import bind_sub_path
 from lastcall.records import kinds
 from lastcall.records.record import Recorder
-from lastcall.world import linux, walls
+from lastcall.world import crash_guard, linux
 from lastcall.world.clock import monotonic
 from lastcall.world.remove_tree import remove_tree
 from lastcall.world.tasks import Tasks
@@ -236,8 +236,8 @@ class HostVolumeManager:
         except VolumeError as error:
             return error
         except Exception as error:
-            walls.caught("kubelet volumes", f"{uid_of(pod)}/{volume['name']}", error)
-            return VolumeError(walls.text_of(error))
+            crash_guard.caught("kubelet volumes", f"{uid_of(pod)}/{volume['name']}", error)
+            return VolumeError(crash_guard.text_of(error))
 
     def _refresh_later(self, pod: Pod, known: _PodVolumes) -> None:
         age = monotonic(self._world.clock) - known.refreshed_at
@@ -245,7 +245,7 @@ class HostVolumeManager:
         if content and age >= REFRESH_SECONDS and not known.refreshing:
             known.refreshing = True
             known.refreshed_at = monotonic(self._world.clock)
-            refresh = walls.guarded("kubelet volumes", uid_of(pod), self._refresh(pod, content, known))
+            refresh = crash_guard.guarded("kubelet volumes", uid_of(pod), self._refresh(pod, content, known))
             self._tasks.spawn(refresh, name=f"refresh-{uid_of(pod)}")
 
     async def _refresh(self, pod: Pod, volumes: list[Volume], known: _PodVolumes) -> None:

@@ -33,7 +33,7 @@ from lastcall.kube.node.workers.transitions import (
 )
 from lastcall.records import kinds
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -148,7 +148,7 @@ class PodWorkers:
             orphaned = uid not in desired
             if not orphaned and not worker.status.restart_requested:
                 continue
-            with walls.Turn(COMPONENT, _key(worker)):
+            with crash_guard.Turn(COMPONENT, _key(worker)):
                 self._remove_terminated_worker(uid, worker, orphaned)
         return {uid: worker.status.state for uid, worker in self._workers.items()}
 
@@ -194,7 +194,7 @@ class PodWorkers:
 
     async def _keep_working(self, uid: str, worker: _Worker) -> None:
         while True:
-            with walls.Turn(COMPONENT, uid) as turn:
+            with crash_guard.Turn(COMPONENT, uid) as turn:
                 await self._pod_worker_loop(uid, worker)
             if turn.error is None:
                 return
@@ -214,8 +214,8 @@ class PodWorkers:
             if consumed is None:
                 continue
             update, state = consumed
-            if walls.on_turn is not None:
-                walls.on_turn(COMPONENT, _key(worker))
+            if crash_guard.on_turn is not None:
+                crash_guard.on_turn(COMPONENT, _key(worker))
             phase_transition = False
             error: BaseException | None = None
             try:
@@ -242,7 +242,7 @@ class PodWorkers:
 
     def _log_failure(self, worker: _Worker, state: State, failure: Exception) -> None:
         """Once while it goes on: what fails is tried again, and fails alike, for as long as the Pod is there."""
-        if walls.noticed(COMPONENT, _key(worker), failure) and worker.active and worker.active.pod:
+        if crash_guard.noticed(COMPONENT, _key(worker), failure) and worker.active and worker.active.pod:
             tell_of_fault(self._events, worker.active.pod, failure)
         text = f"{state} failed: {type(failure).__name__}: {failure}"
         level = logging.DEBUG if text in worker.logged else logging.WARNING

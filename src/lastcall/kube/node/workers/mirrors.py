@@ -19,7 +19,7 @@ from lastcall.kube.node.static_pods.decide import is_mirror_of, mirror_pod
 from lastcall.kube.node.workers.pod_manager import PodManager
 from lastcall.records import kinds
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -86,7 +86,7 @@ class MirrorPods:
                 except (StatusError, ConnectionLost) as error:
                     log.warning("mirror of static Pod %s: %s", name_of(pod), error)
                 except Exception as error:
-                    walls.caught("kubelet mirror pods", uid, error)
+                    crash_guard.caught("kubelet mirror pods", uid, error)
                 await self._world.clock.sleep(delay)
                 delay = min(delay * 2, MAX_RETRY_SECONDS)
         finally:
@@ -123,7 +123,7 @@ class MirrorPods:
         except (StatusError, ConnectionLost) as error:
             log.warning("mirror %s: %s", name_of(mirror), error)  # housekeeping asks again
         except Exception as error:
-            walls.caught("kubelet mirror pods", name_of(mirror), error)
+            crash_guard.caught("kubelet mirror pods", name_of(mirror), error)
         finally:
             self._deleting.pop(uid_of(mirror), None)
 

@@ -6,7 +6,7 @@ import heapq
 import math
 from collections.abc import Callable
 
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import unless
 from lastcall.world.world import World
 
@@ -40,7 +40,7 @@ class WorkQueue:
                 due, uid = heapq.heappop(self._heap)
                 if self._due.get(uid) == due:
                     del self._due[uid]
-                    with walls.Turn("kubelet work queue", uid):
+                    with crash_guard.Turn("kubelet work queue", uid):
                         self._on_due(uid)
             if self._earlier.is_set():
                 continue

@@ -27,7 +27,7 @@ from lastcall.kube.proxy.policies.writer import AGAIN_SECONDS, PolicySink, Polic
 from lastcall.kube.proxy.sink import RuleError
 from lastcall.records.kinds import NETWORK_POLICIES_APPLIED
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks, unless
 from lastcall.world.world import World
 
@@ -145,9 +145,9 @@ class PolicyAgent:
         if self._policies.get(key) != old or old is None:
             self._look_again()
         if obj is not None and unreadable is not None:
-            text = f"{walls.text_of(unreadable)}. Until it can be read, nothing is allowed by it"
+            text = f"{crash_guard.text_of(unreadable)}. Until it can be read, nothing is allowed by it"
             self._events.event(obj, "Warning", NOT_APPLIED, text)
-            walls.caught(COMPONENT, "/".join(key), unreadable)
+            crash_guard.caught(COMPONENT, "/".join(key), unreadable)
 
     def _namespace(self, key: PodKey, obj: Object | None) -> None:
         labels = dict(labels_of(obj)) if obj is not None else None
@@ -187,7 +187,7 @@ class PolicyAgent:
                 enforces = await self._sync()
             except Exception as error:
                 if not isinstance(error, RuleError):
-                    walls.caught(COMPONENT, "", error)
+                    crash_guard.caught(COMPONENT, "", error)
                 log.warning("%s: %s; next try in %.1f s", COMPONENT, error, backoff)
                 self._wake.set()
                 await self._world.clock.sleep(backoff)
@@ -221,7 +221,7 @@ class PolicyAgent:
         for key, each in here.items():
             # One that cannot be read is isolated by what its sandbox says of it.
             pods[key] = PolicyPod(*key, each.address, each.labels, node=self._config.node)
-            with walls.Turn(COMPONENT, "/".join(key)):
+            with crash_guard.Turn(COMPONENT, "/".join(key)):
                 pod = parse_pod(self._on_node[key], each.address) if key in self._on_node else None
                 pods[key] = pod or pods[key]
         return pods
@@ -245,7 +245,7 @@ class PolicyAgent:
 
     def _tell_errors(self, errors: Mapping[PodKey, Exception], tables: Mapping[PodKey, PodTable]) -> None:
         """Say once of each Pod that it is closed, and why."""
-        before, self._failed = self._failed, {key: walls.text_of(error) for key, error in errors.items()}
+        before, self._failed = self._failed, {key: crash_guard.text_of(error) for key, error in errors.items()}
         uids = {key: uid_of(pod) for key, pod in self._on_node.items()}
         uids |= {each.pod: each.uid for each in self._attached.values()}
         for key, text in self._failed.items():
@@ -257,7 +257,7 @@ class PolicyAgent:
             pod: Object = {"kind": "Pod", "apiVersion": "v1", "metadata": meta}
             why = f"NetworkPolicies {names} cannot be applied: {text}. Until they can, the Pod is isolated by them"
             self._events.event(pod, "Warning", NOT_APPLIED, f"{why} and nothing is allowed")
-            walls.caught(COMPONENT, "/".join(key), errors[key])
+            crash_guard.caught(COMPONENT, "/".join(key), errors[key])
 
     def _tell(self, rules: dict[PodKey, PodRules]) -> None:
         before, self._rules = self._rules, rules

@@ -24,7 +24,7 @@ from lastcall.kube.store.etcd.leases import Leases
 from lastcall.kube.store.etcd.values import StoredValue, encode
 from lastcall.kube.store.index import HISTORY, HISTORY_BYTES, Index
 from lastcall.kube.store.value import Value
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Background, whole
 from lastcall.world.world import World
@@ -164,14 +164,14 @@ class EtcdStore(Index):
                 await self._watch()
             except CompactedThere:
                 _log.warning("etcd: what came after revision %d is compacted: every watch begins anew", self._revision)
-                await walls.keep_running("etcd store", self._begin_anew, self._clock)
+                await crash_guard.keep_running("etcd store", self._begin_anew, self._clock)
             except StoreError as error:
                 if str(error) != self._told:  # once, until it works again
                     self._told = str(error)
                     _log.warning("%s; the watch goes on at another member", error)
                 self._connection.leave(number)
             except Exception as error:
-                walls.caught("etcd store", "watch", error)
+                crash_guard.caught("etcd store", "watch", error)
             if monotonic(self._clock) - began < 1:
                 await self._clock.sleep(RETRY_SECONDS)
 

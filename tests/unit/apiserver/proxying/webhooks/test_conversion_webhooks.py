@@ -17,7 +17,12 @@ from webhook_target import Target, hooked
 from lastcall.kube.api.custom.kinds import is_established
 from lastcall.kube.api.errors import StatusError
 from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS, Resource
-from lastcall.kube.apiserver.faces.conversion import KNOWN_AT_LEAST, ConversionNeeded, Conversions, with_conversion
+from lastcall.kube.apiserver.conversions.conversion import (
+    KNOWN_AT_LEAST,
+    ConversionNeeded,
+    Conversions,
+    with_conversion,
+)
 from lastcall.kube.client.api import APPLY_PATCH
 
 pytestmark = pytest.mark.loopback

@@ -32,7 +32,7 @@ from lastcall.kube.apiserver.proxying.aggregation.entries import aggregated_entr
 from lastcall.kube.client.api import Client, ConnectionLost
 from lastcall.kube.client.informer import Informer
 from lastcall.kube.streaming.dialing import DialError
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.aiohttp_inside.client import aiohttp
 from lastcall.world.clock import rfc3339_now
 from lastcall.world.tasks import Tasks
@@ -93,7 +93,7 @@ class AvailabilityController:
         async with Tasks() as tasks:
             for key, remote in remotes.items():
                 what = f"aggregation {service_name(*key)}"
-                tasks.spawn(walls.guarded("API server", what, self._check(key, remote)), name=what)
+                tasks.spawn(crash_guard.guarded("API server", what, self._check(key, remote)), name=what)
 
     async def _check(self, key: Key, remote: Remote) -> None:
         service = remote.service

@@ -6,7 +6,7 @@ from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import Resource
 from lastcall.kube.api.schema.checks import json_type
 from lastcall.kube.apiserver.auth.authentication import UserInfo
-from lastcall.kube.apiserver.faces.table import face_of
+from lastcall.kube.apiserver.conversions.table import conversion_of
 from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.kube.apiserver.wire.preparing import prepare_copy
 
@@ -17,7 +17,7 @@ def convert(resource: Resource, obj: Object, other: Resource) -> Object:
     """An object that `resource` shows, as `other` shows it: another name of the same objects."""
     if resource == other:
         return obj
-    here, there = face_of(resource), face_of(other)
+    here, there = conversion_of(resource), conversion_of(other)
     stored = obj if here is None else here.store(obj)
     shown = stored if there is None else there.show(stored)
     return {**shown, "kind": other.kind, "apiVersion": other.api_version}
@@ -40,7 +40,7 @@ def prepared(resource: Resource, obj: Object, *, strict: bool = False) -> Object
             raise
         found = error.message.rpartition(" cannot be handled as a ")[2].partition(": ")[2]
         raise internal(found or error.message) from None
-    face = face_of(resource)
+    face = conversion_of(resource)
     if face is None:
         set_defaults(resource, obj)
         return obj

@@ -7,10 +7,10 @@ from lastcall.kube.cluster.egress.pair import EgressClient
 from lastcall.kube.cluster.runtime.other.runtime import OtherRuntime
 from lastcall.kube.cri.sandbox.images.way_out import DialError
 from lastcall.kube.cri.v1.remote.connection import RuntimeConnection
+from lastcall.kube.cri.v1.remote.ends import ToldByStatus
 from lastcall.kube.cri.v1.remote.images import RemoteImages
 from lastcall.kube.cri.v1.remote.paths import Paths
 from lastcall.kube.cri.v1.remote.runtime import RemoteRuntime
-from lastcall.kube.cri.v1.remote.told import ToldByStatus
 from lastcall.records.record import Recorder
 from lastcall.world.world import World
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from lastcall.kube.api.resources import CERTIFICATESIGNINGREQUESTS
 from lastcall.kube.client.api import Client
 from lastcall.kube.controllers.informers import Informers
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
@@ -28,4 +28,4 @@ class FirstRequest:
         from lastcall.kube.controllers.access.certificates.controller import CertificateController
 
         controller = CertificateController(self._world, self._client, self._informers, self._sign)
-        await walls.keep_running(NAME, controller.run, self._world.clock)
+        await crash_guard.keep_running(NAME, controller.run, self._world.clock)

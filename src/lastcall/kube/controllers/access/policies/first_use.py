@@ -6,7 +6,7 @@ from lastcall.kube.api.resources import VALIDATINGADMISSIONPOLICIES
 from lastcall.kube.client.api import Client
 from lastcall.kube.controllers.informers import Informers
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.world import World
 
 NAME = "validatingadmissionpolicy-status-controller"
@@ -25,4 +25,4 @@ class FirstPolicy:
         from lastcall.kube.controllers.access.policies.controller import PolicyStatusController
 
         controller = PolicyStatusController(self._world, self._client, self._informers)
-        await walls.keep_running(NAME, controller.run, self._world.clock)
+        await crash_guard.keep_running(NAME, controller.run, self._world.clock)

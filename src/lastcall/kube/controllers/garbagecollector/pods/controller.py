@@ -30,7 +30,7 @@ from lastcall.kube.controllers.garbagecollector.pods.decide import (
 from lastcall.kube.controllers.informers import NODE, Informers
 from lastcall.kube.controllers.pods.control import delete_pod
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic, now, rfc3339
 from lastcall.world.world import World
 
@@ -99,7 +99,7 @@ class PodGarbageCollector:
             except ConnectionLost:
                 raise
             except Exception as error:
-                walls.caught(COMPONENT, part.__name__.strip("_"), error)
+                crash_guard.caught(COMPONENT, part.__name__.strip("_"), error)
 
     async def _excess(self) -> None:
         for pod in excess_terminated(list(self._terminated.values()), self._threshold):
@@ -161,7 +161,7 @@ class PodGarbageCollector:
         except ConnectionLost:
             raise
         except Exception as error:
-            walls.caught(COMPONENT, pod_key(pod), error)
+            crash_guard.caught(COMPONENT, pod_key(pod), error)
 
     async def _mark_failed(self, pod: Pod, condition: PodCondition | None) -> None:
         generation = pod["metadata"].get("generation", 0)

@@ -49,7 +49,7 @@ from lastcall.kube.controllers.services.endpointslice.triggers import (
 from lastcall.kube.controllers.worker import Retry, split_key
 from lastcall.records.kinds import ENDPOINT_CHANGED, ENDPOINT_REMOVED
 from lastcall.records.record import Recorder
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -202,14 +202,14 @@ class EndpointSliceController:
     async def _work(self) -> None:
         while True:
             key = await self._queue.get()
-            if walls.on_turn is not None:
-                walls.on_turn(EVENT_SOURCE, key)
+            if crash_guard.on_turn is not None:
+                crash_guard.on_turn(EVENT_SOURCE, key)
             try:
                 await self._sync(key)
             except (StatusError, ConnectionLost, Retry):
                 self._again(key)
             except Exception as error:
-                walls.caught(EVENT_SOURCE, key, error)
+                crash_guard.caught(EVENT_SOURCE, key, error)
                 self._again(key)
                 if (service := self._services.get(*split_key(key))) is not None:
                     tell_of_fault(self._events, service, error)

@@ -27,7 +27,7 @@ from lastcall.kube.cri.sandbox.cni.rules import (
     pod_capability_args,
 )
 from lastcall.kube.cri.sandbox.network import write_sysctl
-from lastcall.world import linux, walls
+from lastcall.world import crash_guard, linux
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 
@@ -191,7 +191,7 @@ class CNINetwork:
     async def _delete_unwanted(self) -> None:
         for attachment in self._attachments.all():
             if attachment.container_id not in self._wanted:
-                with walls.Turn("CNI", attachment.container_id):
+                with crash_guard.Turn("CNI", attachment.container_id):
                     await self._delete_or_tell(attachment)
 
     async def status(self) -> str:

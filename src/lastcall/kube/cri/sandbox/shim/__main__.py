@@ -4,7 +4,7 @@ Started by init as a fresh small interpreter without site-packages. It ends with
 """
 
 # check: allow time.monotonic_ns, time.time_ns because the shim has a loop of its own
-# check: observes because its walls caught the error
+# check: observes because its guards caught the error
 # check: prints because its stderr is a pipe that front reads
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
     from lastcall.kube.cri.sandbox.shim.server import Server
     from lastcall.records import kinds
     from lastcall.records.ring import Ring, RingRecorder
-    from lastcall.world import linux, walls
+    from lastcall.world import crash_guard, linux
 
     # The name that init gave was lost with the execve.
     role = os.path.basename(options["--socket"]).removesuffix(".sock")
@@ -70,15 +70,15 @@ def main(arguments: list[str]) -> int:
     lines = int(options.get("--lines", LINES_PER_SECOND))
     recorder = RingRecorder(ring, "runtime", _Clock())
 
-    def tell(fault: walls.Fault) -> None:
-        facts: FaultCaught = walls.as_facts(fault, role)
+    def tell(fault: crash_guard.Fault) -> None:
+        facts: FaultCaught = crash_guard.as_facts(fault, role)
         recorder.record(kinds.FAULT_CAUGHT, facts=facts)
 
     def say(text: str) -> None:
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
 
-    walls.stand(walls.Faults(tell, say))
+    crash_guard.install(crash_guard.Faults(tell, say))
     context = Context(loop, recorder, processes, cgroups, lines)
     Server(context, options["--socket"], state)
     gc.collect()

@@ -23,7 +23,7 @@ from lastcall.kube.cri.sandbox.shim.single_id.supervisor import Supervisor
 from lastcall.kube.cri.sandbox.shim.streams.taps import Taps
 from lastcall.kube.cri.sandbox.shim.witness import Watched, Witness
 from lastcall.records import kinds
-from lastcall.world import linux, walls
+from lastcall.world import crash_guard, linux
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -252,7 +252,9 @@ class Container:
     def _started(self) -> None:
         assert self.process is not None
         self.started_at = time.time_ns()
-        with walls.Turn("shim", f"start of container {self.id}"):  # told, whatever goes wrong with what is noted of it
+        with crash_guard.Turn(
+            "shim", f"start of container {self.id}"
+        ):  # told, whatever goes wrong with what is noted of it
             self._note_start(self.process)
         self._listener.started(self)
 
@@ -284,7 +286,9 @@ class Container:
     def _exited(self, status: Exit) -> None:
         assert self.process is not None
         self.finished_at = self.process.finished_at
-        with walls.Turn("shim", f"exit of container {self.id}"):  # told, whatever goes wrong with what is noted of it
+        with crash_guard.Turn(
+            "shim", f"exit of container {self.id}"
+        ):  # told, whatever goes wrong with what is noted of it
             self._note_exit(self.process, status)
         self._listener.exited(self)  # on record and its log whole: whoever waits for it need not wait for the rest
         self._end()

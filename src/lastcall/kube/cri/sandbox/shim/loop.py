@@ -1,6 +1,6 @@
 """A single-threaded event loop: file descriptors and deadlines, nothing else.
 
-Each callback is a turn behind a wall (`lastcall.world.walls`): the containers live as long as this process does.
+Each callback is a guarded turn (`lastcall.world.crash_guard`): the containers live as long as this process does.
 """
 
 # check: allow time.monotonic_ns because the shim has a loop of its own
@@ -12,7 +12,7 @@ import itertools
 import select
 import time
 
-from lastcall.world import walls
+from lastcall.world import crash_guard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,23 +90,23 @@ class Loop:
             callback = self._callbacks.get(fd)
             if callback is None:
                 continue
-            if walls.on_turn is not None:
-                walls.on_turn("shim", _name(callback))
+            if crash_guard.on_turn is not None:
+                crash_guard.on_turn("shim", _name(callback))
             try:
                 callback(events)
             except Exception as error:
-                walls.caught("shim", _name(callback), error)
+                crash_guard.caught("shim", _name(callback), error)
                 self._rest(fd)
         while self._timers and self._timers[0][0] <= time.monotonic_ns():
             callback_ = heapq.heappop(self._timers)[2].callback
             if callback_ is None:
                 continue
-            if walls.on_turn is not None:
-                walls.on_turn("shim timer", _name(callback_))
+            if crash_guard.on_turn is not None:
+                crash_guard.on_turn("shim timer", _name(callback_))
             try:
                 callback_()
             except Exception as error:
-                walls.caught("shim timer", _name(callback_), error)
+                crash_guard.caught("shim timer", _name(callback_), error)
 
     def _rest(self, fd: int) -> None:
         if fd not in self._callbacks:

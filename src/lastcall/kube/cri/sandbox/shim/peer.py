@@ -8,7 +8,7 @@ import socket
 from lastcall.kube.cri.sandbox.shim.loop import READ, WRITE
 from lastcall.kube.cri.sandbox.shim.messages import CallError
 from lastcall.kube.cri.sandbox.shim.streams.ends import Streams
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.messages import WrongMessage
 from lastcall.world.wire import WireError
 
@@ -125,7 +125,7 @@ class Peer:
         except (OSError, WireError):
             messages = None
         except Exception as error:
-            walls.caught("shim", "what a node sent", error)
+            crash_guard.caught("shim", "what a node sent", error)
             messages = None
         if messages is None:
             self._close()
@@ -152,7 +152,7 @@ class Peer:
         except (KeyError, TypeError, ValueError) as error:
             call.fail(f"{fields.get('verb')}: {type(error).__name__}: {error}")
         except Exception as error:
-            walls.caught("shim", f"{fields.get('verb')} {fields.get('id', '')}".strip(), error)
+            crash_guard.caught("shim", f"{fields.get('verb')} {fields.get('id', '')}".strip(), error)
             call.fail(f"{fields.get('verb')}: {type(error).__name__}: {error}")
 
     def _close(self) -> None:

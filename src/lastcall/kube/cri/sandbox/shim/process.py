@@ -15,7 +15,7 @@ import time
 
 from lastcall.kube.cri.sandbox.shim import procfs
 from lastcall.kube.cri.sandbox.shim.loop import READ, Loop
-from lastcall.world import linux, walls
+from lastcall.world import crash_guard, linux
 from lastcall.world.files import append_all
 
 TYPE_CHECKING = False
@@ -219,11 +219,11 @@ class Process:
         if self.executed:
             with contextlib.suppress(OSError):  # a full disk: told, though not on record
                 self.journal.append(exitCode=self.exit.code, signal=self.exit.signal, finishedAt=self.finished_at)
-            with walls.Turn("shim", f"exit of {self.pid}"):
+            with crash_guard.Turn("shim", f"exit of {self.pid}"):
                 self.on_exited(self.exit)
         else:
             how = f"killed by {self.exit.signal}" if self.exit.signal else f"exited with {self.exit.code}"
-            with walls.Turn("shim", f"start of {self.pid}"):
+            with crash_guard.Turn("shim", f"start of {self.pid}"):
                 self.on_start_failed(self._error or f"the process was {how} before it could execute the command")
         os.close(self.pidfd)
         self.pidfd = -1

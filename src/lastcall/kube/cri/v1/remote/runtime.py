@@ -43,7 +43,7 @@ RELIST_SECONDS = 0.25
 
 
 class Watcher(Protocol):
-    """Hears of every status that was read anew, and of stops (`lastcall.kube.cri.v1.remote.told`)."""
+    """Hears of every status that was read anew, and of stops (`lastcall.kube.cri.v1.remote.ends`)."""
 
     def container(self, status: ContainerStatus) -> None: ...
     def stopping(self, status: ContainerStatus, timeout: int) -> None: ...

@@ -5,8 +5,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from lastcall.records.record import Record
-from lastcall.trace.book import Moment, PodTimeline
 from lastcall.trace.ledger import ClusterState
+from lastcall.trace.pod_timeline import Moment, PodTimeline
 from lastcall.trace.stamps import Clocks
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World

@@ -13,11 +13,11 @@ from lastcall.kube.api import name_of, namespace_of
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.trace import pods
-from lastcall.trace.book import Moment, PodTimeline
 from lastcall.trace.decisions import DecisionContext, find_decision
 from lastcall.trace.drafts import Draft, draft
 from lastcall.trace.events import PodEvent
 from lastcall.trace.ledger import ClusterState
+from lastcall.trace.pod_timeline import Moment, PodTimeline
 from lastcall.trace.rights import MissingRight
 from lastcall.trace.stamps import SECOND, SKEW_NOTICED_SECONDS
 from lastcall.trace.unknown import unknown

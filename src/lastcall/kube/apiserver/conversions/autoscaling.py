@@ -13,7 +13,7 @@ import orjson
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.protobuf.internal import as_internal
 from lastcall.kube.api.resources import HORIZONTALPODAUTOSCALERS, HORIZONTALPODAUTOSCALERS_V1
-from lastcall.kube.apiserver.faces import autoscaling_metrics as older
+from lastcall.kube.apiserver.conversions import autoscaling_metrics as older
 
 _PREFIX = "autoscaling.alpha.kubernetes.io/"
 METRICS = f"{_PREFIX}metrics"

@@ -13,12 +13,12 @@ from lastcall.kube.api.resources import (
     HORIZONTALPODAUTOSCALERS_V1,
     Resource,
 )
-from lastcall.kube.apiserver.faces.autoscaling import to_v1, to_v2
-from lastcall.kube.apiserver.faces.events import to_core, to_events_v1
+from lastcall.kube.apiserver.conversions.autoscaling import to_v1, to_v2
+from lastcall.kube.apiserver.conversions.events import to_core, to_events_v1
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
+class Conversion:
     """`show` makes the face of a stored object, `store` the stored object of a face; neither changes what it gets."""
 
     stored: Resource
@@ -26,18 +26,18 @@ class Face:
     store: Callable[[Object], Object]
 
 
-FACES: Mapping[Resource, Face] = {
-    EVENTS_V1: Face(EVENTS, to_events_v1, to_core),
-    HORIZONTALPODAUTOSCALERS_V1: Face(HORIZONTALPODAUTOSCALERS, to_v1, to_v2),
+CONVERSIONS: Mapping[Resource, Conversion] = {
+    EVENTS_V1: Conversion(EVENTS, to_events_v1, to_core),
+    HORIZONTALPODAUTOSCALERS_V1: Conversion(HORIZONTALPODAUTOSCALERS, to_v1, to_v2),
 }
 
 
-def face_of(resource: Resource) -> Face | None:
+def conversion_of(resource: Resource) -> Conversion | None:
     """None for a kind that is shown as it is stored."""
     if isinstance(resource, CustomResource):
         stored = resource.stored or resource
-        return Face(stored, lambda obj: _as_read(resource, obj), lambda obj: _at(stored, obj))
-    return FACES.get(resource)
+        return Conversion(stored, lambda obj: _as_read(resource, obj), lambda obj: _at(stored, obj))
+    return CONVERSIONS.get(resource)
 
 
 def _as_read(resource: CustomResource, obj: Object) -> Object:
@@ -61,7 +61,7 @@ def _at(resource: CustomResource, obj: Object) -> Object:
 
 def stored_resource(resource: Resource) -> Resource:
     """As what objects of `resource` are stored."""
-    face = face_of(resource)
+    face = conversion_of(resource)
     return resource if face is None else face.stored
 
 
@@ -69,7 +69,7 @@ def in_version(resource: Resource, obj: Object, api_version: str) -> tuple[Resou
     """An object of `resource` in another version: (the kind there, the object). None for one that is not served."""
     if api_version == resource.api_version:
         return resource, obj
-    face = face_of(resource)
+    face = conversion_of(resource)
     stored, obj = (resource, obj) if face is None else (face.stored, face.store(obj))
     if api_version == stored.api_version:
         return stored, obj
@@ -79,7 +79,7 @@ def in_version(resource: Resource, obj: Object, api_version: str) -> tuple[Resou
         if resource.converter is not None:
             obj = resource.converter.converted(obj, api_version)
         return resource, obj
-    for other, face in FACES.items():
+    for other, face in CONVERSIONS.items():
         if face.stored is stored and other.api_version == api_version:
             return other, face.show(obj)
     return None

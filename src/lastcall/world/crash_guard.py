@@ -1,20 +1,20 @@
-"""Walls: one bad object ends its own turn, and nothing else.
+"""The crash guard: one bad object ends its own turn, and nothing else (Kubernetes: HandleCrash).
 
-A component works in turns: one key of a queue, one event of a watch, one probe, one packet. Around each it puts a wall.
-An `Exception` that the component does not expect is caught there, logged with its traceback, counted by component and
-key, and told; then the key backs off and everything else goes on. Cancellation, and what a component expects
-(`StatusError`, `ConnectionLost`, `Retry`), are not the wall's.
+A component works in turns: one key of a queue, one event of a watch, one probe, one packet. Around each it puts a
+guard. An `Exception` that the component does not expect is caught there, logged with its traceback, counted by
+component and key, and told; then the key backs off and everything else goes on. Cancellation, and what a component
+expects (`StatusError`, `ConnectionLost`, `Retry`), are not the guard's.
 
     try:
         handler(obj)
     except Exception as error:
-        walls.caught("informer pods", key, error)
+        crash_guard.caught("informer pods", key, error)
 
 `Turn` is the same as a context manager, `guarded` for a coroutine that is a turn of its own, `keep_running` for a loop
 that is to go on forever.
 
-Walls stand where a role's main has put them up (`stand`). Elsewhere, in the virtual world and in tests above all,
-`caught` raises again, so that a bug is seen; a test that wants them says `with standing() as faults:`.
+Guards catch where a role's main has called `install`. Elsewhere, in the virtual world and in tests above all,
+`caught` raises again, so that a bug is seen; a test that wants them says `with installed() as faults:`.
 
 Standard library only, and little of it: the shim uses this too.
 """
@@ -62,7 +62,7 @@ One for each process, None when nobody asks. Components are words of a component
 "informer pods", "scheduler bind", "kubelet pod worker"); a key is `namespace/name`, a uid, or "" where a loop has no
 key. Both are what `caught` counts by. It is called for every turn: it may not block, not raise, and should take less
 than a microsecond. Few turns tell their end, by two empty texts: with one event loop the last note is what runs, or
-what was awaited last. Set it as `walls.on_turn = function`; callers read it from the module each time.
+what was awaited last. Set it as `crash_guard.on_turn = function`; callers read it from the module each time.
 """
 
 REQUEST = "API request"
@@ -176,7 +176,7 @@ class Faults:
             often = f" ({fault.untold} times since this was said last)" if fault.untold > 1 else ""
             self._say(f"{component}: {key or 'no key'}: caught{often}: {fault.error}\n{_traceback_of(error)}".rstrip())
             self._tell(fault)
-        except Exception:  # noqa: S110 (a wall must not be what ends a process)
+        except Exception:  # noqa: S110 (a guard must not be what ends a process)
             pass
         fault.untold = 0
 
@@ -203,49 +203,49 @@ def as_facts(fault: Fault, role: str) -> FaultFacts:
     }
 
 
-_standing: Faults | None = None
+_installed: Faults | None = None
 
 
-def stand(faults: Faults) -> None:
+def install(faults: Faults) -> None:
     """From now on what `caught` is called with is caught, in this process."""
-    global _standing
-    _standing = faults
+    global _installed
+    _installed = faults
 
 
-class standing:
-    """Walls for a block, and what they caught there."""
+class installed:
+    """Guards for a block, and what they caught there."""
 
     def __init__(self, faults: Faults | None = None) -> None:
         self._faults = faults or Faults()
         self._before: Faults | None = None
 
     def __enter__(self) -> Faults:
-        global _standing
-        self._before, _standing = _standing, self._faults
+        global _installed
+        self._before, _installed = _installed, self._faults
         return self._faults
 
     def __exit__(self, *_: object) -> None:
-        global _standing
-        _standing = self._before
+        global _installed
+        _installed = self._before
 
 
 def caught(component: str, key: str, error: Exception) -> None:
-    """Count and log `error`; raises it again where no wall stands."""
-    if _standing is None:
+    """Count and log `error`; raises it again where no guard is installed."""
+    if _installed is None:
         raise error
-    _standing.add(component, key, error)
+    _installed.add(component, key, error)
 
 
 def noticed(component: str, key: str, error: BaseException) -> bool:
     """Count what a component has caught itself, if it is of the kind that nobody foresaw; whether it is."""
     unforeseen = isinstance(error, UNFORESEEN)
-    if unforeseen and _standing is not None:
-        _standing.add(component, key, error)
+    if unforeseen and _installed is not None:
+        _installed.add(component, key, error)
     return unforeseen
 
 
 class Turn:
-    """`with Turn("kubelet probe", key):` one turn behind a wall; what is awaited inside belongs to it."""
+    """`with Turn("kubelet probe", key):` one guarded turn; what is awaited inside belongs to it."""
 
     __slots__ = ("_component", "_key", "error")
 
@@ -264,9 +264,9 @@ class Turn:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
         self.error = error
-        if _standing is None or not isinstance(error, Exception):
+        if _installed is None or not isinstance(error, Exception):
             return False
-        _standing.add(self._component, self._key, error)
+        _installed.add(self._component, self._key, error)
         return True
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from lastcall.kube.api import EVENTS, Object, StatusError, name_of, namespace_of, uid_of
 from lastcall.kube.client import Client, ConnectionLost
 from lastcall.trace import pods
-from lastcall.trace.book import Moment, PodTimeline
 from lastcall.trace.events import PodEvent, names_pod, pod_event_of, steps_of
-from lastcall.trace.following.shelf import Remembered, SharedState
+from lastcall.trace.following.state import Remembered, SharedState
+from lastcall.trace.pod_timeline import Moment, PodTimeline
 
 
 class EventIndex:
