@@ -8,7 +8,7 @@ from checks.report import Report
 from checks.source import Project, Source, is_in, root_name
 
 ROOT = "lastcall"
-KUBE, RECORDS, WORLD = "lastcall.kube", "lastcall.records", "lastcall.world"
+SHARED = ("records", "world", "errors", "_version")
 LAZY = "lazy_loader"
 """What makes a package a face: it imports a module when one of its names is first used (`__init__.pyi` has them)."""
 TYPES = "lastcall.kube.api.types"
@@ -33,19 +33,29 @@ def package_files(project: Project, report: Report) -> None:
 
 
 def faces(project: Project, report: Report) -> None:
-    """Check that the product imports Kubernetes from the faces of kube/, the packages whose `__init__.py` has names."""
+    """Check that a wing imports another from its faces, the packages whose `__init__.py` has names.
+
+    What all of them share, and processes without other libraries load, has none: `SHARED`.
+    """
     found: dict[str, int] = {}
     for source in project.sources:
-        if is_in(source.module, [KUBE, RECORDS, WORLD]):
-            continue
+        own = _wing(source.module)
         for each in source.imports:
-            if is_in(each.module, [KUBE]):
-                report.looked_at += 1
-                package = project.modules.get(each.module)
-                if package is None or not any(one.module == LAZY for one in package.imports):
-                    found.setdefault(source.path, each.line)
-    text = "it imports from inside kube/; use a face, or write `# check: reaches into kube because …`"
-    report.needs_marker(project, "reaches into kube", found, text)
+            wing = _wing(each.module)
+            if not own or not wing or wing in (own, *SHARED):
+                continue
+            report.looked_at += 1
+            package = project.modules.get(each.module)
+            if package is None or not any(one.module == LAZY for one in package.imports):
+                found.setdefault(source.path, each.line)
+    text = "it imports from inside another wing; use a face, or write `# check: reaches inside because …`"
+    report.needs_marker(project, "reaches inside", found, text)
+
+
+def _wing(module: str) -> str:
+    """Return the folder below `lastcall` that a module is in, "" for what is not in one."""
+    parts = module.split(".")
+    return parts[1] if parts[0] == ROOT and len(parts) > 1 else ""
 
 
 def standard_library(project: Project, report: Report) -> None:

@@ -32,7 +32,7 @@ WORDS = {
     "prints": Word("writes to stdout, stderr or a terminal itself"),
     "pure": Word("a rule: waits for nothing and does no I/O", reason=False),
     "pure names": Word("gives pure modules these names", names=True),
-    "reaches into kube": Word("is of the product and imports from inside kube/"),
+    "reaches inside": Word("imports from inside another wing, past its faces"),
     "reads facts": Word("reads the facts of a record without their type"),
     "repeats its folder": Word("has a name that begins with that of its folder"),
     "standard library": Word("imports the standard library and its own kind only", reason=False, folder=True),

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from lastcall.cli.terminal import say
-from lastcall.lint.early import certain_errors
-from lastcall.manifests.read import Manifest
+from lastcall.lint import certain_errors
+from lastcall.manifests import Manifest
 
 
 def tell_certain_errors(manifests: Sequence[Manifest]) -> None:

@@ -8,11 +8,11 @@ from lastcall.cli.confirmation import confirm, yes_option
 from lastcall.cli.context_options import context_options
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.terminal import note, say
-from lastcall.contexts.options import ContextOptions
+from lastcall.contexts import ContextOptions
 from lastcall.errors import UserError
 
 if TYPE_CHECKING:
-    from lastcall.experiment.existing.leftovers import Leftovers
+    from lastcall.experiment.existing import Leftovers
 
 
 @click.command()
@@ -38,8 +38,7 @@ def cleanup(asked: ContextOptions, yes: str) -> None:
 
 async def _cleanup(asked: ContextOptions, yes: str) -> None:
     # late: 104 ms of `cleanup --help`
-    from lastcall.experiment.existing.connection import reached
-    from lastcall.experiment.existing.leftovers import find_leftovers, put_back
+    from lastcall.experiment.existing import find_leftovers, put_back, reached
     from lastcall.world.clock import RealClock
 
     context = asked.context

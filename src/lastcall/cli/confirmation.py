@@ -7,7 +7,7 @@ import click
 
 from lastcall.cli.terminal import ask, say
 from lastcall.errors import UserError
-from lastcall.experiment.existing.plan import check_yes, is_allowed
+from lastcall.experiment.existing import check_yes, is_allowed
 
 yes_option = click.option(
     "--yes",

@@ -3,7 +3,7 @@
 import errno
 import os
 
-from lastcall.endings.render.console import SafeConsole
+from lastcall.endings.render import SafeConsole
 
 
 class CommandConsole(SafeConsole):

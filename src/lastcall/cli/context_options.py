@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from lastcall.cli.options import Seconds, checked_namespace
-from lastcall.contexts.options import REQUEST_SECONDS, ContextOptions
+from lastcall.contexts import REQUEST_SECONDS, ContextOptions
 from lastcall.kube.client import Impersonation
 
 F = TypeVar("F", bound=Callable[..., Any])

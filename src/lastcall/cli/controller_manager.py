@@ -9,8 +9,7 @@ import click
 from lastcall._version import __version__
 from lastcall.cli.context_options import context_options, leader_elect_option
 from lastcall.cli.leader_election import Component, Fence
-from lastcall.contexts.connection import Connected
-from lastcall.contexts.options import ContextOptions
+from lastcall.contexts import Connected, ContextOptions
 from lastcall.errors import UserError
 from lastcall.world.world import World
 

@@ -26,7 +26,7 @@ def demo(which: str, **options: Any) -> None:
     """
     # late: 100 ms of `demo --help`
     from lastcall.cli.run.experiment import run_manifests
-    from lastcall.manifests.read import load_manifests
+    from lastcall.manifests import load_manifests
 
     manifests = load_manifests([str(EXAMPLES / name) for name in DEMOS[which]])
     raise SystemExit(run_manifests(manifests, make_options(**options)))

@@ -1,6 +1,6 @@
 """`lastcall doctor`: what of this machine a cluster needs is there, what is not, and how to change that."""
 
-# check: reaches into kube because doctor looks at the control groups that a cluster would get
+# check: reaches inside because doctor looks at the control groups that a cluster would get
 
 # check: starts processes because it forks one that systemd may move
 
@@ -14,7 +14,7 @@ import click
 from lastcall.cli.context_options import context_options
 from lastcall.cli.options import json_text, text_or_json_option
 from lastcall.cli.terminal import show
-from lastcall.contexts.options import ContextOptions
+from lastcall.contexts import ContextOptions
 from lastcall.kube.cri.sandbox.cgroups.place import NOT_MOUNTED, Place, make_place
 from lastcall.world import needs
 from lastcall.world.need import Need
@@ -116,7 +116,7 @@ def _print_table(found: Sequence[Need]) -> None:
     from rich.table import Table
 
     from lastcall.cli.console import CommandConsole
-    from lastcall.endings.render.console import Text
+    from lastcall.endings.render import Text
 
     console = CommandConsole()
     if not console.is_terminal:

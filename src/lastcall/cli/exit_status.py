@@ -2,7 +2,7 @@
 
 # check: pure
 
-from lastcall.endings.exit_status import NOT_GRACEFUL, OK, WORLD, exit_status
+from lastcall.endings import NOT_GRACEFUL, OK, WORLD, exit_status
 from lastcall.errors import Crashed, Interrupted, LastcallError, ReaderGone, UserError
 
 __all__ = ["BROKEN_PIPE", "FINDINGS", "INTERRUPTED", "NOT_GRACEFUL", "OK", "USAGE", "WORLD", "exit_status", "of_error"]

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.terminal import note, say_from
-from lastcall.contexts.connection import Connected, choose, connected
-from lastcall.contexts.options import ContextOptions
+from lastcall.contexts import Connected, ContextOptions, choose, connected
 from lastcall.errors import Interrupted
 from lastcall.kube.api import NAMESPACES
 from lastcall.world import crash_guard

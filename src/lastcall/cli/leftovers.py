@@ -3,9 +3,8 @@
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import json_text
 from lastcall.cli.terminal import note, say, show
-from lastcall.contexts.options import ContextOptions
-from lastcall.experiment.existing.connection import reached
-from lastcall.experiment.existing.leftovers import Leftovers, find_leftovers
+from lastcall.contexts import ContextOptions
+from lastcall.experiment.existing import Leftovers, find_leftovers, reached
 
 SCHEMA = "lastcall/leftovers/v1"
 

@@ -12,22 +12,27 @@ from lastcall._version import __version__
 from lastcall.cli.exit_status import FINDINGS, OK, USAGE
 from lastcall.cli.options import Sources, json_text, manifest_options, output_file_option, output_option
 from lastcall.cli.terminal import show
-from lastcall.endings.render.redraw import takes_escapes
+from lastcall.endings.render import takes_escapes
 from lastcall.errors import UserError, WorldError
-from lastcall.lint.catalogue.lookup import RULES
-from lastcall.lint.catalogue.rule import SEVERITIES
-from lastcall.lint.edits import edited
-from lastcall.lint.engine import lint as lint_subjects
-from lastcall.lint.located import Located, Spot, Told, at_least
-from lastcall.lint.places import spot_of
-from lastcall.lint.render import data
-from lastcall.lint.render.text import plain, text
-from lastcall.lint.sources import Read, read
-from lastcall.lint.subject import Subject
-from lastcall.lint.suppressing import Entry, read_entries, suppressed
-from lastcall.manifests.paths import parsed_path
-from lastcall.manifests.read import waits
-from lastcall.manifests.yaml_documents import YAMLProblem, read_documents
+from lastcall.lint import (
+    RULES,
+    SEVERITIES,
+    Entry,
+    Located,
+    Read,
+    Spot,
+    Subject,
+    Told,
+    at_least,
+    edited,
+    read,
+    read_entries,
+    spot_of,
+    suppressed,
+)
+from lastcall.lint import lint as lint_subjects
+from lastcall.lint.render import data, plain, text
+from lastcall.manifests import YAMLProblem, parsed_path, read_documents, waits
 from lastcall.world.os_errors import describe_os_error
 
 FORMATS = ("text", "json", "sarif", "github", "junit")

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 from click.core import ParameterSource
 
-from lastcall.endings.render.json_text import quoted_json
+from lastcall.endings.render import quoted_json
 from lastcall.errors import UserError
 from lastcall.world.durations import parse_duration, told_duration
 
 if TYPE_CHECKING:
-    from lastcall.manifests.read import Manifest
+    from lastcall.manifests import Manifest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -179,7 +179,7 @@ class Sources:
         """All objects, in the order to create them. Raises UserError, WorldError."""
         # late: `--help` reads no manifest
         from lastcall.cli.terminal import say
-        from lastcall.manifests.read import load_manifests
+        from lastcall.manifests import load_manifests
 
         return load_manifests(
             self.manifests,

@@ -13,13 +13,13 @@ from lastcall._version import __version__
 from lastcall.cli.exit_status import WORLD
 from lastcall.cli.options import json_text, output_file_option, output_option
 from lastcall.cli.terminal import say, show
-from lastcall.endings.render.json_text import quoted_json
+from lastcall.endings.render import quoted_json
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lastcall.endings.story import Ending
-    from lastcall.experiment.not_simulated import Note
+    from lastcall.endings import Ending
+    from lastcall.experiment import Note
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -116,7 +116,7 @@ def document(
     """The story in one of FORMATS, with a newline at its end."""
     if output == "json":
         # late: 34 ms of `run --help`
-        from lastcall.endings.render.json_v1 import endings_document
+        from lastcall.endings.render import endings_document
 
         made = endings_document(
             endings,
@@ -131,24 +131,24 @@ def document(
         return json_text(made)
     if output == "html":
         # late: 24 ms of `story --help`
-        from lastcall.endings.render.html import html_page
+        from lastcall.endings.render import html_page
 
         return html_page(endings, kubernetes_version=kubernetes_version, lastcall_version=__version__, error=error)
     if output in ("junit", "github"):
         # late: 51 ms of `story --help`
-        from lastcall.endings.render.checks import as_github, as_junit
-        from lastcall.experiment.run.checks import checks_of
+        from lastcall.endings.render import as_github, as_junit
+        from lastcall.experiment.run import checks_of
 
         told = checks_of(endings, error)
         return as_junit("lastcall run", told, "no Pod") if output == "junit" else as_github(told)
     if output == "chrome-trace":
         # late: 7 ms of `story --help`
-        from lastcall.endings.render.chrome_trace import trace_document
+        from lastcall.endings.render import trace_document
 
         trace = trace_document(endings, kubernetes_version=kubernetes_version, lastcall_version=__version__)
         return quoted_json(trace)
     # late: 51 ms of `story --help`
-    from lastcall.endings.render.plain import plain_text
+    from lastcall.endings.render import plain_text
 
     return plain_text(endings, width, explain=explain, with_steps=with_steps)
 
@@ -190,7 +190,7 @@ def tell(
         write_file(file, text_of(output))
     if out.is_terminal:
         # late: 51 ms of `story --help`
-        from lastcall.endings.render.text import print_endings
+        from lastcall.endings.render import print_endings
 
         print_endings(out, endings, explain=explain, with_steps=with_steps)
     else:

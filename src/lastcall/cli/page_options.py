@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import click
 
 from lastcall.cli.options import Whole
-from lastcall.ui.asked import AskedPage
+from lastcall.ui import AskedPage
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -5,8 +5,7 @@ import click
 from lastcall.cli.context_options import context_options, leader_elect_option
 from lastcall.cli.leader_election import Component, Fence
 from lastcall.cli.terminal import say
-from lastcall.contexts.connection import Connected
-from lastcall.contexts.options import ContextOptions
+from lastcall.contexts import Connected, ContextOptions
 from lastcall.world.world import World
 
 LEASE = "kube-scheduler"

@@ -14,9 +14,7 @@ from lastcall.cli.options import asked_for_one_line
 from lastcall.cli.output import checked_output, output_options, stdout_console, takes_stdout, tell
 from lastcall.cli.staying.clusters import cluster_errors, cluster_option, show_json
 from lastcall.cli.terminal import say
-from lastcall.endings.search import find_ending, known_endings
-from lastcall.endings.story import Ending
-from lastcall.endings.verdict import is_ongoing, outcome_words
+from lastcall.endings import Ending, find_ending, is_ongoing, known_endings, outcome_words
 from lastcall.kube.cluster import ControlClient
 from lastcall.records.record import Record
 

@@ -9,7 +9,7 @@ import click
 from lastcall.cli.errors import say_on_stderr
 
 if TYPE_CHECKING:
-    from lastcall.endings.story import Ending
+    from lastcall.endings import Ending
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,6 +61,6 @@ def summarize(file: str, endings: "Sequence[Ending]", kubernetes_version: str, e
     """The summary of a run, where somebody reads one."""
     if is_wanted(file):
         # late: 9 ms of `demo`
-        from lastcall.experiment.run.checks import summary_of
+        from lastcall.experiment.run import summary_of
 
         append_summary(file, summary_of(endings, kubernetes_version=kubernetes_version, error=error))

@@ -10,7 +10,7 @@ import sys
 
 import click
 
-from lastcall.endings.render.redraw import WIPE, takes_escapes
+from lastcall.endings.render import WIPE, takes_escapes
 from lastcall.records.quoting import log_line, one_line
 
 

@@ -15,3 +15,7 @@
 ConnectionLost) leaves it as UserError or WorldError with its explanation; `explained` gives the same text to those who
 go on.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,1 +1,5 @@
 """Experiments on Pods: create, wait until ready, disturb, follow, report, clean up."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -9,17 +9,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lastcall.endings.catalogue.lookup import fix, said
+from lastcall.endings import fix, said
 from lastcall.experiment.reasons.why_not_ready import told_message, unschedulable_message
 from lastcall.kube.api import PODS, SECRETS, SERVED, Object, name_of, namespace_of
-from lastcall.manifests.read import Manifest
-from lastcall.manifests.workloads import OWNERS
+from lastcall.manifests import OWNERS, Manifest
 from lastcall.records import kinds
 from lastcall.records.record import Record
 
 if TYPE_CHECKING:
-    from lastcall.traffic.account import Account
-    from lastcall.traffic.outcome import Outcome
+    from lastcall.traffic import Account, Outcome
 
 LATE_SECONDS = 0.05
 """A request that was sent so much after its time did not come when the rate wanted it."""
@@ -83,8 +81,7 @@ def of_images(records: Iterable[Record]) -> Iterator[Note]:
 def of_load(outcomes: "Sequence[Outcome]") -> Iterator[Note]:
     """Whether the load came when it should."""
     # late: 3.9 ms of the start of `run`
-    from lastcall.traffic.bounds import percentage
-    from lastcall.traffic.latency import told_seconds
+    from lastcall.traffic import percentage, told_seconds
 
     late = [lateness for each in outcomes if (lateness := each.sent - each.planned) >= LATE_SECONDS]
     if outcomes and len(late) >= LATE_SHARE * len(outcomes):

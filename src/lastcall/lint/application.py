@@ -24,7 +24,7 @@ from lastcall.kube.api import (
     selector_of_labels,
 )
 from lastcall.lint.subject import NotHere, Subject
-from lastcall.manifests.paths import Path
+from lastcall.manifests import Path
 
 TEMPLATES: dict[Resource, Path] = {
     PODS: (),

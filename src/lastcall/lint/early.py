@@ -6,7 +6,7 @@ from lastcall.lint.engine import lint
 from lastcall.lint.located import Located
 from lastcall.lint.places import spot_of
 from lastcall.lint.subject import Subject
-from lastcall.manifests.read import Manifest
+from lastcall.manifests import Manifest
 
 
 def certain_errors(manifests: Sequence[Manifest]) -> list[Located]:

@@ -11,8 +11,7 @@ import yaml
 
 from lastcall.lint.patching import patched
 from lastcall.lint.subject import Op
-from lastcall.manifests.paths import Path
-from lastcall.manifests.yaml_documents import YAMLProblem, read_documents, written
+from lastcall.manifests import Path, YAMLProblem, read_documents, written
 
 
 class _NoEdit(Exception):

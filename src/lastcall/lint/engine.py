@@ -22,7 +22,7 @@ from lastcall.lint.rules import (
     users,
 )
 from lastcall.lint.subject import Finding, NotHere, Subject
-from lastcall.manifests.checks import refusals
+from lastcall.manifests import refusals
 
 FAMILIES = (api, services, hosts, references, budgets, updates, limits, endings, programs, probes, jobs, users)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lastcall.kube.api import Object
 from lastcall.lint.application import Container, Workload
-from lastcall.manifests.paths import Path
+from lastcall.manifests import Path
 
 
 class MountedFile(NamedTuple):

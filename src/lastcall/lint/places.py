@@ -1,8 +1,7 @@
 """Where a field of an object is in its file."""
 
 from lastcall.lint.located import Spot
-from lastcall.manifests.paths import Path, parsed_path
-from lastcall.manifests.read import Place
+from lastcall.manifests import Path, Place, parsed_path
 
 
 def spot_of(place: Place, path: Path) -> Spot:

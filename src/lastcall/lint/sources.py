@@ -14,9 +14,20 @@ from lastcall.lint.subject import Subject, found
 from lastcall.lint.suppressing import Comment
 from lastcall.lint.suppressions import comments_of
 from lastcall.lint.templates import line_of_template, without_marks
-from lastcall.manifests.kustomize import KUSTOMIZATIONS, kustomized, told_name
-from lastcall.manifests.read import STDIN, Place, Reader, items_of, texts, with_namespace
-from lastcall.manifests.yaml_documents import Document, YAMLProblem, read_documents
+from lastcall.manifests import (
+    KUSTOMIZATIONS,
+    STDIN,
+    Document,
+    Place,
+    Reader,
+    YAMLProblem,
+    items_of,
+    kustomized,
+    read_documents,
+    texts,
+    told_name,
+    with_namespace,
+)
 
 
 @dataclass(slots=True)

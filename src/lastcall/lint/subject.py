@@ -7,8 +7,7 @@ from typing import Any, Literal, NamedTuple
 from lastcall.kube.api import Object, Resource
 from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.catalogue.rule import Certainty, Severity
-from lastcall.manifests.checks import as_created
-from lastcall.manifests.paths import Path, value_at
+from lastcall.manifests import Path, as_created, value_at
 
 
 class Subject:

@@ -10,7 +10,7 @@ from typing import Any
 from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.located import Located, Spot, Suppression
 from lastcall.lint.subject import Subject, found
-from lastcall.manifests.paths import shown_path
+from lastcall.manifests import shown_path
 
 ANNOTATION = "lint.lastcall/ignore."
 """Followed by the rule; the value is the reason. For what a comment does not reach: Helm's and kustomize's output."""

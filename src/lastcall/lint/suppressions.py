@@ -8,7 +8,7 @@ import yaml
 
 from lastcall.lint.located import Spot
 from lastcall.lint.suppressing import COMMENT, Comment, read_comment
-from lastcall.manifests.yaml_documents import Document
+from lastcall.manifests import Document
 
 
 def comments_of(file: str, text: str, documents: Sequence[Document]) -> list[Comment]:

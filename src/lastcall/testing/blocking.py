@@ -11,10 +11,9 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from lastcall.experiment.ready.objects import ObjectList
+from lastcall.experiment.ready import ObjectList
 from lastcall.kube.api import Object
-from lastcall.manifests.applying.manifests import Manifests
-from lastcall.manifests.applying.references import Reference
+from lastcall.manifests.applying import Manifests, Reference
 from lastcall.testing.cluster import AsyncCluster
 from lastcall.testing.ending import Ending
 from lastcall.testing.namespace import REACH_SECONDS, READY_SECONDS, AsyncNamespace

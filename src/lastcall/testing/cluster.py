@@ -10,7 +10,7 @@ from typing import Any, Self
 from lastcall.errors import ClusterError
 from lastcall.kube.api import NAMESPACES, StatusError, is_not_found
 from lastcall.kube.cluster import ClusterProcess, ClusterStartError, unused_name
-from lastcall.manifests.applying.references import Named
+from lastcall.manifests.applying import Named
 from lastcall.testing.link import Link
 from lastcall.testing.namespace import AsyncNamespace
 from lastcall.testing.rollout import Rollout, run_rollout

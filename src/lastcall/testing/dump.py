@@ -1,8 +1,7 @@
 """What a failed test's report says of a namespace: Pods, Warning Events, last lines."""
 
-from lastcall.experiment.ready.objects import Objects
-from lastcall.experiment.ready.wait import last_lines
-from lastcall.experiment.reasons.why_not_ready import in_short, is_ready, told_message
+from lastcall.experiment.ready import Objects, last_lines
+from lastcall.experiment.reasons import in_short, is_ready, told_message
 from lastcall.kube.api import EVENTS, PODS, Object, StatusError, name_of
 from lastcall.kube.client import ConnectionLost
 from lastcall.records.quoting import log_line

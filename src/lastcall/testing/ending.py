@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lastcall.endings import story
-from lastcall.endings.exit_status import exit_status
-from lastcall.endings.verdict import outcome_words
+from lastcall.endings import exit_status, outcome_words, story
 from lastcall.errors import NoRequests
 from lastcall.testing.sent import Sent
 
@@ -67,7 +65,7 @@ class Ending:
     def text(self) -> str:
         """The whole story for a terminal, as `lastcall story` prints it."""
         # late: pytest imports the plugin in every run, with a cluster or without
-        from lastcall.endings.render.plain import plain_text
+        from lastcall.endings.render import plain_text
 
         told = plain_text(self.pods, WIDTH)
         return told if self.sent is None else f"{told}\n{self.sent.text}\n"
@@ -76,7 +74,7 @@ class Ending:
         """The document `lastcall/ending/v1`."""
         # late: pytest imports the plugin in every run, with a cluster or without
         from lastcall._version import __version__
-        from lastcall.endings.render.json_v1 import endings_document
+        from lastcall.endings.render import endings_document
 
         made = endings_document(
             self.pods,

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lastcall.endings.ending import build_endings
-from lastcall.endings.story import PodFacts
+from lastcall.endings import PodFacts, build_endings
 from lastcall.errors import ClusterError, LastcallError
-from lastcall.experiment.ready.objects import Objects
+from lastcall.experiment.ready import Objects
 from lastcall.kube.client import client_for, load_kubeconfig
 from lastcall.kube.cluster import ClusterUsageError, ControlClient, ControlError, DirectoryError, NotRunning, Publish
 from lastcall.records.record import Record
@@ -94,7 +93,7 @@ class Link:
     async def story(self, namespace: str, name: str) -> "Ending":
         """The latest Pod of that name of which a container has ended. Raises LastcallError."""
         # late: pytest imports the plugin in every run, with a cluster or without
-        from lastcall.endings.search import find_ending, known_endings
+        from lastcall.endings import find_ending, known_endings
         from lastcall.errors import UserError
         from lastcall.testing.ending import Ending
 

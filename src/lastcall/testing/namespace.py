@@ -8,13 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lastcall.errors import ClusterError, LastcallError, StillThere
-from lastcall.experiment.ready.apply import apply as apply_objects
-from lastcall.experiment.ready.apply import wait_ready as wait_until_ready
-from lastcall.experiment.ready.objects import ObjectList, Objects, pods_below
-from lastcall.experiment.ready.readiness import HAVE_PODS
+from lastcall.experiment.ready import HAVE_PODS, ObjectList, Objects, pods_below
+from lastcall.experiment.ready import apply as apply_objects
+from lastcall.experiment.ready import wait_ready as wait_until_ready
 from lastcall.kube.api import EVENTS, PODS, Object, name_of, namespace_of, uid_of
-from lastcall.manifests.applying.manifests import Manifests, read
-from lastcall.manifests.applying.references import Named, Reference
+from lastcall.manifests.applying import Manifests, Named, Reference, read
 from lastcall.testing.reach import until_reachable
 from lastcall.testing.sent import Requests, sending
 from lastcall.testing.streams import ExecResult, forwarded, run_command
@@ -166,7 +164,7 @@ class AsyncNamespace:
 
     async def _what_is_left(self, wanted: dict[Named, str], seconds: float) -> str:
         # late: pytest imports the plugin in every run, with a cluster or without
-        from lastcall.experiment.reasons.why_not_ready import why_still_there
+        from lastcall.experiment.reasons import why_still_there
 
         lines = [f"not gone after {seconds:g} s:"]
         for named, uid in wanted.items():

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lastcall.errors import ClusterError, InvalidManifest, NotReady
-from lastcall.manifests.applying.manifests import Manifests, read
+from lastcall.manifests.applying import Manifests, read
 
 _BAD_INPUT = 2
 _NO_VERDICT = 4

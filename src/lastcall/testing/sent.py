@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from lastcall.errors import ClusterError
 from lastcall.kube.cluster import ControlError
-from lastcall.traffic.generator import Load
-from lastcall.traffic.outcome import LOST_MEANS, Kind, Outcome
+from lastcall.traffic import LOST_MEANS, Kind, Load, Outcome
 from lastcall.world.clock import Clock
 from lastcall.world.tasks import Tasks, unless
 
 if TYPE_CHECKING:
-    from lastcall.traffic.process import LoadClient
+    from lastcall.traffic import LoadClient
 
 CONTROL_SECONDS = 0.5
 """Requests are sent for so long before the DELETE: what does not answer then says nothing of an end."""
@@ -60,7 +59,7 @@ async def sending(requests: Requests, address: tuple[str, int], clock: Clock) ->
     """Send from before the block until after it. Raises ClusterError when nobody answers before the block."""
     # late: pytest imports the plugin in every run, with a cluster or without
     from lastcall.kube.cluster import ControlError
-    from lastcall.traffic.process import LoadClient
+    from lastcall.traffic import LoadClient
 
     sent = Sent(requests)
     try:

@@ -1,1 +1,5 @@
 """On any cluster: lives of Pods, told from what its API says."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -18,7 +18,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
-from lastcall.endings.story import Ending, PodFacts
+from lastcall.endings import Ending, PodFacts
 from lastcall.kube.api import EVENTS, PODS, StatusError
 from lastcall.kube.client import Client
 from lastcall.records.record import Record

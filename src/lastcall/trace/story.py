@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lastcall.endings.ending import build_endings
-from lastcall.endings.facts.pod import pod_facts
-from lastcall.endings.story import Ending
+from lastcall.endings import Ending, build_endings, pod_facts
 from lastcall.kube.api import name_of, namespace_of
 from lastcall.records import kinds
 from lastcall.records.record import Record

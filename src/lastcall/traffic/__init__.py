@@ -1,1 +1,5 @@
 """Load and what became of each request."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

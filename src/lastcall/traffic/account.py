@@ -14,7 +14,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from lastcall.endings.catalogue.lookup import said
+from lastcall.endings import said
 from lastcall.traffic.bounds import upper_bound
 from lastcall.traffic.container_runs import SKEW_SECONDS
 from lastcall.traffic.lives import Phase, PodLife, by_address

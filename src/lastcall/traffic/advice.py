@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from lastcall.endings.catalogue.lookup import CATALOGUE, fix, said
+from lastcall.endings import CATALOGUE, fix, said
 from lastcall.records import kinds
 from lastcall.records.said import Said, fact_of, joined, tell
 from lastcall.traffic.account import CAUSE_IDS, WHY, Account, LostRequest, NeverAnswered

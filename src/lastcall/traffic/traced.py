@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, Literal
 
-from lastcall.endings.catalogue.lookup import said
+from lastcall.endings import said
 from lastcall.traffic.account import Account, Cause, LostRequest, decide_cause, never_connected
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import Outcome

@@ -10,7 +10,7 @@ the reverse of their order), store.go (finalizers).
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from lastcall.endings.story import ContainerEnding, Ending
+from lastcall.endings import ContainerEnding, Ending
 from lastcall.kube.api import AnyObject, is_restartable_init
 
 LEAST_AFTER_HOOK = 2.0

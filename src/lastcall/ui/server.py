@@ -10,7 +10,7 @@ import orjson
 from aiohttp import web
 
 from lastcall._version import __version__
-from lastcall.endings.render.html import html_page
+from lastcall.endings.render import html_page
 from lastcall.kube.api import AnyObject, LabelSelector, StatusError, parse_label_selector
 from lastcall.kube.client import ConnectionLost
 from lastcall.records.language import ENGLISH, LANGUAGES, told

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from lastcall.endings.story import Ending
+from lastcall.endings import Ending
 from lastcall.kube.api import Object, Resource
 from lastcall.kube.client import Client, client_for, load_kubeconfig
 from lastcall.kube.cluster import ControlClient, NotRunning

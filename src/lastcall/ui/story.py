@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from lastcall.endings.picture.lanes import Lane, Mark, decide_picture
-from lastcall.endings.render.lines import actor_label
-from lastcall.endings.story import Ending
-from lastcall.endings.verdict import is_ongoing, outcome_words
+from lastcall.endings import Ending, Lane, Mark, decide_picture, is_ongoing, outcome_words
+from lastcall.endings.render import actor_label
 from lastcall.kube.api import AnyObject
 from lastcall.records import kinds
 from lastcall.records.explain import explain

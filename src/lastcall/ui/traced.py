@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from lastcall.endings.story import Ending
+from lastcall.endings import Ending
 from lastcall.kube.api import Object, Resource
 from lastcall.records.record import Record
 from lastcall.ui.source import NoMore, Opened, PageClient, Told

@@ -9,8 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from lastcall.endings.ending import build_endings
-from lastcall.endings.story import Ending, PodFacts
+from lastcall.endings import Ending, PodFacts, build_endings
 from lastcall.kube.api import (
     CRONJOBS,
     DAEMONSETS,

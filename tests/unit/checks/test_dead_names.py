@@ -16,6 +16,13 @@ def test_a_use_elsewhere_counts(find, folder: str, use: str) -> None:
     assert find(dead_names, {"a.py": "def dead(): ...\n", f"/{folder}/b.py": use}) == []
 
 
+def test_a_name_of_a_face_is_used_if_somebody_imports_it_from_there(find) -> None:
+    stub = "from .a import dead as dead\nfrom .a import used as used\n"
+    files = {"p/a.py": "def used(): ...\ndef dead(): ...\n", "b.py": "from lastcall.p import used\n"}
+    files["/src/lastcall/p/__init__.pyi"] = stub
+    assert find(dead_names, files) == ["p/__init__.pyi:1", "p/a.py:2"]
+
+
 def test_helpers_of_tests_and_tools_are_looked_at_and_tests_are_not(find) -> None:
     files = {"/tests/support/a.py": "A = 1\n", "/tools/b.py": "B = 1\n", "/tests/unit/test_c.py": "C = 1\n"}
     assert find(dead_names, files) == ["/tests/support/a.py:1".lstrip("/"), "tools/b.py:1"]

@@ -1,6 +1,6 @@
 """Rules about imports find what they are for."""
 
-from checks.imports import aiohttp, aiohttp_loading, package_files, standard_library, types
+from checks.imports import aiohttp, aiohttp_loading, faces, package_files, standard_library, types
 
 MARKED = '"""Doc."""\n\n# check: standard library\n\n'
 
@@ -10,6 +10,18 @@ def test_a_package_file_that_imports_is_found(find) -> None:
     files = {"__init__.py": lazy, "a/__init__.py": "from __future__ import annotations\n", "b/__init__.py": lazy}
     assert find(package_files, files) == ["b/__init__.py:2", "b/__init__.py:4"]
     assert find(package_files, {"__init__.py": "import json\n"})[0] == "__init__.py:1"
+
+
+def test_an_import_from_inside_another_wing_is_found_and_one_from_its_face_is_not(find) -> None:
+    face = "import lazy_loader\n__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)\n"
+    inside, shown = "from lastcall.kube.api.meta import name_of\n", "from lastcall.kube.api import name_of\n"
+    marked = '"""Doc."""\n\n# check: reaches inside because it must\n\n'
+    files = {
+        "kube/api/__init__.py": face, "kube/api/meta.py": "def name_of(): ...\n", "kube/store.py": inside,
+        "records/a.py": "", "cli/a.py": inside, "cli/b.py": shown + "from lastcall.records.a import x\n",
+        "cli/c.py": marked + inside, "cli/d.py": marked + shown,
+    }  # fmt: skip
+    assert find(faces, files) == ["cli/a.py:1", "cli/d.py:3"]
 
 
 def test_the_standard_library_is_enough_for_a_marked_file_and_for_a_marked_folder(find) -> None:

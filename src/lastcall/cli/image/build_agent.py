@@ -10,7 +10,7 @@ No file is written at run time (PYTHONDONTWRITEBYTECODE), so `readOnlyRootFilesy
 The default name is below `localhost/`: no registry has it, so nobody else's image comes by this name.
 """
 
-# check: reaches into kube because an image has the configuration of a container
+# check: reaches inside because an image has the configuration of a container
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ from lastcall.kube.cri.sandbox.images import (
     python_here,
 )
 from lastcall.kube.cri.sandbox.spec import ImageConfig
-from lastcall.trace.node_agent.job import DEFAULT_IMAGE
+from lastcall.trace.node_agent import DEFAULT_IMAGE
 
 AGENT_IMAGE = DEFAULT_IMAGE
 

@@ -1,6 +1,6 @@
 """`lastcall image load`: images out of docker, podman or nerdctl, by their own `save`."""
 
-# check: reaches into kube because images raise the errors of CRI
+# check: reaches inside because images raise the errors of CRI
 
 # check: starts processes because docker or podman save the images
 

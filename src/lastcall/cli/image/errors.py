@@ -1,6 +1,6 @@
 """What went wrong with an image, for a person: the error, and the fix where one is known."""
 
-# check: reaches into kube because images raise the errors of CRI
+# check: reaches inside because images raise the errors of CRI
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from lastcall.cli.image.text import size_text
-from lastcall.endings.render.redraw import redraw, redrawn_stderr
+from lastcall.endings.render import redraw, redrawn_stderr
 
 
 @contextmanager

@@ -10,8 +10,8 @@ from lastcall.cli.output import checked_output
 from lastcall.cli.page_options import asked_page
 from lastcall.cli.rollout.options import rollout_options
 from lastcall.cli.rollout.rounds import run_rollout
-from lastcall.contexts.options import ContextOptions
-from lastcall.experiment.rollout.options import RolloutOptions
+from lastcall.contexts import ContextOptions
+from lastcall.experiment.rollout import RolloutOptions
 
 
 @click.command()

@@ -17,21 +17,17 @@ from lastcall.cli.options import Sources, is_set
 from lastcall.cli.rollout.progress import Progress
 from lastcall.cli.rollout.rounds import run_rollout
 from lastcall.cli.terminal import note, say
-from lastcall.contexts.options import ContextOptions
+from lastcall.contexts import ContextOptions
 from lastcall.errors import LastcallError
-from lastcall.experiment.existing.connection import reached
-from lastcall.experiment.existing.copy import Taking, parsed_workload
-from lastcall.experiment.existing.handshake import read_ca
-from lastcall.experiment.existing.plan import Plan, check_yes
-from lastcall.experiment.existing.rollout_session import ExistingRollout
-from lastcall.experiment.rollout.options import RolloutOptions
+from lastcall.experiment.existing import ExistingRollout, Plan, Taking, check_yes, parsed_workload, reached, read_ca
+from lastcall.experiment.rollout import RolloutOptions
 from lastcall.kube.api import name_of
-from lastcall.manifests.read import Manifest
+from lastcall.manifests import Manifest
 
 if TYPE_CHECKING:
     from lastcall.cli.rollout.page import RolloutPage
-    from lastcall.experiment.not_simulated import Note
-    from lastcall.experiment.rollout.result import Result
+    from lastcall.experiment import Note
+    from lastcall.experiment.rollout import Result
 
 _ALONE = ("apply_advice", "find_safe", "keep_on_failure")
 """Options that need clusters of our own."""

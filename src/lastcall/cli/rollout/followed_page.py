@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from lastcall.endings.story import Ending
-from lastcall.experiment.existing.pod_ends import Following
-from lastcall.experiment.existing.rollout_session import ExistingRollout
+from lastcall.endings import Ending
+from lastcall.experiment.existing import ExistingRollout, Following
 from lastcall.kube.api import Object, Resource
 from lastcall.kube.cluster import record_message
 from lastcall.records.said import to_wire
-from lastcall.ui.command_page.link import PageLink
-from lastcall.ui.command_page.messages import SHOWN, Seen, Story
-from lastcall.ui.rollout.followed import lives_to_wire, traced_to_wire
+from lastcall.ui.command_page import SHOWN, PageLink, Seen, Story
+from lastcall.ui.rollout import lives_to_wire, traced_to_wire
 from lastcall.world.clock import monotonic
 
 LOOK_SECONDS = 0.5

@@ -9,7 +9,7 @@ from lastcall.cli.interrupts import Interrupts
 from lastcall.errors import LastcallError
 
 if TYPE_CHECKING:
-    from lastcall.experiment.rollout.result import Result
+    from lastcall.experiment.rollout import Result
 
 
 def has_failed(result: "Result") -> bool:

@@ -21,7 +21,7 @@ from lastcall.cli.page_options import page_options
 from lastcall.cli.rollout.values import checked_path, complete_workload, parsed_load, parsed_max_lost, parsed_max_p99
 from lastcall.cli.run.options import node_options, propagation_option
 from lastcall.cli.summary import summary_option
-from lastcall.experiment.rollout.options import DISRUPTIONS, SOURCES
+from lastcall.experiment.rollout import DISRUPTIONS, SOURCES
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -8,17 +8,17 @@ from lastcall.cli.output import write_file
 from lastcall.cli.summary import append_summary, is_wanted
 from lastcall.cli.terminal import say, show
 from lastcall.errors import WorldError
-from lastcall.experiment.rollout.options import RolloutOptions
+from lastcall.experiment.rollout import RolloutOptions
 
 if TYPE_CHECKING:
-    from lastcall.experiment.rollout.result import Result
+    from lastcall.experiment.rollout import Result
 
 
 def summarize(options: RolloutOptions, results: "Sequence[Result]", error: str) -> None:
     """Append the summary, where one was asked for."""
     if is_wanted(options.summary):
         # late: 69 ms of `rollout --help`
-        from lastcall.experiment.rollout.checks import summary_of
+        from lastcall.experiment.rollout import summary_of
 
         append_summary(options.summary, summary_of(results, options.thresholds, error))
 
@@ -42,17 +42,17 @@ def write(options: RolloutOptions, results: "Sequence[Result]", failure: Excepti
 def _document(options: RolloutOptions, results: "Sequence[Result]", failure: str) -> str:
     if options.output == "json":
         # late: 53 ms of `rollout --help`
-        from lastcall.experiment.rollout.report import as_json
+        from lastcall.experiment.rollout import as_json
 
         return json_text(as_json(results, options.thresholds), indent=1)
     if options.output == "html":
         # late: 64 ms of `rollout --help`
-        from lastcall.experiment.rollout.html import html_page
+        from lastcall.experiment.rollout import html_page
 
         return html_page(results, options.thresholds)
     # late: 69 ms of `rollout --help`
-    from lastcall.endings.render.checks import as_github, as_junit
-    from lastcall.experiment.rollout.checks import checks_of, plain_text
+    from lastcall.endings.render import as_github, as_junit
+    from lastcall.experiment.rollout import checks_of, plain_text
 
     if options.output == "text":
         return plain_text(results, options.thresholds)

@@ -14,14 +14,14 @@ from lastcall.cli.rollout.keep import kept_on_failure
 from lastcall.cli.rollout.progress import Progress
 from lastcall.cli.run.options import check_cni, check_propagation_nodes, check_runtime
 from lastcall.errors import LastcallError
-from lastcall.experiment.rollout.options import RolloutOptions
+from lastcall.experiment.rollout import RolloutOptions
 from lastcall.kube.cluster import ClusterOptions, ClusterStartError
-from lastcall.manifests.read import Manifest
-from lastcall.traffic.role import LoadRole
+from lastcall.manifests import Manifest
+from lastcall.traffic import LoadRole
 
 if TYPE_CHECKING:
     from lastcall.cli.rollout.page import RolloutPage
-    from lastcall.experiment.rollout.result import Result
+    from lastcall.experiment.rollout import Result
 
 
 def experiment(  # noqa: PLR0915 - see the marker
@@ -29,9 +29,8 @@ def experiment(  # noqa: PLR0915 - see the marker
 ) -> "Result":
     """Raises UserError, WorldError, Interrupted."""
     # late: 104 ms of `rollout --help`
-    from lastcall.experiment.reasons.failures import ends_of_all, told_once
-    from lastcall.experiment.rollout.session import RolloutSession
-    from lastcall.experiment.rollout.target import find_target
+    from lastcall.experiment.reasons import ends_of_all, told_once
+    from lastcall.experiment.rollout import RolloutSession, find_target
 
     target = find_target(manifests, options)
     nodes = 2 if options.disrupt == "drain" else 1

@@ -10,25 +10,24 @@ from typing import Any, Protocol
 
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.rollout.followed_page import FollowedFeed
-from lastcall.experiment.existing.pod_ends import Following
-from lastcall.experiment.existing.rollout_session import ExistingRollout
-from lastcall.experiment.rollout import find_safe_report
-from lastcall.experiment.rollout.find_safe import Found
-from lastcall.experiment.rollout.options import RolloutOptions
-from lastcall.experiment.rollout.report import yaml_lines
-from lastcall.experiment.rollout.result import Result
-from lastcall.experiment.rollout.session import RolloutSession
-from lastcall.experiment.rollout.target import Target
+from lastcall.experiment.existing import ExistingRollout, Following
+from lastcall.experiment.rollout import (
+    Found,
+    Result,
+    RolloutOptions,
+    RolloutSession,
+    Target,
+    find_safe_report,
+    yaml_lines,
+)
 from lastcall.kube.api import name_of, namespace_of
 from lastcall.kube.cluster import HOPS, Running
-from lastcall.manifests.read import Manifest
+from lastcall.manifests import Manifest
 from lastcall.records.said import tell
-from lastcall.traffic.container_runs import serving_containers
-from lastcall.traffic.outcome import Outcome
-from lastcall.ui.asked import AskedPage
-from lastcall.ui.command_page.link import TURN_SECONDS, PageLink
-from lastcall.ui.command_page.messages import Again, Outcomes, Rollout, Setup
-from lastcall.ui.rollout.texts import state_to_wire
+from lastcall.traffic import Outcome, serving_containers
+from lastcall.ui import AskedPage
+from lastcall.ui.command_page import TURN_SECONDS, Again, Outcomes, PageLink, Rollout, Setup
+from lastcall.ui.rollout import state_to_wire
 from lastcall.world.blocking import monotonic, sleep
 
 _FOR_FORECASTS = (

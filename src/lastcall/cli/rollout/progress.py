@@ -1,8 +1,7 @@
 """How far an experiment is: lines on stderr."""
 
 from lastcall.cli.terminal import say
-from lastcall.endings.render.redraw import redrawn_stderr
-from lastcall.endings.render.status_line import StatusLine
+from lastcall.endings.render import StatusLine, redrawn_stderr
 from lastcall.world.clock import RealClock, monotonic
 
 

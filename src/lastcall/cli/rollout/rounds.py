@@ -12,16 +12,16 @@ from lastcall.cli.rollout.keep import has_failed
 from lastcall.cli.rollout.output import summarize, write
 from lastcall.cli.terminal import say, say_all, say_from, show
 from lastcall.errors import Interrupted, LastcallError
-from lastcall.experiment.rollout.options import RolloutOptions
+from lastcall.experiment.rollout import RolloutOptions
 from lastcall.kube.cluster import parse_propagation
-from lastcall.manifests.read import Manifest
-from lastcall.traffic.patches import merged
+from lastcall.manifests import Manifest
+from lastcall.traffic import merged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from lastcall.cli.rollout.page import RolloutPage
-    from lastcall.experiment.rollout.result import Result
+    from lastcall.experiment.rollout import Result
 
     Experiment = Callable[[Sequence[Manifest], RolloutOptions], Result]
 
@@ -52,16 +52,14 @@ def run_rollout(
         page.close()
 
 
-def _run(  # noqa: PLR0915 - it waits for the one session of all commands
+def _run(
     manifests: Sequence[Manifest],
     options: RolloutOptions,
     experiment: "Experiment",
     page: "RolloutPage | None" = None,
 ) -> int:
     # late: 57 ms of `rollout --help`
-    from lastcall.experiment.rollout.pool import exit_status, pool
-    from lastcall.experiment.rollout.report import tell_limits, tell_results
-    from lastcall.experiment.rollout.target import with_advice
+    from lastcall.experiment.rollout import exit_status, pool, tell_limits, tell_results, with_advice
 
     if options.find_safe:
         return _find_safe(manifests, options, experiment, page)
@@ -113,7 +111,7 @@ def _as_its_page_asks(
 ) -> "Iterator[Result]":
     """More experiments, each with what the page's user has changed by then, until nobody looks at it any more."""
     # late: only with --ui
-    from lastcall.experiment.rollout.target import find_target, with_advice
+    from lastcall.experiment.rollout import find_target, with_advice
 
     while (asked := page.next()) is not None:
         if asked.patch:
@@ -159,10 +157,8 @@ def _find_safe(
 ) -> int:
     """The status is the search's, whatever its page's user has run afterwards."""
     # late: 140 ms of `rollout --help`
+    from lastcall.experiment.rollout import INCONCLUSIVE, LOSES, as_json, exit_is_good, find_safe, tell_results
     from lastcall.experiment.rollout import find_safe_report as report
-    from lastcall.experiment.rollout.find_safe import exit_is_good, find_safe
-    from lastcall.experiment.rollout.pool import INCONCLUSIVE, LOSES
-    from lastcall.experiment.rollout.report import as_json, tell_results
 
     found = find_safe(
         manifests, options, experiment, partial(say_from, "lastcall"), tell=page.searched if page is not None else None

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 import click
 
 from lastcall.errors import UserError
-from lastcall.experiment.rollout.workload import WORKLOADS, told_as
-from lastcall.manifests.read import STDIN, load_manifests
-from lastcall.traffic.outcome import KINDS, LONG_LIVED, Kind
-from lastcall.traffic.thresholds import MaxLost
+from lastcall.experiment.rollout import WORKLOADS, told_as
+from lastcall.manifests import STDIN, load_manifests
+from lastcall.traffic import KINDS, LONG_LIVED, Kind, MaxLost
 from lastcall.world.durations import parse_seconds
 
 if TYPE_CHECKING:

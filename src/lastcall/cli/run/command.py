@@ -8,7 +8,7 @@ from lastcall.cli.confirmation import yes_option
 from lastcall.cli.context_options import context_options
 from lastcall.cli.options import Sources, manifest_options
 from lastcall.cli.run.options import make_options, run_options
-from lastcall.contexts.options import ContextOptions
+from lastcall.contexts import ContextOptions
 
 
 @click.command()

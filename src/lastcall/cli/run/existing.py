@@ -14,16 +14,12 @@ from lastcall.cli.options import Sources, is_given, is_set
 from lastcall.cli.output import takes_stdout
 from lastcall.cli.run.experiment import consoles, show, tell_failure
 from lastcall.cli.terminal import note
-from lastcall.contexts.connection import choose
-from lastcall.contexts.options import ContextOptions
-from lastcall.endings.render.live import LiveTimeline
-from lastcall.endings.story import Ending
+from lastcall.contexts import ContextOptions, choose
+from lastcall.endings import Ending
+from lastcall.endings.render import LiveTimeline
 from lastcall.errors import LastcallError
-from lastcall.experiment.existing.connection import reached
-from lastcall.experiment.existing.plan import check_namespace, check_yes
-from lastcall.experiment.existing.run_checks import NOT_THERE
-from lastcall.experiment.existing.run_session import ExistingRun
-from lastcall.experiment.run.options import RunOptions
+from lastcall.experiment.existing import NOT_THERE, ExistingRun, check_namespace, check_yes, reached
+from lastcall.experiment.run import RunOptions
 
 
 def run_there(sources: Sources, asked: ContextOptions, yes: str, delete: bool, options: RunOptions) -> int:

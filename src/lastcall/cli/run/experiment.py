@@ -11,18 +11,17 @@ from lastcall.cli.errors import guarded, start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.output import stdout_console, takes_stdout
 from lastcall.cli.summary import summarize
-from lastcall.endings.render.live import LiveTimeline
-from lastcall.endings.story import Ending
+from lastcall.endings import Ending
+from lastcall.endings.render import LiveTimeline
 from lastcall.errors import LastcallError
-from lastcall.experiment.run.options import RunOptions
-from lastcall.experiment.run.session import Cluster, Session
+from lastcall.experiment.run import Cluster, RunOptions, Session
 from lastcall.kube.cluster import ClusterStartError
-from lastcall.manifests.read import Manifest
+from lastcall.manifests import Manifest
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lastcall.ui.command_page.link import PageLink
+    from lastcall.ui.command_page import PageLink
 
 StartCluster = Callable[[RunOptions], Cluster]
 
@@ -89,7 +88,7 @@ def _page(cluster: Cluster, options: RunOptions) -> "PageLink | None":
     if options.page is None:
         return None
     # late: only with --ui
-    from lastcall.ui.command_page.link import PageLink
+    from lastcall.ui.command_page import PageLink
 
     page = PageLink(options.page, "lastcall run", lambda text: None)
     cluster.on_record(page.record)
@@ -200,7 +199,7 @@ def show(
         tell_failure(options, error)
         return
     # late: 1.0 ms of `demo`
-    from lastcall.experiment.not_simulated import of_manifests
+    from lastcall.experiment import of_manifests
 
     output.tell(
         out,

@@ -12,7 +12,7 @@ from lastcall.cli.output import checked_output, output_options
 from lastcall.cli.page_options import asked_page, page_options
 from lastcall.cli.summary import summary_option
 from lastcall.errors import UserError, WorldError
-from lastcall.experiment.run.options import RunOptions
+from lastcall.experiment.run import RunOptions
 from lastcall.kube.api import FeatureGateError, feature_gates, parse_feature_gates, parse_quantity
 from lastcall.kube.cluster import layouts, parse_propagation
 

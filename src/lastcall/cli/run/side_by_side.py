@@ -15,13 +15,12 @@ from lastcall.cli.options import json_text
 from lastcall.cli.output import stdout_console, takes_stdout, tell_failure, write_file
 from lastcall.cli.summary import summarize
 from lastcall.cli.terminal import say, show
-from lastcall.endings.render.json_text import quoted_json
-from lastcall.endings.story import Ending
-from lastcall.endings.versions import VersionStory, compare, labelled
+from lastcall.endings import Ending, VersionStory, compare, labelled
+from lastcall.endings.render import quoted_json
 from lastcall.errors import Interrupted, LastcallError
 
 if TYPE_CHECKING:
-    from lastcall.experiment.run.options import RunOptions
+    from lastcall.experiment.run import RunOptions
 
 RunOne = Callable[["RunOptions", Callable[[Sequence[Ending], int, str], None]], int]
 """Run one version: (its options, what takes its endings with exit status and error) → exit status."""
@@ -78,7 +77,7 @@ def _severity(status: int) -> int:
 def tell_versions(stories: Sequence[VersionStory], options: "RunOptions", status: int) -> None:
     """Write the comparison where it was asked for. Raises OSError."""
     # late: 7 ms, when it is used
-    from lastcall.endings.render.versions import plain_versions, print_versions
+    from lastcall.endings.render import plain_versions, print_versions
 
     out = stdout_console()
     document = "" if options.output == "text" else _document(stories, options.output, status)
@@ -99,14 +98,14 @@ def tell_versions(stories: Sequence[VersionStory], options: "RunOptions", status
 def _document(stories: Sequence[VersionStory], output: str, status: int) -> str:
     if output == "json":
         # late: 7 ms, when it is used
-        from lastcall.endings.render.versions import versions_document
+        from lastcall.endings.render import versions_document
 
         made = versions_document(stories, lastcall_version=__version__, exit_status=status)
         return json_text(made)
     versions = ", ".join(story.version for story in stories)
     if output == "html":
         # late: 16 ms, when it is used
-        from lastcall.endings.render.html import html_page
+        from lastcall.endings.render import html_page
 
         return html_page(
             labelled(stories),
@@ -117,13 +116,13 @@ def _document(stories: Sequence[VersionStory], output: str, status: int) -> str:
         )
     if output in ("junit", "github"):
         # late: 9 ms, when it is used
-        from lastcall.endings.render.checks import as_github, as_junit
-        from lastcall.experiment.run.checks import checks_of
+        from lastcall.endings.render import as_github, as_junit
+        from lastcall.experiment.run import checks_of
 
         told = [each for story in stories for each in checks_of(labelled([story]), story.error)]
         return as_junit("lastcall run", told, "no Pod") if output == "junit" else as_github(told)
     # late: 5 ms, when it is used
-    from lastcall.endings.render.chrome_trace import trace_document
+    from lastcall.endings.render import trace_document
 
     trace = trace_document(labelled(stories), kubernetes_version=versions, lastcall_version=__version__)
     return quoted_json(trace)

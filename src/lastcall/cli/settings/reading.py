@@ -11,7 +11,7 @@ import yaml
 from lastcall.cli.settings.file import Found, content
 from lastcall.cli.settings.keys import ALL, COMMAND_LINE, PROJECT, keyed, variable
 from lastcall.errors import UserError
-from lastcall.manifests.yaml_documents import YAMLProblem, read_documents
+from lastcall.manifests import YAMLProblem, read_documents
 
 
 class _Entry(NamedTuple):

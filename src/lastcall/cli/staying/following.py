@@ -6,10 +6,8 @@ from typing import Protocol
 from lastcall.cli.console import CommandConsole
 from lastcall.cli.output import stdout_console
 from lastcall.cli.terminal import say, show
-from lastcall.endings.render.json_v1 import record_line
-from lastcall.endings.render.live import TICK_SECONDS, LiveTimeline
-from lastcall.endings.story import Ending
-from lastcall.endings.verdict import is_ongoing
+from lastcall.endings import Ending, is_ongoing
+from lastcall.endings.render import TICK_SECONDS, LiveTimeline, record_line
 from lastcall.errors import WorldError
 from lastcall.records.record import Record
 from lastcall.world.clock import monotonic

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from lastcall.kube.api import Object
     from lastcall.kube.cluster import Front, PublishedPort, StateDirectory
     from lastcall.kube.store import EtcdOptions
-    from lastcall.ui.asked import AskedPage
-    from lastcall.ui.command_page.link import PageLink
+    from lastcall.ui import AskedPage
+    from lastcall.ui.command_page import PageLink
 
 Facts = dict[str, Any]
 
@@ -276,7 +276,7 @@ class _Life:
     ) -> None:
         """Serve the live page until the end, and go on when its link is known, or why it is not available."""
         # late: only with --ui
-        from lastcall.ui.command_page.link import PageLink
+        from lastcall.ui.command_page import PageLink
 
         name, clock = self._options.name, RealClock()
         self._page = page = PageLink(asked, name, lambda text: None, cluster=name)
@@ -291,8 +291,7 @@ class _Life:
     async def _apply_then(self, facts: Facts, tell: Callable[[Facts], None]) -> None:
         """Apply what `up -f` was given, and tell when it is done, or why not: the cluster is up all the same."""
         # late: 260 ms of `up --help`
-        from lastcall.experiment.ready.apply import apply, wait_ready
-        from lastcall.experiment.ready.objects import Objects
+        from lastcall.experiment.ready import Objects, apply, wait_ready
         from lastcall.kube.client import client_for, load_kubeconfig
 
         options = self._options

@@ -5,10 +5,8 @@ import asyncio
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.terminal import say
 from lastcall.errors import WorldError
-from lastcall.ui.command_page.server import served
-from lastcall.ui.server import NotListening, PageServer
-from lastcall.ui.source import StayingCluster
-from lastcall.ui.watching import Watching
+from lastcall.ui import NotListening, PageServer, StayingCluster, Watching
+from lastcall.ui.command_page import served
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

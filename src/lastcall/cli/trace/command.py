@@ -10,7 +10,7 @@ from lastcall.cli.options import Seconds
 from lastcall.cli.output import checked_output, output_options
 from lastcall.cli.page_options import asked_page, page_options
 from lastcall.cli.trace.serve_options import ServeOptions, serve_options
-from lastcall.contexts.options import ContextOptions
+from lastcall.contexts import ContextOptions
 
 
 @click.command()
@@ -82,7 +82,7 @@ def trace(
         raise click.UsageError("--node-agent-…: only with --node-agent")
     # late: 100 ms of `trace --help`
     from lastcall.cli.trace.session import Asked, run_trace, scope_of
-    from lastcall.contexts.connection import choose
+    from lastcall.contexts import choose
 
     wanted = Asked(
         targets=targets,

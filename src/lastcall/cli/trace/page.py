@@ -6,14 +6,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from lastcall.endings.story import Ending
+from lastcall.endings import Ending
 from lastcall.errors import WorldError
-from lastcall.ui.asked import AskedPage
-from lastcall.ui.command_page.server import served
-from lastcall.ui.server import NotListening, PageServer
-from lastcall.ui.source import PageClient
-from lastcall.ui.traced import TracedCluster
-from lastcall.ui.watching import Watching
+from lastcall.ui import AskedPage, NotListening, PageClient, PageServer, TracedCluster, Watching
+from lastcall.ui.command_page import served
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 

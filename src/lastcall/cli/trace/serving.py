@@ -11,20 +11,17 @@ from typing import TYPE_CHECKING
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.terminal import note, say_from
 from lastcall.cli.trace.serve_options import ServeOptions
-from lastcall.contexts.connection import connected
+from lastcall.contexts import connected
 from lastcall.errors import UserError, WorldError
 from lastcall.kube.api import StatusError
 from lastcall.kube.client import LeadershipLost
-from lastcall.trace.exporting.addresses import AddressError, parse_endpoint, parse_listen
-from lastcall.trace.exporting.health import Health
-from lastcall.trace.exporting.serving import Asked, Serving
-from lastcall.trace.follower import Follower, Options
-from lastcall.trace.scope import Scope
+from lastcall.trace import Follower, Options, Scope
+from lastcall.trace.exporting import AddressError, Asked, Health, Serving, parse_endpoint, parse_listen
 from lastcall.world import crash_guard
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.contexts.connection import Chosen, Connected
+    from lastcall.contexts import Chosen, Connected
 
 _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _LEASE = re.compile(rf"({_LABEL})/({_LABEL}(\.{_LABEL})*)")

@@ -16,24 +16,22 @@ from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.options import asked_for_one_line
 from lastcall.cli.output import stdout_console, takes_stdout
 from lastcall.cli.terminal import note, say, show
-from lastcall.contexts.connection import connected
-from lastcall.endings.render.live import TICK_SECONDS, LiveTimeline
-from lastcall.endings.story import Ending
-from lastcall.endings.verdict import outcome_words
+from lastcall.contexts import connected
+from lastcall.endings import Ending, outcome_words
+from lastcall.endings.render import TICK_SECONDS, LiveTimeline
 from lastcall.errors import UserError, WorldError
 from lastcall.kube.api import StatusError, parse_label_selector
 from lastcall.records.record import Record
-from lastcall.trace.follower import Follower, Options
-from lastcall.trace.scope import Scope, ScopeError, target_of
+from lastcall.trace import Follower, Options, Scope, ScopeError, target_of
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
     from lastcall.cli.trace.page import TracePage
-    from lastcall.contexts.connection import Chosen, Connected
-    from lastcall.trace.node_agent.agents import NodeAgents
-    from lastcall.ui.asked import AskedPage
+    from lastcall.contexts import Chosen, Connected
+    from lastcall.trace.node_agent import NodeAgents
+    from lastcall.ui import AskedPage
 
 MOST_TOGETHER = 1000
 """Stories that a document at the end may have: the latest ones."""
@@ -160,8 +158,7 @@ class _Trace:
 
     def _node_agents(self, there: "Connected") -> "NodeAgents":
         # late: only with --node-agent
-        from lastcall.trace.node_agent.agents import NodeAgents
-        from lastcall.trace.node_agent.job import DEFAULT_IMAGE
+        from lastcall.trace.node_agent import DEFAULT_IMAGE, NodeAgents
 
         asked = self._asked
         return NodeAgents(

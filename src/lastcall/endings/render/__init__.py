@@ -1,1 +1,5 @@
 """Shows a story: words, bars and lanes, text, JSON."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

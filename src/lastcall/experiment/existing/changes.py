@@ -3,7 +3,7 @@
 A process that is killed at any moment leaves the ledger, and whoever reads it next puts the rest back (`restore`).
 """
 
-# check: reaches into kube because it reads /proc as the shim does
+# check: reaches inside because it reads /proc as the shim does
 
 import os
 import socket

@@ -5,8 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lastcall.contexts.connection import choose, connected
-from lastcall.contexts.options import ContextOptions
+from lastcall.contexts import ContextOptions, choose, connected
 
 if TYPE_CHECKING:
     from lastcall.kube.client import HTTPClient

@@ -37,8 +37,7 @@ from lastcall.kube.api import (
     selector_of_labels,
 )
 from lastcall.kube.client import Client
-from lastcall.manifests.names import closest
-from lastcall.manifests.read import Manifest, manifests_of
+from lastcall.manifests import Manifest, closest, manifests_of
 
 DEFAULT_ACCOUNT = "default"
 """The ServiceAccount that every namespace has."""

@@ -4,7 +4,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from lastcall.endings.catalogue.lookup import said
+from lastcall.endings import said
 from lastcall.experiment.not_simulated import Note
 from lastcall.kube.api import Object, Resource, copy_object, name_of
 

@@ -5,11 +5,11 @@ import ssl
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lastcall.contexts.untrusted_server import look_at
+from lastcall.contexts import look_at
 from lastcall.errors import UserError, WorldError
 from lastcall.experiment.existing.entrance import Entrance
 from lastcall.kube.client import Certificate, Problem, problem_of, told_span
-from lastcall.traffic.secured import HTTP1, Secured
+from lastcall.traffic import HTTP1, Secured
 from lastcall.world.blocking import wall
 
 SECONDS = 10.0

@@ -11,7 +11,7 @@ from lastcall.experiment.existing.ledger import claim_templates
 from lastcall.kube.api import DAEMONSETS, Object, Resource, name_of
 
 if TYPE_CHECKING:
-    from lastcall.manifests.read import Manifest
+    from lastcall.manifests import Manifest
 
 RESERVED = "kube-"
 """Namespaces that begin so are Kubernetes's own: a mistake there ends more than an application."""

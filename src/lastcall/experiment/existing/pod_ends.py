@@ -10,23 +10,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lastcall.contexts.clocks import NotOneOffset, Offset, Sample, offset_of
-from lastcall.contexts.untrusted_server import clock_sample
-from lastcall.endings.story import Ending
+from lastcall.contexts import NotOneOffset, Offset, Sample, clock_sample, offset_of
+from lastcall.endings import Ending
 from lastcall.experiment.existing.connection import Reached
 from lastcall.kube.api import Object, StatusError, name_of, uid_of
 from lastcall.kube.client import ConnectionLost
 from lastcall.records import kinds
 from lastcall.records.record import Record
-from lastcall.trace.follower import Follower
-from lastcall.trace.following.watching import OnObject
-from lastcall.trace.pods import condition_of, deletion_of
-from lastcall.trace.rights import MissingRight
-from lastcall.trace.scope import Scope, Target
-from lastcall.trace.stamps import SECOND, stamp_ns
-from lastcall.traffic.account import ids_printed
-from lastcall.traffic.lives import PodLife, pod_lives
-from lastcall.traffic.traced import Bounds, TracedPod
+from lastcall.trace import SECOND, Follower, MissingRight, OnObject, Scope, Target, condition_of, deletion_of, stamp_ns
+from lastcall.traffic import Bounds, PodLife, TracedPod, ids_printed, pod_lives
 from lastcall.world.clock import monotonic, now
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World

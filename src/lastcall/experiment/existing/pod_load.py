@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from lastcall.contexts.clocks import NotOneOffset, Offset, Sample, offset_of, widest_offset
+from lastcall.contexts import NotOneOffset, Offset, Sample, offset_of, widest_offset
 from lastcall.errors import WorldError
 from lastcall.experiment.existing.changes import Changes
 from lastcall.experiment.existing.connection import Reached
@@ -19,8 +19,7 @@ from lastcall.experiment.reasons.object_events import events_of
 from lastcall.experiment.reasons.why_not_ready import hopeless_reason, is_ready, why_not_ready
 from lastcall.kube.api import PODS, Object, StatusError
 from lastcall.kube.client import ConnectionLost
-from lastcall.traffic.generator import Load
-from lastcall.traffic.outcome import Outcome
+from lastcall.traffic import Load, Outcome
 from lastcall.world.clock import Clock, monotonic
 
 NAME = "lastcall-load"

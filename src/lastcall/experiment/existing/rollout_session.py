@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from lastcall.endings.catalogue.lookup import said
+from lastcall.endings import said
 from lastcall.errors import UserError, WorldError
 from lastcall.experiment.existing.changes import Changes, is_settled
 from lastcall.experiment.existing.connection import Reached
@@ -58,23 +58,25 @@ from lastcall.kube.api import (
     selector_of_expressions,
 )
 from lastcall.kube.client import commands_for
-from lastcall.manifests.read import Manifest, Place
-from lastcall.manifests.yaml_documents import Document
+from lastcall.manifests import Document, Manifest, Place
 from lastcall.records.said import tell
-from lastcall.trace.scope import Target as Followed
-from lastcall.traffic.account import Account, account
-from lastcall.traffic.advice import Judgement, judge
-from lastcall.traffic.container_runs import serving_containers
-from lastcall.traffic.control import Control, asks_the_application
-from lastcall.traffic.generator import Load
-from lastcall.traffic.lives import PodLife
-from lastcall.traffic.outcome import Outcome
-from lastcall.traffic.process import LoadClient
-from lastcall.traffic.traced import (
+from lastcall.trace import Target as Followed
+from lastcall.traffic import (
+    Account,
+    Control,
+    Judgement,
+    Load,
+    LoadClient,
+    Outcome,
+    PodLife,
     Traced,
+    account,
+    asks_the_application,
+    judge,
     listens_when_ready,
     reached,
     reasons,
+    serving_containers,
     silent_before,
     with_causes,
     with_lags,

@@ -21,8 +21,7 @@ from lastcall.kube.api import (
     selector_of_labels,
     uid_of,
 )
-from lastcall.manifests.read import Manifest
-from lastcall.manifests.workloads import OWNERS
+from lastcall.manifests import OWNERS, Manifest
 
 NOT_THERE = (
     "kubernetes_version",

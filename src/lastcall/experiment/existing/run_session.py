@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lastcall.endings.facts.pod import pod_facts
-from lastcall.endings.render.live import TICK_SECONDS
+from lastcall.endings import pod_facts
+from lastcall.endings.render import TICK_SECONDS
 from lastcall.errors import LastcallError, UserError, WorldError
 from lastcall.experiment.existing.changes import GONE_SECONDS, Changes
 from lastcall.experiment.existing.ledger import claim_templates
@@ -37,19 +37,18 @@ from lastcall.kube.api import (
     namespace_of,
     uid_of,
 )
-from lastcall.manifests.workloads import OWNERS
-from lastcall.trace.follower import Follower
-from lastcall.trace.scope import Scope, Target
+from lastcall.manifests import OWNERS
+from lastcall.trace import Follower, Scope, Target
 from lastcall.world.clock import Clock, monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.endings.render.live import LiveTimeline
-    from lastcall.endings.story import Ending
+    from lastcall.endings import Ending
+    from lastcall.endings.render import LiveTimeline
     from lastcall.experiment.existing.connection import Reached
     from lastcall.experiment.run.options import RunOptions
-    from lastcall.manifests.read import Manifest
+    from lastcall.manifests import Manifest
 
 LOOK_SECONDS = 0.5
 HOPELESS_SECONDS = 5.0

@@ -1,1 +1,5 @@
 """Objects of a running cluster: apply them, wait until they are ready."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

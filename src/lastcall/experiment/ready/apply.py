@@ -6,7 +6,7 @@ from lastcall.experiment.ready import wait as ready
 from lastcall.experiment.ready.objects import ObjectList, Objects
 from lastcall.experiment.ready.readiness import is_waited_for
 from lastcall.kube.api import Object, name_of
-from lastcall.manifests.applying.references import Reference
+from lastcall.manifests.applying import Reference
 
 __tracebackhide__ = True  # pytest shows the caller's line
 

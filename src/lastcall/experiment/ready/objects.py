@@ -18,7 +18,7 @@ from lastcall.kube.api import (
     served_resources,
 )
 from lastcall.kube.client import Client, ConnectionLost, HTTPClient, WatchEvent
-from lastcall.manifests.applying.references import Named, Reference, find, find_kind, with_namespace
+from lastcall.manifests.applying import Named, Reference, find, find_kind, with_namespace
 from lastcall.world.clock import Clock, monotonic
 
 __tracebackhide__ = True  # pytest shows the caller's line

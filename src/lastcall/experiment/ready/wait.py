@@ -17,7 +17,7 @@ from lastcall.experiment.reasons.why_not_ready import (
 )
 from lastcall.kube.api import PODS, Object, StatusError, name_of, namespace_of
 from lastcall.kube.client import ConnectionLost
-from lastcall.manifests.applying.references import Named
+from lastcall.manifests.applying import Named
 from lastcall.world.tasks import Tasks, unless
 
 __tracebackhide__ = True  # pytest shows the caller's line

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from lastcall.endings.catalogue.lookup import fix
+from lastcall.endings import fix
 
 
 @dataclass(frozen=True, slots=True)

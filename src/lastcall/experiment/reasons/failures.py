@@ -6,11 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lastcall.endings.catalogue.restarts import RESTARTS
-from lastcall.endings.ending import build_endings
-from lastcall.endings.facts.pod import pod_facts
-from lastcall.endings.findings.restarts import last_words
-from lastcall.endings.story import Ending, Finding, PodFacts
+from lastcall.endings import RESTARTS, Ending, Finding, PodFacts, build_endings, last_words, pod_facts
 from lastcall.experiment.reasons.causes import PRINTED_BY_INIT, fix_of, fixes_for
 from lastcall.experiment.reasons.siblings import fix_of_peers
 from lastcall.kube.api import Object, uid_of

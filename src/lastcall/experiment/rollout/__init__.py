@@ -1,1 +1,5 @@
 """`lastcall rollout`: `command` starts, `session` is one experiment, `report` and `html` report it."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -6,7 +6,7 @@ from typing import Any
 from lastcall.kube.api import Object, Resource, StatusError, name_of, namespace_of
 from lastcall.kube.client import STRATEGIC_MERGE_PATCH, Client, ConnectionLost
 from lastcall.records.said import tell
-from lastcall.traffic.advice import Judgement, refused, with_advice
+from lastcall.traffic import Judgement, refused, with_advice
 
 
 async def checked_by_server(client: Client, judgement: Judgement, owner: Object, resource: Resource) -> Judgement:

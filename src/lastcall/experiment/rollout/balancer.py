@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from lastcall.kube.api import ENDPOINTSLICES, Object, name_of
 from lastcall.kube.client import Client, Informer
 from lastcall.kube.proxy import DelayLine
-from lastcall.traffic.lives import PodLife
+from lastcall.traffic import PodLife
 from lastcall.world.clock import monotonic
 from lastcall.world.delays import Delay
 from lastcall.world.tasks import Tasks

@@ -4,16 +4,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lastcall.endings.render import checks
-from lastcall.endings.render.checks import Check
-from lastcall.endings.render.console import plain_lines
+from lastcall.endings.render import Check, checks, plain_lines
 from lastcall.experiment.reasons.failures import told_once
 from lastcall.experiment.rollout.pool import INCONCLUSIVE, LOSES, exit_status, pool, worst
 from lastcall.experiment.rollout.report import tell_limits, tell_results, told_head, yaml_lines
 from lastcall.experiment.rollout.result import Result
-from lastcall.traffic.account import WHY
-from lastcall.traffic.bounds import percentage, upper_bound
-from lastcall.traffic.thresholds import Thresholds, check
+from lastcall.traffic import WHY, Thresholds, check, percentage, upper_bound
 
 if TYPE_CHECKING:
     from rich.console import Console

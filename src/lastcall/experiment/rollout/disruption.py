@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lastcall.endings.catalogue.lookup import said
+from lastcall.endings import said
 from lastcall.errors import UserError, WorldError
 from lastcall.experiment.reasons.causes import fix_of
 from lastcall.kube.api import (
@@ -19,7 +19,7 @@ from lastcall.kube.api import (
     namespace_of,
 )
 from lastcall.kube.client import STRATEGIC_MERGE_PATCH, Client, commands_for, missing_right
-from lastcall.manifests.read import Manifest
+from lastcall.manifests import Manifest
 from lastcall.world.clock import Clock, monotonic, now, rfc3339
 
 LOOK_SECONDS = 0.05

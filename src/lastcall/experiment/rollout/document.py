@@ -5,10 +5,9 @@ Times are seconds, to the microsecond.
 
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from lastcall.endings.render.document import NotSimulated
-from lastcall.endings.story import Severity
-from lastcall.traffic.account import CAUSE_IDS
-from lastcall.traffic.outcome import Kind
+from lastcall.endings import Severity
+from lastcall.endings.render import NotSimulated
+from lastcall.traffic import CAUSE_IDS, Kind
 
 CAUSES = list(CAUSE_IDS)
 IDS_OF_CAUSES = list(CAUSE_IDS.values())

@@ -17,12 +17,25 @@ from lastcall.experiment.rollout.result import Result
 from lastcall.experiment.rollout.target import find_target, with_advice
 from lastcall.kube.api import Object
 from lastcall.kube.cluster import PropagationPlan
-from lastcall.manifests.read import Manifest
-from lastcall.traffic.account import REUSED, Account
-from lastcall.traffic.advice import grace_of, only_sleeps, sleep_patch
-from lastcall.traffic.find_safe import EdgeSearch, MeasuredEnd, Trial, measure_end, smallest_grace
-from lastcall.traffic.kind_ends import KindEnd, combine, drains, measure_kinds, probe_lag
-from lastcall.traffic.outcome import Kind
+from lastcall.manifests import Manifest
+from lastcall.traffic import (
+    REUSED,
+    Account,
+    EdgeSearch,
+    Kind,
+    KindEnd,
+    MeasuredEnd,
+    Trial,
+    combine,
+    drains,
+    grace_of,
+    measure_end,
+    measure_kinds,
+    only_sleeps,
+    probe_lag,
+    sleep_patch,
+    smallest_grace,
+)
 from lastcall.world.clock import RealClock, monotonic
 
 if TYPE_CHECKING:

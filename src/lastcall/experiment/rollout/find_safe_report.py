@@ -6,16 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from rich.padding import Padding
 
-from lastcall.endings.render.console import Text
+from lastcall.endings.render import Text
 from lastcall.experiment.rollout.find_safe import Edge, Found, exit_is_good, tell_prediction
 from lastcall.experiment.rollout.report import FROM
 from lastcall.kube.api import Object
 from lastcall.records.said import joined, tell
-from lastcall.traffic.account import REUSED, WHY
-from lastcall.traffic.bounds import upper_bound
-from lastcall.traffic.find_safe import Trial
-from lastcall.traffic.kind_ends import KindEnd
-from lastcall.traffic.outcome import LONG_LIVED
+from lastcall.traffic import LONG_LIVED, REUSED, WHY, KindEnd, Trial, upper_bound
 
 if TYPE_CHECKING:
     from rich.console import Console

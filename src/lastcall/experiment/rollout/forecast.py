@@ -19,12 +19,9 @@ from lastcall.experiment.rollout.predict import Predictor, with_lag
 from lastcall.experiment.rollout.report import yaml_lines
 from lastcall.experiment.rollout.target import find_target, with_advice
 from lastcall.kube.cluster import PropagationPlan, parse_propagation
-from lastcall.manifests.read import Manifest, manifests_of
-from lastcall.traffic.find_safe import MeasuredEnd
-from lastcall.traffic.kind_ends import KindEnd
-from lastcall.traffic.outcome import Kind
-from lastcall.ui.rollout.picture import picture
-from lastcall.ui.rollout.values import Values
+from lastcall.manifests import Manifest, manifests_of
+from lastcall.traffic import Kind, KindEnd, MeasuredEnd
+from lastcall.ui.rollout import Values, picture
 from lastcall.world import wire
 
 STEP_SECONDS, MOST_SECONDS = 0.1, 60.0

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib import resources
 
 from lastcall._version import __version__
-from lastcall.endings.render.markup import Markup, percent, prose, tag
+from lastcall.endings.render import Markup, percent, prose, tag
 from lastcall.experiment.rollout.lost import alike, tell_lost
 from lastcall.experiment.rollout.pool import pool
 from lastcall.experiment.rollout.report import (
@@ -25,11 +25,7 @@ from lastcall.experiment.rollout.report import (
 from lastcall.experiment.rollout.result import Result
 from lastcall.experiment.rollout.scale import Scale
 from lastcall.experiment.rollout.strips import Strip, strips
-from lastcall.traffic.account import WHY, Account, LostRequest
-from lastcall.traffic.bounds import percentage, upper_bound
-from lastcall.traffic.lives import PodLife
-from lastcall.traffic.outcome import LOST_MEANS
-from lastcall.traffic.thresholds import Thresholds, check
+from lastcall.traffic import LOST_MEANS, WHY, Account, LostRequest, PodLife, Thresholds, check, percentage, upper_bound
 
 MOST_LOST = 300
 """Rows of lost requests, those that are alike in one; the JSON has all."""

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lastcall.records import kinds
-from lastcall.traffic.account import LostRequest
-from lastcall.traffic.outcome import LONG_LIVED
+from lastcall.traffic import LONG_LIVED, LostRequest
 
 
 @dataclass(frozen=True, slots=True)

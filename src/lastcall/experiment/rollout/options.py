@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lastcall.kube.cluster import PropagationPlan
-from lastcall.traffic.outcome import Kind
-from lastcall.traffic.thresholds import MaxLost, Thresholds
+from lastcall.traffic import Kind, MaxLost, Thresholds
 
 if TYPE_CHECKING:
     from lastcall.experiment.not_simulated import Note
-    from lastcall.ui.asked import AskedPage
+    from lastcall.ui import AskedPage
 
 DISRUPTIONS = ("rollout", "scale-in", "delete", "drain", "evict")
 SOURCES = ("node", "pod", "published", "balancer", "client")

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from lastcall.experiment.rollout.result import Result
-from lastcall.traffic.bounds import upper_bound
-from lastcall.traffic.latency import Latencies, Latency, latencies
-from lastcall.traffic.thresholds import Pooled, Thresholds, check, holds
+from lastcall.traffic import Latencies, Latency, Pooled, Thresholds, check, holds, latencies, upper_bound
 
 if TYPE_CHECKING:
     from lastcall.experiment.rollout import document

@@ -14,10 +14,8 @@ from lastcall.experiment.rollout.session import RolloutSession
 from lastcall.experiment.rollout.target import find_target
 from lastcall.experiment.rollout.workload import others_of
 from lastcall.kube.cluster import PropagationPlan
-from lastcall.manifests.read import Manifest
-from lastcall.traffic.find_safe import MeasuredEnd, last_safe
-from lastcall.traffic.kind_ends import KindEnd, drains, short_seconds
-from lastcall.traffic.outcome import Kind
+from lastcall.manifests import Manifest
+from lastcall.traffic import Kind, KindEnd, MeasuredEnd, drains, last_safe, short_seconds
 from lastcall.world.delays import parse_delay
 from lastcall.world.world import World
 
@@ -123,7 +121,7 @@ class Predictor:
         # late: 525 ms, when it is used
         from lastcall.kube.apiserver import new_key_pem
         from lastcall.kube.cluster import VirtualRolloutCluster
-        from lastcall.traffic.virtual import Behaviour, KindBehaviour, VirtualLoad
+        from lastcall.traffic import Behaviour, KindBehaviour, VirtualLoad
         from lastcall.world.virtual import run_virtual
 
         self._key = self._key or new_key_pem()

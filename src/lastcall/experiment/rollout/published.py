@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lastcall.kube.api import Object, name_of, namespace_of
 from lastcall.kube.cluster import LOOPBACK, PublishedPort, PublishedPorts
-from lastcall.traffic.outcome import LOST, Lost, Outcome
+from lastcall.traffic import LOST, Lost, Outcome
 from lastcall.world.clock import Clock, monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World

@@ -9,18 +9,31 @@ from typing import TYPE_CHECKING, Any, Literal
 import yaml
 
 from lastcall._version import __version__
-from lastcall.endings.render.console import BREAK, Text
+from lastcall.endings.render import BREAK, Text
 from lastcall.experiment.not_simulated import OF_THE_RUN, Note
 from lastcall.experiment.reasons.failures import told_once
 from lastcall.experiment.rollout.lost import alike, tell_lost
 from lastcall.experiment.rollout.pool import latency_json, pool, pooled_json, worst
 from lastcall.experiment.rollout.result import Result
-from lastcall.traffic.account import CAUSE_IDS, WHY, Account, Balance, LostRequest
-from lastcall.traffic.bounds import percentage, upper_bound
-from lastcall.traffic.latency import PHASES, Latencies, When, latencies, told_seconds
-from lastcall.traffic.lives import PodLife
-from lastcall.traffic.outcome import MOVED_MEANS, Kind
-from lastcall.traffic.thresholds import Thresholds, check
+from lastcall.traffic import (
+    CAUSE_IDS,
+    MOVED_MEANS,
+    PHASES,
+    WHY,
+    Account,
+    Balance,
+    Kind,
+    Latencies,
+    LostRequest,
+    PodLife,
+    Thresholds,
+    When,
+    check,
+    latencies,
+    percentage,
+    told_seconds,
+    upper_bound,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -6,11 +6,7 @@ from dataclasses import dataclass
 from lastcall.experiment.not_simulated import Note
 from lastcall.experiment.reasons.failures import NotWell
 from lastcall.kube.api import Object
-from lastcall.traffic.account import Account
-from lastcall.traffic.advice import Judgement
-from lastcall.traffic.latency import Span
-from lastcall.traffic.lives import PodLife
-from lastcall.traffic.outcome import Outcome
+from lastcall.traffic import Account, Judgement, Outcome, PodLife, Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Where a moment stands in a rollout's picture."""
 
-from lastcall.endings.render.markup import Markup, percent, tag
+from lastcall.endings.render import Markup, percent, tag
 
 
 class Scale:

@@ -28,18 +28,25 @@ from lastcall.experiment.rollout.workload import labels_of, others_of, told_as
 from lastcall.kube.api import PODS, SERVICES, Object, name_of, namespace_of, uid_of
 from lastcall.kube.client import ConnectionLost
 from lastcall.kube.cluster import Running, layouts
-from lastcall.manifests.apply import apply_manifests
-from lastcall.manifests.read import Manifest
+from lastcall.manifests import Manifest, apply_manifests
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.records.said import tell
-from lastcall.traffic.account import Account, account, answered_unseen, ids_printed
-from lastcall.traffic.advice import Judgement, judge
-from lastcall.traffic.container_runs import serving_containers
-from lastcall.traffic.control import Control, asks_the_application
-from lastcall.traffic.generator import Load
-from lastcall.traffic.lives import PodLife, pod_lives
-from lastcall.traffic.outcome import Outcome
+from lastcall.traffic import (
+    Account,
+    Control,
+    Judgement,
+    Load,
+    Outcome,
+    PodLife,
+    account,
+    answered_unseen,
+    asks_the_application,
+    ids_printed,
+    judge,
+    pod_lives,
+    serving_containers,
+)
 from lastcall.world.clock import Clock, monotonic
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -48,8 +55,7 @@ if TYPE_CHECKING:
     from lastcall.experiment.rollout.options import RolloutOptions
     from lastcall.experiment.rollout.published import Carried
     from lastcall.kube.cluster import VirtualRolloutCluster
-    from lastcall.traffic.process import LoadClient
-    from lastcall.traffic.virtual import VirtualLoad
+    from lastcall.traffic import LoadClient, VirtualLoad
 
 CLIENT_POD = "lastcall-client"
 FIRST_NODE = layouts(1)[0].name
@@ -329,7 +335,7 @@ class RolloutSession:
     async def _load(self, namespace: str) -> "LoadClient | VirtualLoad":
         if self.options.source == "published":
             # late: 6 ms of the start of `rollout`
-            from lastcall.traffic.process import LoadClient
+            from lastcall.traffic import LoadClient
 
             return await LoadClient.on_host()
         load: LoadClient | VirtualLoad = await self.cluster.load()

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lastcall.endings.render.markup import Markup
+from lastcall.endings.render import Markup
 from lastcall.experiment.rollout.result import Result
 from lastcall.experiment.rollout.scale import Scale
-from lastcall.traffic.outcome import LONG_LIVED, Kind, Outcome
+from lastcall.traffic import LONG_LIVED, Kind, Outcome
 
 BUCKETS = 120
 """Columns of a strip, at most; fewer where each would stand for only a few requests, and their number mean nothing."""

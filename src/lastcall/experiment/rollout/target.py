@@ -4,17 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lastcall.endings.catalogue.lookup import fix, said
+from lastcall.endings import fix, said
 from lastcall.errors import UserError, WorldError
 from lastcall.experiment.reasons.causes import fix_of
 from lastcall.experiment.rollout.workload import WORKLOADS, find_workload, is_same, labels_of, selects, told_as
 from lastcall.kube.api import SERVICES, Object, name_of, namespace_of, strategic_merge_patch
-from lastcall.manifests.read import Manifest
+from lastcall.manifests import Manifest
 from lastcall.records.said import joined, tell
-from lastcall.traffic.advice import ASKS, Advice, Judgement
-from lastcall.traffic.container_runs import serving_containers
-from lastcall.traffic.control import ENOUGH, unanswered
-from lastcall.traffic.outcome import Outcome
+from lastcall.traffic import ASKS, ENOUGH, Advice, Judgement, Outcome, serving_containers, unanswered
 
 if TYPE_CHECKING:
     from lastcall.experiment.rollout.options import RolloutOptions

@@ -28,7 +28,7 @@ from lastcall.experiment.reasons.why_not_ready import (
 )
 from lastcall.kube.api import DAEMONSETS, PODS, REPLICASETS, Object, name_of, namespace_of, uid_of
 from lastcall.kube.client import Client
-from lastcall.manifests.read import Manifest
+from lastcall.manifests import Manifest
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.world.clock import Clock, monotonic, now

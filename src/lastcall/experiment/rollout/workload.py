@@ -17,10 +17,10 @@ from lastcall.kube.api import (
     name_of,
     namespace_of,
 )
-from lastcall.manifests.names import closest
+from lastcall.manifests import closest
 
 if TYPE_CHECKING:
-    from lastcall.manifests.read import Manifest
+    from lastcall.manifests import Manifest
 
 WORKLOADS = (DEPLOYMENTS, STATEFULSETS, DAEMONSETS, REPLICASETS)
 _KINDS = "Deployment, StatefulSet, DaemonSet or ReplicaSet"

@@ -2,11 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from lastcall.endings.render import checks
-from lastcall.endings.render.checks import Check
-from lastcall.endings.render.plain import plain_text
-from lastcall.endings.story import Ending
-from lastcall.endings.verdict import outcome_words, verdict, why
+from lastcall.endings import Ending, outcome_words, verdict, why
+from lastcall.endings.render import Check, checks, plain_text
 
 WIDTH = 100
 BAD = frozenset({"killed", "crashed", "restarted", "hookFailed", "unknown"})

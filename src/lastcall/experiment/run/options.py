@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lastcall.ui.asked import AskedPage
+    from lastcall.ui import AskedPage
 
 
 @dataclass(frozen=True, slots=True)

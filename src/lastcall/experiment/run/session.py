@@ -12,11 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lastcall.endings.ending import build_endings
-from lastcall.endings.facts.finalizers import removers
-from lastcall.endings.facts.pod import pod_facts
-from lastcall.endings.render.live import TICK_SECONDS, LiveTimeline
-from lastcall.endings.story import Ending
+from lastcall.endings import Ending, build_endings, pod_facts, removers
+from lastcall.endings.render import TICK_SECONDS, LiveTimeline
 from lastcall.errors import Crashed, WorldError
 from lastcall.experiment.ready.progress import Progress, progress
 from lastcall.experiment.reasons.object_events import events_of, last_events_of
@@ -48,9 +45,7 @@ from lastcall.kube.api import (
     uid_of,
 )
 from lastcall.kube.client import Client, ConnectionLost
-from lastcall.manifests.apply import apply_manifests
-from lastcall.manifests.read import Manifest
-from lastcall.manifests.workloads import OWNERS, with_grace
+from lastcall.manifests import OWNERS, Manifest, apply_manifests, with_grace
 from lastcall.records import kinds
 from lastcall.records.record import Record, Recorder
 from lastcall.records.signal_names import signal_name

@@ -1,1 +1,5 @@
 """How findings are told: text, JSON, SARIF, GitHub annotations, JUnit. Pure."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

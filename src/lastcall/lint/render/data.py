@@ -3,14 +3,13 @@
 from typing import Any
 from urllib.parse import quote
 
-from lastcall.endings.render import checks
-from lastcall.endings.render.checks import Check, Level
+from lastcall.endings.render import Check, Level, checks
 from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.catalogue.rule import Severity
 from lastcall.lint.located import Located, Spot, Told
 from lastcall.lint.render.text import CERTAINTY, shown_op
 from lastcall.lint.subject import Op, Subject
-from lastcall.manifests.paths import Path, shown_path
+from lastcall.manifests import Path, shown_path
 
 SCHEMA = "lastcall/lint/v1"
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -7,7 +7,7 @@ from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.catalogue.rule import Certainty, Severity
 from lastcall.lint.located import Located, Told
 from lastcall.lint.subject import Op
-from lastcall.manifests.paths import shown_path
+from lastcall.manifests import shown_path
 from lastcall.records.quoting import log_line, one_line, without_commands
 
 CERTAINTY: dict[Certainty, str] = {

@@ -7,10 +7,17 @@ from lastcall.kube.api import SERVED, Resource, known_kind, known_types, warning
 from lastcall.lint.application import Application
 from lastcall.lint.subject import Finding, Op, Subject, found
 from lastcall.lint.templates import how_to_render
-from lastcall.manifests.checks import applied_bytes, refusals
-from lastcall.manifests.names import closest
-from lastcall.manifests.paths import Path, path_in, shown_path, value_at
-from lastcall.manifests.plain_words import meant_field, wrong_type
+from lastcall.manifests import (
+    Path,
+    applied_bytes,
+    closest,
+    meant_field,
+    path_in,
+    refusals,
+    shown_path,
+    value_at,
+    wrong_type,
+)
 
 MOST_ANNOTATION_BYTES = 256 << 10
 """Of all annotations of an object, keys and values (TotalAnnotationSizeLimitB)."""

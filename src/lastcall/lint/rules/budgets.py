@@ -11,7 +11,7 @@ from lastcall.kube.api import (
 )
 from lastcall.lint.application import REPLICATED, Application, Workload
 from lastcall.lint.subject import Finding, Op, Subject, found
-from lastcall.manifests.names import closest, labels_text, similar_labels
+from lastcall.manifests import closest, labels_text, similar_labels
 
 
 def findings(app: Application) -> Iterator[Finding]:

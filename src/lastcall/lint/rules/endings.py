@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from lastcall.endings.catalogue import lookup
-from lastcall.endings.shell_script import pipeline_fix
+from lastcall.endings import fix as fix_of
+from lastcall.endings import pipeline_fix
 from lastcall.kube.api import STATEFULSETS
 from lastcall.lint import commands, images
 from lastcall.lint.application import Application, Container, Workload
@@ -152,7 +152,7 @@ def _shell_fix(child: commands.Child, script: list[str]) -> str:
         return pipeline_fix(script)
     if child.place == "last":
         return f"Put `exec` before {child.name} in the script's last command, so that it takes the shell's place."
-    return lookup.fix("shellKeepsSignal", child.place, name=child.name)
+    return fix_of("shellKeepsSignal", child.place, name=child.name)
 
 
 def _signal(workload: Workload, container: Container) -> Iterator[Finding]:

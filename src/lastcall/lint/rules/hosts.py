@@ -7,8 +7,7 @@ from typing import NamedTuple
 from lastcall.kube.api import SERVICES
 from lastcall.lint.application import Application, Container
 from lastcall.lint.subject import Finding, found
-from lastcall.manifests.names import closest
-from lastcall.manifests.paths import Path
+from lastcall.manifests import Path, closest
 
 _HOST = r"([a-z][a-z0-9-]*)((?:\.[a-z0-9-]+)*)"
 _URL = re.compile(rf"\b[a-z][a-z0-9+]*://(?:[^@/\s]*@)?{_HOST}(?=[:/\s\"']|\Z)")

@@ -6,7 +6,7 @@ from lastcall.lint import commands, images
 from lastcall.lint.application import Application, Container, Workload
 from lastcall.lint.mounted import mounted_file
 from lastcall.lint.subject import Finding, Op, found
-from lastcall.manifests.paths import value_at
+from lastcall.manifests import value_at
 
 
 def findings(app: Application) -> Iterator[Finding]:

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 from lastcall.kube.api import Object
 from lastcall.lint.application import Application, Workload
 from lastcall.lint.subject import Finding, Op, Subject, found
-from lastcall.manifests.names import closest
-from lastcall.manifests.paths import Path, value_at
+from lastcall.manifests import Path, closest, value_at
 
 RULE_OF = {
     "PersistentVolumeClaim": "claimMissing",

@@ -6,8 +6,7 @@ from typing import Any
 from lastcall.kube.api import DEPLOYMENTS, INGRESSES, SERVICES, Object
 from lastcall.lint.application import Application, Workload
 from lastcall.lint.subject import Finding, Op, Subject, found
-from lastcall.manifests.names import closest, labels_text, similar_labels
-from lastcall.manifests.paths import Path
+from lastcall.manifests import Path, closest, labels_text, similar_labels
 
 
 def findings(app: Application) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from lastcall.kube.api import Object
 from lastcall.lint import images
 from lastcall.lint.application import Application, Container, Workload
 from lastcall.lint.subject import Finding, Op, found
-from lastcall.manifests.paths import Path
+from lastcall.manifests import Path
 
 
 def findings(app: Application) -> Iterator[Finding]:

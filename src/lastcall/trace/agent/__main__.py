@@ -4,7 +4,7 @@ The node's /sys/fs/cgroup is at /host/cgroup.
 Lines of JSON: what it is told on stdin (`requests`), what it saw on stdout.
 """
 
-# check: reaches into kube because the node agent reads /proc as the shim does
+# check: reaches inside because the node agent reads /proc as the shim does
 
 # check: prints because its lines on stdout are JSON for the trace that started it
 

@@ -1,6 +1,6 @@
 """One container of a Pod: its PID 1, what else runs in it, and how they end."""
 
-# check: reaches into kube because the node agent reads /proc as the shim does
+# check: reaches inside because the node agent reads /proc as the shim does
 
 # check: observes because it sees processes of a Pod as the kernel of their node shows them
 # check: many attributes Container because it is what one look at a process compares with the look before

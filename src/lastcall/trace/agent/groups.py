@@ -1,6 +1,6 @@
 """The control groups of Pods, as the node's /sys/fs/cgroup shows them: read only."""
 
-# check: reaches into kube because the node agent reads /proc as the shim does
+# check: reaches inside because the node agent reads /proc as the shim does
 
 from __future__ import annotations
 

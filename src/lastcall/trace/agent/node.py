@@ -1,6 +1,6 @@
 """The agent's loop: what it is told on stdin, when it looks, and when it ends."""
 
-# check: reaches into kube because the node agent turns the loop of the shim
+# check: reaches inside because the node agent turns the loop of the shim
 
 # check: observes because it sees rules of the node as its kernel shows them
 # check: many attributes NodeAgent because it is the whole program, whose one loop reads, looks and reports

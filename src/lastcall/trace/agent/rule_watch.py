@@ -5,7 +5,7 @@ nothing at all while no Pod ends. A look reads the rules once; however long that
 as long: at most a twentieth of a processor.
 """
 
-# check: reaches into kube because the node agent turns the loop of the shim
+# check: reaches inside because the node agent turns the loop of the shim
 
 from __future__ import annotations
 

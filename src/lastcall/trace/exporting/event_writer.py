@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from lastcall.endings.story import Ending
+from lastcall.endings import Ending
 from lastcall.kube.api import EVENTS, Object, StatusError, is_already_exists, name_of, namespace_of
 from lastcall.kube.client import Client, ConnectionLost
 from lastcall.trace.exporting.health import Delivered

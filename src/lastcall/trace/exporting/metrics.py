@@ -17,7 +17,7 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from lastcall._version import __version__
-from lastcall.endings.story import Ending
+from lastcall.endings import Ending
 from lastcall.trace.exporting.health import Delivered, Health
 from lastcall.trace.exporting.samples import Metric, Sample, measure
 from lastcall.trace.exporting.workload import Places, Workload

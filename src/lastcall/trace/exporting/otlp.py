@@ -31,7 +31,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from lastcall._version import __version__
-from lastcall.endings.story import Ending
+from lastcall.endings import Ending
 from lastcall.trace.exporting.addresses import is_loopback_url
 from lastcall.trace.exporting.health import Delivered
 from lastcall.trace.exporting.spans import Span, SpanId, spans_of

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal
 
-from lastcall.endings.story import ContainerEnding, Ending
+from lastcall.endings import ContainerEnding, Ending
 from lastcall.trace.exporting.workload import Workload, clean, workload_of
 
 Metric = Literal[

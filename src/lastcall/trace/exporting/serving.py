@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from lastcall.endings.story import Ending
+from lastcall.endings import Ending
 from lastcall.kube.client import Client, FencedClient, LeaderElector
 from lastcall.trace.exporting.addresses import Listen
 from lastcall.trace.exporting.event_writer import EventWriter

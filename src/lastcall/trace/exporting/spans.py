@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from lastcall.endings.story import ContainerEnding, Ending, Entry
-from lastcall.endings.verdict import verdict
+from lastcall.endings import ContainerEnding, Ending, Entry, verdict
 from lastcall.records import kinds
 from lastcall.trace.exporting.samples import grace_used, trace_id_of
 from lastcall.trace.exporting.workload import clean, workload_of

@@ -8,8 +8,7 @@ leader) is answered that it is there: writing needs the right to create, and no 
 
 from hashlib import sha256
 
-from lastcall.endings.catalogue.lookup import CATALOGUE
-from lastcall.endings.story import ContainerEnding, Ending
+from lastcall.endings import CATALOGUE, ContainerEnding, Ending
 from lastcall.kube.api import Object
 from lastcall.trace.exporting.samples import cause_of_137
 from lastcall.trace.exporting.workload import clean

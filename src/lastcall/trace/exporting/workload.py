@@ -9,7 +9,7 @@ import re
 from collections import OrderedDict
 from typing import NamedTuple
 
-from lastcall.endings.story import Ending
+from lastcall.endings import Ending
 from lastcall.records import kinds
 from lastcall.records.quoting import one_line
 

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from lastcall.endings.facts.pod import pod_facts
-from lastcall.endings.story import PodFacts
+from lastcall.endings import PodFacts, pod_facts
 from lastcall.kube.api import PODS, Object, StatusError, is_not_found, name_of, namespace_of, uid_of
 from lastcall.kube.client import Client, ConnectionLost
 from lastcall.records import kinds

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from lastcall.contexts.clocks import NotOneOffset, Offset, Sample, offset_of
+from lastcall.contexts import NotOneOffset, Offset, Sample, offset_of
 from lastcall.kube.api import Object
 from lastcall.records import kinds
 from lastcall.records.record import Record

@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
-from lastcall.endings.ending import build_endings
-from lastcall.endings.story import Ending, PodFacts
+from lastcall.endings import Ending, PodFacts, build_endings
 from lastcall.kube.client import ClientConfig, Impersonation, Overrides, client_for, load_kubeconfig
 from lastcall.kube.cluster import read_record
 from lastcall.records.record import Record

@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from lastcall.traffic.lives import PodLife
-from lastcall.traffic.outcome import Outcome
-from lastcall.traffic.traced import Bounds, Traced, TracedPod, reached
+from lastcall.traffic import Bounds, Outcome, PodLife, Traced, TracedPod, reached
 
 _LIFE = ("uid", "name", "ip", "ready", "deleted", "hook", "stop", "term", "exited", "routed", "unrouted", "killed")
 

@@ -5,9 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from lastcall.traffic.account import CAUSE_IDS, WHY, Account, LostRequest
-from lastcall.traffic.lives import PodLife
-from lastcall.traffic.outcome import LOST_MEANS, Outcome
+from lastcall.traffic import CAUSE_IDS, LOST_MEANS, WHY, Account, LostRequest, Outcome, PodLife
 
 MOST_COLUMNS = 240
 LEAST_COLUMN = 0.05

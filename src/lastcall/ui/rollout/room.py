@@ -7,12 +7,17 @@ from typing import Any, Protocol
 
 from lastcall.records import kinds
 from lastcall.records.record import Record
-from lastcall.traffic.account import Account, account
-from lastcall.traffic.find_safe import measure_end
-from lastcall.traffic.kind_ends import measure_kinds
-from lastcall.traffic.lives import PodLife, pod_lives
-from lastcall.traffic.outcome import Outcome
-from lastcall.traffic.traced import with_causes, with_lags
+from lastcall.traffic import (
+    Account,
+    Outcome,
+    PodLife,
+    account,
+    measure_end,
+    measure_kinds,
+    pod_lives,
+    with_causes,
+    with_lags,
+)
 from lastcall.ui.rollout.followed import lives_from_wire, traced_from_wire
 from lastcall.ui.rollout.picture import picture
 from lastcall.ui.rollout.values import Values, least_unavailable, patch_of, read_values, replicas_of, values_of

@@ -6,7 +6,7 @@ from typing import Any
 
 from lastcall.kube.api import AnyObject, scaled
 from lastcall.kube.cluster import HOPS
-from lastcall.traffic.advice import grace_of, own_wait, sleep_patch
+from lastcall.traffic import grace_of, own_wait, sleep_patch
 
 MOST_SECONDS = 120
 """Of a sleep, of a delay."""

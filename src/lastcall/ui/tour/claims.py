@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lastcall.endings.story import ContainerEnding, Ending, Entry, PreStop
-from lastcall.endings.verdict import is_ongoing
+from lastcall.endings import ContainerEnding, Ending, Entry, PreStop, is_ongoing
 from lastcall.kube.api import AnyObject
 from lastcall.records import kinds
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from lastcall.endings.story import Ending
+from lastcall.endings import Ending
 from lastcall.kube.api import (
     DEPLOYMENTS,
     NAMESPACES,

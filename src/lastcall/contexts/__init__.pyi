@@ -1,0 +1,13 @@
+from .clocks import NotOneOffset as NotOneOffset
+from .clocks import Offset as Offset
+from .clocks import Sample as Sample
+from .clocks import offset_of as offset_of
+from .clocks import widest_offset as widest_offset
+from .connection import Chosen as Chosen
+from .connection import Connected as Connected
+from .connection import choose as choose
+from .connection import connected as connected
+from .options import REQUEST_SECONDS as REQUEST_SECONDS
+from .options import ContextOptions as ContextOptions
+from .untrusted_server import clock_sample as clock_sample
+from .untrusted_server import look_at as look_at

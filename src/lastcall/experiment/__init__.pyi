@@ -1,0 +1,2 @@
+from .not_simulated import Note as Note
+from .not_simulated import of_manifests as of_manifests

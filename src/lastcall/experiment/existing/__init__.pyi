@@ -1,0 +1,15 @@
+from .connection import reached as reached
+from .copy import Taking as Taking
+from .copy import parsed_workload as parsed_workload
+from .handshake import read_ca as read_ca
+from .leftovers import Leftovers as Leftovers
+from .leftovers import find_leftovers as find_leftovers
+from .leftovers import put_back as put_back
+from .plan import Plan as Plan
+from .plan import check_namespace as check_namespace
+from .plan import check_yes as check_yes
+from .plan import is_allowed as is_allowed
+from .pod_ends import Following as Following
+from .rollout_session import ExistingRollout as ExistingRollout
+from .run_checks import NOT_THERE as NOT_THERE
+from .run_session import ExistingRun as ExistingRun

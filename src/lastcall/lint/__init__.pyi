@@ -1,0 +1,16 @@
+from .catalogue.lookup import RULES as RULES
+from .catalogue.rule import SEVERITIES as SEVERITIES
+from .early import certain_errors as certain_errors
+from .edits import edited as edited
+from .engine import lint as lint
+from .located import Located as Located
+from .located import Spot as Spot
+from .located import Told as Told
+from .located import at_least as at_least
+from .places import spot_of as spot_of
+from .sources import Read as Read
+from .sources import read as read
+from .subject import Subject as Subject
+from .suppressing import Entry as Entry
+from .suppressing import read_entries as read_entries
+from .suppressing import suppressed as suppressed

@@ -1,0 +1,2 @@
+from .text import plain as plain
+from .text import text as text

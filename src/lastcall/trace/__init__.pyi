@@ -1,0 +1,12 @@
+from .follower import Follower as Follower
+from .follower import Options as Options
+from .following.watching import OnObject as OnObject
+from .pods import condition_of as condition_of
+from .pods import deletion_of as deletion_of
+from .rights import MissingRight as MissingRight
+from .scope import Scope as Scope
+from .scope import ScopeError as ScopeError
+from .scope import Target as Target
+from .scope import target_of as target_of
+from .stamps import SECOND as SECOND
+from .stamps import stamp_ns as stamp_ns

@@ -1,0 +1,2 @@
+from .agents import NodeAgents as NodeAgents
+from .job import DEFAULT_IMAGE as DEFAULT_IMAGE

@@ -1,0 +1,10 @@
+from .link import TURN_SECONDS as TURN_SECONDS
+from .link import PageLink as PageLink
+from .messages import SHOWN as SHOWN
+from .messages import Again as Again
+from .messages import Outcomes as Outcomes
+from .messages import Rollout as Rollout
+from .messages import Seen as Seen
+from .messages import Setup as Setup
+from .messages import Story as Story
+from .server import served as served
