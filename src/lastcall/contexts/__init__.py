@@ -1,19 +1,10 @@
-"""Commands that are clients of somebody's cluster: which one, as whom, and what is wrong when it does not answer.
+"""An existing cluster: which one, as whom, and what is wrong when it does not answer.
 
-    @click.command()
-    @context_options()
-    @click.option("--all-namespaces", "-A", is_flag=True)
-    def trace(asked: ContextOptions, all_namespaces: bool) -> None:
-        chosen = choose(asked)                       # UserError: no such context, not YAML …
-        asyncio.run(_trace(chosen, "" if all_namespaces else chosen.namespace))
+    async with connected(choose(asked), agent="lastcall-trace", warn=note) as cluster:   # UserError, WorldError
+        pods = await cluster.client.list(PODS, namespace)
 
-    async def _trace(chosen: Chosen, namespace: str) -> None:
-        async with connected(chosen, agent="lastcall-trace") as cluster:   # UserError, WorldError, with what to do
-            pods = await cluster.client.list(PODS, namespace)
-
-`options.py` has the options, `connecting.py` the rest. What the client raises inside the block (StatusError,
-ConnectionLost) leaves it as UserError or WorldError with its explanation; `explained` gives the same text to those who
-go on.
+What the client raises inside the block (StatusError, ConnectionLost) leaves it as UserError or WorldError with its
+explanation (`diagnosis.py`). The options of commands are in `cli/context_options.py`.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Records of what happened, and the story they tell."""
+"""From the records of a Pod to the story of how it ended: facts, causes, findings, the verdict, and how it is shown."""
 
 import lazy_loader
 

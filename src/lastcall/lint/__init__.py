@@ -1,4 +1,4 @@
-"""What is wrong with manifests, told without a cluster: pure functions over objects, each rule by a stable id."""
+"""What is wrong with manifests, without a cluster: files are read (`sources`), rules are pure and have stable ids."""
 
 import lazy_loader
 

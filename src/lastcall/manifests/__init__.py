@@ -1,4 +1,4 @@
-"""Manifests: read and checked (`read`), created (`apply`), what owns Pods (`workloads`), what nobody acts on."""
+"""Manifests: read (`read`, `yaml_documents`), checked as an API server would (`checks`), and created (`apply`)."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""On any cluster: lives of Pods, told from what its API says."""
+"""The lives of Pods of any cluster, as its API shows them; `agent` adds what a node sees, `exporting` passes it on."""
 
 import lazy_loader
 

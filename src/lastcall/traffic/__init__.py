@@ -1,4 +1,4 @@
-"""Load and what became of each request."""
+"""Load, what became of each request, why some were lost, and advice."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The live page: what a cluster that stays does now, and how each of its Pods ends, in a browser on this machine."""
+"""The live page: what a cluster does now, and how each of its Pods ends, in a browser on this machine."""
 
 import lazy_loader
 

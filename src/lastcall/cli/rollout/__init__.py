@@ -1,1 +1,1 @@
-"""The experiments of `lastcall rollout`: each on a cluster of its own, as many as are asked for, and their reports."""
+"""`lastcall rollout`: `command` and its options, one experiment (`own_cluster`, `existing`) or several (`rounds`)."""

@@ -1,1 +1,1 @@
-"""`lastcall run`: `command` starts, `session` is one run; options and output are shared with demo and story."""
+"""`lastcall run`: `command` and its `options`, `experiment` on a cluster of its own, `existing` on another."""

@@ -1,7 +1,6 @@
-"""`lastcall run --context`: Pods of manifests are created and ended on somebody's cluster, and all is removed again.
+"""Experiments on an existing cluster: plan, consent, each change in a ledger before it is made, restore.
 
-`checks.py` says what is refused and what will be done, `session.py` does it, `running.py` connects both to the user,
-`run.py` is the command itself, with or without a cluster.
+`run_session` ends Pods of manifests there, `rollout_session` disrupts a workload under load, `copy` brings one here.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Why something is waited for: `follow` and `owners` watch, `why_not_ready` and `causes` put it in words (pure)."""
+"""Why something is waited for: `pod_watch` and `owner_watch` follow, `why_not_ready` and `causes` put it in words."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""`lastcall rollout`: `command` starts, `session` is one experiment, `report` and `html` report it."""
+"""A workload under load while it is disrupted: `session` is one experiment, `report` and `html` show it."""
 
 import lazy_loader
 

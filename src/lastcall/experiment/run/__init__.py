@@ -1,4 +1,4 @@
-"""`run`: `session` is one run on a cluster of its own, `checks` its results for CI systems."""
+"""Pods that are created and ended: `session` is one run on a cluster of its own, `checks` its results for CI."""
 
 import lazy_loader
 
