@@ -231,6 +231,7 @@ class Generator:
                 request_id=name,
                 seconds=load.length,
                 timeout=load.timeout,
+                clock=self._clock,
             )
         # late: 20 ms of the start of `rollout`
         from lastcall.traffic.websocket import hold
@@ -244,6 +245,7 @@ class Generator:
             seconds=load.length,
             every=load.message_every,
             timeout=load.timeout,
+            clock=self._clock,
             late=lambda: self._held_up(monotonic(self._clock) - 1.0),
         )
 
@@ -259,6 +261,7 @@ class Generator:
                     path=load.slow_path if kind == "slow" else load.path,
                     request_id=f"lc-{number}",
                     close=kind != "keep-alive",
+                    clock=self._clock,
                 )
         except TimeoutError:
             return Answer(lost="timeout"), False
