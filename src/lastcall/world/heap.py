@@ -5,8 +5,8 @@ from lastcall.world.huge_pages import resident_bytes
 from lastcall.world.world import World
 
 LOOK_SECONDS = 10.0
-WORTH_BYTES = 16 << 20
-"""Free memory that is worth a walk through the heap."""
+LEAST_BYTES = 8 << 20
+"""Free memory that is worth a walk through the heap of a small process; of a large one it is a sixteenth."""
 
 
 LARGE_BLOCK_BYTES = 128 << 10
@@ -32,4 +32,5 @@ def is_worth_it(free: int, resident: int, rested: int) -> bool:
     malloc counts what went back to the kernel as free, too, and takes other parts of it for the next block. So a
     process can hold all of it again though as much is free at each look: its growth shows that.
     """
-    return free >= WORTH_BYTES and resident - rested >= WORTH_BYTES
+    worth = max(LEAST_BYTES, resident // 16)
+    return free >= worth and resident - rested >= worth

@@ -43,7 +43,7 @@ def trims(monkeypatch: pytest.MonkeyPatch, moments: list[tuple[int | None, int]]
 
 
 def test_memory_goes_back_when_much_was_freed_and_not_again_for_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    moments = [(1, 60), (2, 150), (80, 150), (80, 72), (80, 80), (None, 0)]
+    moments = [(1, 60), (2, 150), (80, 150), (80, 72), (80, 79), (None, 0)]
     assert trims(monkeypatch, moments, given_back=78) == [2]
 
 
@@ -58,7 +58,11 @@ def test_memory_goes_back_that_came_and_went_between_two_looks(monkeypatch: pyte
 
 
 def test_a_process_that_grows_without_free_memory_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert trims(monkeypatch, [(1, 60), (2, 200), (15, 400), (None, 0)]) == []
+    assert trims(monkeypatch, [(1, 60), (2, 200), (24, 400), (None, 0)]) == []
+
+
+def test_what_is_worth_a_walk_grows_with_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert trims(monkeypatch, [(8, 120), (8, 128), (8, 800), (50, 800), (None, 0)]) == [0, 1, 3]
 
 
 def test_nothing_is_done_where_libc_does_not_say_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
