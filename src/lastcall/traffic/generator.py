@@ -230,6 +230,7 @@ class Generator:
                 request_id=name,
                 seconds=load.length,
                 timeout=load.timeout,
+                clock=self._clock,
             )
         # late: 20 ms of the start of `rollout`
         from lastcall.traffic.websocket import hold
@@ -243,6 +244,7 @@ class Generator:
             seconds=load.length,
             every=load.message_every,
             timeout=load.timeout,
+            clock=self._clock,
             late=lambda: self._held_up(monotonic(self._clock) - 1.0),
         )
 
@@ -258,6 +260,7 @@ class Generator:
                     path=load.slow_path if kind == "slow" else load.path,
                     request_id=f"lc-{number}",
                     close=kind != "keep-alive",
+                    clock=self._clock,
                 )
         except TimeoutError:
             return Answer(lost="timeout"), False

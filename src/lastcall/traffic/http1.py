@@ -7,8 +7,10 @@ from typing import Literal
 import h11
 
 from lastcall.traffic.outcome import Lost
+from lastcall.world.clock import Clock
 
-READ_SIZE = 65536
+READ_SIZE = 16 << 10
+"""Bytes that are read at once: of the smallest frames and chunks these take 10 ms, in which nothing else is done."""
 MOST_UNSENT_BYTES = 1 << 20
 """What one connection keeps of answers to pings and settings that the server does not read."""
 
@@ -28,8 +30,24 @@ async def wait_until_sent(writer: asyncio.StreamWriter) -> None:
         await writer.drain()
 
 
+async def read_in_turn(reader: asyncio.StreamReader, clock: Clock) -> bytes:
+    """Return what the server sent, b"" at its end, after others got their turn. Raises OSError.
+
+    A reader that has more does not suspend, so a server that sends without end would stop timeouts and other requests.
+    """
+    await clock.sleep(0)
+    return await reader.read(READ_SIZE)
+
+
 async def exchange(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, host: str, path: str, request_id: str, close: bool
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    *,
+    host: str,
+    path: str,
+    request_id: str,
+    close: bool,
+    clock: Clock,
 ) -> Exchange:
     """GET `path`. Never raises for what the network or the server does; cancelling is the caller's timeout."""
     connection = h11.Connection(h11.CLIENT)
@@ -45,7 +63,7 @@ async def exchange(
         while True:
             event = connection.next_event()
             if event is h11.NEED_DATA:
-                received = await reader.read(READ_SIZE)
+                received = await (read_in_turn(reader, clock) if seen else reader.read(READ_SIZE))
                 seen = seen or received != b""
                 if not received and not seen:
                     return Exchange(0, "closed before bytes", False)

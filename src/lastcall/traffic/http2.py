@@ -18,8 +18,9 @@ import h2.exceptions
 import h2.settings
 import hpack
 
-from lastcall.traffic.http1 import READ_SIZE, wait_until_sent
+from lastcall.traffic.http1 import read_in_turn, wait_until_sent
 from lastcall.traffic.outcome import Answer, Lost
+from lastcall.world.clock import Clock
 
 _FRAME_HEAD, _GOAWAY, _GOAWAY_SIZE = 9, 7, 8
 _PREFACE_WINDOW = (1 << 24) - 65535
@@ -50,8 +51,15 @@ class Http2Connection:
     """`run` reads until the connection is over; `request` any number of times meanwhile."""
 
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, scheme: str = "http"
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        host: str,
+        scheme: str = "http",
+        *,
+        clock: Clock,
     ) -> None:
+        self._clock = clock
         self._reader = reader
         self._writer = writer
         self._host, self._scheme = host, scheme
@@ -107,7 +115,7 @@ class Http2Connection:
         """Read until the end."""
         how: Lost = "closed before bytes"
         try:
-            while data := await self._reader.read(READ_SIZE):
+            while data := await read_in_turn(self._reader, self._clock):
                 for frame in self._whole_frames(data):
                     self._take(frame)
                 self._flush()

@@ -93,7 +93,9 @@ class Http2Pool:
         opened = await self._dialler.connect(target, HTTP2)
         if isinstance(opened, Failed):
             return opened
-        channel = _Channel(opened, Http2Connection(opened.reader, opened.writer, self._host, self._scheme))
+        channel = _Channel(
+            opened, Http2Connection(opened.reader, opened.writer, self._host, self._scheme, clock=self._clock)
+        )
         self._dialler.served_by(opened)
         self._channels[opened.number] = channel
         self._tasks.spawn(self._run(channel), name=f"frames of connection {opened.number}")

@@ -9,8 +9,9 @@ from typing import Literal
 
 import h11
 
-from lastcall.traffic.http1 import READ_SIZE
+from lastcall.traffic.http1 import READ_SIZE, read_in_turn
 from lastcall.traffic.outcome import Answer, Moved
+from lastcall.world.clock import Clock
 
 
 async def follow(
@@ -22,6 +23,7 @@ async def follow(
     request_id: str,
     seconds: float,
     timeout: float,
+    clock: Clock,
 ) -> Answer:
     """GET `path`, for at most `seconds` from the head of the answer on. Never raises for what the server does.
 
@@ -41,7 +43,7 @@ async def follow(
             while True:
                 event = connection.next_event()
                 if event is h11.NEED_DATA:
-                    received = await reader.read(READ_SIZE)
+                    received = await (read_in_turn(reader, clock) if seen else reader.read(READ_SIZE))
                     seen = seen or received != b""
                     if not received and not seen:
                         return Answer(0, "closed before bytes")

@@ -14,8 +14,9 @@ import wsproto
 import wsproto.events
 import wsproto.utilities
 
-from lastcall.traffic.http1 import READ_SIZE, wait_until_sent
+from lastcall.traffic.http1 import read_in_turn, wait_until_sent
 from lastcall.traffic.outcome import Answer, Lost, Moved
+from lastcall.world.clock import Clock
 
 GRACEFUL = (1000, 1001, 1012, 1013)
 """Close codes after which clients connect again: normal, going away, service restart, try again later (RFC 6455 7.4.1
@@ -38,26 +39,27 @@ async def hold(
     seconds: float,
     every: float,
     timeout: float,
+    clock: Clock,
     late: Callable[[], float] = lambda: 0.0,
 ) -> Answer:
     """A message at once and one `every` so many seconds; after `seconds` the client closes it. Never raises for what
     the server does. `late` is how late, in seconds, this client may have read what has come just now."""
-    clock = asyncio.get_running_loop().time
-    held = _Socket(request_id, seconds, every, timeout, clock(), late)
+    at = asyncio.get_running_loop().time
+    held = _Socket(request_id, seconds, every, timeout, at(), late)
     try:
         writer.write(held.handshake(host, path))
         while True:
-            found = held.due(clock())
+            found = held.due(at())
             writer.write(held.take_output())
             if found is not None:
                 return found
             try:
                 async with asyncio.timeout_at(held.wake):
                     await wait_until_sent(writer)
-                    data = await reader.read(READ_SIZE)
+                    data = await read_in_turn(reader, clock)
             except TimeoutError:
                 continue
-            found = held.received(data, clock())
+            found = held.received(data, at())
             writer.write(held.take_output())
             if found is not None:
                 return found

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import select
+import socket
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
@@ -70,6 +72,28 @@ async def test_one_connection_too_many_is_refused_and_closed(
     writer.close()
     assert answer.startswith(b"HTTP/1.1 429 ") and b"has 1 connections" in answer
     await client.list(CONFIGMAPS, "default")
+
+
+@pytest.mark.parametrize("size", [1 << 20, 100_000])
+async def test_a_refused_request_whose_long_body_does_not_come_is_disconnected_soon(
+    server: RunningServer, editor: tuple[HTTPClient, str], monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(shares, "MOST_BYTES", shares.CONNECTION_BYTES)
+    parts = urlsplit(server.url)
+    head = f"POST {MAPS} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {size}\r\nAuthorization: Bearer {editor[1]}"
+
+    def answer_and_end() -> tuple[bytes, bool]:
+        """(the answer, whether the server ends the connection of a client that says no goodbye)."""
+        plain = socket.create_connection((parts.hostname or "", parts.port or 0), 10)
+        with server.trust.wrap_socket(plain, server_hostname=parts.hostname) as connection:
+            connection.sendall(f"{head}\r\n\r\n".encode())
+            answer = connection.recv(65536)
+            ended = select.poll()
+            ended.register(connection, select.POLLRDHUP)
+            return answer, bool(ended.poll(2000))
+
+    answer, ended = await asyncio.to_thread(answer_and_end)
+    assert answer.startswith(b"HTTP/1.1 429 ") and ended is (size > 256 << 10)
 
 
 async def test_objects_and_lists_that_go_out_in_pieces_are_whole(editor: tuple[HTTPClient, str]) -> None:

@@ -9,7 +9,20 @@ from lastcall.kube.apiserver import shares
 from lastcall.kube.apiserver.auth.authentication import UserInfo
 from lastcall.kube.apiserver.http import is_stream
 from lastcall.kube.apiserver.requestinfo import request_info
-from lastcall.kube.apiserver.shares import MOST_STREAMS, WAIT_SECONDS, Room, Share, Shares, flow_of
+from lastcall.kube.apiserver.shares import (
+    CONNECTION_BYTES,
+    MOST_CONNECTIONS,
+    MOST_OF_ALL_BYTES,
+    MOST_STREAMS,
+    READ_AHEAD_BYTES,
+    SMALL_BYTES,
+    STREAM_BYTES,
+    WAIT_SECONDS,
+    Room,
+    Share,
+    Shares,
+    flow_of,
+)
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
 
@@ -63,6 +76,88 @@ def test_one_connection_too_many_is_refused_until_another_one_ends(monkeypatch: 
     every.lost("unknown")
     every.own("e", ann)
     assert (ann.connections, bob.connections) == (2, 2)
+
+
+def held(share: Share) -> int:
+    return share.memory.total - share.memory.left
+
+
+def test_connections_streams_and_bodies_of_a_user_take_from_one_budget() -> None:
+    async def main(world: World) -> None:
+        every = Shares()
+        share = every.of(ANN)
+        assert share is not None
+        every.own("a", share)
+        with share.stream():
+            async with share.request(1 << 20):
+                assert held(share) == CONNECTION_BYTES + STREAM_BYTES + READ_AHEAD_BYTES + (3 << 20)
+            async with share.request(SMALL_BYTES):
+                assert held(share) == CONNECTION_BYTES + STREAM_BYTES
+        every.lost("a")
+        assert held(share) == 0
+
+    run_virtual(main)
+
+
+def test_a_user_who_holds_the_whole_budget_gets_no_more_of_anything() -> None:
+    async def main(world: World) -> None:
+        every = Shares()
+        share = every.of(ANN)
+        assert share is not None
+        share.memory.take(share.memory.left - CONNECTION_BYTES)
+        every.own("a", share)
+        with pytest.raises(StatusError, match="ann has 48 MiB of connections, streams") as refused:
+            every.own("b", share)
+        assert refused.value.headers["Connection"] == "close"
+        with pytest.raises(StatusError, match="ann has 48 MiB"), share.stream():
+            pass
+        with pytest.raises(StatusError, match="ann has 48 MiB"):
+            async with share.request(1 << 20):
+                pass
+        assert (share.connections, share.streams) == (1, 0)
+        every.lost("a")
+        every.own("b", share)
+
+    run_virtual(main)
+
+
+def test_large_bodies_wait_and_leave_room_for_connections() -> None:
+    async def main(world: World) -> None:
+        every = Shares()
+        share = every.of(ANN)
+        assert share is not None
+        async with share.bytes.hold(share.bytes.total):
+            for number in range(MOST_CONNECTIONS):
+                every.own(number, share)
+            began = world.clock.monotonic_ns()
+            with pytest.raises(StatusError, match="MiB of bodies and answers"):
+                async with share.request(1 << 20):
+                    pass
+            assert world.clock.monotonic_ns() - began >= WAIT_SECONDS * 1e9
+        async with share.request(1 << 20):
+            pass
+
+    run_virtual(main)
+
+
+def test_all_users_together_have_a_budget_too() -> None:
+    async def main(world: World) -> None:
+        every = Shares()
+        users = [every.of(UserInfo(f"user-{number}")) for number in range(6)]
+        for share in users[:5]:
+            assert share is not None
+            share.memory.take(MOST_OF_ALL_BYTES // 5)
+        refused = users[-1]
+        assert refused is not None
+        with pytest.raises(StatusError, match="all users have 128 MiB"), refused.stream():
+            pass
+        assert held(refused) == 0
+        with pytest.raises(StatusError, match="all users have"):
+            async with refused.bytes.hold(32 << 20):
+                pass
+        assert held(refused) == 0 and refused.bytes.left == refused.bytes.total
+
+    run_virtual(main)
 
 
 def test_shares_that_nobody_uses_are_forgotten() -> None:

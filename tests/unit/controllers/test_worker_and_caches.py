@@ -197,6 +197,23 @@ def test_all_who_ask_get_the_same_cache_and_it_runs_once() -> None:
     run_virtual(main)
 
 
+def test_of_config_maps_the_shared_cache_keeps_no_content() -> None:
+    async def main(world: World) -> None:
+        api = FakeAPI(world)
+        maps: Informer = (informers := Informers(world, api)).get(CONFIGMAPS)
+        api.put(CONFIGMAPS, {"metadata": {"name": "a", "namespace": "shop"}, "data": {"x": "y" * 1000}})
+        async with Tasks() as tasks:
+            informers.spawn(tasks)
+            await world.clock.sleep(1)
+            assert [sorted(each) for each in maps.by_index(NAMESPACE, "shop")] == [["apiVersion", "kind", "metadata"]]
+            api.put(CONFIGMAPS, {**api.of(CONFIGMAPS, "shop")[0], "data": {"x": "z"}})
+            await world.clock.sleep(1)
+            assert [sorted(each) for each in maps.items()] == [["apiVersion", "kind", "metadata"]]
+            tasks.cancel()
+
+    run_virtual(main)
+
+
 @pytest.mark.parametrize(
     ("phase", "ending", "active", "terminating"),
     [

@@ -26,6 +26,7 @@ from load_servers import (
 from lastcall.traffic.http1 import READ_SIZE
 from lastcall.traffic.http2 import Http2Connection
 from lastcall.traffic.outcome import Outcome
+from lastcall.world.clock import RealClock
 
 pytestmark = pytest.mark.loopback
 
@@ -172,7 +173,7 @@ async def test_after_goaway_the_next_requests_go_to_another_connection() -> None
 async def test_control_frames_are_answered_no_faster_than_the_server_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lastcall.traffic.http1.MOST_UNSENT_BYTES", 10_000)
     reader, writer = asyncio.StreamReader(), UnreadWriter()
-    running = asyncio.ensure_future(Http2Connection(reader, writer, "a").run())  # type: ignore[arg-type]
+    running = asyncio.ensure_future(Http2Connection(reader, writer, "a", clock=RealClock()).run())  # type: ignore[arg-type]
     reader.feed_data(http2_frame(SETTINGS, 0) + http2_frame(PING, 0, b"12345678") * 40_000)
     await writer.full.wait()
     assert not running.done() and len(writer.data) < 10_000 + 2 * READ_SIZE

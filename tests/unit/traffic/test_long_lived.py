@@ -10,6 +10,7 @@ from load_servers import UPGRADED, Serve, UnreadWriter, accepted, frame, goodbye
 from lastcall.traffic.http1 import READ_SIZE
 from lastcall.traffic.outcome import LOST, LOST_MEANS, MOVED, MOVED_MEANS, Outcome
 from lastcall.traffic.websocket import LONGEST_MESSAGE, _Socket, hold
+from lastcall.world.clock import RealClock
 
 pytestmark = pytest.mark.loopback
 
@@ -142,7 +143,17 @@ async def test_pings_are_answered_no_faster_than_the_server_reads(monkeypatch: p
     monkeypatch.setattr("lastcall.traffic.http1.MOST_UNSENT_BYTES", 10_000)
     reader, writer = asyncio.StreamReader(), UnreadWriter()
     held = asyncio.ensure_future(
-        hold(reader, writer, host="a", path="/", request_id="lc-1", seconds=30.0, every=30.0, timeout=30.0)  # type: ignore[arg-type]
+        hold(
+            reader,
+            writer,  # type: ignore[arg-type]
+            host="a",
+            path="/",
+            request_id="lc-1",
+            seconds=30.0,
+            every=30.0,
+            timeout=30.0,
+            clock=RealClock(),
+        )
     )
     await writer.written.wait()
     key = re.search(rb"Sec-WebSocket-Key: (\S+)", writer.data)

@@ -9,6 +9,7 @@ Sources: apiserver pkg/server/filters.
 # check: asks for kinds because a Namespace's own path has a namespace in it
 # check: many attributes APIHandler because it waits for the request scope that its verbs are given by hand today
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -41,7 +42,7 @@ from lastcall.kube.apiserver.paths.metrics.requests import RequestCounts
 from lastcall.kube.apiserver.paths.objects import Objects
 from lastcall.kube.apiserver.paths.scope import RequestScope
 from lastcall.kube.apiserver.requestinfo import RequestInfo, request_info
-from lastcall.kube.apiserver.shares import SMALL_BYTES, Shares
+from lastcall.kube.apiserver.shares import Shares
 from lastcall.kube.apiserver.streaming.location import SUBRESOURCES as STREAMS
 from lastcall.kube.apiserver.wire.negotiation import PROTOBUF, negotiate, not_acceptable
 from lastcall.kube.apiserver.wire.requests import MAX_BODY_BYTES, warnings_of
@@ -62,6 +63,12 @@ DEPRECATED: Mapping[Resource, tuple[int, str]] = {
 LONG = frozenset((*STREAMS, "log", "proxy"))
 """Subresources whose answers last."""
 _DEPRECATED_NAMES = frozenset(each.plural for each in DEPRECATED)
+
+GOODBYE_SECONDS = 0.5
+"""How long a connection that has to end stays after its answer (net/http server.go: rstAvoidanceDelay). A client that
+says no goodbye would keep it for 30 s."""
+MOST_READ_FOR_NOTHING = 256 << 10
+"""A connection whose request was refused ends if more of the body was to come (maxPostHandlerReadBytes)."""
 
 _log = logging.getLogger("lastcall.kube.apiserver")
 
@@ -115,8 +122,9 @@ class APIHandler:
             return await self._handle(request)
         except StatusError as error:
             response = self._responses.error(request, error)
-            if error.headers.get("Connection") == "close":
+            if error.headers.get("Connection") == "close" or _is_much_unread(request):
                 response.force_close()
+                _abort_soon(request)
             return response
         except (ConnectionResetError, web.HTTPException):
             raise
@@ -162,12 +170,8 @@ class APIHandler:
         if is_stream(info):
             with share.stream():
                 return await self._answer(request, user, info)
-        async with share.requests.hold(1):
-            if (size := _body_size(request)) <= SMALL_BYTES:
-                return await self._responses.sendings.in_pieces(request, await self._answer(request, user, info))
-            # What is made of a body is larger than the body: the object, the stored one, the answer.
-            async with share.bytes.hold(3 * size):
-                return await self._responses.sendings.in_pieces(request, await self._answer(request, user, info))
+        async with share.request(_body_size(request)):
+            return await self._responses.sendings.in_pieces(request, await self._answer(request, user, info))
 
     async def _answer(self, request: web.BaseRequest, user: UserInfo, info: RequestInfo) -> web.StreamResponse:
         """The answer to a request that is allowed."""
@@ -273,6 +277,17 @@ def _about(request: web.BaseRequest, info: RequestInfo) -> RequestInfo:
     if info.verb in ("list", "watch", "deletecollection"):
         return info.with_selector(request.query.get("fieldSelector", ""))
     return info
+
+
+def _is_much_unread(request: web.BaseRequest) -> bool:
+    """Return True for a body that is too long to be read only so that the connection can be used again."""
+    return not request.content.is_eof() and _body_size(request) > MOST_READ_FOR_NOTHING
+
+
+def _abort_soon(request: web.BaseRequest) -> None:
+    """Give the client time to read why it is disconnected, and wait no longer for its goodbye."""
+    if request.transport is not None:
+        asyncio.get_running_loop().call_later(GOODBYE_SECONDS, request.transport.abort)
 
 
 def is_stream(info: RequestInfo) -> bool:

@@ -13,32 +13,47 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
-from lastcall.kube.api.errors import too_many_requests
+from lastcall.kube.api.errors import StatusError, too_many_requests
 from lastcall.kube.apiserver.auth.authentication import NODES_GROUP, UserInfo, may_everything
+
+MOST_OF_ALL_BYTES = 128 << 20
+"""Bytes that all users together make the server hold."""
+MOST_BYTES = 48 << 20
+"""Bytes that one user makes the server hold: connections and streams at their prices, large bodies and lists."""
+MOST_LARGE_BYTES = 32 << 20
+"""Of these, bytes of large bodies and lists that are worked on at once; one that is larger is alone. They wait for
+their turn, so that there is always room left for connections and streams, which do not wait."""
+
+CONNECTION_BYTES = 40 << 10
+"""What an open connection takes: TLS, the parser, what is read ahead."""
+STREAM_BYTES = 80 << 10
+"""What a stream takes whose client reads nothing: a piece of it, once plain and once encrypted."""
+READ_AHEAD_BYTES = 256 << 10
+"""What a large body takes before its turn: what one read of its connection brought, and its copy in TLS."""
 
 MOST_CONNECTIONS = 400
 MOST_STREAMS = 300
 """Open watches, logs, execs, port-forwards and proxied requests."""
 MOST_REQUESTS = 100
 """Other requests that are worked on at once."""
-MOST_BYTES = 32 << 20
-"""Bytes of large bodies and lists that are worked on at once; one that is larger is alone."""
 SMALL_BYTES = 64 << 10
 """Bodies and lists up to this size are bounded by the number of requests."""
 
 WAIT_SECONDS = 15.0
 """How long a request waits for the user's earlier ones (queueset.go: a quarter of the request's time)."""
 RETRY_AFTER_SECONDS = 1
+_OF_ALL = f"all users have {MOST_OF_ALL_BYTES >> 20} MiB of connections, streams, bodies and answers"
 _SERVICE_ACCOUNT = "system:serviceaccount:"
 
 
 class Room:
     """A total that holders share. A request that finds too little left waits its turn."""
 
-    def __init__(self, total: int, words: str = "") -> None:
-        """`words` are the answer to a request that timed out waiting."""
+    def __init__(self, total: int, words: str = "", within: "Room | None" = None) -> None:
+        """`words` answer a request that gets no room. What is held here is held `within` a larger room, too."""
         self.total = self.left = total
         self._words = words
+        self._within = within
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     @asynccontextmanager
@@ -53,13 +68,34 @@ class Room:
                 async with asyncio.timeout(patience):
                     await self._wait(size)
             except TimeoutError:
-                raise too_many_requests(self._words, RETRY_AFTER_SECONDS) from None
+                raise self._error() from None
         else:
             self.left -= size
         try:
-            yield
+            if self._within is None:
+                yield
+            else:
+                async with self._within.hold(size, patience):
+                    yield
         finally:
             self._give_back(size)
+
+    def take(self, size: int) -> None:
+        """Take `size` until `give_back`. Raises the 429 StatusError if there is too little left."""
+        if size > self.left:
+            raise self._error()
+        if self._within is not None:
+            self._within.take(size)
+        self.left -= size
+
+    def give_back(self, size: int) -> None:
+        """Return what `take` took."""
+        self._give_back(size)
+        if self._within is not None:
+            self._within.give_back(size)
+
+    def _error(self) -> StatusError:
+        return too_many_requests(self._words, RETRY_AFTER_SECONDS)
 
     async def _wait(self, size: int) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -84,13 +120,16 @@ class Room:
 
 
 class Share:
-    """What one flow of requests holds now."""
+    """What one flow of requests holds now, `within` what all of them may hold."""
 
-    def __init__(self, flow: str) -> None:
+    def __init__(self, flow: str, within: Room | None = None) -> None:
         self.flow = flow
         self.connections = self.streams = 0
         self.requests = Room(MOST_REQUESTS, _words(flow, f"{MOST_REQUESTS} requests under way"))
-        self.bytes = Room(MOST_BYTES, _words(flow, f"{MOST_BYTES >> 20} MiB of bodies and answers under way"))
+        words = f"{MOST_BYTES >> 20} MiB of connections, streams, bodies and answers"
+        self.memory = Room(MOST_BYTES, _words(flow, words), within)
+        words = f"{MOST_LARGE_BYTES >> 20} MiB of bodies and answers under way"
+        self.bytes = Room(MOST_LARGE_BYTES, _words(flow, words), self.memory)
 
     @property
     def unused(self) -> bool:
@@ -103,17 +142,39 @@ class Share:
             raise too_many_requests(
                 _words(self.flow, f"{MOST_STREAMS} open watches and other streams"), RETRY_AFTER_SECONDS
             )
-        self.streams += 1
+        with self._holding(STREAM_BYTES):
+            self.streams += 1
+            try:
+                yield
+            finally:
+                self.streams -= 1
+
+    @asynccontextmanager
+    async def request(self, body_bytes: int) -> AsyncIterator[None]:
+        """Hold what a request with such a body takes, when it is its turn. Raises the 429 StatusError."""
+        if body_bytes <= SMALL_BYTES:
+            async with self.requests.hold(1):
+                yield
+            return
+        with self._holding(READ_AHEAD_BYTES):
+            # What is made of a body is larger than the body: the object, the stored one, the answer.
+            async with self.requests.hold(1), self.bytes.hold(3 * body_bytes):
+                yield
+
+    @contextmanager
+    def _holding(self, size: int) -> Iterator[None]:
+        self.memory.take(size)
         try:
             yield
         finally:
-            self.streams -= 1
+            self.memory.give_back(size)
 
 
 class Shares:
     """The shares of all users."""
 
     def __init__(self) -> None:
+        self._of_all = Room(MOST_OF_ALL_BYTES, f"Too many requests, please try again later: {_OF_ALL}")
         self._shares: dict[str, Share] = {}
         self._owners: dict[object, Share] = {}
         """By connection."""
@@ -125,7 +186,7 @@ class Shares:
             return None
         if (share := self._shares.get(flow)) is None:
             self._shares = {name: each for name, each in self._shares.items() if not each.unused}
-            share = self._shares[flow] = Share(flow)
+            share = self._shares[flow] = Share(flow, self._of_all)
         return share
 
     def own(self, connection: object, share: Share) -> None:
@@ -133,10 +194,14 @@ class Shares:
         before = self._owners.get(connection)
         if before is share:
             return
-        if share.connections >= MOST_CONNECTIONS:
-            error = too_many_requests(_words(share.flow, f"{MOST_CONNECTIONS} connections"), RETRY_AFTER_SECONDS)
+        try:
+            if share.connections >= MOST_CONNECTIONS:
+                words = _words(share.flow, f"{MOST_CONNECTIONS} connections")
+                raise too_many_requests(words, RETRY_AFTER_SECONDS)
+            share.memory.take(CONNECTION_BYTES)
+        except StatusError as error:
             error.headers["Connection"] = "close"
-            raise error
+            raise
         self.lost(connection)
         share.connections += 1
         self._owners[connection] = share
@@ -145,6 +210,7 @@ class Shares:
         """A connection has ended."""
         if (share := self._owners.pop(connection, None)) is not None:
             share.connections -= 1
+            share.memory.give_back(CONNECTION_BYTES)
 
 
 def flow_of(user: UserInfo) -> str | None:

@@ -52,6 +52,7 @@ class Informer(Generic[T]):
 
     `indexes` maps a name to a function that answers the values under which an object is found by `by_index`; they are
     not asked again about a new version of which `indexes_stay(old, new)` says that they would answer the same.
+    `keep` makes of an object what the cache keeps of it (client-go: SetTransform).
     The objects handed out are shared: do not change them. Their type is what the declaration says
     (`pods: Informer[Pod] = Informer(client, PODS)`), and nobody checks that it fits the resource.
     """
@@ -66,6 +67,7 @@ class Informer(Generic[T]):
         indexes: Mapping[str, IndexFunction[T]] | None = None,
         *,
         indexes_stay: Callable[[T, T], bool] = lambda old, new: False,
+        keep: Callable[[T], T] | None = None,
         world: World | None = None,
     ) -> None:
         self._client = client
@@ -78,6 +80,7 @@ class Informer(Generic[T]):
         self._indexes: dict[str, dict[str, dict[Key, None]]] = {name: {} for name in indexes or ()}
         self._indexers = [(function, self._indexes[name]) for name, function in (indexes or {}).items()]
         self._indexes_stay = indexes_stay
+        self._keep = keep
         self._indexed: dict[Key, list[Sequence[str]]] = {}
         self._on_add: list[OnAdd[T]] = []
         self._on_update: list[OnUpdate[T]] = []
@@ -220,6 +223,8 @@ class Informer(Generic[T]):
                 version, before = meta.get("resourceVersion", ""), was.get("resourceVersion", "")
                 if version == before or (not listed and _is_older(version, before)):
                     return
+        if self._keep is not None:
+            obj = self._keep(obj)
         self._objects[key] = obj
         if self._indexers and (old is None or not self._indexes_stay(old, obj)):
             self._index(key, obj)

@@ -9,8 +9,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from lastcall.kube.api.custom.kinds import CustomResource
 from lastcall.kube.api.meta import AnyObject, Object, namespace_of
-from lastcall.kube.api.resources import PODS, SERVICES, Resource
+from lastcall.kube.api.resources import CONFIGMAPS, PODS, SERVICES, Resource
 from lastcall.kube.client.api import Client
 from lastcall.kube.client.informer import IndexFunction, Informer
 from lastcall.kube.controllers.ownership import orphans_of, owner_value
@@ -68,6 +69,18 @@ def _indexes_stay(old: Object, new: Object) -> bool:
     return owners and old.get("spec") is new.get("spec")
 
 
+def only_metadata(obj: Object) -> Object:
+    return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": obj["metadata"]}
+
+
+def _is_content_unread(resource: Resource) -> bool:
+    """Return True for a kind of which no controller reads more than metadata, and whose objects may be large.
+
+    Kubernetes has another cache for these (metadatainformer).
+    """
+    return resource is CONFIGMAPS or isinstance(resource, CustomResource)
+
+
 class Informers:
     """Every controller that asks gets the same cache.
 
@@ -97,7 +110,12 @@ class Informers:
         if informer is None:
             indexes = _MORE_INDEXES.get(resource, _INDEXES)
             informer = self._informers[resource] = Informer(
-                self._client, resource, indexes=indexes, indexes_stay=_indexes_stay, world=self._world
+                self._client,
+                resource,
+                indexes=indexes,
+                indexes_stay=_indexes_stay,
+                keep=only_metadata if _is_content_unread(resource) else None,
+                world=self._world,
             )
             if self._tasks is not None:
                 self._start(resource)

@@ -75,11 +75,22 @@ class PublishedPorts:
         try:
             sock = _listen(wanted.address, wanted.port)
         except OSError as error:
-            why = _why(error, wanted.address, wanted.port)
+            why = self._why(error, wanted.address, wanted.port)
             raise PortTaken(f"--publish {wanted.port}:{wanted.target}: {why}") from error
         self._listening.append((wanted, sock))
         self._more.set()
         return shown_address(*sock.getsockname()[:2])
+
+    def _why(self, error: OSError, address: str, port: int) -> str:
+        """Say why nobody listens: this cluster itself may have the port."""
+        if error.errno == errno.EADDRINUSE:
+            held = {sock.getsockname()[:2]: each.target for each, sock in self._listening}
+            held |= {
+                (LOOPBACK, number): each.service for number, each in self._outside.items() if each.task is not None
+            }
+            if (target := held.get((address, port))) is not None:
+                return f"{shown_address(address, port)} is published for {target} already"
+        return _why(error, address, port)
 
     def close(self) -> None:
         for _, sock in self._listening:
@@ -143,7 +154,7 @@ class PublishedPorts:
             try:
                 sock = _listen(LOOPBACK, port)
             except OSError as error:
-                message = _why(error, LOOPBACK, port)
+                message = self._why(error, LOOPBACK, port)
                 if message != outside.message:
                     log(f"{service_name} is not published: {message}")
                 outside.message = message
