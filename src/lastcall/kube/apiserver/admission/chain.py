@@ -134,7 +134,7 @@ class Admission:
         elif a.operation == "UPDATE":
             if node_of(a.context.user) is not None:
                 self.nodes.update(a.context.user, a.resource, a.new, a.stored, a.subresource)
-            if (step := _FILLED_ON_UPDATE.get(a.resource)) is not None:
+            if a.subresource in _FILLED_SUBRESOURCES and (step := _FILLED_ON_UPDATE.get(a.resource)) is not None:
                 await step(self, a)
             await self.hooks.mutate(a)
         else:
@@ -244,7 +244,7 @@ class Admission:
     async def _fill_pod(self, a: Attributes) -> None:
         """Put back what an update leaves out: `kubectl replace` of the file that made a Pod does not know priority,
         preemption policy and default tolerations. A Pod that is resized gets what LimitRanges give."""
-        if a.subresource not in ("", "resize") or not isinstance(a.new.get("spec"), dict):
+        if not isinstance(a.new.get("spec"), dict):
             return
         if not a.subresource:
             a.new = {**a.new, "spec": dict(a.new["spec"])}
@@ -404,6 +404,7 @@ _ON_CREATE: Mapping[Resource, tuple[Step, ...]] = {
 
 _FILLED_ON_UPDATE: Mapping[Resource, Step] = {PODS: Admission._fill_pod}
 """The step of an update that changes the object, between NodeRestriction and webhooks."""
+_FILLED_SUBRESOURCES = ("", "resize")
 _ON_UPDATE: Mapping[Resource, Step] = {
     PRIORITYCLASSES: Admission._one_default,
     PERSISTENTVOLUMECLAIMS: Admission._growth,
