@@ -58,6 +58,7 @@ DEPRECATED: Mapping[Resource, tuple[int, str]] = {
     ENDPOINTS: (33, "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
 }
 """Kinds that requests are warned of: from which Kubernetes 1.x on, and the warning."""
+COLLECTION_VERBS = frozenset(("list", "watch", "deletecollection"))
 LONG = frozenset((*STREAMS, "log", "proxy"))
 """Subresources whose answers last."""
 _DEPRECATED_NAMES = frozenset(each.plural for each in DEPRECATED)
@@ -147,7 +148,7 @@ class HTTPFace:
         else:
             self._counts.authenticated["success"] = self._counts.authenticated.get("success", 0) + 1
         info = request_info(request.method, request.path, request.query)
-        about = _about(request, info)
+        about = info if info.verb not in COLLECTION_VERBS else _about(request, info)
         if (asked := impersonation(request.headers)) is not None:
             user = await self._impersonator.user_of(asked, user, about)
         if may_everything(user):
@@ -268,10 +269,8 @@ class HTTPFace:
 
 
 def _about(request: web.BaseRequest, info: RequestInfo) -> RequestInfo:
-    """What an authorizer is asked: of a request about a collection also which of its objects are meant."""
-    if info.verb in ("list", "watch", "deletecollection"):
-        return info.with_selector(request.query.get("fieldSelector", ""))
-    return info
+    """Return what an authorizer is asked of a request about a collection: also which of its objects are meant."""
+    return info.with_selector(request.query.get("fieldSelector", ""))
 
 
 def is_stream(info: RequestInfo) -> bool:

@@ -130,14 +130,16 @@ class Admission:
         """
         if a.operation == "CREATE":
             await self._admit_create(a)
-            await self.hooks.mutate(a, self._admit_create)
+            if self.hooks.mutates(a):
+                await self.hooks.mutate(a, self._admit_create)
         elif a.operation == "UPDATE":
             if node_of(a.context.user) is not None:
                 self.nodes.update(a.context.user, a.resource, a.new, a.stored, a.subresource)
             if a.subresource in _FILLED_SUBRESOURCES and (step := _FILLED_ON_UPDATE.get(a.resource)) is not None:
                 await step(self, a)
-            await self.hooks.mutate(a)
-        else:
+            if self.hooks.mutates(a):
+                await self.hooks.mutate(a)
+        elif self.hooks.mutates(a) or self.hooks.validates(a):
             await self.hooks.delete(a)
 
     async def _admit_create(self, a: Attributes) -> None:
@@ -160,7 +162,8 @@ class Admission:
         if a.operation == "CREATE" or (a.subresource in _VALIDATED_SUBRESOURCES and not a.lets_go):
             for step in _VALIDATED.get(a.resource, _EVERY_VALIDATED):
                 await step(self, a)
-        await self.hooks.validate(a)
+        if self.hooks.validates(a):
+            await self.hooks.validate(a)
 
     def check_delete(self, a: Attributes) -> None:
         """Check each state of an object that a DELETE finds: a node deletes what is its own."""
