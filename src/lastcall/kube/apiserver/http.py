@@ -60,6 +60,7 @@ DEPRECATED: Mapping[Resource, tuple[int, str]] = {
     ENDPOINTS: (33, "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
 }
 """Kinds that requests are warned of: from which Kubernetes 1.x on, and the warning."""
+COLLECTION_VERBS = frozenset(("list", "watch", "deletecollection"))
 LONG = frozenset((*STREAMS, "log", "proxy"))
 """Subresources whose answers last."""
 _DEPRECATED_NAMES = frozenset(each.plural for each in DEPRECATED)
@@ -156,7 +157,7 @@ class APIHandler:
         else:
             self._counts.authenticated["success"] = self._counts.authenticated.get("success", 0) + 1
         info = request_info(request.method, request.path, request.query)
-        about = _about(request, info)
+        about = info if info.verb not in COLLECTION_VERBS else _about(request, info)
         if (asked := impersonation(request.headers)) is not None:
             user = await self._impersonator.user_of(asked, user, about)
         if may_everything(user):
@@ -273,10 +274,8 @@ class APIHandler:
 
 
 def _about(request: web.BaseRequest, info: RequestInfo) -> RequestInfo:
-    """What an authorizer is asked: of a request about a collection also which of its objects are meant."""
-    if info.verb in ("list", "watch", "deletecollection"):
-        return info.with_selector(request.query.get("fieldSelector", ""))
-    return info
+    """Return what an authorizer is asked of a request about a collection: also which of its objects are meant."""
+    return info.with_selector(request.query.get("fieldSelector", ""))
 
 
 def _is_much_unread(request: web.BaseRequest) -> bool:

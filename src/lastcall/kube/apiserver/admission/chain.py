@@ -128,14 +128,16 @@ class Admission:
         """
         if a.operation == "CREATE":
             await self._admit_create(a)
-            await self.hooks.mutate(a, self._admit_create)
+            if self.hooks.mutates(a):
+                await self.hooks.mutate(a, self._admit_create)
         elif a.operation == "UPDATE":
             if node_of(a.context.user) is not None:
                 self.nodes.update(a.context.user, a.resource, a.new, a.stored, a.subresource)
-            if (step := _FILLED_ON_UPDATE.get(a.resource)) is not None:
+            if a.subresource in _FILLED_SUBRESOURCES and (step := _FILLED_ON_UPDATE.get(a.resource)) is not None:
                 await step(self, a)
-            await self.hooks.mutate(a)
-        else:
+            if self.hooks.mutates(a):
+                await self.hooks.mutate(a)
+        elif self.hooks.mutates(a) or self.hooks.validates(a):
             await self.hooks.delete(a)
 
     async def _admit_create(self, a: Attributes) -> None:
@@ -158,7 +160,8 @@ class Admission:
         if a.operation == "CREATE" or (a.subresource in _VALIDATED_SUBRESOURCES and not a.lets_go):
             for step in _VALIDATED.get(a.resource, _EVERY_VALIDATED):
                 await step(self, a)
-        await self.hooks.validate(a)
+        if self.hooks.validates(a):
+            await self.hooks.validate(a)
 
     def check_delete(self, a: Attributes) -> None:
         """Check each state of an object that a DELETE finds: a node deletes what is its own."""
@@ -242,7 +245,7 @@ class Admission:
     async def _fill_pod(self, a: Attributes) -> None:
         """Put back what an update leaves out: `kubectl replace` of the file that made a Pod does not know priority,
         preemption policy and default tolerations. A Pod that is resized gets what LimitRanges give."""
-        if a.subresource not in ("", "resize") or not isinstance(a.new.get("spec"), dict):
+        if not isinstance(a.new.get("spec"), dict):
             return
         if not a.subresource:
             a.new = {**a.new, "spec": dict(a.new["spec"])}
@@ -402,6 +405,7 @@ _ON_CREATE: Mapping[Resource, tuple[Step, ...]] = {
 
 _FILLED_ON_UPDATE: Mapping[Resource, Step] = {PODS: Admission._fill_pod}
 """The step of an update that changes the object, between NodeRestriction and webhooks."""
+_FILLED_SUBRESOURCES = ("", "resize")
 _ON_UPDATE: Mapping[Resource, Step] = {
     PRIORITYCLASSES: Admission._one_default,
     PERSISTENTVOLUMECLAIMS: Admission._growth,

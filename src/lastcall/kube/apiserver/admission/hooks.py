@@ -34,7 +34,6 @@ ADMISSION_GROUP = "admissionregistration.k8s.io"
 """Nobody is asked about these kinds: nobody can lock everybody out of them."""
 _MUTATING = Kinds(MUTATINGADMISSIONPOLICYBINDINGS, MUTATINGWEBHOOKCONFIGURATIONS)
 _VALIDATING = Kinds(VALIDATINGADMISSIONPOLICYBINDINGS, VALIDATINGWEBHOOKCONFIGURATIONS)
-_NOBODY = (False, False)
 Again = Callable[[Attributes], Awaitable[None]]
 MakeWrite = Callable[[Attributes], "Write"]
 
@@ -52,16 +51,21 @@ class Hooks:
     def __init__(self, machinery: "Machinery") -> None:
         self.machinery = machinery
 
+    def mutates(self, a: Attributes) -> bool:
+        """Return whether there are policies or webhooks that may change a write: without any it costs no more."""
+        return self._has(a, _MUTATING)
+
+    def validates(self, a: Attributes) -> bool:
+        """Return whether there are policies or webhooks that may check a write."""
+        return self._has(a, _VALIDATING)
+
     def _has(self, a: Attributes, configurations: Kinds) -> bool:
-        """Return whether there are configurations of these kinds that may be about a write."""
         if a.resource.group == ADMISSION_GROUP or a.context.asked:
             return False
         return a.reader.holds(configurations)
 
     async def _changes(self, a: Attributes) -> tuple[bool, bool]:
         """Return whether there are (policies, webhooks) that change objects."""
-        if not self._has(a, _MUTATING):
-            return _NOBODY
         policies, webhooks = _MUTATING.resources
         return bool(await a.reader.list(policies)), bool(await a.reader.list(webhooks))
 
@@ -89,8 +93,6 @@ class Hooks:
 
     async def _validate(self, a: Attributes, make: MakeWrite) -> None:
         """Raises StatusError."""
-        if not self._has(a, _VALIDATING):
-            return
         write: Write | None = None
         policies, webhooks = _VALIDATING.resources
         if bindings := await a.reader.list(policies):
@@ -104,8 +106,6 @@ class Hooks:
     async def mutate(self, a: Attributes, again: Again | None = None) -> None:
         """Replace `a.new` by what policies and webhooks make of it, both as they are stored; `again` sees an object
         that was changed. Raises StatusError."""
-        if not self._has(a, _MUTATING):
-            return
         there = await self._changes(a)
         if not any(there):
             return
@@ -126,10 +126,10 @@ class Hooks:
 
     async def delete(self, a: Attributes) -> None:
         """Ask about a DELETE: policies and webhooks that change objects, then those that check. Raises StatusError."""
-        there = await self._changes(a)
-        if any(there):
+        if self.mutates(a) and any(there := await self._changes(a)):
             await self._mutate(a, self._deletion(a), there)
-        await self._validate(a, self._deletion)
+        if self.validates(a):
+            await self._validate(a, self._deletion)
 
     def _deletion(self, a: Attributes) -> "Write":
         write = self._write(a)
@@ -174,15 +174,16 @@ class Hooks:
 
     async def ask(self, a: Attributes) -> Object:
         """Return what policies and webhooks make of `a.new`, which is of `a.kind`. Raises StatusError."""
-        obj, there = a.new, await self._changes(a)
-        if any(there):
+        obj = a.new
+        if self.mutates(a) and any(there := await self._changes(a)):
             write = _posted(a)
             before = write.new
             await self._mutate(a, write, there)
             if write.new is not None and write.new is not before and a.operation == "CREATE":
                 group, version, kind_name = _kind(a)
                 obj = a.new = _prepared(Resource(group, version, "", kind_name, bool(a.namespace)), write.new)
-        await self._validate(a, _posted)
+        if self.validates(a):
+            await self._validate(a, _posted)
         a.context.asked = True
         return obj
 

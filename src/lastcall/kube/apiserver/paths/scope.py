@@ -4,7 +4,7 @@ Source: apiserver pkg/endpoints/handlers/rest.go:RequestScope.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lastcall.kube.api.resources import Resource
 from lastcall.kube.apiserver.auth.authentication import UserInfo
@@ -12,9 +12,8 @@ from lastcall.kube.apiserver.requestinfo import RequestInfo
 from lastcall.world.aiohttp_inside import server as web
 
 
-@dataclass(frozen=True, slots=True)
-class RequestScope:
-    """`user` may do what `info` says with `resource`."""
+class RequestScope(NamedTuple):
+    """`user` may do what `info` says with `resource`. A tuple: one is made for each request."""
 
     request: web.BaseRequest
     info: RequestInfo

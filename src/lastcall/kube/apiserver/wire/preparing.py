@@ -61,6 +61,8 @@ def prepare_patched(
     `patched` gives the text of what was patched, which errors show. Raises StatusError.
     """
     found = _decode(context, resource, obj, old, copies=True, without_json=lambda: patched().startswith(_WITHOUT_JSON))
+    if found.error is None and not found.problems and context.repeated is None:
+        return found.obj
     if found.error is not None:
         shown = patched()
         error = _first_error(resource, found.obj, found.error, shown)
@@ -158,6 +160,8 @@ def _decode(
 
 def _of_body(context: RequestContext, resource: Resource, found: _Decoded) -> Object:
     """Return what was decoded of a body, or raise the StatusError of what is wrong with it."""
+    if found.error is None and not found.problems and context.repeated is None:
+        return found.obj
 
     def refused(why: str) -> StatusError:
         return cannot_be_handled(resource.kind, resource.version, resource.kind, why)
