@@ -211,6 +211,21 @@ def test_a_stale_object_leads_back_to_a_get_and_keeps_what_others_wrote() -> Non
     ]
 
 
+def test_a_newer_object_is_remembered_although_its_status_is_the_one_that_was_sent() -> None:
+    """status_manager.go:updateStatusInternal. Or the next write would be refused, and the object read anew."""
+
+    async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
+        manager.set_pod_status(copy_object(api.pod), make_status(ready=False))  # type: ignore[arg-type]
+        await world.clock.sleep(1)
+        api.write(labels={"a": "b"})
+        manager.set_pod_status(copy_object(api.pod), make_status(ready=False))  # type: ignore[arg-type]
+        await world.clock.sleep(1)
+        manager.set_container_readiness("u1", "c1", True)
+
+    api, _ = scenario(body)
+    assert api.requests == ["PATCH", "PATCH"]
+
+
 @pytest.mark.rule("node-semantics 6/final, 11.3/uid")
 def test_the_end_of_a_pod_is_generation_then_terminal_phase_then_delete() -> None:
     async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
