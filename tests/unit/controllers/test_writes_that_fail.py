@@ -352,6 +352,32 @@ def test_a_daemon_pod_that_ends_is_replaced_later_each_time(phase: str, kind: st
     run(DAEMONSETS, test)
 
 
+@pytest.mark.parametrize(("pause", "waits"), [(1798, 4), (1802, 1)])
+def test_half_an_hour_after_the_last_end_a_node_s_daemon_pod_is_replaced_as_if_it_were_the_first(
+    pause: float, waits: int
+) -> None:
+    """flowcontrol.Backoff forgets after twice the longest back-off, which is 15 minutes."""
+
+    async def test(world: World, api: FakeAPI, _: ListRecorder) -> None:
+        api.put(DAEMONSETS, owner(DAEMONSETS, template={**TEMPLATE, "spec": {"nodeName": "n1"}}))
+        await world.clock.sleep(1)
+        ends: list[float] = []
+        for number in range(4):
+            while not api.of(PODS):
+                await world.clock.sleep(0.01)
+            if number == 2:  # the back-off of two seconds has begun
+                await world.clock.sleep(2 + pause)
+            (made,) = api.of(PODS)
+            began = world.clock.monotonic_ns()
+            api.put(PODS, {**made, "status": {"phase": "Failed"}})
+            while any(each["metadata"]["uid"] == made["metadata"]["uid"] for each in api.of(PODS)):
+                await world.clock.sleep(0.01)
+            ends.append((world.clock.monotonic_ns() - began) / 1e9)
+        assert [round(each) for each in ends] == [0, 1, 0, waits]
+
+    run(DAEMONSETS, test)
+
+
 def test_a_node_that_comes_or_changes_gets_its_daemon_pod() -> None:
     async def test(world: World, api: FakeAPI, _: ListRecorder) -> None:
         api.put(DAEMONSETS, owner(DAEMONSETS, template={**TEMPLATE, "spec": {"nodeSelector": {"disk": "ssd"}}}))
