@@ -191,6 +191,22 @@ def test_an_infeasible_resize_leaves_the_queue_until_the_pod_asks_for_something_
     assert on_node(scenario).has("p") == "3"
 
 
+def test_a_deferred_resize_that_was_taken_back_waits_no_longer_when_it_is_its_turn() -> None:
+    async def scenario(node: Node) -> None:
+        node.admit(pod(), pod("other", "2"))
+        node.ask("p", "3")
+        node.resizes.retry()
+        assert node.conditions("p")
+        node.pods["uid-p"] = pod("p", "1", 3)  # the kubelet has not looked at this change yet
+        node.resizes.retry()
+        assert node.conditions("p") == [] and node.synced == ["uid-p", "uid-p"]
+        node.pods["uid-p"] = pod("p", "2", 4)
+        node.resizes.retry()
+        assert node.has("p") == "1", "it does not wait"
+
+    on_node(scenario)
+
+
 def test_exactly_the_whole_node_is_not_too_much() -> None:
     def scenario(node: Node) -> None:
         node.admit(pod())
