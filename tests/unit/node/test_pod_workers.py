@@ -9,6 +9,7 @@ from lastcall.kube.api.meta import copy_object
 from lastcall.kube.node.interfaces import PodStatus
 from lastcall.kube.node.pods.runtime_pod import RunningPod
 from lastcall.kube.node.versions import behaviour_of
+from lastcall.kube.node.workers import transitions
 from lastcall.kube.node.workers.calls import SyncContext
 from lastcall.kube.node.workers.manager import PodWorkers
 from lastcall.kube.node.workers.transitions import State, UpdatePodOptions, UpdateType
@@ -295,6 +296,21 @@ def test_a_bug_in_a_worker_ends_its_turn_only_and_the_pod_is_looked_at_again_soo
         kubelet = on_node(scenario)
     assert (kubelet.calls[-1], kubelet.requeued) == ("terminated", [2.0])
     assert [(each.component, each.key) for each in faults.all()] == [("kubelet pod worker", "uid-p")]
+
+
+def test_a_bug_that_stays_is_met_later_each_time_up_to_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*arguments: Any, **more: Any) -> Any:
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(transitions, "allow_pod_start", fails)
+
+    async def scenario(kubelet: Kubelet) -> None:
+        for _ in range(7):
+            kubelet.update(pod())
+            await kubelet.world.clock.sleep(100)
+
+    with walls.standing():
+        assert on_node(scenario).requeued == [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 64.0]
 
 
 def test_an_orphan_that_runs_is_stopped_and_forgotten_by_the_sweeps() -> None:

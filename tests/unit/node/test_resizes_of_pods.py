@@ -175,6 +175,20 @@ def test_a_resize_that_can_never_be_is_infeasible_and_not_tried_again(asks: dict
     assert (node.reasons(), node.synced, node.has("p")) == (["ResizeInfeasible"], ["uid-p"], "1")
 
 
+def test_a_resize_that_was_given_leaves_the_queue_until_the_pod_asks_for_something_else() -> None:
+    def scenario(node: Node) -> None:
+        node.admit(pod())
+        node.ask("p", "3")
+        node.resizes.retry()
+        node.pods["uid-p"] = pod("p", "2", 3)  # the kubelet has not looked at this change yet
+        node.resizes.retry()
+        assert node.has("p") == "3"
+        node.ask("p", "2", 3)
+        node.resizes.retry()
+
+    assert on_node(scenario).has("p") == "2"
+
+
 def test_an_infeasible_resize_leaves_the_queue_until_the_pod_asks_for_something_else() -> None:
     """allocation_manager.go:retryPendingResizes: only a deferred one stays."""
 
