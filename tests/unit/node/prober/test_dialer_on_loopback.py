@@ -146,6 +146,16 @@ async def test_errors_are_worded_as_go_words_them() -> None:
     assert str(caught.value) == refused
 
 
+async def test_an_answer_that_is_not_http_is_an_error_like_any_other() -> None:
+    async def nonsense(head: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"what do you want?\r\n\r\n")
+        await writer.drain()
+
+    async with server(nonsense) as (port, _):
+        with pytest.raises(DialError, match="net/http: malformed HTTP response"):
+            await RealDialer().http_get(f"http://127.0.0.1:{port}/", [], 5.0)
+
+
 async def test_a_long_answer_is_cut() -> None:
     async with server(answer("200 OK", b"x" * 50_000)) as (port, _):
         response = await RealDialer().http_get(f"http://127.0.0.1:{port}/", [], 1.0)
