@@ -27,7 +27,7 @@ def main() -> int:
     parser.add_argument("--seed", default="", help="Which mutants are drawn; default: the commit's hash.")
     parser.add_argument("--budget", type=float, default=60.0, help="CPU seconds for the tests of one mutant.")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="Mutants at once.")
-    parser.add_argument("--only", default="", help="Only mutants whose line of the report contains this text.")
+    parser.add_argument("--only", action="append", help="Only mutants whose line contains this text; repeatable.")
     parser.add_argument("--tests", action="append", help="Only these tests, as pytest's argument; repeatable.")
     parser.add_argument("--source", default="src/lastcall", help="The folder of the packages.")
     options = parser.parse_args()
@@ -56,7 +56,7 @@ def main() -> int:
         seed,
         options.budget,
         options.jobs,
-        options.only,
+        options.only or [""],
         done,
     )
     arguments = ["-q", "-s", "-p", "no:cacheprovider", "-o", "timeout=0", "--hypothesis-seed=0"]

@@ -39,8 +39,8 @@ class Wanted:
     seed: str
     budget: float
     at_once: int
-    only: str
-    """A mutant's line of the report contains it."""
+    only: Sequence[str]
+    """A mutant's line of the report contains one of these."""
     done: Callable[[str, list[Result]], None]
 
     def place(self, package: str) -> str:
@@ -195,7 +195,9 @@ class Driver:
         for mutant in choosing.without_equivalents(choosing.shuffled(every, f"{self._wanted.seed} {package}"), listed):
             if len(drawn) == self._wanted.count:
                 break
-            if self._wanted.only not in str(mutant) or choosing.only_at_import(mutant, imported, tests):
+            if not any(text in str(mutant) for text in self._wanted.only):
+                continue
+            if choosing.only_at_import(mutant, imported, tests):
                 continue
             path = self._wanted.project / mutant.path
             if sites.replacements(path.read_text(), str(path), mutant.number):

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 from mutants.sites import Mutant
 
-KILLED, SURVIVED, TIMEOUT = "killed", "survived", "timeout"
+KILLED, SURVIVED, TIMEOUT, SILENT = "killed", "survived", "timeout", "silent"
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,8 @@ class Result:
 
     mutant: Mutant
     outcome: str
-    """`killed`, `survived`, or `timeout`: a test took much longer than it does, which counts as killed."""
+    """`killed`, `survived`, or one that counts as killed: `timeout` (a test took much more CPU time than it does) or
+    `silent` (a test waited for much longer than it runs, twice, the second time alone)."""
     test: str = ""
     """The one that killed it."""
     why: str = ""
@@ -35,10 +36,10 @@ def share(results: Sequence[Result]) -> float:
 def summary(package: str, results: Sequence[Result]) -> str:
     """Return one line of figures."""
     killed = sum(each.is_killed for each in results)
-    by_time = sum(each.outcome == TIMEOUT for each in results)
+    by_time, silent = (sum(each.outcome == outcome for each in results) for outcome in (TIMEOUT, SILENT))
     return (
-        f"{package}: {len(results)} mutants, {killed} killed ({share(results)} %, {by_time} of them by time), "
-        f"{len(results) - killed} survived"
+        f"{package}: {len(results)} mutants, {killed} killed ({share(results)} %, {by_time} of them by time, "
+        f"{silent} silent twice), {len(results) - killed} survived"
     )
 
 
@@ -58,5 +59,6 @@ def as_document(package: str, seed: str, commit: str, results: Sequence[Result])
         "mutants": len(results),
         "killed": sum(each.is_killed for each in results),
         "timeouts": sum(each.outcome == TIMEOUT for each in results),
+        "silent": sum(each.outcome == SILENT for each in results),
         "results": [asdict(each) for each in results],
     }

@@ -20,14 +20,14 @@ from typing import Any
 import pytest
 
 from mutants.choosing import Touched
-from mutants.results import KILLED, SURVIVED, TIMEOUT
+from mutants.results import KILLED, SILENT, SURVIVED, TIMEOUT
 
 SLOWER = 20
 """A test that takes this many times its CPU time, and `AT_LEAST` seconds, does not end: the change has killed it."""
 AT_LEAST = 5.0
 
-SILENT = 30.0
-"""A test that waits this long (seconds, beside `SLOWER` times its own time) does not end either."""
+SILENCE = 30.0
+"""A trial is silent if a test waits this long (seconds, beside `SLOWER` times its own time)."""
 
 GLANCE = 1.0
 """Seconds between two looks of the parent at its children. A longer pause stopped all of them, and does not count."""
@@ -57,7 +57,16 @@ class Trial:
 
 
 def run(trials: Iterable[Trial], at_once: int, done: Callable[[Trial], None]) -> None:
-    """Run the trials, some side by side, and call `done` with each that has ended."""
+    """Run the trials, some side by side, and call `done` with each that has ended.
+
+    A silent one runs again when the others have ended, alone: other work on the machine may have kept it waiting.
+    """
+    silent = list[Trial]()
+    _run(trials, at_once, lambda trial: silent.append(trial) if trial.outcome == SILENT else done(trial))
+    _run(silent, 1, done)
+
+
+def _run(trials: Iterable[Trial], at_once: int, done: Callable[[Trial], None]) -> None:
     waiting = list(reversed(list(trials)))
     running = list[_Child]()
     with selectors.DefaultSelector() as selector:
@@ -148,7 +157,7 @@ class _Child:
     def has_ended(self) -> bool:
         """Return True once the pipe is closed or the child is silent for too long."""
         expected = self._test("started").seconds if "started" in self._text else 0.0
-        return self._over or self.silent > SILENT + SLOWER * expected
+        return self._over or self.silent > SILENCE + SLOWER * expected
 
     def close(self) -> None:
         """Kill what is left, and fill in the trial's outcome."""
@@ -163,15 +172,15 @@ class _Child:
         trial = self.trial
         trial.seconds = round(time.monotonic() - self._began, 2)
         trial.ran = self._text.count("passed ")
-        by_time = too_long or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF)
+        trial.test = ""
+        by_time = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF
         if "failed " in self._text:
             trial.outcome, trial.test = KILLED, self._test("failed").test
         elif "ended\n" in self._text:
             trial.outcome = SURVIVED
-        elif "started " in self._text:
-            trial.outcome, trial.test = TIMEOUT if by_time else KILLED, self._test("started").test
         else:
-            trial.outcome, trial.test = KILLED, DIED
+            trial.outcome = SILENT if too_long else TIMEOUT if by_time else KILLED
+            trial.test = self._test("started").test if "started " in self._text else DIED
 
     def _test(self, word: str) -> Touched:
         return self.trial.tests[int(self._text.rpartition(f"{word} ")[2].partition("\n")[0] or 0)]

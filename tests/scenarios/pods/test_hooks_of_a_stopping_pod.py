@@ -194,6 +194,8 @@ def test_a_delete_waits_for_a_post_start_hook_of_a_minute() -> None:
         await cluster.wait_gone()
 
     cluster = run_cluster(scenario, {"app": Program(on_term="ignore")})
+    (record,) = cluster.records(kinds.POST_START_FINISHED)
+    assert record.facts == {"handler": "exec", "outcome": "succeeded", "seconds": near(60), "message": ""}
     finished = cluster.at(kinds.POST_START_FINISHED)
     assert finished - cluster.at(kinds.POST_START_STARTED) == near(60)
     assert cluster.at(kinds.SIGNAL_SENT) == near(finished)

@@ -170,15 +170,15 @@ def test_volumes_stay_mounted_until_the_last_container_has_stopped() -> None:
 def test_a_container_that_has_ended_by_itself_gets_no_hook() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         hook = pre_stop(exec=["true"])
-        await cluster.create(
-            pod_manifest(restartPolicy="Never", containers=[container("ends", **hook), container("runs", **hook)])
-        )
+        three = [container("ends", **hook), container("runs", **hook), container("ends-without-hook")]
+        await cluster.create(pod_manifest(restartPolicy="Never", containers=three))
         await cluster.wait_until(lambda: "terminated" in cluster.container_status("ends").get("state", {}))
         assert cluster.records(kinds.PRE_STOP_STARTED) == []
         await cluster.delete()
         await cluster.wait_gone()
 
-    cluster = run_cluster(scenario, {"ends": Program(exits_after=2.0), "runs": Program()})
+    ends = Program(exits_after=2.0)
+    cluster = run_cluster(scenario, {"ends": ends, "runs": Program(), "ends-without-hook": ends})
     assert [r.container for r in cluster.records(kinds.PRE_STOP_STARTED)] == ["runs"]
     (skipped,) = cluster.records(kinds.PRE_STOP_SKIPPED)
     assert (skipped.container, skipped.facts["why"]) == ("ends", "the container had already ended")

@@ -232,6 +232,28 @@ def test_a_pod_that_two_budgets_select_is_said() -> None:
     run(test)
 
 
+def test_a_pod_that_becomes_a_target_once_more_is_one_for_two_more_minutes() -> None:
+    """syncStalePodDisruption: the first wait ends too early, so the controller waits for the rest."""
+
+    async def test(world: World, api: FakeAPI) -> None:
+        made = pod("a")
+
+        def target() -> None:
+            since = rfc3339(now(world.clock))
+            condition = {"type": "DisruptionTarget", "status": "True", "reason": "x", "lastTransitionTime": since}
+            made["status"] |= {"conditions": [condition]}
+            api.put(PODS, made)
+
+        target()
+        await world.clock.sleep(60)
+        target()
+        for seconds, status in ((118, "True"), (4, "False")):
+            await world.clock.sleep(seconds)
+            assert api.of(PODS)[0]["status"]["conditions"][0]["status"] == status
+
+    run(test)
+
+
 @pytest.mark.parametrize(
     ("age", "phase", "after", "expected"),
     [

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from lastcall.kube.api.errors import StatusError, status_failure
 from lastcall.kube.api.resources import PODS, REPLICASETS
 from lastcall.kube.api.selectors import selector_of_expressions
 from lastcall.kube.controllers.expectations import EXPIRY_SECONDS, Expectations
@@ -80,6 +81,26 @@ def test_nothing_is_adopted_when_the_api_says_that_the_owner_is_being_deleted():
     with pytest.raises(Exception, match="default/web has just been deleted"):
         asyncio.run(claim(client, OWNER, REPLICASETS, PODS, decision))
     assert client.patches == []
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "raised"),
+    [(404, "NotFound", False), (422, "Invalid", False), (409, "Conflict", True), (500, "InternalError", True)],
+)
+def test_what_is_gone_is_neither_adopted_nor_released_and_any_other_refusal_is_an_error(code, reason, raised):
+    """controller_ref_manager.go:AdoptPod, ReleasePod: NotFound and Invalid mean that another one has the name."""
+
+    class Refuses(Client):
+        async def patch(self, *said, **more):
+            raise status_failure(code, reason, "no")
+
+    for decision in (Claim((), (pod("orphan"),), ()), Claim((), (), (pod("other"),))):
+        run = claim(Refuses(OWNER), OWNER, REPLICASETS, PODS, decision)
+        if raised:
+            with pytest.raises(StatusError):
+                run_virtual(lambda world, run=run: run)
+        else:
+            assert run_virtual(lambda world, run=run: run) == []
 
 
 def test_expectations_hold_until_all_is_seen_or_five_minutes_are_over():

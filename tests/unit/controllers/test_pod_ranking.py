@@ -85,6 +85,18 @@ def test_within_a_bucket_of_time_the_uid_decides() -> None:
     assert victims(pod("b"), pod("a")) == [("b", "no rule tells them apart")]
 
 
+@pytest.mark.parametrize(("now", "goes"), [(274.877906, "a"), (274.8779068, "a"), (274.877907, "b")])
+def test_a_bucket_ends_at_a_power_of_two_nanoseconds(now: float, goes: str) -> None:
+    """controller_utils.go:logarithmicRankDiff: log2 of a time.Duration. 2**38 ns are 274.877906944 s."""
+    pods = []
+    for name, second in (("a", 0), ("b", 1)):
+        made = pod(name)
+        made["status"]["conditions"][0]["lastTransitionTime"] = f"1970-01-01T00:00:0{second}Z"
+        pods.append(made)
+    (chosen,) = choose_victims(pods, (), 1, now)
+    assert (chosen.pod["metadata"]["name"], chosen.reason) == (goes, RULES[5][0])
+
+
 def test_a_pod_whose_time_is_not_known_goes_before_the_others() -> None:
     unknown = pod("z", ready=None)
     del unknown["metadata"]["creationTimestamp"]

@@ -120,6 +120,20 @@ def test_an_earlier_template_gets_a_new_number() -> None:
     assert writes(run(test)) == ["create", "create", "update"]
 
 
+def test_of_several_revisions_of_one_template_the_newest_gets_the_new_number() -> None:
+    """stateful_set.go:getStatefulSetRevisions: equalRevisions[equalCount-1]."""
+
+    async def test(api: FakeAPI, writer: RevisionWriter) -> None:
+        old = [
+            api.put(CONTROLLERREVISIONS, revision(number, image, metadata={"name": name, "namespace": "default"}))
+            for number, image, name in ((1, "app:1", "a"), (2, "app:1", "b"), (3, "app:2", "c"))
+        ]
+        again, _ = await writer.current(owner(), old, None, LABELS)
+        assert (names([again]), again["revision"]) == (["b"], 4)
+
+    assert writes(run(test)) == ["update"]
+
+
 def test_a_revision_that_exists_already_is_taken_and_another_of_its_name_counts_as_a_collision() -> None:
     async def test(api: FakeAPI, writer: RevisionWriter) -> None:
         there = api.put(CONTROLLERREVISIONS, revision(1))

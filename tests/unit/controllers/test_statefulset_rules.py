@@ -296,3 +296,11 @@ def test_a_set_without_pods_completes_with_none() -> None:
     status = {"replicas": 0, "updateRevision": "new", "currentReplicas": 1}
     complete_rolling_update(owner(0), status)
     assert "currentReplicas" not in status and status["currentRevision"] == "new"
+
+
+@pytest.mark.parametrize(("spec", "available"), [({}, 1), ({"minReadySeconds": 0}, 1), ({"minReadySeconds": 5}, 0)])
+def test_without_a_minimum_a_ready_pod_is_available_whatever_the_node_s_clock_says(spec: dict, available: int) -> None:
+    """podutil.IsPodAvailable: the time of the condition counts only if there is a minimum."""
+    of, ahead = owner(2, **spec), pod(0, ready=-10)
+    assert status_of(of, revisions(of), None, [ahead], NOW)["availableReplicas"] == available
+    assert steps(of, ahead) == ([("create", "web-1", "")] if available else [])

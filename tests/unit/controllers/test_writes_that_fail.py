@@ -11,6 +11,7 @@ from fake_api import FakeAPI, ListRecorder
 from lastcall.kube.api.errors import status_failure
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import (
+    CONTROLLERREVISIONS,
     DAEMONSETS,
     DEPLOYMENTS,
     EVENTS,
@@ -20,6 +21,7 @@ from lastcall.kube.api.resources import (
     STATEFULSETS,
     Resource,
 )
+from lastcall.kube.controllers.history import new_revision
 from lastcall.kube.controllers.manager import run_controllers
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
@@ -348,6 +350,50 @@ def test_a_daemon_pod_that_ends_is_replaced_later_each_time(phase: str, kind: st
         why = recorder.records[0]["facts"]
         assert why["why"] == f"it has ended ({phase}), and DaemonSet web makes it anew"
         assert (why["node"], why["step"]) == ("n1", "")
+
+    run(DAEMONSETS, test)
+
+
+@pytest.mark.parametrize("before", [None, 3])
+def test_a_daemon_set_counts_the_revisions_whose_name_was_taken(before: int | None) -> None:
+    """daemon/update.go:snapshot: the name is made of the count, so that the next sync asks for a free one."""
+
+    async def test(world: World, api: FakeAPI, _: ListRecorder) -> None:
+        of = {**of_kind(DAEMONSETS), "status": {} if before is None else {"collisionCount": before}}
+        labels = of["spec"]["template"]["metadata"]["labels"]
+        taken = new_revision({**of, "metadata": {**of["metadata"], "uid": "x"}}, DAEMONSETS, 1, before, labels)
+        meta = {"name": taken["metadata"]["name"], "namespace": "default"}
+        api.put(CONTROLLERREVISIONS, {"metadata": meta, "data": {"other": 1}, "revision": 1})
+        api.put(DAEMONSETS, of)
+        await world.clock.sleep(30)
+        assert status(api, DAEMONSETS)["collisionCount"] == (before or 0) + 1
+        assert len(api.of(CONTROLLERREVISIONS)) == 2, "one of the set's own was made"
+
+    run(DAEMONSETS, test)
+
+
+@pytest.mark.parametrize(("pause", "waits"), [(1798, 4), (1802, 1)])
+def test_half_an_hour_after_the_last_end_a_node_s_daemon_pod_is_replaced_as_if_it_were_the_first(
+    pause: float, waits: int
+) -> None:
+    """flowcontrol.Backoff forgets after twice the longest back-off, which is 15 minutes."""
+
+    async def test(world: World, api: FakeAPI, _: ListRecorder) -> None:
+        api.put(DAEMONSETS, owner(DAEMONSETS, template={**TEMPLATE, "spec": {"nodeName": "n1"}}))
+        await world.clock.sleep(1)
+        ends: list[float] = []
+        for number in range(4):
+            while not api.of(PODS):
+                await world.clock.sleep(0.01)
+            if number == 2:  # the back-off of two seconds has begun
+                await world.clock.sleep(2 + pause)
+            (made,) = api.of(PODS)
+            began = world.clock.monotonic_ns()
+            api.put(PODS, {**made, "status": {"phase": "Failed"}})
+            while any(each["metadata"]["uid"] == made["metadata"]["uid"] for each in api.of(PODS)):
+                await world.clock.sleep(0.01)
+            ends.append((world.clock.monotonic_ns() - began) / 1e9)
+        assert [round(each) for each in ends] == [0, 1, 0, waits]
 
     run(DAEMONSETS, test)
 

@@ -277,6 +277,14 @@ def test_an_ended_sidecar_is_restarted_whatever_the_pod_s_policy(policy, code):
     assert first.init_containers_to_start == [0], "before the app ran, too"
 
 
+@pytest.mark.parametrize(("deleting", "starts"), [(False, [0]), (True, [])])
+def test_a_sidecar_whose_record_is_lost_is_started_again_unless_the_pod_is_being_deleted(deleting, starts):
+    """kuberuntime_container.go:computeInitContainerActions: its last status was removed for some reason."""
+    the_pod = pod(init=SIDECARS, deleting=deleting)
+    actions = compute(the_pod, runtime(status(A), status(B), status(S2)))
+    assert (actions.init_containers_to_start, actions.containers_to_start, actions.kill_pod) == (starts, [], False)
+
+
 def test_sidecars_are_not_restarted_when_the_app_has_ended_for_good():
     actions = init_actions(
         status(A, EXITED), status(B, EXITED), status(S1), status(S2, EXITED), init=SIDECARS, policy="Never"

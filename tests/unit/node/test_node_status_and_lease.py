@@ -136,6 +136,20 @@ def test_events_say_when_a_node_stops_being_ready_and_when_it_is_again() -> None
     assert [reason for *_, reason, _ in events.said] == ["NodeNotReady", "NodeReady"]
 
 
+def test_a_node_that_cannot_register_tries_again_less_and_less_often_up_to_every_seven_seconds() -> None:
+    """kubelet_node_status.go:registerWithAPIServer."""
+
+    async def main(world: World) -> float:
+        api = Api()
+        api.lost = 11
+        began = world.clock.monotonic_ns()
+        await NodeStatusManager(world=world, client=api, config=CONFIG, not_ready=str).register()  # type: ignore[arg-type]
+        return (world.clock.monotonic_ns() - began) / 1e9
+
+    doubled = sum(0.05 * 2**number for number in range(8))
+    assert run_virtual(main) == pytest.approx(doubled + 3 * 7.0)
+
+
 def test_a_restarted_node_takes_its_object_over() -> None:
     api = Api()
     play(api, 1)

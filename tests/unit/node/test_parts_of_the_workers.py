@@ -163,6 +163,16 @@ def test_static_pods_of_one_name_start_in_the_order_in_which_they_came() -> None
     assert not starts.name_is_taken("p_n", "c", nobody), "b may not start any more"
 
 
+def test_a_static_pod_that_had_its_turn_does_not_wait_for_another() -> None:
+    starts = StaticPodStarts()
+    for uid in "ab":
+        starts.wait("p_n", uid)
+    assert not starts.name_is_taken("p_n", "a", everybody)
+    starts.started("p_n", "a")
+    starts.ended("p_n", "a")
+    assert not starts.name_is_taken("p_n", "b", everybody)
+
+
 def test_who_has_gone_is_waited_for_no_longer() -> None:
     starts = StaticPodStarts()
     for uid in "ab":

@@ -175,6 +175,52 @@ def test_a_resize_that_can_never_be_is_infeasible_and_not_tried_again(asks: dict
     assert (node.reasons(), node.synced, node.has("p")) == (["ResizeInfeasible"], ["uid-p"], "1")
 
 
+def test_a_resize_that_was_given_leaves_the_queue_until_the_pod_asks_for_something_else() -> None:
+    def scenario(node: Node) -> None:
+        node.admit(pod())
+        node.ask("p", "3")
+        node.resizes.retry()
+        node.pods["uid-p"] = pod("p", "2", 3)  # the kubelet has not looked at this change yet
+        node.resizes.retry()
+        assert node.has("p") == "3"
+        node.ask("p", "2", 3)
+        node.resizes.retry()
+
+    assert on_node(scenario).has("p") == "2"
+
+
+def test_an_infeasible_resize_leaves_the_queue_until_the_pod_asks_for_something_else() -> None:
+    """allocation_manager.go:retryPendingResizes: only a deferred one stays."""
+
+    def scenario(node: Node) -> None:
+        node.admit(pod())
+        node.ask("p", "5")
+        node.resizes.retry()
+        node.pods["uid-p"] = pod("p", "3", 3)  # the kubelet has not looked at this change yet
+        node.resizes.retry()
+        assert node.has("p") == "1"
+        node.ask("p", "3", 3)
+        node.resizes.retry()
+
+    assert on_node(scenario).has("p") == "3"
+
+
+def test_a_deferred_resize_that_was_taken_back_waits_no_longer_when_it_is_its_turn() -> None:
+    async def scenario(node: Node) -> None:
+        node.admit(pod(), pod("other", "2"))
+        node.ask("p", "3")
+        node.resizes.retry()
+        assert node.conditions("p")
+        node.pods["uid-p"] = pod("p", "1", 3)  # the kubelet has not looked at this change yet
+        node.resizes.retry()
+        assert node.conditions("p") == [] and node.synced == ["uid-p", "uid-p"]
+        node.pods["uid-p"] = pod("p", "2", 4)
+        node.resizes.retry()
+        assert node.has("p") == "1", "it does not wait"
+
+    on_node(scenario)
+
+
 def test_exactly_the_whole_node_is_not_too_much() -> None:
     def scenario(node: Node) -> None:
         node.admit(pod())

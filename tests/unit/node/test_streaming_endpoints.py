@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streaming_fakes import POD, FakeRuntime, FakeStreams, SpdyConnection, all_of
 
-from lastcall.kube.cri.api import ContainerState
+from lastcall.kube.cri.api import ContainerState, PodSandboxMetadata, PodSandboxState, PodSandboxStatus
 from lastcall.kube.node.server import KubeletServer
 from lastcall.kube.node.streaming import endpoints
 from lastcall.kube.node.streaming.port_forward import parse_port
@@ -404,6 +405,23 @@ async def pair(client: SpdyConnection, port: int, request: int):
     return error, await client.session.open({"streamtype": "data", **common})
 
 
+async def test_ports_are_those_of_the_newest_sandbox_that_is_ready() -> None:
+    """kuberuntime_sandbox.go:getSandboxIDByPodUID: the runtime lists the newest first."""
+
+    def sandbox(name: str, attempt: int, state: PodSandboxState) -> PodSandboxStatus:
+        return PodSandboxStatus(name, PodSandboxMetadata("p", "uid-1", "default", attempt), state, attempt)
+
+    async def listed(pod_uid: str = "") -> list[PodSandboxStatus]:
+        ready, gone = PodSandboxState.SANDBOX_READY, PodSandboxState.SANDBOX_NOTREADY
+        return [sandbox("third", 2, gone), sandbox("second", 1, ready), sandbox("first", 0, ready)]
+
+    async with kubelet() as node:
+        node.runtime.list_pod_sandbox = listed  # type: ignore[method-assign]
+        async with await node.spdy("/portForward/default/p", "portforward.k8s.io") as client:
+            error, _ = await pair(client, 9999, 1)
+            assert b"error forwarding port 9999 to pod second, uid" in await all_of(error)
+
+
 async def test_spdy_forwards_many_connections_and_each_ends_for_itself() -> None:
     async with kubelet() as node:
         async with await node.spdy("/portForward/default/p", "portforward.k8s.io") as client:
@@ -442,7 +460,7 @@ async def test_a_stream_without_its_headers_is_reset(headers: dict[str, str]) ->
             assert stream.was_reset
 
 
-async def test_the_same_session_travels_in_websocket_messages() -> None:
+async def test_the_same_session_travels_in_websocket_messages(caplog: pytest.LogCaptureFixture) -> None:
     from lastcall.kube.node.streaming.port_forward import WebSocketStream
     from lastcall.kube.streaming.spdy_session import SpdySession
 
@@ -459,9 +477,10 @@ async def test_the_same_session_travels_in_websocket_messages() -> None:
             await session.close()
             await run
         await node.runtime.until(lambda: node.runtime.ports[0].closed.is_set())
+    assert not [each for each in caplog.records if each.levelno >= logging.WARNING]
 
 
-async def test_channels_begin_with_their_port_and_errors_have_their_own() -> None:
+async def test_channels_begin_with_their_port_and_errors_have_their_own(caplog: pytest.LogCaptureFixture) -> None:
     async with kubelet() as node:
         async with node.websocket("/portForward/default/p?port=8080&port=9999", V5, V4) as socket:
             assert socket.protocol == V4
@@ -480,6 +499,7 @@ async def test_channels_begin_with_their_port_and_errors_have_their_own() -> Non
             with pytest.raises(aiohttp.WSServerHandshakeError) as caught:
                 await node.websocket(f"/portForward/default/p{query}", V4)
             assert caught.value.status == 400
+    assert not [each for each in caplog.records if each.levelno >= logging.WARNING]
 
 
 # -- values -----------------------------------------------------------------------------------------------------------

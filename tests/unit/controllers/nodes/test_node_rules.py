@@ -115,13 +115,16 @@ def test_the_state_of_a_zone(ready, state):
 
 def test_nodes_are_tainted_one_every_ten_seconds():
     queue = TaintQueue()
-    assert queue.add("a") and queue.add("b") and not queue.add("a")
+    for name in ("a", "b", "a"):
+        queue.add(name)
     assert (queue.take(0.0), queue.take(0.0)) == ("a", None)
     assert queue.seconds_to_wait(4.0) == 6.0
     assert queue.take(10.0) == "b"
-    assert not queue.add("a"), "it has had its turn"
+    queue.add("a")
+    assert queue.take(20.0) is None, "it has had its turn"
     queue.remove("a")
-    assert queue.add("a")
+    queue.add("a")
+    assert queue.seconds_to_wait(20.0) == 0.0
     queue.set_rate(0.0, 20.0)
     assert queue.take(100.0) is None and queue.seconds_to_wait(100.0) is None
 

@@ -54,11 +54,13 @@ def test_a_disrupted_zone_is_evicted_from_slowly_or_not_at_all(state: str, size:
 def test_a_node_that_recovers_gives_its_turn_to_the_next() -> None:
     queue = TaintQueue()
     assert queue.seconds_to_wait(0.0) is None and queue.take(0.0) is None
-    assert queue.add("a") and queue.add("b")
+    queue.add("a")
+    queue.add("b")
     queue.remove("a")
     queue.remove("never")
     assert queue.take(0.0) == "b" and queue.seconds_to_wait(0.0) is None
-    assert queue.add("c") and queue.seconds_to_wait(9.0) == 1.0 and queue.take(9.0) is None
+    queue.add("c")
+    assert queue.seconds_to_wait(9.0) == 1.0 and queue.take(9.0) is None
     assert queue.seconds_to_wait(11.0) == 0.0 and queue.take(11.0) == "c"
 
 

@@ -154,6 +154,13 @@ def test_a_new_volume_is_for_its_claim_and_its_node():
     assert should_delete({**made, "status": {"phase": "Released"}})
 
 
+@pytest.mark.parametrize(("policy", "expected"), [(None, "Delete"), ("Delete", "Delete"), ("Retain", "Retain")])
+def test_a_volume_is_kept_or_deleted_as_its_class_says(policy: str | None, expected: str):
+    made = new_volume(waiting(), {**LATER, "reclaimPolicy": policy}, NODE, ROOT)
+    assert made["spec"]["persistentVolumeReclaimPolicy"] == expected
+    assert should_delete({**made, "status": {"phase": "Released"}}) is (expected == "Delete")
+
+
 @pytest.mark.parametrize(
     ("spec", "node", "why"),
     [

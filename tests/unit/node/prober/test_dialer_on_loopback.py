@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -88,6 +89,36 @@ async def test_ten_redirects_are_enough() -> None:
     assert len(requests) == 10
 
 
+@pytest.mark.parametrize("place", ["http://[", "http://[::1", "http://127.0.0.1:99999/", "http://127.0.0.1:port/"])
+async def test_a_redirect_to_what_is_no_address_is_an_error_like_any_other(place: str) -> None:
+    """net/http client.go: failed to parse Location header. What a server answers must not end a probe's worker."""
+    async with server(answer("302 Found", b"", f"Location: {place}")) as (port, requests):
+        with pytest.raises(DialError) as caught:
+            await RealDialer().http_get(f"http://127.0.0.1:{port}/", [], 5.0)
+    assert place in str(caught.value) and len(requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("host", "text"),
+    [
+        ("a..b", "dial tcp: lookup a..b: no such host"),
+        ("x" * 64, "no such host"),
+        ("[", "Invalid IPv6 URL"),
+        ("\N{ACCOUNT OF}", "invalid characters"),
+    ],
+)
+async def test_a_host_that_cannot_be_one_is_an_error_like_any_other(host: str, text: str) -> None:
+    """The API server takes any text for the host of a probe or hook."""
+    with pytest.raises(DialError, match=re.escape(text)):
+        await RealDialer().http_get(f"http://{host}:1/", [], 5.0)
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 64, "\0"])
+async def test_a_connection_to_what_cannot_be_a_host_is_an_error_like_any_other(host: str) -> None:
+    with pytest.raises(DialError, match="no such host"):
+        await RealDialer().tcp_connect(host, 1, 5.0)
+
+
 async def test_errors_are_worded_as_go_words_them() -> None:
     async def hang(head: bytes, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(5)  # a server that hangs
@@ -113,6 +144,16 @@ async def test_errors_are_worded_as_go_words_them() -> None:
     with pytest.raises(DialError) as caught:
         await dialer.tcp_connect("127.0.0.1", port, 1.0)
     assert str(caught.value) == refused
+
+
+async def test_an_answer_that_is_not_http_is_an_error_like_any_other() -> None:
+    async def nonsense(head: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"what do you want?\r\n\r\n")
+        await writer.drain()
+
+    async with server(nonsense) as (port, _):
+        with pytest.raises(DialError, match="net/http: malformed HTTP response"):
+            await RealDialer().http_get(f"http://127.0.0.1:{port}/", [], 5.0)
 
 
 async def test_a_long_answer_is_cut() -> None:

@@ -22,6 +22,7 @@ from lastcall.kube.node.status.decide import (
 )
 from lastcall.kube.node.status.features import status_features
 from lastcall.kube.node.status.manager import PodStatusManager
+from lastcall.world import walls
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
@@ -209,6 +210,34 @@ def test_a_stale_object_leads_back_to_a_get_and_keeps_what_others_wrote() -> Non
         "ContainersReady",
         "PodScheduled",
     ]
+
+
+def test_a_status_that_was_sent_is_not_worked_on_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """status_manager.go:needsUpdate goes by the version that was sent."""
+    turns: list[str] = []
+    monkeypatch.setattr(walls, "on_turn", lambda component, key: turns.append(key) if "status" in component else None)
+
+    async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
+        manager.set_pod_status(copy_object(api.pod), make_status())  # type: ignore[arg-type]
+        await world.clock.sleep(35)
+
+    scenario(body)
+    assert turns.count("u1") == 1 + 3, "it is sent, and compared with the API's three times"
+
+
+def test_a_newer_object_is_remembered_although_its_status_is_the_one_that_was_sent() -> None:
+    """status_manager.go:updateStatusInternal. Or the next write would be refused, and the object read anew."""
+
+    async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
+        manager.set_pod_status(copy_object(api.pod), make_status(ready=False))  # type: ignore[arg-type]
+        await world.clock.sleep(1)
+        api.write(labels={"a": "b"})
+        manager.set_pod_status(copy_object(api.pod), make_status(ready=False))  # type: ignore[arg-type]
+        await world.clock.sleep(1)
+        manager.set_container_readiness("u1", "c1", True)
+
+    api, _ = scenario(body)
+    assert api.requests == ["PATCH", "PATCH"]
 
 
 @pytest.mark.rule("node-semantics 6/final, 11.3/uid")
@@ -542,6 +571,10 @@ def test_mirror_pods_are_never_deleted_by_the_kubelet() -> None:
         ({"a": [{"x": 1}]}, {"a": [{"x": 1, "y": None}]}, {}),
         ({"a": [{"x": 1}]}, {"a": [{"x": 2, "y": None}]}, {"a": [{"x": 2, "y": None}]}),
         ({}, {"a": None}, {}),
+        ({"a": {"x": 1}}, {"a": 2}, {"a": 2}),
+        ({"a": 2}, {"a": {"x": 1}}, {"a": {"x": 1}}),
+        ({"a": None}, {"a": {"x": 1}}, {"a": {"x": 1}}),
+        ({"a": {"x": 1}}, {"a": None}, {"a": None}),
     ],
 )
 def test_a_patch_has_what_changed_and_a_null_is_no_change(old: Any, new: Any, patch: Any) -> None:

@@ -326,6 +326,43 @@ def test_the_generated_status_of_a_running_pod_has_everything_the_api_shows() ->
     ]
 
 
+def generated(pod: dict[str, Any], *instances: ContainerStatus, **more: Any) -> dict[str, Any]:
+    nothing = Nothing()
+    generator = PodStatusGenerator(
+        features=NOW, statuses=nothing, probes=nothing, reasons=nothing, host_ips=["172.18.0.2"], **more
+    )
+    return generator.generate_api_pod_status(pod, PodStatus("u", "p", "n", container_statuses=instances), False)
+
+
+def test_a_status_shows_what_the_whole_pod_asks_for_and_was_allocated() -> None:
+    """kubelet_pods.go:convertStatusToAPIStatus. What is not requested is not allocated."""
+    resources = {"requests": {"cpu": "250m"}, "limits": {"cpu": "1", "memory": "64Mi"}}
+    pod = make_pod(containers=[{"name": name, "image": "i", "resources": resources} for name in ("app", "b")])
+    status = generated(pod, instance("app", RUNNING), instance("b", RUNNING))
+    assert status["allocatedResources"]["cpu"] == status["resources"]["requests"]["cpu"] == "500m"
+    assert "allocatedResources" not in generated(make_pod(), instance("app", RUNNING))
+
+
+@pytest.mark.parametrize("before", [{"requests": {"cpu": "250m"}}, None])
+def test_while_a_resize_is_under_way_a_pod_s_resources_are_those_of_before(before: Any) -> None:
+    resources = {"requests": {"cpu": "2"}}
+    pod = make_pod(containers=[{"name": "app", "image": "i", "resources": resources}])
+    pod["status"] = {"phase": "Running"} | ({"resources": before} if before else {})
+    under_way = {"resize_conditions": lambda uid: [{"type": "PodResizeInProgress", "status": "True"}]}
+    assert generated(pod, instance("app", RUNNING), **under_way)["resources"] == (before or resources)
+    assert generated(pod, instance("app", RUNNING))["resources"] == resources
+
+
+def test_only_an_init_container_without_a_record_counts_as_completed_once_the_pod_runs() -> None:
+    """kubelet_pods.go:convertToAPIContainerStatuses: initialised Pods may have lost the records of init containers."""
+    pod = make_pod(initContainers=[{"name": "i", "image": "i"}], containers=[{"name": "app"}, {"name": "b"}])
+    status = generated(pod, instance("app", RUNNING))
+    (init,) = status["initContainerStatuses"]
+    assert init["state"]["terminated"]["reason"] == "Completed"
+    _, lost = status["containerStatuses"]
+    assert lost["state"] == {"waiting": {"reason": "PodInitializing"}}
+
+
 @pytest.mark.rule("node-semantics 12.1/sticky, 12.1/deadline")
 def test_a_terminal_phase_in_the_api_is_never_left_and_a_deadline_forces_failed() -> None:
     nothing = Nothing()

@@ -147,7 +147,7 @@ class DaemonSetController:
         if is_terminating(owner):
             return
         pods = by_node(await self._claim(owner))
-        revision, history = await self._revision(owner)
+        owner, revision, history = await self._revision(owner)
         value = _hash_of(revision)
         moment = now(self._world.clock).timestamp()
         error = ""
@@ -179,7 +179,8 @@ class DaemonSetController:
         except AdoptionRefused as refused:
             raise Retry(str(refused)) from refused
 
-    async def _revision(self, owner: DaemonSet) -> tuple[ControllerRevision, list[ControllerRevision]]:
+    async def _revision(self, owner: DaemonSet) -> tuple[DaemonSet, ControllerRevision, list[ControllerRevision]]:
+        """Return the owner with the number of its revisions' collisions, its revision, and all of them."""
         found = owned_and_orphans(self._history, uid_of(owner), namespace_of(owner))
         history = by_revision(each for each in found if controller_of(each) is not None)
         labels = dict((owner["spec"]["template"].get("metadata") or {}).get("labels") or {})
@@ -188,7 +189,8 @@ class DaemonSetController:
         if collided is not None and collided != collisions:
             status: DaemonSetStatus = {**(owner.get("status") or {}), "collisionCount": collided}
             await self._write_status(owner, status)
-        return revision, history
+            owner = {**owner, "status": status}
+        return owner, revision, history
 
     async def _perform(self, key: str, owner: DaemonSet, plan: Plan, revision: str) -> str:
         """Creations in a slow start, deletions at once; the first error, "" for none. (`syncNodes`)"""

@@ -119,7 +119,7 @@ def _exited_with(pod: Pod, codes: PodFailurePolicyOnExitCodesRequirement) -> Con
         ended = (container.get("state") or {}).get("terminated")
         if not ended or codes.get("containerName") not in (None, container["name"]):
             continue
-        code = ended.get("exitCode", 0)
+        code = ended["exitCode"]
         if code != 0 and (code in codes["values"]) == (codes["operator"] == "In"):
             return container
     return None

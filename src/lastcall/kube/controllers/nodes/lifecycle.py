@@ -222,8 +222,7 @@ class NodeLifecycleController:
         # What a turn of this very pass writes need not have come back; to queue the node again would cost another turn.
         if not has_taint(node, key) and self._seconds() - turn >= MONITOR_PERIOD_SECONDS:
             queue.remove(name_of(node))
-        if queue.add(name_of(node)):
-            self._to_taint.set()
+        queue.add(name_of(node))  # `_monitor` wakes the tainting when it has seen all nodes
 
     async def _reachable(self, node: Node) -> None:
         """No NoExecute taint of ours (`markNodeAsReachable`)."""

@@ -44,12 +44,10 @@ class TaintQueue:
         self._waiting: dict[str, None] = {}
         self._free_at = 0.0
 
-    def add(self, node: str) -> bool:
-        """False for one that waits, or has had its turn and was not removed since."""
-        if node in self._known:
-            return False
-        self._known[node] = self._waiting[node] = None
-        return True
+    def add(self, node: str) -> None:
+        """Let a node wait for its turn, unless it waits already or has had it and was not removed since."""
+        if node not in self._known:
+            self._known[node] = self._waiting[node] = None
 
     def remove(self, node: str) -> None:
         self._known.pop(node, None)

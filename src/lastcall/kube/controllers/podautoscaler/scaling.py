@@ -49,8 +49,8 @@ def bounded(
 ) -> Bounded:
     """What is left of `wanted`; the recommendation is remembered."""
     if behavior is None:
-        up_window, down_window = 0.0, DOWNSCALE_STABILIZATION
-        recent = [replicas for at, replicas in memory.recommended if at >= now - down_window]
+        window = DOWNSCALE_STABILIZATION
+        recent = [replicas for at, replicas in memory.recommended if at >= now - window]
         stable, reason, why = max([wanted, *recent]), "ScaleDownStabilized", HIGHER
     else:
         up_window = _window(behavior, "scaleUp", 0.0)
@@ -60,8 +60,8 @@ def bounded(
         recent = [replicas for at, replicas in memory.recommended if at > since]
         stable = (min if up else max)([wanted, *recent])
         reason, why = ("ScaleUpStabilized", LOWER) if up else ("ScaleDownStabilized", HIGHER)
-    oldest = now - max(up_window, down_window)
-    memory.recommended = [each for each in memory.recommended if each[0] >= oldest] + [(now, wanted)]
+        window = max(up_window, down_window)
+    memory.recommended = [each for each in memory.recommended if each[0] >= now - window] + [(now, wanted)]
     if stable != wanted:
         able = Said("AbleToScale", "True", reason, why)
     else:

@@ -102,7 +102,7 @@ def _machine(at: str) -> Object:
 
 def busy_ticks(stat: str) -> int:
     """Return the ticks in which all CPUs together worked, of the text of /proc/stat. Raises ValueError, IndexError."""
-    columns = [int(each) for each in stat.split("\n", 1)[0].split()[1:]]
+    columns = [int(each) for each in stat.partition("\n")[0].split()[1:]]
     return sum(columns[each] for each in _BUSY)
 
 

@@ -60,7 +60,7 @@ class RealDialer:
         self, url: str, headers: list[tuple[str, str]], timeout: float | None, *, follow_redirects: bool = True
     ) -> HTTPResponse:
         """Redirects are followed on the same host only, at most ten; another host's answer is the redirect itself."""
-        first_host = urlsplit(url).hostname
+        first_host = _host_of(url)
         try:
             async with asyncio.timeout(timeout):
                 response = await self._get(url, headers)
@@ -68,8 +68,8 @@ class RealDialer:
                 while (
                     follow_redirects and response.status in (301, 302, 303, 307, 308) and "location" in response.headers
                 ):
-                    target = urljoin(url, response.headers["location"])
-                    if urlsplit(target).hostname != first_host:
+                    target, host = _redirected(url, response.headers["location"])
+                    if host != first_host:
                         return response
                     hops += 1
                     if hops >= MAX_REDIRECTS:
@@ -113,6 +113,8 @@ class RealDialer:
             raise DialError("unexpected EOF") from None
         except aiohttp.InvalidURL:
             raise DialError(f"Get {go_quote(url)}: invalid URL") from None
+        except UnicodeError:  # no name of a host is like that
+            raise DialError(f"Get {go_quote(url)}: dial tcp: lookup {urlsplit(url).hostname}: no such host") from None
         except aiohttp.ClientResponseError as error:
             raise DialError(f"Get {go_quote(url)}: net/http: malformed HTTP response: {error.message}") from None
         except OSError as error:
@@ -127,7 +129,7 @@ class RealDialer:
                 _, writer = await asyncio.open_connection(host, port)
         except TimeoutError:
             raise DialError(f"dial tcp {address}: i/o timeout") from None
-        except socket.gaierror:
+        except (socket.gaierror, ValueError):  # not found, or not like any name
             raise DialError(f"dial tcp: lookup {host}: no such host") from None
         except OSError as error:
             raise DialError(f"dial tcp {address}: connect: {_errno_text(error)}") from None
@@ -140,6 +142,23 @@ class RealDialer:
         )
 
         return await check_health(self._clock, host, port, service, timeout, user_agent)
+
+
+def _host_of(url: str) -> str | None:
+    """Return the host of an address. Raises DialError if it is none."""
+    try:
+        return urlsplit(url).hostname
+    except ValueError as error:
+        raise DialError(f"Get {go_quote(url)}: parse {go_quote(url)}: {error}") from None
+
+
+def _redirected(url: str, location: str) -> tuple[str, str | None]:
+    """Return where a redirect leads, and its host. Raises DialError (net/http client.go:do)."""
+    try:
+        target = urljoin(url, location)
+        return target, urlsplit(target).hostname
+    except ValueError as error:
+        raise DialError(f"Get {go_quote(url)}: failed to parse Location header {go_quote(location)}: {error}") from None
 
 
 async def _tls_text(url: str, error: OSError) -> str:

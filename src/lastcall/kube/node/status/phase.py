@@ -43,7 +43,7 @@ def get_phase(
     """
     by_name = {status["name"]: status for status in statuses}
     init_pending, init_failed = _plain_init(pod, by_name)
-    sidecar_pending, running, waiting, unknown = _sidecars(pod, by_name)
+    starting, running, waiting, unknown = _sidecars(pod, by_name)
     stopped = succeeded = restartable = 0
     for container in containers_of(pod):
         status = by_name.get(container["name"])
@@ -65,7 +65,7 @@ def get_phase(
 
     if init_failed:
         return "Failed"
-    if init_pending or (sidecar_pending and not pod_has_initialized) or waiting:
+    if init_pending or (starting and not pod_has_initialized) or waiting:
         return "Pending"
     if running and not unknown:
         return "Running"
@@ -105,8 +105,8 @@ def _plain_init(pod: Pod, by_name: dict[str, ContainerStatus]) -> tuple[int, int
 
 
 def _sidecars(pod: Pod, by_name: dict[str, ContainerStatus]) -> tuple[int, int, int, int]:
-    """(not started yet, running, waiting, unknown) among the sidecars; terminated ones do not count."""
-    pending = running = waiting = unknown = 0
+    """Return how many sidecars run without having started, run, wait, or are unknown. Terminated ones do not count."""
+    starting = running = waiting = unknown = 0
     for container in init_containers_of(pod):
         if not is_restartable_init_container(container):
             continue
@@ -116,12 +116,9 @@ def _sidecars(pod: Pod, by_name: dict[str, ContainerStatus]) -> tuple[int, int, 
             unknown += 1
         elif "running" in state:
             running += 1
-            pending += not status.get("started")
+            starting += not status.get("started")
         elif "waiting" in state:
-            if not (status.get("lastState") or {}).get("terminated"):
-                pending += 1
-                waiting += 1
+            waiting += not (status.get("lastState") or {}).get("terminated")
         elif "terminated" not in state:
-            pending += 1
             unknown += 1
-    return pending, running, waiting, unknown
+    return starting, running, waiting, unknown

@@ -58,7 +58,6 @@ class _Worker:
     status: PodSyncStatus
     pending: UpdatePodOptions | None = None
     active: UpdatePodOptions | None = None
-    working: bool = False
     signal: asyncio.Event = field(default_factory=asyncio.Event)
     context: SyncContext | None = None
     task: asyncio.Task[None] | None = None
@@ -132,7 +131,6 @@ class PodWorkers:
         if decision.cause is None and not decision.shortened and self._put_off(worker, decision.options):
             return
         worker.pending = decision.options
-        worker.working = True
         worker.signal.set()
         if decision.cancel and worker.context is not None:
             worker.context.cancelled.set()
@@ -200,7 +198,6 @@ class PodWorkers:
                 return
             worker.failures += 1
             worker.failed_at = self._now()
-            worker.working = False
             self._requeue(uid, RETRY_SECONDS * 2 ** min(worker.failures, 6))
 
     async def _pod_worker_loop(self, uid: str, worker: _Worker) -> None:
@@ -262,20 +259,17 @@ class PodWorkers:
         started = worker.status.started
         if not started and not (update.running_pod is not None and state is State.TERMINATING):
             if update.pod is None:
-                worker.working = False
                 return None
             full_name = worker.status.full_name
             taken = self._static.name_is_taken(full_name, uid, self._may_start)
             verdict = transitions.allow_pod_start(worker.status, update.pod, full_name_is_taken=taken)
             if verdict is StartVerdict.NEVER:
                 worker.status = transitions.cleanup_unstarted_pod(worker.status)
-                worker.working = False
                 return None
             if verdict is StartVerdict.NOT_YET:
                 worker.pending = worker.pending or update
                 delay = transitions.BACK_OFF_SECONDS * (1 + transitions.JITTER * self._world.random.random())
                 self._requeue(uid, delay)
-                worker.working = False
                 return None
             worker.status = transitions.start(worker.status)
             if is_static_pod(update.pod):
@@ -338,7 +332,6 @@ class PodWorkers:
 
     def _complete_terminated(self, worker: _Worker) -> None:
         worker.status = transitions.complete_terminated(worker.status)
-        worker.working = False
         self._static.ended(worker.status.full_name, worker.status.uid)
         self._recorder.record(
             kinds.WORKER_FINISHED,
@@ -358,8 +351,6 @@ class PodWorkers:
             worker.pending = None
         if worker.pending is not None:
             worker.signal.set()
-        else:
-            worker.working = False
 
     def _put_off(self, worker: _Worker, options: UpdatePodOptions) -> bool:
         """A call that keeps failing is repeated at most once a second, however many runtime events it causes itself.
@@ -376,13 +367,9 @@ class PodWorkers:
 
     def _replay_active_update(self, worker: _Worker) -> None:
         """Call again with what was last called (pod_workers.go:requeueLastPodUpdate)."""
-        if worker.pending is not None or worker.active is None:
-            if worker.pending is not None:
-                worker.signal.set()
-            return
-        worker.pending = worker.active
-        worker.working = True
-        worker.signal.set()
+        worker.pending = worker.pending or worker.active
+        if worker.pending is not None:
+            worker.signal.set()
 
     def _forget(self, uid: str, worker: _Worker) -> None:
         """All history of the UID goes, which is UNKNOWN now (pod_workers.go:cleanupPodUpdates)."""
