@@ -12,7 +12,7 @@ from api_server import RunningServer, running_server
 
 from lastcall.kube.api.errors import StatusError
 from lastcall.kube.api.resources import CONFIGMAPS, ROLEBINDINGS, SERVICEACCOUNTS
-from lastcall.kube.apiserver import shares
+from lastcall.kube.apiserver import user_limits as shares
 from lastcall.kube.apiserver.wire import requests
 from lastcall.kube.client.http import HTTPClient
 

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from lastcall.kube.api.errors import StatusError
-from lastcall.kube.apiserver import shares
+from lastcall.kube.apiserver import user_limits as shares
 from lastcall.kube.apiserver.auth.authentication import UserInfo
 from lastcall.kube.apiserver.http import is_stream
 from lastcall.kube.apiserver.requestinfo import request_info
-from lastcall.kube.apiserver.shares import (
+from lastcall.kube.apiserver.user_limits import (
     CONNECTION_BYTES,
     MOST_CONNECTIONS,
     MOST_OF_ALL_BYTES,

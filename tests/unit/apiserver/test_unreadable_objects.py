@@ -27,7 +27,7 @@ from lastcall.kube.api.resources import (
 )
 from lastcall.kube.apiserver.conversions.table import CONVERSIONS
 from lastcall.kube.apiserver.registry.definitions import Definitions
-from lastcall.kube.apiserver.registry.stored import UnreadableError, read_stored, warning_of
+from lastcall.kube.apiserver.registry.unreadable import UnreadableError, read_stored, warning_of
 from lastcall.kube.apiserver.server import APIServer, APIServerConfig
 from lastcall.kube.client.api import Client
 from lastcall.kube.store.open import open_store

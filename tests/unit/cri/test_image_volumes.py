@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from lastcall.kube.cri.api import Mount, RuntimeServiceError
-from lastcall.kube.cri.sandbox.image_volumes import check_sub_path, has_path
+from lastcall.kube.cri.sandbox.image_sub_paths import check_sub_path, has_path
 
 
 @pytest.fixture

@@ -42,8 +42,8 @@ from lastcall.kube.apiserver.paths.metrics.requests import RequestCounts
 from lastcall.kube.apiserver.paths.objects import Objects
 from lastcall.kube.apiserver.paths.scope import RequestScope
 from lastcall.kube.apiserver.requestinfo import RequestInfo, request_info
-from lastcall.kube.apiserver.shares import Shares
 from lastcall.kube.apiserver.streaming.location import SUBRESOURCES as STREAMS
+from lastcall.kube.apiserver.user_limits import Shares
 from lastcall.kube.apiserver.wire.negotiation import PROTOBUF, negotiate, not_acceptable
 from lastcall.kube.apiserver.wire.requests import MAX_BODY_BYTES, warnings_of
 from lastcall.kube.streaming.hosts import Hosts

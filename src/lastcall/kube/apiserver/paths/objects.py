@@ -33,16 +33,16 @@ from lastcall.kube.apiserver.discovery import verbs_of
 from lastcall.kube.apiserver.operations import Operations
 from lastcall.kube.apiserver.paths.scope import RequestScope, Verb
 from lastcall.kube.apiserver.registry.patching import patch_type
-from lastcall.kube.apiserver.registry.stored import warning_of
+from lastcall.kube.apiserver.registry.unreadable import warning_of
 from lastcall.kube.apiserver.registry.watch import EventStream, Told
 from lastcall.kube.apiserver.requestinfo import RequestInfo, is_true
-from lastcall.kube.apiserver.shares import SMALL_BYTES, WAIT_SECONDS, Shares
 from lastcall.kube.apiserver.streaming import frames
 from lastcall.kube.apiserver.streaming.frames import wants_websocket
 from lastcall.kube.apiserver.streaming.location import SUBRESOURCES as STREAMS
 from lastcall.kube.apiserver.streaming.proxy import proxy
 from lastcall.kube.apiserver.subresources.eviction import EVICTIONS
 from lastcall.kube.apiserver.subresources.posts import TOKEN_REQUESTS
+from lastcall.kube.apiserver.user_limits import SMALL_BYTES, WAIT_SECONDS, Shares
 from lastcall.kube.apiserver.wire.bodies import Turns
 from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.kube.apiserver.wire.negotiation import JSON, PROTOBUF, YAML, not_acceptable

@@ -41,7 +41,7 @@ from lastcall.kube.apiserver.registry.differences import only_removes_finalizers
 from lastcall.kube.apiserver.registry.objects import with_type
 from lastcall.kube.apiserver.registry.reading import Answer, Stored, StoredKind
 from lastcall.kube.apiserver.registry.sizes import check_size
-from lastcall.kube.apiserver.registry.stored import names_of_key, read_error
+from lastcall.kube.apiserver.registry.unreadable import names_of_key, read_error
 from lastcall.kube.apiserver.updated_object import Track, UpdatedObject
 from lastcall.kube.apiserver.wire.as_sent import (
     as_sent,

@@ -18,7 +18,7 @@ from lastcall.kube.apiserver.admission.chain import Admission
 from lastcall.kube.apiserver.records import WriteRecords
 from lastcall.kube.apiserver.registry.objects import Codec, ObjectCache
 from lastcall.kube.apiserver.registry.selection import Selection
-from lastcall.kube.apiserver.registry.stored import (
+from lastcall.kube.apiserver.registry.unreadable import (
     UnreadableError,
     how_to_delete,
     names_of_key,

@@ -34,7 +34,7 @@ from lastcall.kube.cri.api import (
 )
 from lastcall.kube.cri.sandbox.container_spec import seccomp_filter, start_spec, stop_signal, users_of
 from lastcall.kube.cri.sandbox.execs import run_exec, start_exec
-from lastcall.kube.cri.sandbox.image_volumes import check_sub_path
+from lastcall.kube.cri.sandbox.image_sub_paths import check_sub_path
 from lastcall.kube.cri.sandbox.object_records import ObjectRecords
 from lastcall.kube.cri.sandbox.objects import Container, Sandbox
 from lastcall.kube.cri.sandbox.picture import Picture, remove_directory
