@@ -1,4 +1,4 @@
-"""The annotation that says how long kubelets may cache Secrets, with the controller beside an API (ttl_controller.go)."""
+"""How long kubelets may cache Secrets, as an annotation of their Nodes (ttl_controller.go), beside an API."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
