@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from mutants import trials
 from mutants.choosing import Touched
-from mutants.results import SILENT, SURVIVED, Result, summary, text
-from mutants.sites import Mutant
+from mutants.results import SILENT, SURVIVED
 from mutants.trials import Trial, Write
 
 ONE_TEST = [Touched("test_one", 0.0)]
@@ -74,10 +73,3 @@ def test_a_silent_trial_runs_again_when_no_other_runs(tmp_path: Path) -> None:
     ended = run(Trial("waits", ONE_TEST, body), Trial("other", ONE_TEST, other))
     assert [each.name for each in ended] == ["other", "waits"]
     assert seen.read_text() == "False"
-
-
-def test_the_summary_counts_silent_mutants_apart() -> None:
-    mutant = Mutant("src/a.py", "f", 1, "`a` → `b`", 0, (1, 1))
-    results = [Result(mutant, SILENT, "test_one"), Result(mutant, SURVIVED, why="1 of 1 tests ran")]
-    assert summary("a", results) == "a: 2 mutants, 1 killed (50.0 %, 0 of them by time, 1 silent twice), 1 survived"
-    assert "src/a.py:1" in text("a", results)

@@ -248,6 +248,14 @@ def test_progressing_says_what_the_rollout_does(of: dict, new: dict | None, expe
     assert (words(found) or ("",))[1:] == (expected or ())
 
 
+def test_a_rollout_that_was_complete_does_not_begin_anew_when_all_its_pods_are_gone() -> None:
+    """sync.go:syncRolloutStatus: isCompleteDeployment, of the counts that there are: none, and none updated."""
+    of = deployment(replicas=3, conditions=[progressing("NewReplicaSetAvailable", since=3600)])
+    new = replica_set("new", 4)
+    found = condition_of(rollout_status(of, [new], new, NOW), "Progressing")
+    assert found == of["status"]["conditions"][0]
+
+
 @pytest.mark.parametrize(("status", "transition"), [("True", 100), ("Unknown", 0)])
 def test_a_step_forward_moves_the_time_from_which_the_deadline_counts(status: str, transition: float) -> None:
     of = deployment(conditions=[progressing("ReplicaSetUpdated", status=status, since=50)])

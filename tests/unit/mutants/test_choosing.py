@@ -13,7 +13,7 @@ from mutants.choosing import (
     stale,
     without_equivalents,
 )
-from mutants.results import KILLED, SURVIVED, TIMEOUT, Result, summary, text
+from mutants.results import KILLED, SILENT, SURVIVED, TIMEOUT, Result, summary, text
 from mutants.sandbox import to_close
 from mutants.sites import Mutant, mutants
 
@@ -65,10 +65,12 @@ def test_code_that_only_ran_at_import_is_left_out_and_code_that_never_ran_is_not
     assert not only_at_import(one, {"src/a.py": mask(3, 3)}, [Touched("t", 0.1, {"src/a.py": mask(3, 3)})])
 
 
-def test_a_timeout_counts_as_killed_and_survivors_are_listed() -> None:
-    first, second, third, *_ = EVERY
+def test_a_timeout_and_a_silent_one_count_as_killed_and_survivors_are_listed() -> None:
+    first, second, third, fourth, *_ = EVERY
     found = [Result(first, KILLED, "t"), Result(second, TIMEOUT, "t"), Result(third, SURVIVED, why="3 of 3 tests ran")]
-    assert summary("node", found) == "node: 3 mutants, 2 killed (66.7 %, 1 of them by time), 1 survived"
+    found += [Result(fourth, SILENT, "t")]
+    figures = "4 mutants, 3 killed (75.0 %, 1 of them by time, 1 silent twice), 1 survived"
+    assert summary("node", found) == f"node: {figures}"
     assert text("node", found).splitlines()[1:] == [f"  src/a.py:{third.line}: {third.change} (in f; 3 of 3 tests ran)"]
 
 

@@ -106,7 +106,7 @@ class Kubelet:
 
     async def wait_for_attach_and_mount(self, a_pod: Any) -> None:
         self.noted("mount")
-        await asyncio.sleep(1)  # of the virtual clock: what comes after it sees that it was waited for
+        await asyncio.sleep(1)  # a second of virtual time, so that an end can begin meanwhile
 
     async def wait_for_unmount(self, a_pod: Any) -> None:
         self.noted("unmount")

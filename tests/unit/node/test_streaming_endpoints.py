@@ -361,6 +361,8 @@ async def test_attach_asks_for_what_the_client_wants_and_ends_with_success() -> 
         ("/attach/default/p/zzz?output=1", 500, 'container not found ("zzz")'),
         ("/exec/default/p/c?command=x&output=1", 400, "unable to upgrade: missing upgrade headers in request"),
         ("/portForward/default/none", 404, "pod does not exist"),
+        ("/run/default/none/c?cmd=ls", 404, "pod does not exist"),
+        ("/run/default/p/other-uid/c?cmd=ls", 404, "pod does not exist"),
         ("/run/default/p/zzz?cmd=ls", 500, 'container not found ("zzz")'),
         ("/run/default/p/c?cmd=echo%20a%20b", 200, "echo a b"),
         ("/run/default/p/c?cmd=false", 500, "command terminated with exit code 1"),

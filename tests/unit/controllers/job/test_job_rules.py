@@ -213,6 +213,35 @@ def test_an_env_variable_of_the_user_stays():
     assert spec["containers"][0]["env"] == [mine]
 
 
+FAILURES = "batch.kubernetes.io/job-index-failure-count"
+IGNORED = "batch.kubernetes.io/job-index-ignored-failure-count"
+
+
+@pytest.mark.parametrize(
+    ("before", "code", "expected"),
+    [
+        (None, 0, {FAILURES: "0"}),
+        ({}, 1, {FAILURES: "1"}),
+        ({FAILURES: "2"}, 1, {FAILURES: "3"}),
+        ({FAILURES: "2", IGNORED: "1"}, 1, {FAILURES: "3", IGNORED: "1"}),
+        ({FAILURES: "2"}, 42, {FAILURES: "2", IGNORED: "1"}),
+        ({FAILURES: "2", IGNORED: "4"}, 42, {FAILURES: "2", IGNORED: "5"}),
+    ],
+)
+def test_a_pod_takes_over_the_failures_of_its_index_and_names_ignored_ones_only_if_there_are_any(
+    before: dict | None, code: int, expected: dict
+) -> None:
+    """indexed_job_utils.go:getNewIndexFailureCounts, addIndexFailureCountAnnotation."""
+    rule = {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [42]}}
+    spec = {"template": {"spec": {"containers": []}}, "completions": 3, "backoffLimitPerIndex": 9}
+    job = {"metadata": {"name": "j", "uid": "u"}, "spec": {**spec, "podFailurePolicy": {"rules": [rule]}}}
+    ended = {"name": "c", "state": {"terminated": {"exitCode": code}}}
+    failed = {"metadata": {"name": "j-1", "namespace": "n", "annotations": before}}
+    failed["status"] = {"phase": "Failed", "containerStatuses": [ended]}
+    made = new_pod(job, 1, None if before is None else failed)
+    assert made["metadata"]["annotations"] == {INDEX: "1", **expected}
+
+
 def test_small_jobs_are_looked_at_soon_and_big_ones_once_a_second():
     assert batch_seconds(1) < 0.03
     assert batch_seconds(100_000) == 1.0

@@ -132,6 +132,8 @@ WAITS = pod("b", phase="Pending")
         (3, [A, B, C], used(a=10, b=10), 100, (2, 10, 10)),
         (2, [A, B], used(a=10), 200, (2, 10, 10)),
         (3, [A, B, C], used(a=10), 200, (3, 10, 10)),
+        (3, [A, B, C], used(a=2), 110, (3, 2, 2)),  # 2 and twice 110: 74 % of 110 %, times 3 is above 2
+        (3, [A, B, C], used(a=1), 110, (2, 1, 1)),
         (2, [A, B], used(a=100), 100, (2, 100, 100)),
         # one that waits counts only on the way up
         (2, [A, WAITS], used(a=300), 100, (3, 300, 300)),

@@ -111,6 +111,25 @@ def test_our_own_write_is_known_before_the_watch_brings_it():
     with_controllers(test)
 
 
+def test_our_own_write_stays_known_while_the_service_is_looked_at_again_and_again():
+    async def test(world, api, recorder):
+        api.put(SERVICES, a_service())
+        api.put(PODS, a_pod())
+        await world.clock.sleep(5)
+        for watcher in api.watchers:
+            if watcher.resource == ENDPOINTSLICES:
+                watcher.namespace = "nowhere"
+        before = slice_writes(api)
+        api.put(PODS, a_pod(ready="False"))
+        for number in range(4):
+            await world.clock.sleep(0.5)
+            api.put(SERVICES, {**a_service(), "status": {"conditions": [{"type": "X", "reason": str(number)}]}})
+        await world.clock.sleep(0.5)
+        assert slice_writes(api) - before == 1
+
+    with_controllers(test)
+
+
 def test_a_conflict_is_tried_again_after_a_second():
     async def test(world, api, recorder):
         api.put(SERVICES, a_service())

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from api_server import ADMIN
-from fake_api import ListRecorder
+from fake_api import FakeAPI, ListRecorder
 
 from lastcall.cli.controller_manager import chosen_controllers
 from lastcall.kube.api.errors import StatusError
@@ -137,5 +137,26 @@ def test_a_health_check_node_port_is_given_kept_and_taken_away() -> None:
         assert "healthCheckNodePort" not in changed["spec"]
         again = balanced(name="other", externalTrafficPolicy="Local", healthCheckNodePort=port)
         assert (await client.create(SERVICES, again, "default"))["spec"]["healthCheckNodePort"] == port
+
+    run_virtual(main)
+
+
+def test_an_address_that_somebody_took_away_is_given_again() -> None:
+    """The controller remembers what it gave only until its cache shows it."""
+
+    async def main(world: World) -> None:
+        api, recorder = FakeAPI(world), ListRecorder(world)
+        async with Tasks() as tasks:
+            controllers = run_controllers(
+                world=world, client=api, recorder_for=lambda _: recorder, root_ca_pem=b"ca", names=[COMPONENT]
+            )
+            tasks.spawn(controllers, name="controllers")
+            await world.clock.sleep(1)
+            for _ in range(2):
+                api.put(SERVICES, balanced())
+                await world.clock.sleep(1)
+                (found,) = api.of(SERVICES)
+                assert found["status"]["loadBalancer"]["ingress"] == [{"ip": FIRST, "ipMode": "VIP"}]
+            tasks.cancel()
 
     run_virtual(main)

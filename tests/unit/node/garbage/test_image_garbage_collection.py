@@ -214,3 +214,11 @@ async def test_on_a_real_store_a_used_image_stays_and_an_unused_one_gives_its_me
     assert [each.id for each in await store.list_images()] == [used.id]
     assert os.listdir(root.lowerdirs[0]) == ["a"]
     assert {each.id for each in store.images()} == {used.id, unused.id}, "the user's layout is not the node's"
+
+
+@pytest.mark.parametrize(
+    ("high", "max_age", "off"), [(100, 0, True), (99, 0, False), (100, 60, False), (85, 60, False)]
+)
+def test_images_stay_if_neither_fullness_nor_age_is_a_reason(high: int, max_age: float, off: bool) -> None:
+    """kubelet.go:StartGarbageCollection: ImageGCHighThresholdPercent 100 and no greatest age."""
+    assert ImageGCPolicy(high_threshold_percent=high, max_age=max_age).off is off

@@ -284,6 +284,23 @@ def test_a_pod_that_never_started_gets_lost_containers_and_phase_failed() -> Non
     }
 
 
+def test_the_last_status_of_a_pod_that_this_kubelet_never_ran_is_made_of_what_the_api_has() -> None:
+    """status_manager.go:TerminatePod, of a kubelet that starts after the Pod's end has begun."""
+    exited = {"name": "app", "state": EXITED, "lastState": {}, "ready": False, "restartCount": 3, "started": False}
+
+    async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
+        assert api.pod is not None
+        api.pod["status"] |= {"phase": "Running", "containerStatuses": [exited]}
+        api.write(deletionTimestamp="2030-01-01T00:00:30Z", deletionGracePeriodSeconds=30)
+        manager.terminate_pod(copy_object(api.pod))
+
+    api, _ = scenario(body)
+    assert api.requests == ["PATCH", "DELETE"]
+    (patch,) = api.patches
+    assert "containerStatuses" not in patch, "its end is known already"
+    assert (patch["phase"], "qosClass" in patch) == ("Failed", False)
+
+
 @pytest.mark.rule("node-semantics 11.3/needs")
 def test_no_delete_before_the_pod_is_finished() -> None:
     async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
