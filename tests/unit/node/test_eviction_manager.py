@@ -8,7 +8,7 @@ import pytest
 from lastcall.kube.node.eviction.decide import EvictionConfig, FileUsage, Observation, PodUsage, parse_thresholds
 from lastcall.kube.node.eviction.manager import CLEANUP_SECONDS, MONITORING_SECONDS, EvictionManager
 from lastcall.kube.node.versions import behaviour_of
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
@@ -98,7 +98,7 @@ def test_disk_that_cannot_be_given_back_is_a_fault_and_the_next_part_is_asked_al
         assert await node.manager().synchronize(node) == []
 
     node: Any = None
-    with walls.standing() as faults:
+    with crash_guard.installed() as faults:
         run_virtual(main)
     assert (asked, node.evicted) == (["containers", "images"], [])
     assert [(each.component, each.key, each.error) for each in faults.all()] == [

@@ -11,7 +11,7 @@ from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import NODES, PODS
 from lastcall.kube.node.static_pods.decide import mirror_pod
 from lastcall.kube.node.workers.mirrors import FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS, MirrorPods
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
@@ -162,7 +162,7 @@ def test_a_bug_is_a_fault_and_the_mirror_is_made_all_the_same() -> None:
         await node.reconcile(100)
         assert len(node.api.of(PODS)) == 1
 
-    with walls.standing() as faults:
+    with crash_guard.installed() as faults:
         on_node(scenario)
     assert [(each.component, each.key) for each in faults.all()] == [("kubelet mirror pods", "static-1")]
 
@@ -203,6 +203,6 @@ def test_a_bug_in_a_deletion_is_a_fault() -> None:
         node.mirrors.delete_orphan(orphan)  # type: ignore[arg-type]
         await node.world.clock.sleep(1)
 
-    with walls.standing() as faults:
+    with crash_guard.installed() as faults:
         on_node(scenario)
     assert [(each.component, each.key) for each in faults.all()] == [("kubelet mirror pods", "p-node-1")]

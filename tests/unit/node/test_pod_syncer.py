@@ -14,7 +14,6 @@ from lastcall.kube.node.interfaces import PodStatus, VolumeError
 from lastcall.kube.node.pods.runtime_pod import RunningPod
 from lastcall.kube.node.runtime.resize import ResizeError
 from lastcall.kube.node.stopping.kill_pod import KillPodError
-from lastcall.kube.node.versions import behaviour_of
 from lastcall.kube.node.workers.calls import SyncCancelled, SyncContext
 from lastcall.kube.node.workers.syncer import CRIViolation, KubeletPodSyncer, NetworkNotReady
 from lastcall.kube.node.workers.transitions import UpdateType
@@ -45,7 +44,7 @@ RUNNING, EXITED = ContainerState.CONTAINER_RUNNING, ContainerState.CONTAINER_EXI
 class Kubelet:
     """All parts of a kubelet. `calls` has what they were asked, `fails` what they raise, by call."""
 
-    def __init__(self, version: str = "1.36", **more: Any) -> None:
+    def __init__(self, **more: Any) -> None:
         self.calls: list[Any] = []
         self.fails: dict[str, Exception] = {}
         self.status: dict[str, Any] = {"phase": "Running"}
@@ -62,7 +61,6 @@ class Kubelet:
             pod_killer=self,  # type: ignore[arg-type]
             container_killer=self,  # type: ignore[arg-type]
             events=self,  # type: ignore[arg-type]
-            behaviour=behaviour_of(version),
             resizes=self,  # type: ignore[arg-type]
             reconcile_mirror=lambda a_pod: self.noted("mirror"),
             network_error=lambda: self.network,
@@ -291,12 +289,11 @@ def test_a_hook_of_a_container_that_does_not_run_is_said_to_be_skipped() -> None
     ]
 
 
-@pytest.mark.parametrize(("version", "grace"), [("1.36", 1), ("1.18", None)])
-def test_a_pod_that_only_the_runtime_knows_has_a_second_since_1_22(version: str, grace: int | None) -> None:
-    kubelet = Kubelet(version)
+def test_a_pod_that_only_the_runtime_knows_has_a_second() -> None:
+    kubelet = Kubelet()
     running = RunningPod("u", "p", "n", runtime(("app", RUNNING)).container_statuses)
     run_virtual(lambda world: kubelet.syncer.sync_terminating_runtime_pod(running, "why"))
-    assert kubelet.calls == [("kill", ["app"], grace, True, "why")]
+    assert kubelet.calls == [("kill", ["app"], 1, True, "why")]
 
 
 def test_a_pod_that_is_terminated_gives_back_what_it_had_before_its_last_status() -> None:
@@ -310,7 +307,7 @@ def test_before_1_27_a_pod_s_containers_are_removed_before_its_volumes() -> None
     async def reclaim(uid: str) -> None:
         kubelet.noted(f"reclaim {uid}")
 
-    kubelet = Kubelet("1.23", reclaim=reclaim)
+    kubelet = Kubelet(reclaim=reclaim)
     run_virtual(lambda world: kubelet.syncer.sync_terminated_pod(pod(), NOTHING, "why"))
     assert kubelet.calls[3:] == ["reclaim u", "unmount", "release users of u", "terminate"]
 

@@ -8,12 +8,11 @@ import pytest
 from lastcall.kube.api.meta import copy_object
 from lastcall.kube.node.interfaces import PodStatus
 from lastcall.kube.node.pods.runtime_pod import RunningPod
-from lastcall.kube.node.versions import behaviour_of
 from lastcall.kube.node.workers import transitions
 from lastcall.kube.node.workers.calls import SyncContext
 from lastcall.kube.node.workers.manager import PodWorkers
 from lastcall.kube.node.workers.transitions import State, UpdatePodOptions, UpdateType
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
@@ -51,7 +50,6 @@ class Kubelet:
             cache=self,
             events=self,  # type: ignore[arg-type]
             recorder=self,  # type: ignore[arg-type]
-            behaviour=behaviour_of("1.36"),
             requeue=lambda uid, seconds: self.requeued.append(seconds),
         )
         self.workers.bind(self)
@@ -292,7 +290,7 @@ def test_a_bug_in_a_worker_ends_its_turn_only_and_the_pod_is_looked_at_again_soo
         kubelet.update(deleted(pod()), UpdateType.CREATE)
         await kubelet.world.clock.sleep(1)
 
-    with walls.standing() as faults:
+    with crash_guard.installed() as faults:
         kubelet = on_node(scenario)
     assert (kubelet.calls[-1], kubelet.requeued) == ("terminated", [2.0])
     assert [(each.component, each.key) for each in faults.all()] == [("kubelet pod worker", "uid-p")]
@@ -309,7 +307,7 @@ def test_a_bug_that_stays_is_met_later_each_time_up_to_a_minute(monkeypatch: pyt
             kubelet.update(pod())
             await kubelet.world.clock.sleep(100)
 
-    with walls.standing():
+    with crash_guard.installed():
         assert on_node(scenario).requeued == [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 64.0]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from lastcall.kube.node.config import PodUpdates
 from lastcall.kube.node.static_pods.source import FILE_CHECK_SECONDS, POLL_SECONDS, FileConfig
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
@@ -206,7 +206,7 @@ def test_a_bug_in_reading_a_file_leaves_the_file_out_and_is_a_fault(
         await directory.config.look()
         assert directory.told_since() == [("ADD", "b-node-1", "i:1")]
 
-    with walls.standing() as faults:
+    with crash_guard.installed() as faults:
         with_files(scenario)
     assert [(each.component, each.key) for each in faults.all()] == [("kubelet static pods", "a.yaml")]
     assert errors(caplog) == ["static Pods: a.yaml is left out: KeyError: 'metadata'"]

@@ -11,7 +11,7 @@ from lastcall.kube.api.meta import Object, copy_object
 from lastcall.kube.api.resources import EVENTS, NODES, PODS
 from lastcall.kube.controllers.manager import run_controllers
 from lastcall.kube.controllers.nodes import taint_eviction
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
@@ -295,7 +295,7 @@ def test_a_bug_in_one_deletion_is_a_fault_and_the_pod_is_tried_again(monkeypatch
         await cluster.sleep(1)
         assert not cluster.is_there()
 
-    with walls.standing() as faults:
+    with crash_guard.installed() as faults:
         cluster = run(test)
     assert [(each.component, each.key) for each in faults.all()] == [("taint-eviction-controller", "default/p")]
     assert [reason for reason, _ in cluster.events() if reason != "TaintManagerEviction"] != []

@@ -22,7 +22,7 @@ from lastcall.kube.node.status.decide import (
 )
 from lastcall.kube.node.status.features import status_features
 from lastcall.kube.node.status.manager import PodStatusManager
-from lastcall.world import walls
+from lastcall.world import crash_guard
 from lastcall.world.tasks import Tasks
 from lastcall.world.virtual import run_virtual
 from lastcall.world.world import World
@@ -215,7 +215,8 @@ def test_a_stale_object_leads_back_to_a_get_and_keeps_what_others_wrote() -> Non
 def test_a_status_that_was_sent_is_not_worked_on_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """status_manager.go:needsUpdate goes by the version that was sent."""
     turns: list[str] = []
-    monkeypatch.setattr(walls, "on_turn", lambda component, key: turns.append(key) if "status" in component else None)
+    seen = lambda component, key: turns.append(key) if "status" in component else None  # noqa: E731
+    monkeypatch.setattr(crash_guard, "on_turn", seen)
 
     async def body(manager: PodStatusManager, api: Api, state: PodState, world: World) -> None:
         manager.set_pod_status(copy_object(api.pod), make_status())  # type: ignore[arg-type]

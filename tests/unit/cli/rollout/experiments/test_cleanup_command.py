@@ -44,7 +44,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeAPI:
     async def reached(asked: ContextOptions, warn: Callable[[str], None]) -> AsyncIterator[reaching.Reached]:
         yield reaching.Reached(api, "mine", "https://h", "shop")  # type: ignore[arg-type]
 
-    monkeypatch.setattr(reaching, "reached", reached)
+    monkeypatch.setattr("lastcall.experiment.existing.reached", reached)
     monkeypatch.setattr(looking, "reached", reached)
     return api
 
