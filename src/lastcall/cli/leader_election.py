@@ -11,7 +11,6 @@ from lastcall.cli.terminal import note, say_from
 from lastcall.contexts import Connected, ContextOptions, choose, connected
 from lastcall.errors import Interrupted
 from lastcall.kube.api import NAMESPACES
-from lastcall.kube.client import Refusals, commands_for
 from lastcall.world import crash_guard
 from lastcall.world.world import World
 
@@ -75,10 +74,16 @@ class Component:
     def refused(self, error: "StatusError") -> None:
         """What any client of this process was answered: a right that is missing is told."""
         if self._refusals is None:
+            # late: 15 ms, for an error
+            from lastcall.kube.client import Refusals
+
             self._refusals = Refusals(World(), self._tell_missing)
         self._refusals.note(error)
 
     def _tell_missing(self, right: "Right", count: int) -> None:
+        # late: 15 ms, for an error
+        from lastcall.kube.client import commands_for
+
         if count > 1:
             self.note(f"missing right of {right.user}: {right.words}: {count} requests refused so far")
             return

@@ -13,7 +13,7 @@ from lastcall._version import __version__
 from lastcall.cli.exit_status import WORLD
 from lastcall.cli.options import json_text, output_file_option, output_option
 from lastcall.cli.terminal import say, show
-from lastcall.endings.render import quoted_json, trace_document
+from lastcall.endings.render import quoted_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -142,6 +142,9 @@ def document(
         told = checks_of(endings, error)
         return as_junit("lastcall run", told, "no Pod") if output == "junit" else as_github(told)
     if output == "chrome-trace":
+        # late: 7 ms of `story --help`
+        from lastcall.endings.render import trace_document
+
         trace = trace_document(endings, kubernetes_version=kubernetes_version, lastcall_version=__version__)
         return quoted_json(trace)
     # late: 51 ms of `story --help`

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lastcall.cli.errors import say_on_stderr
-from lastcall.experiment.run import summary_of
 
 if TYPE_CHECKING:
     from lastcall.endings import Ending
@@ -61,4 +60,7 @@ def is_wanted(file: str) -> bool:
 def summarize(file: str, endings: "Sequence[Ending]", kubernetes_version: str, error: str = "") -> None:
     """The summary of a run, where somebody reads one."""
     if is_wanted(file):
+        # late: 9 ms of `demo`
+        from lastcall.experiment.run import summary_of
+
         append_summary(file, summary_of(endings, kubernetes_version=kubernetes_version, error=error))

@@ -13,9 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
-import shutil
 import signal
-import subprocess
 
 from lastcall.world import linux, privileges
 
@@ -127,6 +125,9 @@ def _write_map(pid: int, name: str, text: str, proc: str = "/proc") -> None:
 
 def _map_range(pid: int, kind: str, uid: int, own: int) -> str:
     """Map the own id and the subordinate range by newuidmap or newgidmap (`kind` uid or gid). Answers why not."""
+    # late: 9 ms of the shim's start
+    import shutil
+    import subprocess
 
     program, path = f"new{kind}map", f"/etc/sub{kind}"
     found = subordinate_range(path, uid)

@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from lastcall.cli.certain_errors import tell_certain_errors
 from lastcall.cli.options import Sources
 from lastcall.cli.output import checked_output
 from lastcall.cli.page_options import asked_page
@@ -79,6 +78,8 @@ def rollout(
     _check_output(options)
     _check_runs(options)
     options["page"] = asked_page(options)
+    # late: 18 ms of `rollout --help`
+    from lastcall.cli.certain_errors import tell_certain_errors
 
     if asked.context and not taken:
         # late: 104 ms of `rollout --help`

@@ -4,7 +4,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
 
 from lastcall.errors import UserError
 from lastcall.experiment.rollout import WORKLOADS, told_as
@@ -84,6 +83,8 @@ def parsed_seconds(context: click.Context, parameter: click.Parameter, value: st
 
 def complete_workload(context: "click.Context", parameter: "click.Parameter", begun: str) -> "list[CompletionItem]":
     """The workloads of the manifests that stand on the command line before the option."""
+    # late: 0.8 ms of `rollout --help`
+    from click.shell_completion import CompletionItem
 
     given = (*(context.params.get("manifests") or ()), *(context.params.get("filenames") or ()))
     sources, recursive = [each for each in given if each != STDIN], bool(context.params.get("recursive"))

@@ -10,12 +10,10 @@ from lastcall.cli import exit_status, output
 from lastcall.cli.errors import guarded, start_failure
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.output import stdout_console, takes_stdout
-from lastcall.cli.run.side_by_side import run_versions
 from lastcall.cli.summary import summarize
 from lastcall.endings import Ending
 from lastcall.endings.render import LiveTimeline
 from lastcall.errors import LastcallError
-from lastcall.experiment import of_manifests
 from lastcall.experiment.run import Cluster, RunOptions, Session
 from lastcall.kube.cluster import ClusterStartError
 from lastcall.manifests import Manifest
@@ -55,6 +53,9 @@ def run_manifests(
 ) -> int:
     """The whole run, from process tree to story; the exit status. Raises LastcallError."""
     if options.versions:
+        # late: 4.3 ms of `demo`
+        from lastcall.cli.run.side_by_side import run_versions
+
         return run_versions(options, lambda one, tell: _run_one(manifests, one, start_cluster, tell))
     return _run_one(manifests, options, start_cluster, None)
 
@@ -197,6 +198,8 @@ def show(
     if error and not endings:
         tell_failure(options, error)
         return
+    # late: 1.0 ms of `demo`
+    from lastcall.experiment import of_manifests
 
     output.tell(
         out,

@@ -3,7 +3,6 @@
 # check: starts processes because it runs the command of lastcall exec
 
 import os
-import shlex
 import subprocess
 import sys
 
@@ -11,7 +10,7 @@ import click
 
 from lastcall.cli.interrupts import Interrupts
 from lastcall.errors import UserError, WorldError
-from lastcall.kube.cluster import ClusterProcess, ClusterStartError, unused_name
+from lastcall.kube.cluster import ClusterStartError
 
 
 @click.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -23,6 +22,10 @@ def execute(options: str, command: tuple[str, ...]) -> None:
     LASTCALL_CLUSTER has the cluster's name, for other lastcall commands. Exit status: that of COMMAND (128 plus the
     signal's number if a signal ended it), 1 if the cluster cannot start.
     """
+    # late: 0 ms, when it is used
+    import shlex
+
+    from lastcall.kube.cluster import ClusterProcess, unused_name
 
     words = list(command[1:] if command[0] == "--" else command)
     if not words:

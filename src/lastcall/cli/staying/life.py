@@ -25,7 +25,6 @@ from lastcall.kube.cluster import (
     Parent,
     PropagationPlan,
     Report,
-    StateDirectory,
     claim,
     encode,
     layouts,
@@ -166,6 +165,8 @@ class _Life:
     def _open_state(self) -> "StateDirectory | None":
         if not self._options.state:
             return None
+        # late: 8 ms of `up --help`
+        from lastcall.kube.cluster import StateDirectory
 
         state = StateDirectory.open(self._options.state)
         for note in state.notes:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lastcall.endings.render.lines import live_body, live_head
-from lastcall.endings.render.status_line import StatusLine
 from lastcall.endings.story import PodFacts
 from lastcall.records import kinds
 from lastcall.records.order import by_time
@@ -73,6 +72,9 @@ class LiveTimeline:
     def waiting(self, now: float, waited: float, text: str) -> None:
         """What is waited for: in place on a terminal, else a line that is told once (`StatusLine`)."""
         if self._status is None:
+            # late: 0.9 ms of `demo`
+            from lastcall.endings.render.status_line import StatusLine
+
             terminal = self.progress.file if self.progress.is_terminal and not self.progress.is_dumb_terminal else None
             self._status = StatusLine(self._line, terminal)
         self._status.show(now, waited, printable(text, 2000))

@@ -14,7 +14,6 @@ from lastcall.experiment.not_simulated import of_balance, of_images, of_load, of
 from lastcall.experiment.rollout.advice import checked_by_server
 from lastcall.experiment.rollout.balancer import Balancer
 from lastcall.experiment.rollout.disruption import Disruption
-from lastcall.experiment.rollout.published import published
 from lastcall.experiment.rollout.result import Result
 from lastcall.experiment.rollout.target import (
     Target,
@@ -38,7 +37,6 @@ from lastcall.traffic import (
     Control,
     Judgement,
     Load,
-    LoadClient,
     Outcome,
     PodLife,
     account,
@@ -336,6 +334,9 @@ class RolloutSession:
 
     async def _load(self, namespace: str) -> "LoadClient | VirtualLoad":
         if self.options.source == "published":
+            # late: 6 ms of the start of `rollout`
+            from lastcall.traffic import LoadClient
+
             return await LoadClient.on_host()
         load: LoadClient | VirtualLoad = await self.cluster.load()
         if self.options.source == "pod":
@@ -343,6 +344,9 @@ class RolloutSession:
         return load
 
     def _published(self, service: Object) -> "AbstractAsyncContextManager[tuple[tuple[str, int], Carried]]":
+        # late: 6 ms of the start of `rollout`
+        from lastcall.experiment.rollout.published import published
+
         assert isinstance(self.cluster, Running)  # no packet leaves virtual time
         return published(self.cluster, self.world, service, self.target.port)
 

@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from lastcall.endings import Ending, build_endings, pod_facts, removers
 from lastcall.endings.render import TICK_SECONDS, LiveTimeline
 from lastcall.errors import Crashed, WorldError
-from lastcall.experiment.not_simulated import of_manifests
 from lastcall.experiment.ready.progress import Progress, progress
-from lastcall.experiment.reasons.failures import ends_told, with_ends
 from lastcall.experiment.reasons.object_events import events_of, last_events_of
 from lastcall.experiment.reasons.owner_watch import FollowedOwner, OwnerFollower
 from lastcall.experiment.reasons.pod_watch import FollowedPod, PodFollower
@@ -154,6 +152,9 @@ class Session:
     # -- the way of a run ---------------------------------------------------------------------------------------------
 
     async def _run(self, manifests: Sequence[Manifest], client: Client, tasks: Tasks, started: float) -> None:
+        # late: 1.0 ms of `demo`
+        from lastcall.experiment.not_simulated import of_manifests  # while the cluster starts
+
         await self.cluster.wait_node_ready()
         self._note(started, f"Kubernetes {self.options.kubernetes_version} is up, its node is Ready")
         follower, owners = self._follower, self._owners
@@ -199,6 +200,8 @@ class Session:
         for pod in self._told():
             if not has_failed(pod.obj):
                 continue
+            # late: 3.6 ms of `demo`
+            from lastcall.experiment.reasons.failures import ends_told
 
             if lines := ends_told(pod.obj, self.records, self.options.kubernetes_version):
                 found = True
@@ -259,6 +262,8 @@ class Session:
         for owner in waiting:
             state = state_of(owner)
             lines += why_no_pods(owner.what, owner.obj, state.ready, state.wanted, await owners.events_of(owner))
+        # late: 3.6 ms of `demo`
+        from lastcall.experiment.reasons.failures import with_ends
 
         told: dict[tuple[str, ...], str] = {}
         for pod in dict.fromkeys(each.uid for each in [*late, *rejected]):

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from lastcall.kube.api.resources import NODES
 from lastcall.kube.client.api import ConnectionLost
-from lastcall.kube.client.kubeconfig import render_kubeconfig
 from lastcall.kube.cluster.control.channel import Died, Failed, Restarted, SetLink, Started
 from lastcall.kube.cluster.control.node import NodeControlClient
 from lastcall.kube.cluster.egress.pair import EgressServer
@@ -318,6 +317,8 @@ class Running:
 
     def kubeconfig(self) -> str:
         """A kubeconfig with the admin's token, as YAML text."""
+        # late: 1.7 ms of the start of `rollout`
+        from lastcall.kube.client.kubeconfig import render_kubeconfig
 
         credentials = self._plan.credentials
         return render_kubeconfig(

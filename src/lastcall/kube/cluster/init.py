@@ -33,7 +33,6 @@ from lastcall.kube.cluster.health.orphans import Orphans
 from lastcall.kube.cluster.health.restarts import Deaths, RestartBackoff, is_its_own_fault, serves_alone
 from lastcall.kube.cluster.health.watchdog import Hang, Watchdog
 from lastcall.kube.cluster.layout import LOAD, NodeLayout
-from lastcall.kube.cluster.nodes.network import connect, disconnect, make_node_networks
 from lastcall.kube.cluster.options import API_ENDPOINT, API_INSIDE, KUBERNETES_SERVICE_IP, KUBERNETES_SERVICE_PORT
 from lastcall.kube.cluster.plan import NodePlan, Plan
 from lastcall.kube.cluster.root import make_root
@@ -94,6 +93,9 @@ def run_init(
             for each in plan.nodes:
                 _make_directories(each.layout)
         if plan.options.nodes > 1:
+            # late: 2.4 ms of the start of `run`
+            from lastcall.kube.cluster.nodes.network import make_node_networks
+
             plan.netns.update(make_node_networks([each.layout for each in plan.nodes], [KUBERNETES_SERVICE_IP]))
         _Init(plan, front, control_plane, node, load).run()
     except BaseException as error:
@@ -255,6 +257,8 @@ class _Init:
 
     def _set_link(self, asked: SetLink) -> None:
         """Cut a node's link, or reconnect it. Raises OSError."""
+        # late: 2.4 ms of the start of `run`
+        from lastcall.kube.cluster.nodes.network import connect, disconnect
 
         node = self._nodes.get(asked.node)
         if node is None:

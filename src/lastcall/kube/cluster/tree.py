@@ -25,7 +25,7 @@ from lastcall.kube.cluster.layout import LOAD, layouts
 from lastcall.kube.cluster.options import ClusterOptions
 from lastcall.kube.cluster.plan import NodePlan, Plan, make_plan
 from lastcall.kube.cluster.staying.credentials import Identity, Issuing
-from lastcall.world import linux, needs
+from lastcall.world import linux
 from lastcall.world.id_maps import write_id_maps
 from lastcall.world.messages import Fields
 from lastcall.world.wire import packets_pair
@@ -108,6 +108,8 @@ def _wait_for_front(plan: Plan, go_read: int) -> None:
 
 def explained(message: str) -> ClusterStartError:
     """With what the machine lacks, where that is known."""
+    # late: 8 ms of the start of `run`
+    from lastcall.world import needs
 
     return ClusterStartError(message, needs.first_missing())
 

@@ -29,7 +29,6 @@ from lastcall.kube.scheduler.preemption import Preemption, lower_nominations, pr
 from lastcall.kube.scheduler.queue import QueuedPod, SchedulingQueue
 from lastcall.kube.scheduler.ranking import Rankings
 from lastcall.kube.scheduler.victims import Victims
-from lastcall.kube.scheduler.volume_binder import NotBound, VolumeBinder
 from lastcall.records.kinds import POD_SCHEDULED
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
@@ -99,6 +98,9 @@ class Scheduler:
     def _volumes(self) -> VolumeBinder:
         """Made, and imported, with the first Pod that names a claim."""
         if self._made_volumes is None:
+            # late: 2.4 ms of the control plane's start
+            from lastcall.kube.scheduler.volume_binder import VolumeBinder
+
             self._made_volumes = VolumeBinder(self._world, self._client, self._tasks, self._cache, self._queue)
         return self._made_volumes
 
@@ -194,6 +196,8 @@ class Scheduler:
 
     async def _bind_volumes(self, entry: QueuedPod, volumes: PodVolumes, node: str) -> bool:
         """Before the Pod itself (PreBind); False when that failed, which is told."""
+        # late: 2.4 ms of the control plane's start
+        from lastcall.kube.scheduler.volume_binder import NotBound
 
         pod = entry.pod
         try:

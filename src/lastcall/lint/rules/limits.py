@@ -24,7 +24,7 @@ from lastcall.kube.api import (
     unspecified,
     usage,
 )
-from lastcall.kube.apiserver import evaluate, pod_problems, policy_of
+from lastcall.kube.apiserver import pod_problems
 from lastcall.kube.apiserver import set_defaults as fill
 from lastcall.lint.application import TEMPLATES, Application, Workload
 from lastcall.lint.subject import Finding, Op, Subject, found
@@ -45,6 +45,9 @@ def findings(app: Application) -> Iterator[Finding]:
 
 
 def _security(app: Application, namespace: Subject) -> Iterator[Finding]:
+    # late: 2.8 ms of `lint --help`
+    from lastcall.kube.apiserver import evaluate, policy_of
+
     policy, _ = policy_of(namespace.metadata.get("labels") or {})
     for workload in app.in_namespace(namespace.name):
         meta = workload.template.get("metadata") or {}

@@ -12,9 +12,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import jwt
-import jwt.algorithms
-
 from lastcall.kube.api.meta import Object, uid_of
 from lastcall.kube.api.resources import NODES, PODS, SECRETS, SERVICEACCOUNTS, Resource
 from lastcall.kube.api.text.times import later, parse_rfc3339
@@ -59,6 +56,9 @@ class TokenIssuer:
         await asyncio.to_thread(self._import)
 
     def _import(self) -> None:
+        # late: 7 ms of the start of `up`
+        import jwt.algorithms  # noqa: F401 # for `issue`
+
         assert self.key_id
 
     @cached_property
@@ -106,6 +106,8 @@ class TokenIssuer:
         A token of a `kube-api-access-*` volume for this API server is good for a year, so that a client that never
         reloads it goes on working; `warnafter` says when it should have been replaced.
         """
+        # late: 7 ms of the start of `up`
+        import jwt
 
         meta = service_account["metadata"]
         issued = int(now(self.world.clock).timestamp())
@@ -149,6 +151,9 @@ class TokenIssuer:
         return claims if claims.get("nbf", 0) <= moment < claims["exp"] else None
 
     def _signed_claims(self, token: str) -> Object | None:
+        # late: 7 ms of the start of `up`
+        import jwt
+
         try:
             claims: Object = jwt.decode(
                 token,

@@ -17,7 +17,6 @@ from lastcall.kube.api.protobuf.decoding import decode_envelope
 from lastcall.kube.api.resources import Resource
 from lastcall.kube.api.schema.checks import json_type
 from lastcall.kube.api.text import go_json as json_text
-from lastcall.kube.api.text import go_yaml as yaml_text
 from lastcall.kube.api.text.json_bounds import OutOfBoundsError, check_bounds
 from lastcall.kube.apiserver.wire.context import RequestContext
 from lastcall.kube.apiserver.wire.negotiation import JSON, PROTOBUF, YAML
@@ -66,6 +65,8 @@ async def decode_json(body: bytes, turns: Turns) -> Any:
 
 async def decode_yaml(body: bytes, turns: Turns, problems: list[str] | None = None) -> Any:
     """`yaml_text.decode`, so that others get their turn meanwhile. Raises ValueError with Go's words."""
+    # late: 16 ms of the API server's start
+    from lastcall.kube.api.text import go_yaml as yaml_text
 
     reading = yaml_text.steps(body, problems, max_text=len(body) + MAX_ALIASED_TEXT)
     return await _in_turns(reading, turns, len(body))

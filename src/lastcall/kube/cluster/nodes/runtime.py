@@ -20,7 +20,6 @@ from lastcall.kube.cluster.options import (
 from lastcall.kube.cri.api import AuthConfig, ImageService, RuntimeService
 from lastcall.kube.cri.sandbox.images import HOST_SUBSTITUTES, ImageStore, Pulls, Reference
 from lastcall.kube.cri.sandbox.images.layout import ImageLayout
-from lastcall.kube.cri.sandbox.images.pull import ImagePuller
 from lastcall.kube.cri.sandbox.network import KeptAddresses, PodNetwork
 from lastcall.kube.cri.sandbox.runtime import SandboxRuntime
 from lastcall.kube.node.logs.rotation import ContainerLogPolicy, parse_log_policy
@@ -135,6 +134,9 @@ def _pulls(world: World, way_out: EgressClient) -> Pulls:
     """From registries, by connections that front dials."""
 
     async def pull(layout: ImageLayout, reference: Reference, auth: AuthConfig | None) -> object:
+        # late: 5 ms of a node's start
+        from lastcall.kube.cri.sandbox.images.pull import ImagePuller  # for the first pull only
+
         return await ImagePuller(world, layout, way_out).pull(reference, auth)
 
     return pull

@@ -5,7 +5,6 @@ from functools import partial
 
 from lastcall.kube.client.events import EventRecorder
 from lastcall.kube.client.http import HTTPClient
-from lastcall.kube.cluster.egress.pods import PodEgress
 from lastcall.kube.cluster.layout import CONTROL_PLANE_IP
 from lastcall.kube.cluster.nodes.context import NodeContext
 from lastcall.kube.cluster.nodes.policy_gate import PolicyGate
@@ -17,7 +16,6 @@ from lastcall.kube.cluster.options import (
     SERVICE_CIDR,
 )
 from lastcall.kube.nftables.names import POLICIES
-from lastcall.kube.proxy.dns import DNSServer
 from lastcall.kube.proxy.first_service import first_service, stands
 from lastcall.kube.proxy.names import TABLE as SERVICES_TABLE
 from lastcall.kube.proxy.policies.first_policy import first_policy
@@ -40,6 +38,9 @@ def services(context: NodeContext, gate: PolicyGate | None, kubelet_client: HTTP
         found.append(("network policies", partial(_network_policies, context, gate)))
     found.append(("cluster DNS", partial(_dns, context)))
     if context.plan.options.egress:
+        # late: 13 ms of a node's start
+        from lastcall.kube.cluster.egress.pods import PodEgress
+
         found.append(("Pods' connections to outside", PodEgress(context.world, context.layout, context.way_out).run))
     return found
 
@@ -134,6 +135,8 @@ async def _network_policies(context: NodeContext, gate: PolicyGate) -> None:
 async def _dns(context: NodeContext) -> None:
     """Serve the cluster's names to the Pods of this node; other names only where Pods may go out."""
     plan = context.plan
+    # late: 6 ms of the start of `up`
+    from lastcall.kube.proxy.dns import DNSServer
 
     client = context.client(plan.credentials.coredns, "coredns")
     upstream = context.way_out.resolve if plan.options.egress or plan.other is not None else None

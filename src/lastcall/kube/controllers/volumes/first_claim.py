@@ -8,11 +8,6 @@ from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import PERSISTENTVOLUMECLAIMS, PERSISTENTVOLUMES, PODS, VOLUMEATTRIBUTESCLASSES
 from lastcall.kube.client.api import Client
 from lastcall.kube.controllers.informers import Informers
-from lastcall.kube.controllers.volumes.attributes_classes import AttributesClassProtectionController
-from lastcall.kube.controllers.volumes.binder import PersistentVolumeBinder
-from lastcall.kube.controllers.volumes.ephemeral import EphemeralVolumeController
-from lastcall.kube.controllers.volumes.local_path import LocalPathProvisioner
-from lastcall.kube.controllers.volumes.protection import ClaimProtectionController, VolumeProtectionController
 from lastcall.kube.controllers.volumes.storage_class import Directories
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
@@ -61,6 +56,12 @@ class VolumeControllers:
     async def run(self) -> None:
         """Work until cancelled."""
         await self._needed.wait()
+        # late: 7 ms of the control plane's start
+        from lastcall.kube.controllers.volumes.attributes_classes import AttributesClassProtectionController
+        from lastcall.kube.controllers.volumes.binder import PersistentVolumeBinder
+        from lastcall.kube.controllers.volumes.ephemeral import EphemeralVolumeController
+        from lastcall.kube.controllers.volumes.local_path import LocalPathProvisioner
+        from lastcall.kube.controllers.volumes.protection import ClaimProtectionController, VolumeProtectionController
 
         world, acting, informers, recorder_for = self._world, self._acting, self._informers, self._recorder_for
         runs: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {}

@@ -34,7 +34,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 from lastcall.kube.cri.api import PodSandboxConfig, PortMapping, RuntimeServiceError
 from lastcall.kube.cri.sandbox.address_pool import AddressPool, AddressPoolError
-from lastcall.kube.cri.sandbox.sources import check_sources
 from lastcall.kube.cri.sandbox.spec import NETWORK
 from lastcall.kube.nftables.names import HOST_PORTS
 from lastcall.world import crash_guard, linux, netlink
@@ -176,6 +175,8 @@ class PodNetwork:
     @staticmethod
     def _check_sources() -> None:
         """On a kernel without nftables Pods run unchecked, as on one with a plain bridge."""
+        # late: 10 ms of a node's start, beside the rest of it
+        from lastcall.kube.cri.sandbox.sources import check_sources
 
         with crash_guard.Turn(NETWORK, "sources"):
             try:
