@@ -70,6 +70,7 @@ class Http2Connection:
         self._streams: dict[int, _Open] = {}
         self._last_stream: int | None = None
         self._over = False
+        self._how: Lost = "closed before bytes"
         self._spoken = False
         self._frames = b""
         self._h2.initiate_connection()
@@ -90,6 +91,10 @@ class Http2Connection:
 
     async def request(self, path: str, request_id: str) -> Answer | NotBegun:
         """GET `path`. Cancelling resets the stream. Never raises for what the server does."""
+        if (
+            self._over
+        ):  # between the connection and this request; a server without HTTP/2 has none on the next one either
+            return Answer(lost=self._how) if self._how == "not HTTP/2" else NotBegun()
         try:
             stream = self._h2.get_next_available_stream_id()
             headers = [(":method", "GET"), (":scheme", self._scheme), (":authority", self._host), (":path", path)]
@@ -113,7 +118,6 @@ class Http2Connection:
 
     async def run(self) -> None:
         """Read until the end."""
-        how: Lost = "closed before bytes"
         try:
             while data := await read_in_turn(self._reader, self._clock):
                 for frame in self._whole_frames(data):
@@ -121,10 +125,10 @@ class Http2Connection:
                 self._flush()
                 await wait_until_sent(self._writer)
         except h2.exceptions.ProtocolError:
-            how = "truncated" if self._spoken else "not HTTP/2"
+            self._how = "truncated" if self._spoken else "not HTTP/2"
         except (ConnectionError, OSError):
-            how = "reset before bytes"
-        self._over = True
+            self._how = "reset before bytes"
+        how, self._over = self._how, True
         for found in self._streams.values():
             self._resolve(found, Answer(found.status, _after_bytes(how) if found.seen else how))
         self._writer.close()
