@@ -36,6 +36,8 @@ def rows_of(path: str) -> list[str]:
         return []
     own = inner.removesuffix(".py")
     parts = inner.split("/")[:-1]
+    if parts == [KUBERNETES]:
+        return []
     package = "/".join(parts[:2] if parts[0] == KUBERNETES else parts[:1])
     return [package, *([own] if own in ROWS_OF_THEIR_OWN else [])]
 

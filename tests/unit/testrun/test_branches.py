@@ -4,6 +4,7 @@ from testrun.branches import BEGIN, END, percents, problems, with_measured, with
 
 FILES = {
     "src/lastcall/__init__.py": (0, 9),
+    "src/lastcall/kube/__init__.py": (0, 0),
     "src/lastcall/kube/node/a.py": (1, 4),
     "src/lastcall/kube/node/b/c.py": (2, 2),
     "src/lastcall/kube/apiserver/deletion.py": (1, 2),
