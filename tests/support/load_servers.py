@@ -42,6 +42,9 @@ class UnreadWriter:
     def is_closing(self) -> bool:
         return False
 
+    def close(self) -> None:
+        """Nobody looks."""
+
     async def drain(self) -> None:
         self.full.set()
         await asyncio.get_running_loop().create_future()

@@ -56,7 +56,7 @@ from .outcome import Lost as Lost
 from .outcome import Outcome as Outcome
 from .patches import merged as merged
 from .process import LoadClient as LoadClient
-from .role import LoadRole as LoadRole
+from .role import LoadGenerator as LoadGenerator
 from .secured import HTTP1 as HTTP1
 from .secured import Secured as Secured
 from .thresholds import MaxLost as MaxLost

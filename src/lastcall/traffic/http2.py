@@ -91,9 +91,7 @@ class Http2Connection:
 
     async def request(self, path: str, request_id: str) -> Answer | NotBegun:
         """GET `path`. Cancelling resets the stream. Never raises for what the server does."""
-        if (
-            self._over
-        ):  # between the connection and this request; a server without HTTP/2 has none on the next one either
+        if self._over:  # it ended before this request: without HTTP/2, another connection would end so, too
             return Answer(lost=self._how) if self._how == "not HTTP/2" else NotBegun()
         try:
             stream = self._h2.get_next_available_stream_id()

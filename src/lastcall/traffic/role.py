@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from lastcall.traffic.process import LoadClient
 
 
-class LoadRole:
+class LoadGenerator:
     """What a cluster needs of a load generator (`kube/cluster/options.py:LoadRole`)."""
 
     def serve(self, sock: socket, runs: Callable[[AbstractEventLoop], None]) -> None:

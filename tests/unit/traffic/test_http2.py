@@ -24,8 +24,8 @@ from load_servers import (
 )
 
 from lastcall.traffic.http1 import READ_SIZE
-from lastcall.traffic.http2 import Http2Connection
-from lastcall.traffic.outcome import Outcome
+from lastcall.traffic.http2 import Http2Connection, NotBegun
+from lastcall.traffic.outcome import Answer, Outcome
 from lastcall.world.clock import RealClock
 
 pytestmark = pytest.mark.loopback
@@ -178,6 +178,23 @@ async def test_control_frames_are_answered_no_faster_than_the_server_reads(monke
     await writer.full.wait()
     assert not running.done() and len(writer.data) < 10_000 + 2 * READ_SIZE
     running.cancel()
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [(b"", NotBegun()), (b"HTTP/1.1 400 Bad Request\r\n\r\n", Answer(lost="not HTTP/2"))],
+    ids=["a connection that was closed", "a server without HTTP/2"],
+)
+async def test_a_request_on_a_connection_that_has_ended_is_answered_at_once(
+    said: bytes, found: Answer | NotBegun
+) -> None:
+    reader = asyncio.StreamReader()
+    connection = Http2Connection(reader, UnreadWriter(), "a", clock=RealClock())  # type: ignore[arg-type]
+    reader.feed_data(said)
+    reader.feed_eof()
+    await connection.run()
+    async with asyncio.timeout(5):
+        assert await connection.request("/", "lc-1") == found
 
 
 async def test_silence_is_a_timeout_on_its_connection() -> None:

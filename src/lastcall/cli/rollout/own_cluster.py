@@ -17,7 +17,7 @@ from lastcall.errors import LastcallError
 from lastcall.experiment.rollout import RolloutOptions
 from lastcall.kube.cluster import ClusterOptions, ClusterStartError
 from lastcall.manifests import Manifest
-from lastcall.traffic import LoadRole
+from lastcall.traffic import LoadGenerator
 
 if TYPE_CHECKING:
     from lastcall.cli.rollout.page import RolloutPage
@@ -42,7 +42,7 @@ def experiment(  # noqa: PLR0915 - see the marker
 
     wanted = ClusterOptions(
         kubernetes_version=options.kubernetes_version,
-        load=None if options.source == "published" else LoadRole(),
+        load=None if options.source == "published" else LoadGenerator(),
         propagation=options.propagation,
         nodes=nodes,
         max_pods=options.max_pods,
