@@ -15,7 +15,7 @@ from lastcall.endings.causes.twice import told_twice
 from lastcall.endings.facts.budget import decide_budget, decide_overhead
 from lastcall.endings.facts.containers import container_runs
 from lastcall.endings.facts.pod import facts_from_records
-from lastcall.endings.findings.rules import findings_of
+from lastcall.endings.findings.rules import find_causes
 from lastcall.endings.picture.spans import decide_spans
 from lastcall.endings.story import (
     ContainerEnding,
@@ -110,7 +110,8 @@ def build_ending(
         spans=decide_spans(containers, endpoints, entries, gone),
         not_known=_not_known(ending),
     )
-    return replace(ending, findings=findings_of(ending, kubernetes_version))
+    answer = find_causes(ending, kubernetes_version)
+    return replace(ending, findings=answer.findings, not_known=(*ending.not_known, *answer.not_known))
 
 
 _ENDPOINT_KINDS = (kinds.ENDPOINT_CHANGED, kinds.ENDPOINT_REMOVED)

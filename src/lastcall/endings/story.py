@@ -271,7 +271,8 @@ class Span:
 class Finding:
     """One sentence worth reading. `id` is stable; `container` is "" when it is about the Pod.
 
-    `advice` is the smallest change of the manifest that would help, "" where there is none.
+    `advice` is the smallest change of the manifest that would help, "" where there is none. `evidence` are the ids of
+    the records that it rests on.
     """
 
     id: str
@@ -279,6 +280,7 @@ class Finding:
     text: str
     container: str = ""
     advice: str = ""
+    evidence: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

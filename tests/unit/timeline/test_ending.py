@@ -7,7 +7,7 @@ import pytest
 
 from lastcall.endings.ending import build_endings
 from lastcall.endings.facts.pod import pod_facts
-from lastcall.endings.findings.rules import findings_of
+from lastcall.endings.findings.rules import find_causes
 from lastcall.endings.render.plain import plain_text
 from lastcall.endings.story import ContainerFacts, DecidedBy, PodFacts
 from lastcall.records import kinds as k
@@ -417,7 +417,7 @@ def test_a_job_that_is_interrupted_is_not_told_to_exit_with_0(new_tape):
     tape.over(1.01, "Failed")
     owner = DecidedBy("garbage-collector-controller", "ownerDeleted", "Job train was deleted", owner_kind="Job")
     ending = replace(tape.ending(), decided_by=owner)
-    ending = replace(ending, findings=findings_of(ending, "1.36"))
+    ending = replace(ending, findings=find_causes(ending, "1.36").findings)
     assert _severities(ending)["exitCodeNotZero"] == ("info", "")
     assert "not done" in _finding(ending, "exitCodeNotZero")
 

@@ -2,11 +2,11 @@
 
 # check: pure
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lastcall.endings.catalogue.lookup import fix, said
-from lastcall.endings.story import Ending, Finding
+from lastcall.endings.story import Ending, Entry, Finding
 from lastcall.records import kinds
 from lastcall.records.said import joined, tell
 
@@ -38,25 +38,29 @@ def removers(finalizers: Sequence[str]) -> str:
     return joined([tell("$finalizer: $by", finalizer=each, by=removed_by(each)) for each in finalizers], "; ")
 
 
-def held_by_finalizers(ending: Ending) -> Iterator[Finding]:
-    """From the last DELETE (grace 0) to the end of the object, when that took its time or has not come."""
+def held_finalizers(ending: Ending) -> Entry | None:
+    """Return the record of what held the object after the last DELETE, if it did for a while or still does."""
     held = next((e for e in reversed(ending.entries) if e.record.kind == kinds.HELD_BY_FINALIZERS), None)
-    if held is None:
-        return
+    if held is None or (ending.gone is not None and ending.gone - held.at < TOLD_SECONDS):
+        return None
+    return held
+
+
+def held_by_finalizers(ending: Ending) -> Finding:
+    """Say who held the object from the last DELETE (grace 0) to its end. AssertionError if nobody did."""
+    held = held_finalizers(ending)
+    assert held is not None
     finalizers = [str(each) for each in held.told(kinds.HELD_BY_FINALIZERS).get("finalizers") or ()]
-    if ending.gone is not None and ending.gone - held.at < TOLD_SECONDS:
-        return
     names = ", ".join(finalizers)
     names = tell("finalizers $names", names=names) if len(finalizers) > 1 else tell("finalizer $name", name=names)
     usual = removers(finalizers)
     if ending.gone is not None:
         seconds = f"{ending.gone - held.at:.1f}"
         text = said("heldByFinalizers", "stayed", seconds=seconds, names=names, removers=usual)
-        yield Finding("heldByFinalizers", "warning", text)
-        return
+        return Finding("heldByFinalizers", "warning", text)
     pod = ending.pod
     advice = fix("heldByFinalizers", pod=pod.name, namespace=pod.namespace)
-    yield Finding("heldByFinalizers", "problem", said("heldByFinalizers", names=names, removers=usual), advice=advice)
+    return Finding("heldByFinalizers", "problem", said("heldByFinalizers", names=names, removers=usual), advice=advice)
 
 
 def claim_held(facts: "ClaimHeld", at: float) -> str:

@@ -8,13 +8,16 @@ of the newest. Pure.
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from lastcall.endings.catalogue.lookup import fix, said
+from lastcall.endings.findings.subjects import ContainerSubject
+from lastcall.endings.findings.table import Fact, Row
 from lastcall.endings.findings.words import after_start, exit_code
 from lastcall.endings.findings.words import listed as _and
 from lastcall.endings.findings.words import seconds as _s
-from lastcall.endings.story import ContainerEnding, Ending, Finding
+from lastcall.endings.story import ContainerEnding, EndedBy, Ending, Finding
+from lastcall.records import kinds
 from lastcall.records.said import tell
 
 _REFUSED = re.compile(r":(\d+): connect: connection refused")
@@ -22,15 +25,6 @@ _STATUS = re.compile(r"statuscode: (\d+)")
 _LATE = re.compile(r"deadline exceeded|i/o timeout|timed out|timeout: ")
 LEAST_STARTUP_SECONDS = 30
 """A startupProbe ends with its first success: generous costs nothing, and what a start takes varies."""
-
-
-def restarts(ending: Ending) -> Iterator[Finding]:
-    """Of every container: how its runs ended before the Pod's own end."""
-    for name in dict.fromkeys(c.name for c in [*ending.earlier, *ending.containers]):
-        runs = [c for c in ending.earlier if c.name == name]
-        last = [c for c in ending.containers if c.name == name and is_over(c, ending)]
-        for rule in _RULES:
-            yield from rule(runs, last)
 
 
 def is_over(c: ContainerEnding, ending: Ending) -> bool:
@@ -42,6 +36,12 @@ def killed_before(ending: Ending) -> list[ContainerEnding]:
     """Of every container the newest run that somebody killed before its last one: for memory, or without a reason."""
     found = {c.name: c for c in ending.earlier if c.sigkilled and c.ended_by == "itself"}
     return list(found.values())
+
+
+def next_start(run: ContainerEnding, ending: Ending) -> float | None:
+    """Return when the run after this one began."""
+    starts = [c.started_at for c in [*ending.earlier, *ending.containers] if c.name == run.name]
+    return min((at for at in starts if at is not None and at > (run.started_at or at)), default=None)
 
 
 def times_and_when(c: ContainerEnding, ending: Ending) -> str:
@@ -66,11 +66,36 @@ def last_words(ending: Ending) -> list[tuple[str, tuple[str, ...]]]:
     return list(found.values())
 
 
-def _by_probe(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -> Iterator[Finding]:
-    for by in ("livenessProbe", "startupProbe"):
-        those = [c for c in [*runs, *last] if c.ended_by == by]
-        if those:
-            yield _killed_by_probe(those[-1], len(those), _did(those, last))
+# -- the rows --------------------------------------------------------------------------------------------------------
+
+
+def _newest(test: Callable[[ContainerEnding], bool], with_last: bool = True) -> Callable[[ContainerSubject], bool]:
+    """Return a test for whether any of the runs fulfils `test`."""
+    return lambda subject: any(test(run) for run in (subject.runs if with_last else subject.earlier))
+
+
+def _those(s: ContainerSubject, test: Callable[[ContainerEnding], bool]) -> list[ContainerEnding]:
+    return [run for run in s.runs if test(run)]
+
+
+def _ended_by(who: EndedBy) -> Callable[[ContainerEnding], bool]:
+    return lambda run: run.ended_by == who
+
+
+def _completes(run: ContainerEnding) -> bool:
+    return run.ended_by == "itself" and run.exit_code == 0 and run.kind != "init"
+
+
+def _fails(kind_is_init: bool) -> Callable[[ContainerEnding], bool]:
+    return lambda run: run.failed_by_itself and (run.kind == "init") == kind_is_init
+
+
+def _by_probe(who: EndedBy) -> Callable[[ContainerSubject], Finding]:
+    def says(s: ContainerSubject) -> Finding:
+        those = _those(s, _ended_by(who))
+        return _killed_by_probe(those[-1], len(those), _did(those, s.last))
+
+    return says
 
 
 def _killed_by_probe(c: ContainerEnding, times: int, did: str) -> Finding:
@@ -110,11 +135,9 @@ def _killed_by_probe(c: ContainerEnding, times: int, did: str) -> Finding:
     return Finding(id_, "problem", text, c.name, advice)
 
 
-def _crashed(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -> Iterator[Finding]:
-    those = [c for c in [*runs, *last] if c.failed_by_itself]
-    if not those:
-        return
-    c = those[-1]
+def _crashed(s: ContainerSubject) -> Finding:
+    those = _those(s, lambda run: run.failed_by_itself)
+    c, last = those[-1], s.last
     succeeded = c.kind == "init" and not (last and last[-1].failed_by_itself)
     id_ = "initContainerFailed" if c.kind == "init" else "crashed"
     variant = "succeeded" if succeeded else ""
@@ -131,7 +154,7 @@ def _crashed(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -
     found = ((variant, re.search(words, lines[-1], re.I)) for words, variant in _LAST_WORDS) if lines else ()
     known = next(((variant, match) for variant, match in found if match), None)
     advice = fix("crashed", known[0], **known[1].groupdict()) if known else fix(id_, _code(c))
-    yield Finding(id_, "info" if succeeded else "problem", text, c.name, "" if succeeded else advice)
+    return Finding(id_, "info" if succeeded else "problem", text, c.name, "" if succeeded else advice)
 
 
 _LAST_WORDS = (
@@ -160,40 +183,54 @@ def _code(c: ContainerEnding) -> str:
     return {126: "notExecutable", 127: "notFound"}.get(c.exit_code or 0, "") if c.kind != "init" else ""
 
 
-def _completed(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -> Iterator[Finding]:
+def _completed(s: ContainerSubject) -> Finding:
     """It succeeds, and is started again: a program that ends has no place under restartPolicy Always."""
-    those = [c for c in runs if c.ended_by == "itself" and c.exit_code == 0 and c.kind != "init"]
-    if those:
-        text = said("endsAndIsRestarted", container=those[-1].name, times=_times(len(those)))
-        yield Finding("endsAndIsRestarted", "warning", text, those[-1].name, fix("endsAndIsRestarted"))
+    those = [run for run in s.earlier if _completes(run)]
+    text = said("endsAndIsRestarted", container=those[-1].name, times=_times(len(those)))
+    return Finding("endsAndIsRestarted", "warning", text, those[-1].name, fix("endsAndIsRestarted"))
 
 
-def _by_rule(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -> Iterator[Finding]:
+def _by_rule(s: ContainerSubject) -> Finding:
     """It asked for a restart, as its restartPolicyRules have it."""
-    those = [c for c in [*runs, *last] if c.ended_by == "restartRule"]
-    if those:
-        c = those[-1]
-        variant = "waits" if c in last else ""
-        times, after = _times(len(those)), _after(c)
-        text = said("restartedByRule", variant, container=c.name, code=c.exit_code, times=times, after=after)
-        yield Finding("restartedByRule", "info", text, c.name)
+    those = _those(s, _ended_by("restartRule"))
+    c = those[-1]
+    variant = "waits" if c in s.last else ""
+    times, after = _times(len(those)), _after(c)
+    text = said("restartedByRule", variant, container=c.name, code=c.exit_code, times=times, after=after)
+    return Finding("restartedByRule", "info", text, c.name)
 
 
-def _post_start(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -> Iterator[Finding]:
-    those = [c for c in [*runs, *last] if c.ended_by == "postStartHook"]
-    if those:
-        c = those[-1]
-        times, did = _times(len(those)), _did(those, last)
-        text = said("restartedPostStart", container=c.name, did=did, times=times, after=_after(c), end=_end(c))
-        yield Finding("restartedPostStart", "problem", text, c.name, fix("restartedPostStart"))
+def _post_start(s: ContainerSubject) -> Finding:
+    those = _those(s, _ended_by("postStartHook"))
+    c = those[-1]
+    times, did = _times(len(those)), _did(those, s.last)
+    text = said("restartedPostStart", container=c.name, did=did, times=times, after=_after(c), end=_end(c))
+    return Finding("restartedPostStart", "problem", text, c.name, fix("restartedPostStart"))
 
 
-_RULES: tuple[Callable[[Sequence[ContainerEnding], Sequence[ContainerEnding]], Iterator[Finding]], ...] = (
-    _by_probe,
-    _crashed,
-    _post_start,
-    _by_rule,
-    _completed,
+def _fact(
+    name: str, test: Callable[[ContainerEnding], bool], *shown_by: str, with_last: bool = True
+) -> Fact[ContainerSubject]:
+    return Fact(name, _newest(test, with_last), shown_by)
+
+
+_WHO = "who ended it"
+_LIVENESS = _fact(_WHO, _ended_by("livenessProbe"), kinds.KILLING, kinds.PROBE_CHANGED)
+_STARTUP = _fact(_WHO, _ended_by("startupProbe"), kinds.KILLING, kinds.PROBE_CHANGED)
+_INIT_FAILED = _fact("how it ended", _fails(True), kinds.PROCESS_EXITED, kinds.OUTPUT)
+_FAILED = _fact("how it ended", _fails(False), kinds.PROCESS_EXITED, kinds.OUTPUT)
+_POST_START = _fact(_WHO, _ended_by("postStartHook"), kinds.KILLING)
+_RULE = _fact(_WHO, _ended_by("restartRule"), kinds.PROCESS_EXITED)
+_COMPLETED = _fact("how it ended", _completes, kinds.PROCESS_EXITED, with_last=False)
+
+ROWS = (
+    Row("livenessProbeKilled", (_LIVENESS,), _by_probe("livenessProbe")),
+    Row("startupProbeKilled", (_STARTUP,), _by_probe("startupProbe")),
+    Row("initContainerFailed", (_INIT_FAILED,), _crashed),
+    Row("crashed", (_FAILED,), _crashed),
+    Row("restartedPostStart", (_POST_START,), _post_start),
+    Row("restartedByRule", (_RULE,), _by_rule),
+    Row("endsAndIsRestarted", (_COMPLETED,), _completed),
 )
 
 

@@ -1,317 +1,74 @@
-"""What a reader should know about an ending, one sentence each. Pure: a list of small rules over the story."""
+"""What a reader should know about an ending: asks the tables of causes, in the order of what happened. Pure."""
 
 # check: pure
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
-from lastcall.endings.catalogue.lookup import CATALOGUE, fix, said
-from lastcall.endings.facts.finalizers import claim_held, held_by_finalizers
-from lastcall.endings.facts.never_started import why_never_started
-from lastcall.endings.facts.pid1 import is_shell
-from lastcall.endings.findings import children, why
-from lastcall.endings.findings.around import around, failed_hook_advice, reloads_on_signal
-from lastcall.endings.findings.restarts import is_over, killed_before, restarts
-from lastcall.endings.findings.words import at, exit_code
-from lastcall.endings.findings.words import seconds as _s
-from lastcall.endings.story import ContainerEnding, Ending, Entry, Finding, Severity
-from lastcall.endings.verdict import is_deleted, lives_on
-from lastcall.records import kinds
-from lastcall.records.hook_text import hook_failure
-from lastcall.records.recalled import recalled
-from lastcall.records.said import joined, tell
-from lastcall.records.signal_names import signal_name
-
-if TYPE_CHECKING:
-    from lastcall.records.definitions.kubelet_end import VolumeBusy
-
-_TRAP_DELAY_SECONDS = 0.1
-"""A shell that was free to run its trap prints within this time of the signal."""
-
-_NOT_HANDLED = ("default", "ignored", "blocked")
-_SOON_SECONDS = 1.0
-"""What ends so soon after its stop signal may well have ended on it, whatever its masks had shown."""
-_STARTING_SECONDS = 0.5
-"""A program that has run for no longer than this may not have come to its handlers yet: nothing is known of them."""
-
-
-def findings_of(ending: Ending, kubernetes_version: str) -> tuple[Finding, ...]:
-    """The findings of a story, the Pod's first, then each container's in order of what happened."""
-    found = [*dict.fromkeys(_about_pod(ending))]  # a restarted container reports its image again
-    found += restarts(ending)
-    for container in ending.containers:
-        for rule in _CONTAINER_RULES:
-            found += rule(container, ending, kubernetes_version)
-    told = {(each.id, each.container) for each in found}
-    for run in killed_before(ending):
-        more = [*why.out_of_memory(run, ending, kubernetes_version), *_killed(run, ending, kubernetes_version)]
-        found += [each for each in more if (each.id, each.container) not in told]
-    return tuple(found)
-
-
-# -- the Pod ------------------------------------------------------------------------------------------------------
-
-
-def _about_pod(ending: Ending) -> Iterator[Finding]:
-    for entry in ending.entries:
-        if entry.record.kind == kinds.IMAGE_SUBSTITUTED:
-            other = entry.told(kinds.IMAGE_SUBSTITUTED)
-            text = said("imageSubstituted", image=other.get("image"), substitute=other.get("substitute"))
-            yield Finding("imageSubstituted", "warning", text, entry.record.container)
-        elif entry.record.kind == kinds.PROCESS_DIED:
-            yield _process_died(entry)
-        elif entry.record.kind == kinds.VOLUME_BUSY:
-            busy = _volume_busy(entry.told(kinds.VOLUME_BUSY))
-            yield Finding("volumeBusy", "warning", busy, advice=fix("volumeBusy"))
-        elif entry.record.kind == kinds.CLAIM_HELD:
-            yield Finding("claimHeldByPod", "info", claim_held(entry.told(kinds.CLAIM_HELD), entry.at))
-        elif entry.record.kind == kinds.NETWORK_DETACHED:
-            detached = entry.told(kinds.NETWORK_DETACHED)
-            if detached.get("error"):
-                text = said("networkTeardownFailed", ip=detached.get("ip"), error=detached.get("error"))
-                yield Finding("networkTeardownFailed", "warning", text, advice=fix("networkTeardownFailed"))
-        elif entry.record.kind == kinds.GRACE_SHORTENED and entry.at >= 0:
-            shorter = entry.told(kinds.GRACE_SHORTENED)
-            text = said("graceShortened", before=shorter.get("from"), after=shorter.get("to"))
-            yield Finding("graceShortened", "info", text)
-    yield from held_by_finalizers(ending)
-    yield from around(ending)
-    late = [c for c in ending.containers if c.exited_at is not None and ending.gone is not None]
-    last = max((c.exited_at or 0.0 for c in late), default=0.0)
-    if ending.gone is not None and last > ending.gone + 0.001:
-        text = said("goneBeforeContainers", gone=_s(ending.gone), last=_s(last))
-        yield Finding("goneBeforeContainers", "warning", text, advice=fix("goneBeforeContainers"))
-
-
-def _volume_busy(facts: "VolumeBusy") -> str:
-    holders = [
-        said("volumeBusy", "mount" if each.get("how") == "mount" else "process", **_FIELDS_OF_A_HOLDER | each)
-        for each in facts.get("holders") or ()
-    ]
-    held = joined(holders[:4], ", ") or said("volumeBusy", "nobody")
-    more = len(holders) - 4 + int(facts.get("more") or 0)
-    if more > 0:
-        held = said("volumeBusy", "more", holders=held, more=more)
-    return said("volumeBusy", volume=facts.get("volume"), error=facts.get("error"), holders=held)
-
-
-_FIELDS_OF_A_HOLDER: dict[str, Any] = dict.fromkeys(("path", "name", "pid", "how"))
-
-
-def _process_died(entry: Entry) -> Finding:
-    facts = entry.told(kinds.PROCESS_DIED)
-    role, how = str(facts.get("role")), signal_name(facts.get("signal"))
-    died = said("processDied", "exited", code=facts.get("exitCode"))
-    if how:
-        died = said("processDied", "killed", signal=how)
-    if "hung" in facts:
-        died = said("processDied", "hung", seconds=f"{facts['hung']['seconds']:.0f}")
-    restarted = facts.get("restartsIn") is not None
-    after = "" if restarted else said("processDied", "unknown")
-    if restarted and role in CATALOGUE["processDied"].texts:
-        after = said("processDied", role)
-    severity: Severity = "warning" if restarted and role != "shim-1" else "problem"
-    text = said("processDied", role=role, died=died, at=f"{entry.at:.2f}", after=after)
-    return Finding("processDied", severity, text)
-
-
-# -- a container --------------------------------------------------------------------------------------------------
-
-
-def _never_started(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    if not c.started:
-        because = why_never_started(c, ending)
-        variant = "because" if because else ""
-        if lives_on(ending):
-            variant = "yetBecause" if because else "yet"
-        text = said("neverStarted", variant, container=c.name, because=because)
-        yield Finding("neverStarted", "info", text, c.name)
-
-
-def _own_exit(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    if c.exited_at is None or c.sigkilled:
-        return
-    if c.from_status and c.term_at is None and not c.ended_before_delete:
-        return  # nobody saw its stop signal: that does not mean that none was sent
-    if c.term_at is None and c.pre_stop is not None and c.pre_stop.outcome == "unknown":
-        return  # nor is it known whether it ended before its hook did, after which the signal is sent
-    if is_over(c, ending) and (c.failed_by_itself or c.ended_by not in ("", "itself")):
-        return  # findings_restarts says it; or the node ended it with its Pod, as a sidecar of one that is complete
-    if c.ended_before_delete and not is_deleted(ending):
-        return  # nobody has deleted it: its first line says that it had ended
-    if c.ended_before_delete:
-        before = _s(-c.exited_at)
-        text = said("endedByItself", "beforeDelete", container=c.name, before=before, exit=_exit(c))
-        yield Finding("endedByItself", "info", text, c.name)
-    elif c.term_at is None or c.exited_at < c.term_at:
-        text = said("endedByItself", container=c.name, at=_s(c.exited_at), exit=_exit(c))
-        hook = c.pre_stop
-        if hook and hook.finished_at is not None and hook.finished_at > c.exited_at + 0.05 and hook.handler != "exec":
-            text = joined([text, said("endedByItself", "hookWaited", until=_s(hook.finished_at))])
-        yield Finding("endedByItself", "info", text, c.name)
-
-
-def _hook_skipped(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    if c.pre_stop and c.pre_stop.outcome == "skipped":
-        text = said("hookNotRun", container=c.name, detail=recalled(c.pre_stop.detail))
-        yield Finding("hookNotRun", "warning", text, c.name)
-
-
-def _hook_failed(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    hook = c.pre_stop
-    if hook is None or hook.outcome != "failed":
-        return
-    if hook.handler == "exec" and c.exited_at is not None and hook.finished_at is not None:
-        own_exit = c.term_at is None or c.exited_at < c.term_at
-        if own_exit and abs(hook.finished_at - c.exited_at) < 0.25:
-            text = said("hookDiedWithContainer", container=c.name)
-            yield Finding("hookDiedWithContainer", "warning", text, c.name)
-            return
-    because = tell("exit code $code", code=hook.exit_code) if hook.exit_code else hook_failure(hook.detail)
-    if because and not hook.exit_code:
-        because = tell("$message", message=because)
-    variant = "because" if because else ""
-    text = said("hookFailed", variant, container=c.name, seconds=_s(hook.seconds), because=because)
-    if output := hook.output.strip().splitlines():
-        text = joined([text, said("hookFailed", "said", line=output[-1].strip())])
-    yield Finding("hookFailed", "problem", text, c.name, failed_hook_advice(c, hook, ending))
-
-
-def _hook_outlived(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    hook = c.pre_stop
-    if hook is None or hook.outcome != "outlived":
-        return
-    variant = "" if c.stop_timeout is None else "floor" if c.stop_floor else "left"
-    left = f"{c.stop_timeout or 0:g}"
-    text = said("hookOutlived", variant, container=c.name, seconds=_s(hook.seconds), signal=c.stop_signal, left=left)
-    grace = ending.grace_seconds
-    advice = fix("hookOutlived", grace=grace) if grace is not None else ""
-    yield Finding("hookOutlived", "problem", text, c.name, advice)
-
-
-def _term_not_handled(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    if c.disposition not in _NOT_HANDLED or c.term_at is None:
-        return
-    # A blocked signal may have been taken after the look; one that is dropped, or ignored, is so for good.
-    heard = c.disposition == "blocked" or c.signal == c.stop_signal or c.drain_seconds < _SOON_SECONDS
-    if heard and c.exited_at is not None and not c.sigkilled:
-        return
-    program = c.exe if not c.command or c.exe.endswith(f"/{c.command}") else f"{c.command}, {c.exe}".rstrip(", ")
-    age = c.term_at - c.started_at if c.started_at is not None else _STARTING_SECONDS
-    if c.disposition == "default" and c.exited_at is not None and not c.sigkilled and age < _STARTING_SECONDS:
-        text = said(
-            "stopSignalNotHandled",
-            "starting",
-            container=c.name,
-            program=f" ({program})" if program else "",
-            age=_s(age),
-            signal=c.stop_signal,
-            seconds=_s(c.drain_seconds),
-        )
-        yield Finding("stopSignalNotHandled", "info", text, c.name)
-        return
-    text = said(
-        "stopSignalNotHandled",
-        "" if c.exited_at is None else "untilKill" if c.sigkilled else "untilExit",
-        container=c.name,
-        program=f" ({program})" if program else "",
-        disposition=said("stopSignalNotHandled", c.disposition, signal=c.stop_signal),
-        seconds=_s(c.drain_seconds),
-    )
-    yield Finding("stopSignalNotHandled", "problem", text, c.name, why.stop_signal_advice(c, version))
-
-
-def _shell_trap(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    if c.disposition != "handled" or c.term_at is None or not is_shell(c):
-        return
-    after = [line.at for line in ending.output if line.container == c.name and line.at >= c.term_at]
-    delay = after[0] - c.term_at if after else 0.0
-    if delay >= _TRAP_DELAY_SECONDS:
-        text = said("shellRunsTrapLate", container=c.name, seconds=_s(delay), signal=c.stop_signal)
-        yield Finding("shellRunsTrapLate", "info", text, c.name)
-
-
-def _killed(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    if not c.sigkilled or (is_over(c, ending) and c.ended_by in ("livenessProbe", "startupProbe")):
-        return
-    moment = c.kill_at if c.kill_at is not None else c.exited_at
-    if c.exited_at is not None and c.ended_before_delete:
-        moment = c.exited_at
-    when = at(moment) if moment is not None else ""
-    if c.killed_by == "out of memory":
-        return  # findings_why.out_of_memory
-    if c.killed_by == "unknown sender":
-        text = said("killedByOther", "status" if c.from_status else "", container=c.name, when=when)
-        yield Finding("killedByOther", "problem", text, c.name, fix("killedByOther"))
-    elif c.killed_by in ("grace over", "StopContainer"):
-        yield Finding("killed", "problem", _why_killed(c, when), c.name, why.killed_advice(c, ending))
-    else:
-        why_killed = tell("the shim died") if c.killed_by == "the shim died" else c.killed_by
-        text = said("killed", "other", container=c.name, when=when, why=why_killed)
-        yield Finding("killed", "problem", text, c.name)
-
-
-def _why_killed(c: ContainerEnding, when: str) -> str:
-    if c.term_at is None or c.stop_timeout is None:
-        return said("killed", "timeOver", container=c.name, when=when)
-    timeout = f"{c.stop_timeout:g}"
-    if c.pre_stop and c.deducted_seconds:
-        hook = _s(c.pre_stop.seconds)
-        return said(
-            "killed", "hookTookTime", container=c.name, when=when, timeout=timeout, signal=c.stop_signal, hook=hook
-        )
-    return said("killed", "stillRan", container=c.name, when=when, timeout=timeout, signal=c.stop_signal)
-
-
-def _hook_time_not_counted(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    hook = c.pre_stop
-    if hook is None or c.stop_timeout is None or hook.seconds < 1 or c.stop_floor or c.deducted_seconds:
-        return
-    grace = ending.grace_seconds
-    total = _s(hook.seconds + c.drain_seconds)
-    if not c.sigkilled:
-        total = tell("up to $seconds s", seconds=f"{hook.seconds + c.stop_timeout:.0f}")
-    reason = recalled(c.stop_why.rstrip(".")) or said("hookTimeNotCounted", "version", version=version)
-    text = said("hookTimeNotCounted", why=reason, container=c.name, total=total, grace=grace)
-    yield Finding("hookTimeNotCounted", "warning", text, c.name)
-
-
-def _exit_code(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    if c.ended_before_delete or c.sigkilled or not c.exit_code or c.term_at is None or c.kind != "container":
-        return
-    if not c.signal and c.disposition in ("default", "ignored"):
-        return  # the signal was dropped: it did not end on it
-    how = tell("$signal (exit code $code)", signal=c.signal, code=c.exit_code) if c.signal else exit_code(c)
-    of_job = ending.decided_by is not None and ending.decided_by.owner_kind == "Job"
-    variant = "bySignal" if c.signal == c.stop_signal else "job" if of_job else ""
-    text = said("exitCodeNotZero", variant, container=c.name, how=how, signal=c.stop_signal)
-    if variant:
-        yield Finding("exitCodeNotZero", "info", text, c.name)
-    else:
-        yield Finding("exitCodeNotZero", "warning", text, c.name, fix("exitCodeNotZero", signal=c.stop_signal))
-
-
-_CONTAINER_RULES: tuple[Callable[[ContainerEnding, Ending, str], Iterator[Finding]], ...] = (
-    _never_started,
-    _own_exit,
-    _hook_skipped,
-    _hook_failed,
-    _hook_outlived,
-    _term_not_handled,
-    children.not_signalled,
-    _shell_trap,
-    _killed,
-    reloads_on_signal,
-    why.held_by_connections,
-    why.out_of_memory,
-    why.exit_code_137,
-    why.listener_closed_early,
-    why.connections_cut,
-    children.zombies,
-    _hook_time_not_counted,
-    _exit_code,
+from lastcall.endings.findings import (
+    exits,
+    hooks,
+    kills,
+    pods,
+    processes,
+    restarts,
+    signals,
+    single_records,
+    sockets,
 )
+from lastcall.endings.findings.subjects import ContainerSubject, PodSubject, RecordSubject, RunSubject
+from lastcall.endings.findings.table import Answer, Row, ask
+from lastcall.endings.story import Ending
+
+RECORD_ROWS: tuple[Row[RecordSubject], ...] = single_records.ROWS
+POD_ROWS: tuple[Row[PodSubject], ...] = pods.ROWS
+CONTAINER_ROWS: tuple[Row[ContainerSubject], ...] = restarts.ROWS
+RUN_ROWS: tuple[Row[RunSubject], ...] = (
+    *exits.ROWS,
+    *hooks.ROWS,
+    *signals.ROWS,
+    *processes.ROWS,
+    *signals.TRAP_ROWS,
+    *kills.ROWS,
+    *signals.RELOAD_ROWS,
+    *sockets.HELD_ROWS,
+    *kills.MEMORY_ROWS,
+    *kills.CODE_ROWS,
+    *sockets.ROWS,
+    *processes.ZOMBIE_ROWS,
+    *hooks.COUNTING_ROWS,
+    *exits.CODE_ROWS,
+)
+"""About the last run of each container."""
+EARLIER_ROWS: tuple[Row[RunSubject], ...] = (*kills.MEMORY_ROWS, *kills.ROWS)
+"""About the newest earlier run that somebody killed."""
 
 
-def _exit(c: ContainerEnding) -> str:
-    return tell("killed by $signal", signal=c.signal) if c.signal else exit_code(c)
+def find_causes(ending: Ending, kubernetes_version: str) -> Answer:
+    """Return the findings of a story, the Pod's first, then each container's, and the questions that stay open."""
+    answers = [*_about_pod(ending), *_about_containers(ending, kubernetes_version)]
+    findings = [finding for answer in answers for finding in answer.findings]
+    known = {(each.id, each.container) for each in findings}
+    for run in restarts.killed_before(ending):
+        subject = RunSubject(ending, run, kubernetes_version, restarts.next_start(run, ending))
+        more = ask(EARLIER_ROWS, subject).findings
+        findings += [each for each in more if (each.id, each.container) not in known]
+    open_questions = dict.fromkeys(sentence for answer in answers for sentence in answer.not_known)
+    return Answer(tuple(findings), tuple(open_questions))
+
+
+def _about_pod(ending: Ending) -> Iterator[Answer]:
+    of_records = [ask(RECORD_ROWS, RecordSubject(ending, entry)) for entry in ending.entries]
+    findings = [finding for answer in of_records for finding in answer.findings]
+    # A restarted container reports its image again.
+    once = {(each.id, each.container, each.text): each for each in reversed(findings)}
+    yield Answer(tuple(reversed(once.values())))
+    yield ask(POD_ROWS, PodSubject(ending))
+
+
+def _about_containers(ending: Ending, version: str) -> Iterator[Answer]:
+    for name in dict.fromkeys(c.name for c in [*ending.earlier, *ending.containers]):
+        earlier = [c for c in ending.earlier if c.name == name]
+        last = [c for c in ending.containers if c.name == name and restarts.is_over(c, ending)]
+        yield ask(CONTAINER_ROWS, ContainerSubject(ending, earlier, last))
+    for run in ending.containers:
+        yield ask(RUN_ROWS, RunSubject(ending, run, version))

@@ -3,7 +3,7 @@
 Works in 80 columns. Colours are the console's business: none when piped or with NO_COLOR.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -16,7 +16,7 @@ from lastcall.endings.findings.restarts import last_words
 from lastcall.endings.render import bars
 from lastcall.endings.render.console import BREAK, Text
 from lastcall.endings.render.lines import actor_label
-from lastcall.endings.story import ContainerEnding, Ending, EndpointTransition, Entry
+from lastcall.endings.story import ContainerEnding, Ending, EndpointTransition, Entry, Finding
 from lastcall.endings.verdict import had_ended, is_deleted, is_ongoing, lives_on, outcome_words, why
 from lastcall.records import kinds
 from lastcall.records.explain import explain_record
@@ -58,6 +58,8 @@ _MARKS = {"info": ("i", "blue"), "warning": ("!", "yellow"), "problem": ("✗", 
 
 _LABEL_WIDTH = 32
 _RULE_INDENT = 6
+_MOST_EVIDENCE = 6
+"""Records of one finding that `--explain` lists."""
 
 
 def print_endings(
@@ -85,7 +87,7 @@ def story(ending: Ending, width: int, *, with_rules: bool = False, with_steps: b
     if ending.budget is not None:
         parts += [Text(), *_budget(ending, width)]
     parts += [Text(), _facts(ending)]
-    notes = _notes(ending)
+    notes = _notes(ending, with_rules)
     if notes is not None:
         parts += [Text(), notes]
     for heading, lines in last_words(ending):
@@ -291,19 +293,32 @@ def _endpoint_words(group: Sequence[EndpointTransition]) -> str:
     return f"{group[0].service} {group[0].address}: " + ", ".join(words)
 
 
-def _notes(ending: Ending) -> RenderableType | None:
+def _notes(ending: Ending, with_evidence: bool) -> RenderableType | None:
     if not ending.findings and not ending.not_known:
         return None
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold", ratio=1)
+    by_id = {entry.record.id: entry for entry in ending.entries}
     # What is true of several containers is said once.
-    for severity, text, advice in dict.fromkeys((f.severity, f.text, f.advice) for f in ending.findings):
-        mark, style = _MARKS[severity]
-        words = Text(printable(text, 1000))
-        if advice:
-            words.append(BREAK).append("→ ", style="bold").append(printable(advice, 1000))
+    for finding in {(f.severity, f.text, f.advice): f for f in ending.findings}.values():
+        mark, style = _MARKS[finding.severity]
+        words = Text(printable(finding.text, 1000))
+        if finding.advice:
+            words.append(BREAK).append("→ ", style="bold").append(printable(finding.advice, 1000))
+        if with_evidence:
+            for line in _evidence(finding, by_id):
+                words.append(BREAK).append(line, style="dim")
         table.add_row(Text(mark, style=f"bold {style}"), words)
     for sentence in ending.not_known:
         table.add_row(Text("?", style="bold yellow"), Text(printable(sentence)))
     return Padding(table, 0)
+
+
+def _evidence(finding: Finding, by_id: Mapping[str, Entry]) -> Iterator[str]:
+    """Yield a line for each of the first records that a finding rests on."""
+    known = [by_id[each] for each in finding.evidence if each in by_id]
+    for entry in known[:_MOST_EVIDENCE]:
+        yield f"evidence: {entry.at:+.3f}s {printable(words_for(entry.record).text, 200)}"
+    if len(known) > _MOST_EVIDENCE:
+        yield f"evidence: {len(known) - _MOST_EVIDENCE} more records"

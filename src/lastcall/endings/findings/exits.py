@@ -1,0 +1,112 @@
+"""Rows about containers that ended by themselves, with another code than 0, or that never started. Pure."""
+
+# check: pure
+
+from lastcall.endings.catalogue.lookup import fix, said
+from lastcall.endings.facts.never_started import why_never_started
+from lastcall.endings.findings.observed import (
+    BEFORE_DELETE,
+    BEFORE_SIGNAL,
+    ENDED,
+    FAILED_CODE,
+    NEVER_STARTED,
+    NOT_KILLED,
+    SIGNALLED,
+    of_run,
+)
+from lastcall.endings.findings.restarts import is_over
+from lastcall.endings.findings.subjects import RunSubject
+from lastcall.endings.findings.table import Fact, Row
+from lastcall.endings.findings.words import exit_code
+from lastcall.endings.findings.words import seconds as _s
+from lastcall.endings.story import ContainerEnding, Finding
+from lastcall.endings.verdict import is_deleted, lives_on
+from lastcall.records import kinds
+from lastcall.records.said import joined, tell
+
+_SIGNAL_UNSEEN = of_run(
+    "when its stop signal was sent",
+    lambda c: (
+        (c.from_status and c.term_at is None and not c.ended_before_delete)
+        or (c.term_at is None and c.pre_stop is not None and c.pre_stop.outcome == "unknown")
+    ),
+    kinds.PROCESS_EXITED,
+)
+"""Nobody saw its stop signal, or the end of the hook after which it is sent: that does not mean that none was sent."""
+_EXPLAINED_AS_RESTART: Fact[RunSubject] = Fact(
+    "why it ended",
+    lambda s: is_over(s.run, s.ending) and (s.run.failed_by_itself or s.run.ended_by not in ("", "itself")),
+    (kinds.KILLING,),
+)
+"""Rows about restarts say it; or the node ended it with its Pod, as a sidecar of one that is complete."""
+_NOT_DELETED: Fact[RunSubject] = Fact(
+    "whether it was deleted", lambda s: s.run.ended_before_delete and not is_deleted(s.ending), (kinds.DELETE_ACCEPTED,)
+)
+"""The first line of the story says that it had ended."""
+_DROPPED_SIGNAL = of_run(
+    "what PID 1 does with its stop signal",
+    lambda c: not c.signal and c.disposition in ("default", "ignored"),
+    kinds.PROCESS_SIGNAL_STATE,
+)
+_OWN_CONTAINER = of_run("its kind", lambda c: c.kind == "container")
+
+
+def _never_started(s: RunSubject) -> Finding:
+    because = why_never_started(s.run, s.ending)
+    variant = "because" if because else ""
+    if lives_on(s.ending):
+        variant = "yetBecause" if because else "yet"
+    text = said("neverStarted", variant, container=s.run.name, because=because)
+    return Finding("neverStarted", "info", text, s.run.name)
+
+
+def _by_itself(s: RunSubject) -> Finding:
+    c = s.run
+    if c.ended_before_delete:
+        before = _s(-(c.exited_at or 0.0))
+        text = said("endedByItself", "beforeDelete", container=c.name, before=before, exit=_exit(c))
+        return Finding("endedByItself", "info", text, c.name)
+    text = said("endedByItself", container=c.name, at=_s(c.exited_at), exit=_exit(c))
+    hook = c.pre_stop
+    if (
+        hook
+        and hook.finished_at is not None
+        and hook.handler != "exec"
+        and hook.finished_at > (c.exited_at or 0.0) + 0.05
+    ):
+        text = joined([text, said("endedByItself", "hookWaited", until=_s(hook.finished_at))])
+    return Finding("endedByItself", "info", text, c.name)
+
+
+def _exit(c: ContainerEnding) -> str:
+    return tell("killed by $signal", signal=c.signal) if c.signal else exit_code(c)
+
+
+def _code(s: RunSubject) -> Finding:
+    c, by = s.run, s.ending.decided_by
+    how = tell("$signal (exit code $code)", signal=c.signal, code=c.exit_code) if c.signal else exit_code(c)
+    of_job = by is not None and by.owner_kind == "Job"
+    variant = "bySignal" if c.signal == c.stop_signal else "job" if of_job else ""
+    text = said("exitCodeNotZero", variant, container=c.name, how=how, signal=c.stop_signal)
+    if variant:
+        return Finding("exitCodeNotZero", "info", text, c.name)
+    return Finding("exitCodeNotZero", "warning", text, c.name, fix("exitCodeNotZero", signal=c.stop_signal))
+
+
+ROWS = (
+    Row("neverStarted", (NEVER_STARTED,), _never_started),
+    Row(
+        "endedByItself",
+        (ENDED, NOT_KILLED, BEFORE_SIGNAL),
+        _by_itself,
+        refuted_by=(_SIGNAL_UNSEEN, _EXPLAINED_AS_RESTART, _NOT_DELETED),
+    ),
+)
+CODE_ROWS = (
+    Row(
+        "exitCodeNotZero",
+        (SIGNALLED, FAILED_CODE, NOT_KILLED, _OWN_CONTAINER),
+        _code,
+        refuted_by=(BEFORE_DELETE, _DROPPED_SIGNAL),
+    ),
+)

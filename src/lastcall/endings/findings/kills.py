@@ -1,0 +1,147 @@
+"""Rows that answer: why 137? Pure."""
+
+# check: pure
+
+from lastcall.endings.catalogue.lookup import fix, said
+from lastcall.endings.facts.pid1 import forwards, is_shell
+from lastcall.endings.findings.observed import (
+    BY_PROBE,
+    ENDED,
+    KILLED,
+    NOT_KILLED,
+    OUT_OF_MEMORY,
+    of_run,
+)
+from lastcall.endings.findings.restarts import times_and_when
+from lastcall.endings.findings.sockets import waiting_for_a_stuck_program
+from lastcall.endings.findings.subjects import RunSubject
+from lastcall.endings.findings.table import Row
+from lastcall.endings.findings.words import at, exit_code
+from lastcall.endings.findings.words import connections as _connections
+from lastcall.endings.findings.words import seconds as _s
+from lastcall.endings.story import ContainerEnding, Ending, Finding
+from lastcall.records import kinds
+from lastcall.records.said import tell
+
+_SENDER = "who sent the signal"
+_UNKNOWN_SENDER = of_run(_SENDER, lambda c: c.killed_by == "unknown sender", kinds.SIGNAL_SENT)
+_GRACE_OVER = of_run(_SENDER, lambda c: c.killed_by in ("grace over", "StopContainer"), kinds.SIGNAL_SENT)
+_CHILD_OUT_OF_MEMORY = of_run("whether memory ran out", lambda c: bool(c.oom_kills), kinds.PROCESS_EXITED)
+_CODE_137 = of_run("its exit code", lambda c: c.exit_code == 137 and c.signal is None, kinds.PROCESS_EXITED)
+
+
+def _when_killed(c: ContainerEnding) -> str:
+    moment = c.kill_at if c.kill_at is not None else c.exited_at
+    if c.exited_at is not None and c.ended_before_delete:
+        moment = c.exited_at
+    return at(moment) if moment is not None else ""
+
+
+def _by_other(s: RunSubject) -> Finding:
+    c = s.run
+    text = said("killedByOther", "status" if c.from_status else "", container=c.name, when=_when_killed(c))
+    return Finding("killedByOther", "problem", text, c.name, fix("killedByOther"))
+
+
+def _time_over(s: RunSubject) -> Finding:
+    c, when = s.run, _when_killed(s.run)
+    if c.term_at is None or c.stop_timeout is None:
+        text = said("killed", "timeOver", container=c.name, when=when)
+    else:
+        facts = {"container": c.name, "when": when, "timeout": f"{c.stop_timeout:g}", "signal": c.stop_signal}
+        if c.pre_stop and c.deducted_seconds:
+            text = said("killed", "hookTookTime", **facts, hook=_s(c.pre_stop.seconds))
+        else:
+            text = said("killed", "stillRan", **facts)
+    return Finding("killed", "problem", text, c.name, _time_advice(c, s.ending))
+
+
+def _time_advice(c: ContainerEnding, ending: Ending) -> str:
+    """Return advice for a PID 1 that handles its stop signal and still ran when its time was over."""
+    left = c.processes_left
+    if c.disposition != "handled" or (left is not None and left.alive and is_shell(c)):
+        return ""
+    if forwards(c) and left is not None and any(each.deaf and each.child for each in left.processes):
+        return ""  # childIgnoresSignal says it
+    if waiting := waiting_for_a_stuck_program(c):
+        return fix("killed", "stuck", connections=_connections(waiting), signal=c.stop_signal)
+    if ending.grace_seconds is None:
+        return ""
+    variant = "hookTookTime" if c.pre_stop and c.deducted_seconds else ""
+    return fix("killed", variant, grace=ending.grace_seconds)
+
+
+def _for_another_reason(s: RunSubject) -> Finding:
+    c = s.run
+    why = tell("the shim died") if c.killed_by == "the shim died" else c.killed_by
+    text = said("killed", "other", container=c.name, when=_when_killed(c), why=why)
+    return Finding("killed", "problem", text, c.name)
+
+
+def _out_of_memory(s: RunSubject) -> Finding:
+    """The kernel's counter has moved: PID 1 was killed for it."""
+    c, limit = s.run, _bytes(s.run.memory_limit)
+    group = said("outOfMemory", "limit" if c.memory_limit else "noLimit", limit=limit)
+    seen = said("outOfMemory", "counted" if c.oom_kills else "inferred")
+    when = times_and_when(c, s.ending) or ("" if c.exited_at is None else at(c.exited_at))
+    together = said("outOfMemory", "together") if c.ended_together else ""
+    others = said("outOfMemory", "others", peak=_mebibytes(c.peak_rss or 0)) if _others_used_it(c) else ""
+    text = said("outOfMemory", container=c.name, when=when, group=group, seen=seen, together=together, who=others)
+    return Finding("outOfMemory", "problem", text, c.name, fix("outOfMemory", limit=limit) if c.memory_limit else "")
+
+
+def _child_out_of_memory(s: RunSubject) -> Finding:
+    """The kernel's counter has moved, and PID 1 lived on."""
+    c, limit = s.run, _bytes(s.run.memory_limit)
+    count = tell("a process") if c.oom_kills == 1 else tell("$count processes", count=c.oom_kills)
+    of = tell(" (limit $limit)", limit=limit) if c.memory_limit else ""
+    end = f"{c.signal}" if c.signal else exit_code(c)
+    text = said("childOutOfMemory", container=c.name, count=count, limit=of, end=end)
+    advice = fix("childOutOfMemory", limit=limit) if c.memory_limit else ""
+    return Finding("childOutOfMemory", "problem", text, c.name, advice)
+
+
+def _others_used_it(c: ContainerEnding) -> bool:
+    """Return whether PID 1, also with a child that it waited for, never had more than half of the limit."""
+    return bool(c.peak_rss and c.memory_limit and c.peak_rss * 2 <= c.memory_limit)
+
+
+def _own_137(s: RunSubject) -> Finding:
+    """137 without a SIGKILL: PID 1 passed on how a child of it ended."""
+    c = s.run
+    reporter = said("exitCode137OfItsOwn", "shell" if is_shell(c) else "program")
+    memory = said("exitCode137OfItsOwn", "memory") if c.oom_kills else ""
+    text = said("exitCode137OfItsOwn", container=c.name, reporter=reporter, memory=memory)
+    return Finding("exitCode137OfItsOwn", "warning", text, c.name)
+
+
+ROWS = (
+    Row("killedByOther", (KILLED, _UNKNOWN_SENDER), _by_other, refuted_by=(BY_PROBE, OUT_OF_MEMORY)),
+    Row("killed", (KILLED, _GRACE_OVER), _time_over, refuted_by=(BY_PROBE, OUT_OF_MEMORY)),
+    Row(
+        "killed",
+        (KILLED,),
+        _for_another_reason,
+        refuted_by=(BY_PROBE, OUT_OF_MEMORY, _UNKNOWN_SENDER, _GRACE_OVER),
+        variant="other",
+    ),
+)
+MEMORY_ROWS = (
+    Row("outOfMemory", (OUT_OF_MEMORY,), _out_of_memory),
+    Row("childOutOfMemory", (_CHILD_OUT_OF_MEMORY,), _child_out_of_memory, refuted_by=(OUT_OF_MEMORY,)),
+)
+CODE_ROWS = (Row("exitCode137OfItsOwn", (ENDED, NOT_KILLED, _CODE_137), _own_137),)
+
+
+# -- words -----------------------------------------------------------------------------------------------------------
+
+
+def _mebibytes(value: int) -> str:
+    return f"{-(-value >> 20)}Mi"
+
+
+def _bytes(value: int | None) -> str:
+    for unit, size in (("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
+        if value and value % size == 0:
+            return f"{value // size}{unit}"
+    return str(value)

@@ -1,0 +1,182 @@
+"""Rows about the processes beside PID 1: who was not signalled, who does not hear, who was not reaped. Pure."""
+
+# check: pure
+
+from collections.abc import Mapping, Sequence
+
+from lastcall.endings.catalogue.lookup import fix, said
+from lastcall.endings.facts.pid1 import by_name, forwards
+from lastcall.endings.findings.observed import (
+    DEAF_CHILD,
+    FORWARDS,
+    LEFT_AT_KILL,
+    NO_SHELL,
+    OLDER_PROCESSES,
+    ONLY_SLEEPS,
+    SHELL,
+    SIGNALLED,
+    STRANGER,
+    TRAP_ENDS_SHELL,
+    ZOMBIES,
+)
+from lastcall.endings.findings.signals import WHY_NOT_ENDED
+from lastcall.endings.findings.subjects import RunSubject
+from lastcall.endings.findings.table import Fact, Row
+from lastcall.endings.findings.words import listed
+from lastcall.endings.findings.words import seconds as _s
+from lastcall.endings.node_facts import ProcessesLeft, ProcessLeft
+from lastcall.endings.shell_script import pipeline_fix, script_of, shape_of
+from lastcall.endings.story import ContainerEnding, Finding, Severity
+from lastcall.records import kinds
+from lastcall.records.said import tell
+
+_MOST_NAMES = 4
+_TRAP_LEAVES_CHILDREN: Fact[RunSubject] = Fact(
+    TRAP_ENDS_SHELL.name,
+    lambda s: bool(SHELL.holds(s) and TRAP_ENDS_SHELL.holds(s) and not LEFT_AT_KILL.holds(s)),
+    (kinds.PROCESS_STARTED, kinds.PROCESS_SIGNAL_STATE),
+)
+
+
+def _left(s: RunSubject) -> ProcessesLeft:
+    assert s.run.processes_left is not None
+    return s.run.processes_left
+
+
+def _deaf(s: RunSubject) -> Finding:
+    """PID 1 is an init: its child got the signal, and does nothing on it."""
+    c = s.run
+    deaf = [each for each in _left(s).processes if each.deaf and each.child and not each.after_signal]
+    how = said("childIgnoresSignal", deaf[0].disposition, signal=c.stop_signal)
+    text = said("childIgnoresSignal", **_facts(c), names=_names(deaf), how=how, seconds=_s(c.drain_seconds))
+    advice = fix("childIgnoresSignal", deaf[0].disposition, signal=c.stop_signal, name=deaf[0].name)
+    return Finding("childIgnoresSignal", "problem", text, c.name, advice)
+
+
+def _strangers(s: RunSubject) -> Finding:
+    """PID 1 is an init: what others got is known of those that the signal would have ended."""
+    c, killed = s.run, bool(LEFT_AT_KILL.holds(s))
+    missed = [
+        each
+        for each in _left(s).processes
+        if each.disposition == "default" and each.child is False and not each.after_signal
+    ]
+    to = forwards(c)
+    text = said("childrenNotSignalled", to, **_facts(c), names=_names(missed), until=_until(killed, len(missed) > 1))
+    severity: Severity = "problem" if killed else "warning"
+    return Finding("childrenNotSignalled", severity, text, c.name, fix("childrenNotSignalled", to))
+
+
+def _trap_leaves(s: RunSubject) -> Finding:
+    text = said("shellKeepsSignal", "left", **_all(s))
+    return Finding("shellKeepsSignal", "warning", text, s.run.name, fix("shellKeepsSignal", "left"))
+
+
+def _shell(s: RunSubject) -> Finding:
+    severity: Severity = "problem" if LEFT_AT_KILL.holds(s) else "info"
+    text = said("shellKeepsSignal", **_all(s))
+    return Finding("shellKeepsSignal", severity, text, s.run.name, _shell_advice(s.run, _left(s)))
+
+
+def _children(s: RunSubject) -> Finding:
+    severity: Severity = "problem" if LEFT_AT_KILL.holds(s) else "warning"
+    text = said("childrenNotSignalled", **_all(s))
+    return Finding("childrenNotSignalled", severity, text, s.run.name, fix("childrenNotSignalled"))
+
+
+def _zombies(s: RunSubject) -> Finding:
+    """Children that had ended and that nobody waited for."""
+    left = _left(s)
+    count = tell("a child that had ended")
+    if left.zombies > 1:
+        count = tell("$count children that had ended", count=left.zombies)
+    text = said("zombies", container=s.run.name, by_name=by_name(s.run), count=count)
+    return Finding("zombies", "info", text, s.run.name, fix("zombies"))
+
+
+ROWS = (
+    Row(
+        "childIgnoresSignal",
+        (SIGNALLED, FORWARDS, OLDER_PROCESSES, DEAF_CHILD, LEFT_AT_KILL),
+        _deaf,
+        answers=WHY_NOT_ENDED,
+    ),
+    Row("childrenNotSignalled", (SIGNALLED, FORWARDS, OLDER_PROCESSES, STRANGER), _strangers, variant="init"),
+    Row(
+        "shellKeepsSignal",
+        (SIGNALLED, SHELL, OLDER_PROCESSES, _TRAP_LEAVES_CHILDREN),
+        _trap_leaves,
+        refuted_by=(FORWARDS, ONLY_SLEEPS),
+        variant="left",
+    ),
+    Row(
+        "shellKeepsSignal",
+        (SIGNALLED, SHELL, OLDER_PROCESSES),
+        _shell,
+        refuted_by=(FORWARDS, _TRAP_LEAVES_CHILDREN),
+        answers=WHY_NOT_ENDED,
+    ),
+    Row(
+        "childrenNotSignalled",
+        (SIGNALLED, NO_SHELL, OLDER_PROCESSES),
+        _children,
+        refuted_by=(FORWARDS,),
+        answers=WHY_NOT_ENDED,
+    ),
+)
+ZOMBIE_ROWS = (Row("zombies", (ZOMBIES,), _zombies, refuted_by=(FORWARDS,)),)
+
+
+# -- advice and words ------------------------------------------------------------------------------------------------
+
+
+def _shell_advice(c: ContainerEnding, left: ProcessesLeft) -> str:
+    """Return the same command with `exec`, so that the program takes the shell's place, or what else is needed."""
+    script, shape = script_of(c.argv), shape_of(script_of(c.argv))
+    if shape == "plain" and len(c.argv) == 3 and not script.startswith("exec "):
+        return fix("shellKeepsSignal", "command", command=f'["{c.argv[0]}", "-c", "exec {script}"]')
+    if shape == "pipeline":
+        return pipeline_fix(c.argv)
+    if shape == "loop" and not c.sigkilled:
+        return ""  # it ends on the signal, as it should
+    if shape in ("jobs", "loop"):
+        return fix("shellKeepsSignal", shape)
+    children = [each for each in left.processes if each.child and not each.after_signal]
+    return fix("shellKeepsSignal", "several" if not shape and len(children) > 1 else "")
+
+
+def _facts(c: ContainerEnding) -> Mapping[str, object]:
+    return {"container": c.name, "by_name": by_name(c), "signal": c.stop_signal}
+
+
+def _all(s: RunSubject) -> Mapping[str, object]:
+    left = _left(s)
+    names, several = _names(left.processes, left.more), left.alive > 1
+    until = _until(bool(LEFT_AT_KILL.holds(s)), several)
+    return {**_facts(s.run), "names": names, "until": until, "untold": _never_got_it(s.run, left)}
+
+
+def _never_got_it(c: ContainerEnding, left: ProcessesLeft) -> str:
+    missed = [each for each in left.processes if each.disposition == "default" and not each.after_signal]
+    if len(missed) != left.alive:
+        return ""
+    if left.alive > 1:
+        return tell(", so they never got $signal (inferred)", signal=c.stop_signal)
+    return tell(", so it never got $signal (inferred)", signal=c.stop_signal)
+
+
+def _names(those: Sequence[ProcessLeft], more: int = 0) -> str:
+    names: list[str] = [f"{each.name} (pid {each.container_pid})" for each in those[:_MOST_NAMES]]
+    others = len(those) + more - len(names)
+    if others:
+        names.append(tell("$count more", count=others))
+    return listed(names)
+
+
+def _until(killed: bool, several: bool) -> str:
+    """Return what became of processes that PID 1 had not signalled."""
+    if killed:
+        return tell("still ran at SIGKILL")
+    if several:
+        return tell("were killed with it by the kernel when PID 1 ended")
+    return tell("was killed with it by the kernel when PID 1 ended")

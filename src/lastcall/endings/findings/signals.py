@@ -1,0 +1,152 @@
+"""Rows about what PID 1 does with its stop signal. Pure."""
+
+# check: pure
+
+import posixpath
+
+from lastcall.endings.catalogue.lookup import fix, said
+from lastcall.endings.facts.pid1 import is_shell
+from lastcall.endings.findings.observed import (
+    DROPPED,
+    ENDED,
+    HANDLED,
+    KILLED,
+    NEW_PROCESSES,
+    NOT_HANDLED,
+    NOT_KILLED,
+    SHELL,
+    SIGNALLED,
+    STILL_LISTENED,
+    of_run,
+)
+from lastcall.endings.findings.subjects import RunSubject
+from lastcall.endings.findings.table import Fact, Question, Row
+from lastcall.endings.findings.words import seconds as _s
+from lastcall.endings.story import ContainerEnding, Finding
+from lastcall.records import kinds
+from lastcall.records.said import tell
+
+_TRAP_DELAY_SECONDS = 0.1
+"""A shell that was free to run its trap prints within this time of the signal."""
+_SOON_SECONDS = 1.0
+"""What ends so soon after its stop signal may well have ended on it, whatever its masks had shown."""
+_STARTING_SECONDS = 0.5
+"""A program that has run for no longer than this may not have come to its handlers yet: nothing is known of them."""
+
+WHY_NOT_ENDED: Question[RunSubject] = Question(
+    (KILLED, SIGNALLED),
+    lambda s: tell("Why $container did not end on $signal", container=s.run.name, signal=s.run.stop_signal),
+)
+
+
+def _heard(c: ContainerEnding) -> bool:
+    """A blocked signal may have been taken after the look; one that is dropped, or ignored, is so for good."""
+    if c.exited_at is None or c.sigkilled:
+        return False
+    return c.disposition == "blocked" or c.signal == c.stop_signal or c.drain_seconds < _SOON_SECONDS
+
+
+def _age(c: ContainerEnding) -> float:
+    if c.started_at is None or c.term_at is None:
+        return _STARTING_SECONDS
+    return c.term_at - c.started_at
+
+
+def _trap_delay(s: RunSubject) -> float:
+    c = s.run
+    after = [line.at for line in s.ending.output if line.container == c.name and line.at >= (c.term_at or 0.0)]
+    return after[0] - (c.term_at or 0.0) if after else 0.0
+
+
+_HEARD = of_run("when it ended", _heard, kinds.PROCESS_EXITED)
+_YOUNG = of_run("when it was started", lambda c: _age(c) < _STARTING_SECONDS, kinds.PROCESS_STARTED)
+_STARTING: Fact[RunSubject] = Fact(
+    "when it was started",
+    lambda s: all(fact.holds(s) for fact in (DROPPED, ENDED, NOT_KILLED, _YOUNG)),
+    (kinds.PROCESS_STARTED, kinds.PROCESS_SIGNAL_STATE),
+)
+_LATE_TRAP: Fact[RunSubject] = Fact(
+    "what it printed", lambda s: _trap_delay(s) >= _TRAP_DELAY_SECONDS, (kinds.OUTPUT, kinds.SIGNAL_SENT)
+)
+
+
+def _starting(s: RunSubject) -> Finding:
+    c = s.run
+    text = said(
+        "stopSignalNotHandled",
+        "starting",
+        container=c.name,
+        program=_program(c),
+        age=_s(_age(c)),
+        signal=c.stop_signal,
+        seconds=_s(c.drain_seconds),
+    )
+    return Finding("stopSignalNotHandled", "info", text, c.name)
+
+
+def _not_handled(s: RunSubject) -> Finding:
+    c = s.run
+    text = said(
+        "stopSignalNotHandled",
+        "" if c.exited_at is None else "untilKill" if c.sigkilled else "untilExit",
+        container=c.name,
+        program=_program(c),
+        disposition=said("stopSignalNotHandled", c.disposition, signal=c.stop_signal),
+        seconds=_s(c.drain_seconds),
+    )
+    return Finding("stopSignalNotHandled", "problem", text, c.name, _advice(c))
+
+
+def _program(c: ContainerEnding) -> str:
+    program = c.exe if not c.command or c.exe.endswith(f"/{c.command}") else f"{c.command}, {c.exe}".rstrip(", ")
+    return f" ({program})" if program else ""
+
+
+def _advice(c: ContainerEnding) -> str:
+    """Return what to do about a PID 1 that does not get the stop signal."""
+    if c.disposition == "default" and is_shell(c) and c.processes_left is not None and c.processes_left.alive:
+        return ""  # shellKeepsSignal says it
+    if c.disposition in ("ignored", "blocked"):
+        return fix("stopSignalNotHandled", c.disposition, signal=c.stop_signal)
+    others = [name for name in ("SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1") if name in c.caught]
+    if others and not is_shell(c):  # a shell has one for its own use
+        return fix("stopSignalNotHandled", "otherSignal", other=others[0])
+    return fix("stopSignalNotHandled", "default", signal=c.stop_signal)
+
+
+def _trap(s: RunSubject) -> Finding:
+    c = s.run
+    text = said("shellRunsTrapLate", container=c.name, seconds=_s(_trap_delay(s)), signal=c.stop_signal)
+    return Finding("shellRunsTrapLate", "info", text, c.name)
+
+
+def _reloads(s: RunSubject) -> Finding:
+    """It handles the signal, and at SIGKILL it still listened and all of its children were younger than the signal."""
+    c, left = s.run, s.run.processes_left
+    name = c.command or posixpath.basename(c.argv[0] if c.argv else c.exe)
+    names = ", ".join(f"{each.name} (pid {each.container_pid})" for each in (left.processes[:4] if left else ()))
+    by_name = f" ({name})" if name else ""
+    text = said("reloadsOnSignal", container=c.name, by_name=by_name, signal=c.stop_signal, names=names)
+    variant = "uwsgi" if "uwsgi" in name else ""
+    return Finding("reloadsOnSignal", "problem", text, c.name, fix("reloadsOnSignal", variant, signal=c.stop_signal))
+
+
+ROWS = (
+    Row("stopSignalNotHandled", (SIGNALLED, _STARTING), _starting, refuted_by=(_HEARD,), variant="starting"),
+    Row(
+        "stopSignalNotHandled",
+        (SIGNALLED, NOT_HANDLED),
+        _not_handled,
+        refuted_by=(_HEARD, _STARTING),
+        answers=WHY_NOT_ENDED,
+    ),
+)
+TRAP_ROWS = (Row("shellRunsTrapLate", (SIGNALLED, HANDLED, SHELL, _LATE_TRAP), _trap),)
+RELOAD_ROWS = (
+    Row(
+        "reloadsOnSignal",
+        (KILLED, HANDLED, NEW_PROCESSES, STILL_LISTENED),
+        _reloads,
+        answers=WHY_NOT_ENDED,
+    ),
+)

@@ -1,0 +1,154 @@
+"""Rows that answer: why are requests dropped, and connections waited for? Pure."""
+
+# check: pure
+
+from lastcall.endings.catalogue.lookup import fix, said
+from lastcall.endings.findings.observed import (
+    BACKLOG,
+    CONNECTIONS_OPEN,
+    CUT,
+    ENDED,
+    HANDLED,
+    KILLED,
+    open_connections,
+)
+from lastcall.endings.findings.signals import WHY_NOT_ENDED
+from lastcall.endings.findings.subjects import RunSubject
+from lastcall.endings.findings.table import Fact, Row
+from lastcall.endings.findings.words import connections as _connections
+from lastcall.endings.findings.words import seconds as _s
+from lastcall.endings.node_facts import AtExit
+from lastcall.endings.story import ContainerEnding, Ending, Finding
+from lastcall.records import kinds
+from lastcall.records.said import joined, tell
+
+_SOON_SECONDS = 1.0
+"""An endpoint's change has not reached every proxy and client of a real cluster before this."""
+
+
+def waiting_for_a_stuck_program(c: ContainerEnding) -> int:
+    """Return the connections that a killed program had not accepted although it listened to its end; 0 for one that
+    did accept.
+
+    It had neither closed its port nor gone on to serve: nothing shows that it would have ended with more time.
+    """
+    end = c.sockets.at_exit if c.sockets else None
+    return end.backlog if c.sigkilled and end is not None and end.listeners else 0
+
+
+def _at_exit(c: ContainerEnding) -> AtExit:
+    assert c.sockets is not None
+    assert c.sockets.at_exit is not None
+    return c.sockets.at_exit
+
+
+def _closed_listening(c: ContainerEnding) -> tuple[float, int, str] | None:
+    """Return when its first port was closed, which, and how to say it."""
+    sockets = c.sockets
+    if sockets is None:
+        return None
+    if sockets.closed:
+        first = min(sockets.closed, key=lambda each: each.at)
+        return first.at, first.port, tell("closed its port $port", port=first.port)
+    still = sockets.at_exit.listeners if sockets.at_exit else sockets.listeners
+    if still and c.exited_at is not None:
+        return c.exited_at, still[0].port, tell("ended, and with it its port $port,", port=still[0].port)
+    return None
+
+
+def _turned_not_ready(ending: Ending) -> float | None:
+    return min((each.at for each in ending.endpoints if each.removed or not each.ready), default=None)
+
+
+def _closes_before(s: RunSubject) -> bool | None:
+    closed, turned = _closed_listening(s.run), _turned_not_ready(s.ending)
+    if closed is None or closed[0] < 0:
+        return False
+    return turned is None or closed[0] < turned
+
+
+def _closes_soon_after(s: RunSubject) -> bool | None:
+    closed, turned = _closed_listening(s.run), _turned_not_ready(s.ending)
+    if closed is None or closed[0] < 0 or turned is None:
+        return False
+    return 0 <= closed[0] - turned < _SOON_SECONDS
+
+
+_PORT = "when its port was closed and when its endpoint turned not ready"
+_SHOWN_BY = (kinds.LISTENER_CLOSED, kinds.SOCKETS_AT_STOP, kinds.SOCKETS_AT_EXIT, kinds.PROCESS_EXITED)
+_HAS_ENDPOINT: Fact[RunSubject] = Fact("its endpoints", lambda s: bool(s.ending.endpoints))
+_CLOSED_FIRST: Fact[RunSubject] = Fact(_PORT, _closes_before, _SHOWN_BY)
+_CLOSED_SOON: Fact[RunSubject] = Fact(_PORT, _closes_soon_after, _SHOWN_BY)
+_PAUSED: Fact[RunSubject] = Fact("its hook", lambda s: _pauses(s.run), (kinds.PRE_STOP_STARTED,))
+
+
+def _pauses(c: ContainerEnding) -> bool:
+    return c.pre_stop is not None and c.pre_stop.outcome != "skipped"
+
+
+def _held(s: RunSubject) -> Finding:
+    """It handles the signal, and was killed while connections were open."""
+    c = s.run
+    connections = _connections(open_connections(c))  # those in a backlog are the kernel's alone
+    variant = "listening" if _at_exit(c).listeners else ""
+    text = said("connectionsOpenAtKill", variant, container=c.name, connections=connections)
+    seconds = s.ending.grace_seconds
+    advice = fix("connectionsOpenAtKill", "grace" if seconds is not None else "", grace=seconds)
+    return Finding("connectionsOpenAtKill", "warning", text, c.name, advice)
+
+
+def _before_endpoint(s: RunSubject) -> Finding:
+    kind, turned, closed = "listenerClosedBeforeEndpoint", _turned_not_ready(s.ending), _closed_listening(s.run)
+    assert closed is not None
+    at, port, how = closed
+    later = said(kind, "never") if turned is None else said(kind, "turned", seconds=_s(turned - at))
+    text = said(kind, container=s.run.name, closed=how, at=_s(at), later=later)
+    return Finding(kind, "warning", text, s.run.name, _pause_advice(kind, s.run, port))
+
+
+def _soon_after_endpoint(s: RunSubject) -> Finding:
+    kind, turned, closed = "listenerClosedSoon", _turned_not_ready(s.ending), _closed_listening(s.run)
+    assert closed is not None
+    at, port, how = closed
+    text = said(kind, container=s.run.name, closed=how, seconds=_s(at - (turned or 0.0)))
+    return Finding(kind, "info", text, s.run.name, _pause_advice(kind, s.run, port))
+
+
+def _never_accepted(s: RunSubject) -> Finding:
+    kind, c = "backlogNeverAccepted", s.run
+    text = said(kind, container=c.name, connections=_connections(_at_exit(c).backlog))
+    advice = "" if waiting_for_a_stuck_program(c) else _pause_advice(kind, c, None)
+    return Finding(kind, "warning", text, c.name, advice)
+
+
+def _cut_off(s: RunSubject) -> Finding:
+    """Connections that ended with the process: by a reset, or with requests that nobody had read."""
+    c, end = s.run, _at_exit(s.run)
+    whose = tell("The Pod of $container", container=c.name) if c.sockets and c.sockets.scope == "pod" else c.name
+    parts = [said("connectionsCut", "open", whose=whose, connections=_connections(end.connections))]
+    if end.resets:
+        parts.append(said("connectionsCut", "reset", count=end.resets))
+    if end.unread:
+        size = tell("1 byte") if end.unread_bytes == 1 else tell("$count bytes", count=end.unread_bytes)
+        parts.append(said("connectionsCut", "unread", count=end.unread, bytes=size))
+    elif end.closed_unread:
+        parts.append(said("connectionsCut", "closedUnread", count=end.closed_unread))
+    text = said("connectionsCut", parts=joined(parts, ", "), before=_s(end.seconds_before))
+    lost = bool(end.resets or end.unread or end.closed_unread)
+    return Finding("connectionsCut", "warning" if lost else "info", text, c.name, fix("connectionsCut") if lost else "")
+
+
+def _pause_advice(kind: str, c: ContainerEnding, port: int | None) -> str:
+    if _pauses(c):
+        return ""
+    while_ = tell(" (port $port stays open while proxies hear of it)", port=port) if port else ""
+    return fix(kind, port=while_)
+
+
+HELD_ROWS = (Row("connectionsOpenAtKill", (KILLED, HANDLED, CONNECTIONS_OPEN), _held, answers=WHY_NOT_ENDED),)
+ROWS = (
+    Row("listenerClosedBeforeEndpoint", (_HAS_ENDPOINT, _CLOSED_FIRST), _before_endpoint),
+    Row("listenerClosedSoon", (_HAS_ENDPOINT, _CLOSED_SOON), _soon_after_endpoint, refuted_by=(_PAUSED,)),
+    Row("backlogNeverAccepted", (ENDED, BACKLOG), _never_accepted),
+    Row("connectionsCut", (ENDED, CUT), _cut_off),
+)
