@@ -4,8 +4,9 @@ Times are seconds since the API server accepted the DELETE, negative before it, 
 seconds.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from lastcall.endings.node_facts import FirstReaction, ProcessesLeft, Sockets
 from lastcall.records.record import Facts, Record
@@ -267,6 +268,21 @@ class Span:
     end: float | None
 
 
+ProgramChange = Literal[
+    "stopIgnoringSignal", "unblockSignal", "passSignalOn", "useExec", "endOnStopSignal", "finishRequests",
+    "closeIdleConnections", "exitZero", "fixCrash", "fixCommand", "fixHook", "fixPostStart",
+]  # fmt: skip
+"""What only the program, its image or its script can change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A proposed change: `patch`, a strategic merge patch of the Pod's spec, or what the program has to do."""
+
+    patch: Mapping[str, Any] | None = None
+    program: ProgramChange | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One sentence worth reading. `id` is stable; `container` is "" when it is about the Pod.
@@ -281,6 +297,8 @@ class Finding:
     container: str = ""
     advice: str = ""
     evidence: tuple[str, ...] = ()
+    change: Change | None = field(default=None, hash=False)
+    """The advice as data, where it is definite."""
 
 
 @dataclass(frozen=True, slots=True)

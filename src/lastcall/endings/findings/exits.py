@@ -19,7 +19,7 @@ from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Fact, Row
 from lastcall.endings.findings.words import exit_code
 from lastcall.endings.findings.words import seconds as _s
-from lastcall.endings.story import ContainerEnding, Finding
+from lastcall.endings.story import Change, ContainerEnding, Finding
 from lastcall.endings.verdict import is_deleted, lives_on
 from lastcall.records import kinds
 from lastcall.records.said import joined, tell
@@ -90,7 +90,8 @@ def _code(s: RunSubject) -> Finding:
     text = said("exitCodeNotZero", variant, container=c.name, how=how, signal=c.stop_signal)
     if variant:
         return Finding("exitCodeNotZero", "info", text, c.name)
-    return Finding("exitCodeNotZero", "warning", text, c.name, fix("exitCodeNotZero", signal=c.stop_signal))
+    advice = fix("exitCodeNotZero", signal=c.stop_signal)
+    return Finding("exitCodeNotZero", "warning", text, c.name, advice, change=Change(program="exitZero"))
 
 
 ROWS = (

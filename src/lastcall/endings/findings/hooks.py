@@ -5,6 +5,7 @@
 import re
 
 from lastcall.endings.catalogue.lookup import fix, said
+from lastcall.endings.findings.changes import NOTHING, Remedy, in_program, pause
 from lastcall.endings.findings.observed import (
     HOOK_FAILED,
     HOOK_OUTLIVED,
@@ -75,11 +76,12 @@ def _failed(s: RunSubject) -> Finding:
     text = said("hookFailed", variant, container=c.name, seconds=_s(hook.seconds), because=because)
     if output := hook.output.strip().splitlines():
         text = joined([text, said("hookFailed", "said", line=output[-1].strip())])
-    return Finding("hookFailed", "problem", text, c.name, _failed_advice(c, hook, s.ending))
+    remedy = _failed_remedy(c, hook, s.ending)
+    return Finding("hookFailed", "problem", text, c.name, remedy.advice, change=remedy.change)
 
 
-def _failed_advice(c: ContainerEnding, hook: PreStop, ending: Ending) -> str:
-    """Return advice by how the hook failed, and what it was to do."""
+def _failed_remedy(c: ContainerEnding, hook: PreStop, ending: Ending) -> Remedy:
+    """Return what to do by how the hook failed, and what it was to do."""
     started = [e.record for e in ending.entries if e.record.kind == kinds.PRE_STOP_STARTED]
     command = next(
         (str(r.told(kinds.PRE_STOP_STARTED).get("detail") or "") for r in reversed(started) if r.container == c.name),
@@ -88,12 +90,11 @@ def _failed_advice(c: ContainerEnding, hook: PreStop, ending: Ending) -> str:
     missing = hook.exit_code == NOT_FOUND or "executable file not found" in hook_failure(hook.detail)
     missing = missing or "no such file or directory" in hook_failure(hook.detail)
     if hook.handler != "exec":
-        return ""
+        return NOTHING
     if missing and (match := _SLEEP.search(command)):
-        return fix("hookFailed", "sleep", seconds=match["seconds"])
-    if missing:
-        return fix("hookFailed", "notFound")
-    return fix("hookFailed", "notExecutable" if hook.exit_code == NOT_EXECUTABLE else "")
+        return pause(fix("hookFailed", "sleep", seconds=match["seconds"]), c.name, c.kind, int(match["seconds"]))
+    variant = "notFound" if missing else "notExecutable" if hook.exit_code == NOT_EXECUTABLE else ""
+    return in_program(fix("hookFailed", variant), "fixHook")
 
 
 def _outlived(s: RunSubject) -> Finding:

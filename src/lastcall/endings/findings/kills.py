@@ -4,6 +4,7 @@
 
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.facts.pid1 import forwards, is_shell
+from lastcall.endings.findings.changes import NOTHING, Remedy, in_container, in_pod
 from lastcall.endings.findings.observed import (
     BY_PROBE,
     ENDED,
@@ -53,22 +54,25 @@ def _time_over(s: RunSubject) -> Finding:
             text = said("killed", "hookTookTime", **facts, hook=_s(c.pre_stop.seconds))
         else:
             text = said("killed", "stillRan", **facts)
-    return Finding("killed", "problem", text, c.name, _time_advice(c, s.ending))
+    remedy = _time_remedy(c, s.ending)
+    return Finding("killed", "problem", text, c.name, remedy.advice, change=remedy.change)
 
 
-def _time_advice(c: ContainerEnding, ending: Ending) -> str:
-    """Return advice for a PID 1 that handles its stop signal and still ran when its time was over."""
+def _time_remedy(c: ContainerEnding, ending: Ending) -> Remedy:
+    """Return what to do about a PID 1 that handles its stop signal and still ran when its time was over."""
     left = c.processes_left
     if c.disposition != "handled" or (left is not None and left.alive and is_shell(c)):
-        return ""
+        return NOTHING
     if forwards(c) and left is not None and any(each.deaf and each.child for each in left.processes):
-        return ""  # childIgnoresSignal says it
+        return NOTHING  # childIgnoresSignal says it
     if waiting := waiting_for_a_stuck_program(c):
-        return fix("killed", "stuck", connections=_connections(waiting), signal=c.stop_signal)
+        return Remedy(fix("killed", "stuck", connections=_connections(waiting), signal=c.stop_signal))
     if ending.grace_seconds is None:
-        return ""
+        return NOTHING
     variant = "hookTookTime" if c.pre_stop and c.deducted_seconds else ""
-    return fix("killed", variant, grace=ending.grace_seconds)
+    return in_pod(
+        fix("killed", variant, grace=ending.grace_seconds), terminationGracePeriodSeconds=2 * ending.grace_seconds
+    )
 
 
 def _for_another_reason(s: RunSubject) -> Finding:
@@ -87,7 +91,8 @@ def _out_of_memory(s: RunSubject) -> Finding:
     together = said("outOfMemory", "together") if c.ended_together else ""
     others = said("outOfMemory", "others", peak=_mebibytes(c.peak_rss or 0)) if _others_used_it(c) else ""
     text = said("outOfMemory", container=c.name, when=when, group=group, seen=seen, together=together, who=others)
-    return Finding("outOfMemory", "problem", text, c.name, fix("outOfMemory", limit=limit) if c.memory_limit else "")
+    remedy = _more_memory(c, "outOfMemory")
+    return Finding("outOfMemory", "problem", text, c.name, remedy.advice, change=remedy.change)
 
 
 def _child_out_of_memory(s: RunSubject) -> Finding:
@@ -97,8 +102,15 @@ def _child_out_of_memory(s: RunSubject) -> Finding:
     of = tell(" (limit $limit)", limit=limit) if c.memory_limit else ""
     end = f"{c.signal}" if c.signal else exit_code(c)
     text = said("childOutOfMemory", container=c.name, count=count, limit=of, end=end)
-    advice = fix("childOutOfMemory", limit=limit) if c.memory_limit else ""
-    return Finding("childOutOfMemory", "problem", text, c.name, advice)
+    remedy = _more_memory(c, "childOutOfMemory")
+    return Finding("childOutOfMemory", "problem", text, c.name, remedy.advice, change=remedy.change)
+
+
+def _more_memory(c: ContainerEnding, id_: str) -> Remedy:
+    if not c.memory_limit:
+        return NOTHING
+    advice = fix(id_, limit=_bytes(c.memory_limit))
+    return in_container(advice, c.name, c.kind, resources={"limits": {"memory": str(2 * c.memory_limit)}})
 
 
 def _others_used_it(c: ContainerEnding) -> bool:

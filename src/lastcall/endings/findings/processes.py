@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.facts.pid1 import by_name, forwards
+from lastcall.endings.findings.changes import NOTHING, Remedy, in_container, in_program
 from lastcall.endings.findings.observed import (
     DEAF_CHILD,
     FORWARDS,
@@ -26,11 +27,12 @@ from lastcall.endings.findings.words import listed
 from lastcall.endings.findings.words import seconds as _s
 from lastcall.endings.node_facts import ProcessesLeft, ProcessLeft
 from lastcall.endings.shell_script import pipeline_fix, script_of, shape_of
-from lastcall.endings.story import ContainerEnding, Finding, Severity
+from lastcall.endings.story import Change, ContainerEnding, Finding, ProgramChange, Severity
 from lastcall.records import kinds
 from lastcall.records.said import tell
 
 _MOST_NAMES = 4
+PASS_ON = Change(program="passSignalOn")
 _TRAP_LEAVES_CHILDREN: Fact[RunSubject] = Fact(
     TRAP_ENDS_SHELL.name,
     lambda s: bool(SHELL.holds(s) and TRAP_ENDS_SHELL.holds(s) and not LEFT_AT_KILL.holds(s)),
@@ -50,7 +52,8 @@ def _deaf(s: RunSubject) -> Finding:
     how = said("childIgnoresSignal", deaf[0].disposition, signal=c.stop_signal)
     text = said("childIgnoresSignal", **_facts(c), names=_names(deaf), how=how, seconds=_s(c.drain_seconds))
     advice = fix("childIgnoresSignal", deaf[0].disposition, signal=c.stop_signal, name=deaf[0].name)
-    return Finding("childIgnoresSignal", "problem", text, c.name, advice)
+    what: ProgramChange = "stopIgnoringSignal" if deaf[0].disposition == "ignored" else "unblockSignal"
+    return Finding("childIgnoresSignal", "problem", text, c.name, advice, change=Change(program=what))
 
 
 def _strangers(s: RunSubject) -> Finding:
@@ -64,24 +67,25 @@ def _strangers(s: RunSubject) -> Finding:
     to = forwards(c)
     text = said("childrenNotSignalled", to, **_facts(c), names=_names(missed), until=_until(killed, len(missed) > 1))
     severity: Severity = "problem" if killed else "warning"
-    return Finding("childrenNotSignalled", severity, text, c.name, fix("childrenNotSignalled", to))
+    return Finding("childrenNotSignalled", severity, text, c.name, fix("childrenNotSignalled", to), change=PASS_ON)
 
 
 def _trap_leaves(s: RunSubject) -> Finding:
     text = said("shellKeepsSignal", "left", **_all(s))
-    return Finding("shellKeepsSignal", "warning", text, s.run.name, fix("shellKeepsSignal", "left"))
+    return Finding("shellKeepsSignal", "warning", text, s.run.name, fix("shellKeepsSignal", "left"), change=PASS_ON)
 
 
 def _shell(s: RunSubject) -> Finding:
     severity: Severity = "problem" if LEFT_AT_KILL.holds(s) else "info"
     text = said("shellKeepsSignal", **_all(s))
-    return Finding("shellKeepsSignal", severity, text, s.run.name, _shell_advice(s.run, _left(s)))
+    remedy = _shell_remedy(s.run, _left(s))
+    return Finding("shellKeepsSignal", severity, text, s.run.name, remedy.advice, change=remedy.change)
 
 
 def _children(s: RunSubject) -> Finding:
     severity: Severity = "problem" if LEFT_AT_KILL.holds(s) else "warning"
     text = said("childrenNotSignalled", **_all(s))
-    return Finding("childrenNotSignalled", severity, text, s.run.name, fix("childrenNotSignalled"))
+    return Finding("childrenNotSignalled", severity, text, s.run.name, fix("childrenNotSignalled"), change=PASS_ON)
 
 
 def _zombies(s: RunSubject) -> Finding:
@@ -91,7 +95,8 @@ def _zombies(s: RunSubject) -> Finding:
     if left.zombies > 1:
         count = tell("$count children that had ended", count=left.zombies)
     text = said("zombies", container=s.run.name, by_name=by_name(s.run), count=count)
-    return Finding("zombies", "info", text, s.run.name, fix("zombies"))
+    reaper = Change(patch={"shareProcessNamespace": True})
+    return Finding("zombies", "info", text, s.run.name, fix("zombies"), change=reaper)
 
 
 ROWS = (
@@ -130,19 +135,21 @@ ZOMBIE_ROWS = (Row("zombies", (ZOMBIES,), _zombies, refuted_by=(FORWARDS,)),)
 # -- advice and words ------------------------------------------------------------------------------------------------
 
 
-def _shell_advice(c: ContainerEnding, left: ProcessesLeft) -> str:
+def _shell_remedy(c: ContainerEnding, left: ProcessesLeft) -> Remedy:
     """Return the same command with `exec`, so that the program takes the shell's place, or what else is needed."""
     script, shape = script_of(c.argv), shape_of(script_of(c.argv))
     if shape == "plain" and len(c.argv) == 3 and not script.startswith("exec "):
-        return fix("shellKeepsSignal", "command", command=f'["{c.argv[0]}", "-c", "exec {script}"]')
+        advice = fix("shellKeepsSignal", "command", command=f'["{c.argv[0]}", "-c", "exec {script}"]')
+        return in_container(advice, c.name, c.kind, command=[c.argv[0], "-c", f"exec {script}"], args=None)
     if shape == "pipeline":
-        return pipeline_fix(c.argv)
+        return in_program(pipeline_fix(c.argv), "useExec")
     if shape == "loop" and not c.sigkilled:
-        return ""  # it ends on the signal, as it should
+        return NOTHING  # it ends on the signal, as it should
     if shape in ("jobs", "loop"):
-        return fix("shellKeepsSignal", shape)
+        return in_program(fix("shellKeepsSignal", shape), "passSignalOn")
     children = [each for each in left.processes if each.child and not each.after_signal]
-    return fix("shellKeepsSignal", "several" if not shape and len(children) > 1 else "")
+    several = not shape and len(children) > 1
+    return in_program(fix("shellKeepsSignal", "several" if several else ""), "passSignalOn" if several else "useExec")
 
 
 def _facts(c: ContainerEnding) -> Mapping[str, object]:

@@ -16,7 +16,7 @@ from lastcall.endings.findings.table import Fact, Row
 from lastcall.endings.findings.words import after_start, exit_code
 from lastcall.endings.findings.words import listed as _and
 from lastcall.endings.findings.words import seconds as _s
-from lastcall.endings.story import ContainerEnding, EndedBy, Ending, Finding
+from lastcall.endings.story import Change, ContainerEnding, EndedBy, Ending, Finding, ProgramChange
 from lastcall.records import kinds
 from lastcall.records.said import tell
 
@@ -154,7 +154,10 @@ def _crashed(s: ContainerSubject) -> Finding:
     found = ((variant, re.search(words, lines[-1], re.I)) for words, variant in _LAST_WORDS) if lines else ()
     known = next(((variant, match) for variant, match in found if match), None)
     advice = fix("crashed", known[0], **known[1].groupdict()) if known else fix(id_, _code(c))
-    return Finding(id_, "info" if succeeded else "problem", text, c.name, "" if succeeded else advice)
+    if succeeded:
+        return Finding(id_, "info", text, c.name)
+    what: ProgramChange = "fixCommand" if _code(c) in ("notFound", "notExecutable") else "fixCrash"
+    return Finding(id_, "problem", text, c.name, advice, change=Change(program=what))
 
 
 _LAST_WORDS = (
@@ -205,7 +208,8 @@ def _post_start(s: ContainerSubject) -> Finding:
     c = those[-1]
     times, did = _times(len(those)), _did(those, s.last)
     text = said("restartedPostStart", container=c.name, did=did, times=times, after=_after(c), end=_end(c))
-    return Finding("restartedPostStart", "problem", text, c.name, fix("restartedPostStart"))
+    change = Change(program="fixPostStart")
+    return Finding("restartedPostStart", "problem", text, c.name, fix("restartedPostStart"), change=change)
 
 
 def _fact(

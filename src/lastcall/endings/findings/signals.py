@@ -6,6 +6,7 @@ import posixpath
 
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.facts.pid1 import is_shell
+from lastcall.endings.findings.changes import NOTHING, Remedy, in_container, in_pod, in_program
 from lastcall.endings.findings.observed import (
     DROPPED,
     ENDED,
@@ -22,7 +23,7 @@ from lastcall.endings.findings.observed import (
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Fact, Question, Row
 from lastcall.endings.findings.words import seconds as _s
-from lastcall.endings.story import ContainerEnding, Finding
+from lastcall.endings.story import Change, ContainerEnding, Finding
 from lastcall.records import kinds
 from lastcall.records.said import tell
 
@@ -94,7 +95,8 @@ def _not_handled(s: RunSubject) -> Finding:
         disposition=said("stopSignalNotHandled", c.disposition, signal=c.stop_signal),
         seconds=_s(c.drain_seconds),
     )
-    return Finding("stopSignalNotHandled", "problem", text, c.name, _advice(c))
+    remedy = _remedy(c)
+    return Finding("stopSignalNotHandled", "problem", text, c.name, remedy.advice, change=remedy.change)
 
 
 def _program(c: ContainerEnding) -> str:
@@ -102,16 +104,18 @@ def _program(c: ContainerEnding) -> str:
     return f" ({program})" if program else ""
 
 
-def _advice(c: ContainerEnding) -> str:
+def _remedy(c: ContainerEnding) -> Remedy:
     """Return what to do about a PID 1 that does not get the stop signal."""
     if c.disposition == "default" and is_shell(c) and c.processes_left is not None and c.processes_left.alive:
-        return ""  # shellKeepsSignal says it
+        return NOTHING  # shellKeepsSignal says it
     if c.disposition in ("ignored", "blocked"):
-        return fix("stopSignalNotHandled", c.disposition, signal=c.stop_signal)
+        advice = fix("stopSignalNotHandled", c.disposition, signal=c.stop_signal)
+        return in_program(advice, "stopIgnoringSignal" if c.disposition == "ignored" else "unblockSignal")
     others = [name for name in ("SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1") if name in c.caught]
     if others and not is_shell(c):  # a shell has one for its own use
-        return fix("stopSignalNotHandled", "otherSignal", other=others[0])
-    return fix("stopSignalNotHandled", "default", signal=c.stop_signal)
+        advice = fix("stopSignalNotHandled", "otherSignal", other=others[0])
+        return in_container(advice, c.name, c.kind, lifecycle={"stopSignal": others[0]})
+    return in_pod(fix("stopSignalNotHandled", "default", signal=c.stop_signal), shareProcessNamespace=True)
 
 
 def _trap(s: RunSubject) -> Finding:
@@ -128,7 +132,8 @@ def _reloads(s: RunSubject) -> Finding:
     by_name = f" ({name})" if name else ""
     text = said("reloadsOnSignal", container=c.name, by_name=by_name, signal=c.stop_signal, names=names)
     variant = "uwsgi" if "uwsgi" in name else ""
-    return Finding("reloadsOnSignal", "problem", text, c.name, fix("reloadsOnSignal", variant, signal=c.stop_signal))
+    advice = fix("reloadsOnSignal", variant, signal=c.stop_signal)
+    return Finding("reloadsOnSignal", "problem", text, c.name, advice, change=Change(program="endOnStopSignal"))
 
 
 ROWS = (

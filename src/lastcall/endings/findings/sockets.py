@@ -3,6 +3,7 @@
 # check: pure
 
 from lastcall.endings.catalogue.lookup import fix, said
+from lastcall.endings.findings.changes import NOTHING, Remedy, pause
 from lastcall.endings.findings.observed import (
     BACKLOG,
     CONNECTIONS_OPEN,
@@ -18,7 +19,7 @@ from lastcall.endings.findings.table import Fact, Row
 from lastcall.endings.findings.words import connections as _connections
 from lastcall.endings.findings.words import seconds as _s
 from lastcall.endings.node_facts import AtExit
-from lastcall.endings.story import ContainerEnding, Ending, Finding
+from lastcall.endings.story import Change, ContainerEnding, Ending, Finding
 from lastcall.records import kinds
 from lastcall.records.said import joined, tell
 
@@ -74,6 +75,8 @@ def _closes_soon_after(s: RunSubject) -> bool | None:
     return 0 <= closed[0] - turned < _SOON_SECONDS
 
 
+PAUSE_SECONDS = 5
+"""As the sentences of these rows say."""
 _PORT = "when its port was closed and when its endpoint turned not ready"
 _SHOWN_BY = (kinds.LISTENER_CLOSED, kinds.SOCKETS_AT_STOP, kinds.SOCKETS_AT_EXIT, kinds.PROCESS_EXITED)
 _HAS_ENDPOINT: Fact[RunSubject] = Fact("its endpoints", lambda s: bool(s.ending.endpoints))
@@ -94,7 +97,8 @@ def _held(s: RunSubject) -> Finding:
     text = said("connectionsOpenAtKill", variant, container=c.name, connections=connections)
     seconds = s.ending.grace_seconds
     advice = fix("connectionsOpenAtKill", "grace" if seconds is not None else "", grace=seconds)
-    return Finding("connectionsOpenAtKill", "warning", text, c.name, advice)
+    change = Change(program="closeIdleConnections")
+    return Finding("connectionsOpenAtKill", "warning", text, c.name, advice, change=change)
 
 
 def _before_endpoint(s: RunSubject) -> Finding:
@@ -103,7 +107,8 @@ def _before_endpoint(s: RunSubject) -> Finding:
     at, port, how = closed
     later = said(kind, "never") if turned is None else said(kind, "turned", seconds=_s(turned - at))
     text = said(kind, container=s.run.name, closed=how, at=_s(at), later=later)
-    return Finding(kind, "warning", text, s.run.name, _pause_advice(kind, s.run, port))
+    remedy = _pause(kind, s.run, port)
+    return Finding(kind, "warning", text, s.run.name, remedy.advice, change=remedy.change)
 
 
 def _soon_after_endpoint(s: RunSubject) -> Finding:
@@ -111,14 +116,15 @@ def _soon_after_endpoint(s: RunSubject) -> Finding:
     assert closed is not None
     at, port, how = closed
     text = said(kind, container=s.run.name, closed=how, seconds=_s(at - (turned or 0.0)))
-    return Finding(kind, "info", text, s.run.name, _pause_advice(kind, s.run, port))
+    remedy = _pause(kind, s.run, port)
+    return Finding(kind, "info", text, s.run.name, remedy.advice, change=remedy.change)
 
 
 def _never_accepted(s: RunSubject) -> Finding:
     kind, c = "backlogNeverAccepted", s.run
     text = said(kind, container=c.name, connections=_connections(_at_exit(c).backlog))
-    advice = "" if waiting_for_a_stuck_program(c) else _pause_advice(kind, c, None)
-    return Finding(kind, "warning", text, c.name, advice)
+    remedy = NOTHING if waiting_for_a_stuck_program(c) else _pause(kind, c, None)
+    return Finding(kind, "warning", text, c.name, remedy.advice, change=remedy.change)
 
 
 def _cut_off(s: RunSubject) -> Finding:
@@ -135,14 +141,17 @@ def _cut_off(s: RunSubject) -> Finding:
         parts.append(said("connectionsCut", "closedUnread", count=end.closed_unread))
     text = said("connectionsCut", parts=joined(parts, ", "), before=_s(end.seconds_before))
     lost = bool(end.resets or end.unread or end.closed_unread)
-    return Finding("connectionsCut", "warning" if lost else "info", text, c.name, fix("connectionsCut") if lost else "")
+    if not lost:
+        return Finding("connectionsCut", "info", text, c.name)
+    change = Change(program="finishRequests")
+    return Finding("connectionsCut", "warning", text, c.name, fix("connectionsCut"), change=change)
 
 
-def _pause_advice(kind: str, c: ContainerEnding, port: int | None) -> str:
+def _pause(kind: str, c: ContainerEnding, port: int | None) -> Remedy:
     if _pauses(c):
-        return ""
+        return NOTHING
     while_ = tell(" (port $port stays open while proxies hear of it)", port=port) if port else ""
-    return fix(kind, port=while_)
+    return pause(fix(kind, port=while_), c.name, c.kind, PAUSE_SECONDS)
 
 
 HELD_ROWS = (Row("connectionsOpenAtKill", (KILLED, HANDLED, CONNECTIONS_OPEN), _held, answers=WHY_NOT_ENDED),)
