@@ -4,15 +4,15 @@ Times are seconds since the API server accepted the DELETE, negative before it, 
 seconds.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from lastcall.endings.node_facts import FirstReaction, ProcessesLeft, Sockets
+from lastcall.records.definitions.parts import ContainerKind
 from lastcall.records.record import Facts, Record
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.endpointslice_controller import EndpointChanged, EndpointRemoved
-    from lastcall.records.definitions.parts import ContainerKind
     from lastcall.records.record import Kind
 
 Outcome = Literal["graceful", "killed", "crashed", "restarted", "hookFailed", "unknown"]
@@ -40,7 +40,7 @@ class ContainerFacts:
     one."""
 
     name: str
-    kind: "ContainerKind" = "container"
+    kind: ContainerKind = "container"
     image: str = ""
     pre_stop: str = ""
     """The handler's name: exec, httpGet, sleep, tcpSocket; "" without a hook."""
@@ -100,49 +100,73 @@ class FailedProbe:
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerEnding:
-    """How one container ended, in one of its runs.
+class Process:
+    """PID 1 of a container. `command` is its name when the stop signal came, `exe` its file: busybox is one program
+    with many names. `disposition` is what it does with the stop signal: handled, ignored, blocked or default; `caught`
+    the signals it has handlers for."""
 
-    `signal` is the signal that ended the process, None for an exit. `killed_by` says on whose account it came, None
-    when the process ended by itself. `term_at` is when the stop signal (`stop_signal`) was sent. `disposition` is what
-    PID 1 does with the stop signal: handled, ignored, blocked or default; `caught` the signals it has handlers for.
-    `command` is PID 1's name at that time, `exe` its file: busybox is one program with many names.
-    `oom_kills` counts processes that the kernel killed in it for lack of memory, None where nobody counts.
-    """
-
-    name: str
-    kind: "ContainerKind"
-    started: bool
-    exit_code: int | None = None
-    reason: str | None = None
-    signal: str | None = None
-    killed_by: str | None = None
-    pre_stop: PreStop | None = None
-    stop_seconds: float | None = None
-    stop_timeout: float | None = None
-    stop_floor: bool = False
-    stop_why: str = ""
-    deducted_seconds: float | None = None
-    stop_signal: str = "SIGTERM"
-    stop_requested_at: float | None = None
-    term_at: float | None = None
-    kill_at: float | None = None
-    exited_at: float | None = None
     pid: int | None = None
     exe: str = ""
     command: str = ""
     argv: tuple[str, ...] = ()
     disposition: str = ""
     caught: tuple[str, ...] = ()
-    restarts: int = 0
-    started_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The stop of a container by the runtime. `signal` is the stop signal, sent at `signal_at`; `kill_at` is when
+    SIGKILL was sent. `floor`: `timeout` is the least that every container gets. `deducted` are the seconds that the
+    preStop hook took of it."""
+
+    requested_at: float | None = None
+    seconds: float | None = None
+    timeout: float | None = None
+    floor: bool = False
+    why: str = ""
+    deducted: float | None = None
+    signal: str = "SIGTERM"
+    signal_at: float | None = None
+    kill_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """The end of a run. `signal` is the signal that ended the process, None for an exit. `killed_by` says on whose
+    account it came, None when the process ended by itself."""
+
+    at: float | None = None
+    code: int | None = None
+    reason: str | None = None
+    signal: str | None = None
+    killed_by: str | None = None
     ended_by: EndedBy = ""
     starts_again: bool = True
     """False where the kubelet ended it and did not say that it will be restarted."""
-    elsewhere: bool = False
-    """It ran on a node that records nothing, as its Pod's status told: when it started, how it ended, is unknown."""
     from_status: bool = False
     """Its end is known from the Pod's status alone: what is not recorded of its stop may have happened."""
+    elsewhere: bool = False
+    """It ran on a node that records nothing, as its Pod's status told: when it started, how it ended, is unknown."""
+
+    @property
+    def sigkilled(self) -> bool:
+        return self.signal == "SIGKILL"
+
+    @property
+    def failed_by_itself(self) -> bool:
+        """A crash: nothing told it to stop, nobody killed it, and it was not a success."""
+        return self.ended_by == "itself" and bool(self.code) and self.killed_by is None
+
+    @property
+    def before_delete(self) -> bool:
+        return self.at is not None and self.at < 0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was seen of a run beside its stop and its exit. `oom_kills` counts processes that the kernel killed in it
+    for lack of memory, None where nobody counts."""
+
     probe: FailedProbe | None = None
     last_lines: tuple[str, ...] = ()
     """What it printed last, of a run that did not end with its Pod."""
@@ -156,38 +180,41 @@ class ContainerEnding:
     sockets: Sockets | None = None
     first_reaction: FirstReaction | None = None
 
-    @property
-    def sigkilled(self) -> bool:
-        return self.signal == "SIGKILL"
+
+@dataclass(frozen=True, slots=True)
+class ContainerEnding:
+    """How one container ended, in one of its runs."""
+
+    name: str
+    kind: ContainerKind
+    started: bool
+    started_at: float | None = None
+    restarts: int = 0
+    process: Process = Process()
+    stop: Stop = Stop()
+    exit: Exit = Exit()
+    hook: PreStop | None = None
+    seen: Seen = Seen()
 
     @property
     def drain_seconds(self) -> float:
         """From the stop signal to the exit; 0 when one of them is missing."""
-        if self.term_at is None or self.exited_at is None:
+        if self.stop.signal_at is None or self.exit.at is None:
             return 0.0
-        return max(0.0, self.exited_at - self.term_at)
+        return max(0.0, self.exit.at - self.stop.signal_at)
 
     @property
     def run_seconds(self) -> float | None:
         """From its start to its end."""
-        if self.started_at is None or self.exited_at is None:
+        if self.started_at is None or self.exit.at is None:
             return None
-        return max(0.0, self.exited_at - self.started_at)
+        return max(0.0, self.exit.at - self.started_at)
 
     @property
     def had_seconds(self) -> float | None:
         """From its start until it was told to stop, or ended by itself."""
-        ends = [at for at in (self.stop_requested_at, self.exited_at) if at is not None]
+        ends = [at for at in (self.stop.requested_at, self.exit.at) if at is not None]
         return max(0.0, min(ends) - self.started_at) if ends and self.started_at is not None else None
-
-    @property
-    def failed_by_itself(self) -> bool:
-        """A crash: nothing told it to stop, nobody killed it, and it was not a success."""
-        return self.ended_by == "itself" and bool(self.exit_code) and self.killed_by is None
-
-    @property
-    def ended_before_delete(self) -> bool:
-        return self.exited_at is not None and self.exited_at < 0
 
 
 OVERRUN_SECONDS = 0.5
@@ -327,5 +354,5 @@ class Ending:
     gone: float | None = None
     overhead: float | None = None
     findings: tuple[Finding, ...] = ()
-    not_known: tuple[str, ...] = field(default=())
+    not_known: tuple[str, ...] = ()
     decided_by: DecidedBy | None = None

@@ -82,7 +82,7 @@ def test_a_container_that_crashed_and_was_started_again_is_a_crash_with_its_last
     assert found.severity == "problem"
     assert "app crashed 2 times, the last one 500 ms after its start (exit code 3)" in found.text
     assert found.text.endswith("FATAL no DB_URL")
-    assert [(c.exit_code, c.ended_by, c.run_seconds) for c in ending.earlier] == [
+    assert [(c.exit.code, c.exit.ended_by, c.run_seconds) for c in ending.earlier] == [
         (3, "itself", pytest.approx(0.1)), (3, "itself", pytest.approx(0.5))]  # fmt: skip
     assert ending.containers[0].restarts == 2
     text = plain_text([ending], 100)
@@ -155,7 +155,7 @@ def test_an_exit_for_which_a_rule_restarts_the_container_is_no_crash(new_tape: A
     tape.started(at=-5)
     deleted(tape)
     ending = tape.ending()
-    assert (ending.outcome, [each.ended_by for each in ending.earlier]) == ("graceful", ["restartRule"] * 2)
+    assert (ending.outcome, [each.exit.ended_by for each in ending.earlier]) == ("graceful", ["restartRule"] * 2)
     assert not [each for each in ending.findings if each.severity == "problem"]
     found = finding(ending, "restartedByRule")
     assert (
