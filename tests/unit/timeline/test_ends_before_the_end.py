@@ -9,7 +9,7 @@ from lastcall.endings.ending import build_endings
 from lastcall.endings.facts.pod import facts_from_records, pod_facts
 from lastcall.endings.render.chrome_trace import trace_document
 from lastcall.endings.render.html import html_page
-from lastcall.endings.render.json_v1 import ending_document
+from lastcall.endings.render.json_v1 import LAYOUT
 from lastcall.endings.render.plain import plain_text
 from lastcall.endings.story import ContainerFacts, Ending, PodFacts
 from lastcall.endings.verdict import is_ongoing, outcome_words
@@ -330,7 +330,7 @@ def test_a_pod_that_lives_on_has_a_story_of_its_containers_ends(new_tape: Any) -
     assert is_ongoing(ending) and outcome_words(ending) == "is running, after 1 restart"
     assert "it did not listen yet" in finding(ending, "livenessProbeKilled").text
     assert ending.not_known == ("It has not been deleted: times count from its first record.",)
-    made = ending_document(ending)
+    made = LAYOUT.to_json(ending)
     assert made["ongoing"] and made["earlierEnds"][0]["endedBy"] == "livenessProbe"
     assert made["earlierEnds"][0]["failedProbe"] == {"output": REFUSED, "succeededBefore": False}
     assert "before the DELETE" not in plain_text([ending], 100)
