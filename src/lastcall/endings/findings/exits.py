@@ -27,25 +27,25 @@ from lastcall.records.said import joined, tell
 _SIGNAL_UNSEEN = of_run(
     "when its stop signal was sent",
     lambda c: (
-        (c.from_status and c.term_at is None and not c.ended_before_delete)
-        or (c.term_at is None and c.pre_stop is not None and c.pre_stop.outcome == "unknown")
+        (c.exit.from_status and c.stop.signal_at is None and not c.exit.before_delete)
+        or (c.stop.signal_at is None and c.hook is not None and c.hook.outcome == "unknown")
     ),
     kinds.PROCESS_EXITED,
 )
 """Nobody saw its stop signal, or the end of the hook after which it is sent: that does not mean that none was sent."""
 _EXPLAINED_AS_RESTART: Fact[RunSubject] = Fact(
     "why it ended",
-    lambda s: is_over(s.run, s.ending) and (s.run.failed_by_itself or s.run.ended_by not in ("", "itself")),
+    lambda s: is_over(s.run, s.ending) and (s.run.exit.failed_by_itself or s.run.exit.ended_by not in ("", "itself")),
     (kinds.KILLING,),
 )
 """Rows about restarts say it; or the node ended it with its Pod, as a sidecar of one that is complete."""
 _NOT_DELETED: Fact[RunSubject] = Fact(
-    "whether it was deleted", lambda s: s.run.ended_before_delete and not is_deleted(s.ending), (kinds.DELETE_ACCEPTED,)
+    "whether it was deleted", lambda s: s.run.exit.before_delete and not is_deleted(s.ending), (kinds.DELETE_ACCEPTED,)
 )
 """The first line of the story says that it had ended."""
 _DROPPED_SIGNAL = of_run(
     "what PID 1 does with its stop signal",
-    lambda c: not c.signal and c.disposition in ("default", "ignored"),
+    lambda c: not c.exit.signal and c.process.disposition in ("default", "ignored"),
     kinds.PROCESS_SIGNAL_STATE,
 )
 _OWN_CONTAINER = of_run("its kind", lambda c: c.kind == "container")
@@ -62,35 +62,35 @@ def _never_started(s: RunSubject) -> Finding:
 
 def _by_itself(s: RunSubject) -> Finding:
     c = s.run
-    if c.ended_before_delete:
-        before = _s(-(c.exited_at or 0.0))
+    if c.exit.before_delete:
+        before = _s(-(c.exit.at or 0.0))
         text = said("endedByItself", "beforeDelete", container=c.name, before=before, exit=_exit(c))
         return Finding("endedByItself", "info", text, c.name)
-    text = said("endedByItself", container=c.name, at=_s(c.exited_at), exit=_exit(c))
-    hook = c.pre_stop
+    text = said("endedByItself", container=c.name, at=_s(c.exit.at), exit=_exit(c))
+    hook = c.hook
     if (
         hook
         and hook.finished_at is not None
         and hook.handler != "exec"
-        and hook.finished_at > (c.exited_at or 0.0) + 0.05
+        and hook.finished_at > (c.exit.at or 0.0) + 0.05
     ):
         text = joined([text, said("endedByItself", "hookWaited", until=_s(hook.finished_at))])
     return Finding("endedByItself", "info", text, c.name)
 
 
 def _exit(c: ContainerEnding) -> str:
-    return tell("killed by $signal", signal=c.signal) if c.signal else exit_code(c)
+    return tell("killed by $signal", signal=c.exit.signal) if c.exit.signal else exit_code(c)
 
 
 def _code(s: RunSubject) -> Finding:
     c, by = s.run, s.ending.decided_by
-    how = tell("$signal (exit code $code)", signal=c.signal, code=c.exit_code) if c.signal else exit_code(c)
+    how = tell("$signal (exit code $code)", signal=c.exit.signal, code=c.exit.code) if c.exit.signal else exit_code(c)
     of_job = by is not None and by.owner_kind == "Job"
-    variant = "bySignal" if c.signal == c.stop_signal else "job" if of_job else ""
-    text = said("exitCodeNotZero", variant, container=c.name, how=how, signal=c.stop_signal)
+    variant = "bySignal" if c.exit.signal == c.stop.signal else "job" if of_job else ""
+    text = said("exitCodeNotZero", variant, container=c.name, how=how, signal=c.stop.signal)
     if variant:
         return Finding("exitCodeNotZero", "info", text, c.name)
-    advice = fix("exitCodeNotZero", signal=c.stop_signal)
+    advice = fix("exitCodeNotZero", signal=c.stop.signal)
     return Finding("exitCodeNotZero", "warning", text, c.name, advice, change=Change(program="exitZero"))
 
 

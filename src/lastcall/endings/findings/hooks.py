@@ -32,21 +32,21 @@ _SLEEP = re.compile(r"(?:\A|[ /;&])sleep +(?P<seconds>\d+)")
 
 
 def _hook(subject: RunSubject) -> PreStop:
-    assert subject.run.pre_stop is not None
-    return subject.run.pre_stop
+    assert subject.run.hook is not None
+    return subject.run.hook
 
 
 def _died_with_container(c: ContainerEnding) -> bool:
-    hook = c.pre_stop
-    if hook is None or hook.handler != "exec" or c.exited_at is None or hook.finished_at is None:
+    hook = c.hook
+    if hook is None or hook.handler != "exec" or c.exit.at is None or hook.finished_at is None:
         return False
-    own_exit = c.term_at is None or c.exited_at < c.term_at
-    return own_exit and abs(hook.finished_at - c.exited_at) < TOGETHER_SECONDS
+    own_exit = c.stop.signal_at is None or c.exit.at < c.stop.signal_at
+    return own_exit and abs(hook.finished_at - c.exit.at) < TOGETHER_SECONDS
 
 
 def _outlasts_by_version(c: ContainerEnding) -> bool:
-    hook = c.pre_stop
-    return hook is not None and c.stop_timeout is not None and hook.seconds >= 1
+    hook = c.hook
+    return hook is not None and c.stop.timeout is not None and hook.seconds >= 1
 
 
 DIED_WITH_CONTAINER: RunFact = of_run(
@@ -54,7 +54,7 @@ DIED_WITH_CONTAINER: RunFact = of_run(
 )
 _NOTICED = of_run("how long its hook took", _outlasts_by_version, kinds.PRE_STOP_FINISHED, kinds.STOP_REQUESTED)
 _COUNTED = of_run(
-    "whether the hook's time counts", lambda c: c.stop_floor or bool(c.deducted_seconds), kinds.STOP_REQUESTED
+    "whether the hook's time counts", lambda c: c.stop.floor or bool(c.stop.deducted), kinds.STOP_REQUESTED
 )
 
 
@@ -99,14 +99,14 @@ def _failed_remedy(c: ContainerEnding, hook: PreStop, ending: Ending) -> Remedy:
 
 def _outlived(s: RunSubject) -> Finding:
     c = s.run
-    variant = "" if c.stop_timeout is None else "floor" if c.stop_floor else "left"
+    variant = "" if c.stop.timeout is None else "floor" if c.stop.floor else "left"
     text = said(
         "hookOutlived",
         variant,
         container=c.name,
         seconds=_s(_hook(s).seconds),
-        signal=c.stop_signal,
-        left=f"{c.stop_timeout or 0:g}",
+        signal=c.stop.signal,
+        left=f"{c.stop.timeout or 0:g}",
     )
     grace = s.ending.grace_seconds
     return Finding(
@@ -117,9 +117,9 @@ def _outlived(s: RunSubject) -> Finding:
 def _not_counted(s: RunSubject) -> Finding:
     c, hook = s.run, _hook(s)
     total = _s(hook.seconds + c.drain_seconds)
-    if not c.sigkilled:
-        total = tell("up to $seconds s", seconds=f"{hook.seconds + (c.stop_timeout or 0):.0f}")
-    reason = recalled(c.stop_why.rstrip(".")) or said("hookTimeNotCounted", "version", version=s.version)
+    if not c.exit.sigkilled:
+        total = tell("up to $seconds s", seconds=f"{hook.seconds + (c.stop.timeout or 0):.0f}")
+    reason = recalled(c.stop.why.rstrip(".")) or said("hookTimeNotCounted", "version", version=s.version)
     text = said("hookTimeNotCounted", why=reason, container=c.name, total=total, grace=s.ending.grace_seconds)
     return Finding("hookTimeNotCounted", "warning", text, c.name)
 

@@ -25,33 +25,33 @@ from lastcall.records import kinds
 from lastcall.records.said import tell
 
 _SENDER = "who sent the signal"
-_UNKNOWN_SENDER = of_run(_SENDER, lambda c: c.killed_by == "unknown sender", kinds.SIGNAL_SENT)
-_GRACE_OVER = of_run(_SENDER, lambda c: c.killed_by in ("grace over", "StopContainer"), kinds.SIGNAL_SENT)
-_CHILD_OUT_OF_MEMORY = of_run("whether memory ran out", lambda c: bool(c.oom_kills), kinds.PROCESS_EXITED)
-_CODE_137 = of_run("its exit code", lambda c: c.exit_code == 137 and c.signal is None, kinds.PROCESS_EXITED)
+_UNKNOWN_SENDER = of_run(_SENDER, lambda c: c.exit.killed_by == "unknown sender", kinds.SIGNAL_SENT)
+_GRACE_OVER = of_run(_SENDER, lambda c: c.exit.killed_by in ("grace over", "StopContainer"), kinds.SIGNAL_SENT)
+_CHILD_OUT_OF_MEMORY = of_run("whether memory ran out", lambda c: bool(c.seen.oom_kills), kinds.PROCESS_EXITED)
+_CODE_137 = of_run("its exit code", lambda c: c.exit.code == 137 and c.exit.signal is None, kinds.PROCESS_EXITED)
 
 
 def _when_killed(c: ContainerEnding) -> str:
-    moment = c.kill_at if c.kill_at is not None else c.exited_at
-    if c.exited_at is not None and c.ended_before_delete:
-        moment = c.exited_at
+    moment = c.stop.kill_at if c.stop.kill_at is not None else c.exit.at
+    if c.exit.at is not None and c.exit.before_delete:
+        moment = c.exit.at
     return at(moment) if moment is not None else ""
 
 
 def _by_other(s: RunSubject) -> Finding:
     c = s.run
-    text = said("killedByOther", "status" if c.from_status else "", container=c.name, when=_when_killed(c))
+    text = said("killedByOther", "status" if c.exit.from_status else "", container=c.name, when=_when_killed(c))
     return Finding("killedByOther", "problem", text, c.name, fix("killedByOther"))
 
 
 def _time_over(s: RunSubject) -> Finding:
     c, when = s.run, _when_killed(s.run)
-    if c.term_at is None or c.stop_timeout is None:
+    if c.stop.signal_at is None or c.stop.timeout is None:
         text = said("killed", "timeOver", container=c.name, when=when)
     else:
-        facts = {"container": c.name, "when": when, "timeout": f"{c.stop_timeout:g}", "signal": c.stop_signal}
-        if c.pre_stop and c.deducted_seconds:
-            text = said("killed", "hookTookTime", **facts, hook=_s(c.pre_stop.seconds))
+        facts = {"container": c.name, "when": when, "timeout": f"{c.stop.timeout:g}", "signal": c.stop.signal}
+        if c.hook and c.stop.deducted:
+            text = said("killed", "hookTookTime", **facts, hook=_s(c.hook.seconds))
         else:
             text = said("killed", "stillRan", **facts)
     remedy = _time_remedy(c, s.ending)
@@ -60,16 +60,16 @@ def _time_over(s: RunSubject) -> Finding:
 
 def _time_remedy(c: ContainerEnding, ending: Ending) -> Remedy:
     """Return what to do about a PID 1 that handles its stop signal and still ran when its time was over."""
-    left = c.processes_left
-    if c.disposition != "handled" or (left is not None and left.alive and is_shell(c)):
+    left = c.seen.processes_left
+    if c.process.disposition != "handled" or (left is not None and left.alive and is_shell(c)):
         return NOTHING
     if forwards(c) and left is not None and any(each.deaf and each.child for each in left.processes):
         return NOTHING  # childIgnoresSignal says it
     if waiting := waiting_for_a_stuck_program(c):
-        return Remedy(fix("killed", "stuck", connections=_connections(waiting), signal=c.stop_signal))
+        return Remedy(fix("killed", "stuck", connections=_connections(waiting), signal=c.stop.signal))
     if ending.grace_seconds is None:
         return NOTHING
-    variant = "hookTookTime" if c.pre_stop and c.deducted_seconds else ""
+    variant = "hookTookTime" if c.hook and c.stop.deducted else ""
     return in_pod(
         fix("killed", variant, grace=ending.grace_seconds), terminationGracePeriodSeconds=2 * ending.grace_seconds
     )
@@ -77,19 +77,19 @@ def _time_remedy(c: ContainerEnding, ending: Ending) -> Remedy:
 
 def _for_another_reason(s: RunSubject) -> Finding:
     c = s.run
-    why = tell("the shim died") if c.killed_by == "the shim died" else c.killed_by
+    why = tell("the shim died") if c.exit.killed_by == "the shim died" else c.exit.killed_by
     text = said("killed", "other", container=c.name, when=_when_killed(c), why=why)
     return Finding("killed", "problem", text, c.name)
 
 
 def _out_of_memory(s: RunSubject) -> Finding:
     """The kernel's counter has moved: PID 1 was killed for it."""
-    c, limit = s.run, _bytes(s.run.memory_limit)
-    group = said("outOfMemory", "limit" if c.memory_limit else "noLimit", limit=limit)
-    seen = said("outOfMemory", "counted" if c.oom_kills else "inferred")
-    when = times_and_when(c, s.ending) or ("" if c.exited_at is None else at(c.exited_at))
-    together = said("outOfMemory", "together") if c.ended_together else ""
-    others = said("outOfMemory", "others", peak=_mebibytes(c.peak_rss or 0)) if _others_used_it(c) else ""
+    c, limit = s.run, _bytes(s.run.seen.memory_limit)
+    group = said("outOfMemory", "limit" if c.seen.memory_limit else "noLimit", limit=limit)
+    seen = said("outOfMemory", "counted" if c.seen.oom_kills else "inferred")
+    when = times_and_when(c, s.ending) or ("" if c.exit.at is None else at(c.exit.at))
+    together = said("outOfMemory", "together") if c.seen.ended_together else ""
+    others = said("outOfMemory", "others", peak=_mebibytes(c.seen.peak_rss or 0)) if _others_used_it(c) else ""
     text = said("outOfMemory", container=c.name, when=when, group=group, seen=seen, together=together, who=others)
     remedy = _more_memory(c, "outOfMemory")
     return Finding("outOfMemory", "problem", text, c.name, remedy.advice, change=remedy.change)
@@ -97,32 +97,32 @@ def _out_of_memory(s: RunSubject) -> Finding:
 
 def _child_out_of_memory(s: RunSubject) -> Finding:
     """The kernel's counter has moved, and PID 1 lived on."""
-    c, limit = s.run, _bytes(s.run.memory_limit)
-    count = tell("a process") if c.oom_kills == 1 else tell("$count processes", count=c.oom_kills)
-    of = tell(" (limit $limit)", limit=limit) if c.memory_limit else ""
-    end = f"{c.signal}" if c.signal else exit_code(c)
+    c, limit = s.run, _bytes(s.run.seen.memory_limit)
+    count = tell("a process") if c.seen.oom_kills == 1 else tell("$count processes", count=c.seen.oom_kills)
+    of = tell(" (limit $limit)", limit=limit) if c.seen.memory_limit else ""
+    end = f"{c.exit.signal}" if c.exit.signal else exit_code(c)
     text = said("childOutOfMemory", container=c.name, count=count, limit=of, end=end)
     remedy = _more_memory(c, "childOutOfMemory")
     return Finding("childOutOfMemory", "problem", text, c.name, remedy.advice, change=remedy.change)
 
 
 def _more_memory(c: ContainerEnding, id_: str) -> Remedy:
-    if not c.memory_limit:
+    if not c.seen.memory_limit:
         return NOTHING
-    advice = fix(id_, limit=_bytes(c.memory_limit))
-    return in_container(advice, c.name, c.kind, resources={"limits": {"memory": str(2 * c.memory_limit)}})
+    advice = fix(id_, limit=_bytes(c.seen.memory_limit))
+    return in_container(advice, c.name, c.kind, resources={"limits": {"memory": str(2 * c.seen.memory_limit)}})
 
 
 def _others_used_it(c: ContainerEnding) -> bool:
     """Return whether PID 1, also with a child that it waited for, never had more than half of the limit."""
-    return bool(c.peak_rss and c.memory_limit and c.peak_rss * 2 <= c.memory_limit)
+    return bool(c.seen.peak_rss and c.seen.memory_limit and c.seen.peak_rss * 2 <= c.seen.memory_limit)
 
 
 def _own_137(s: RunSubject) -> Finding:
     """137 without a SIGKILL: PID 1 passed on how a child of it ended."""
     c = s.run
     reporter = said("exitCode137OfItsOwn", "shell" if is_shell(c) else "program")
-    memory = said("exitCode137OfItsOwn", "memory") if c.oom_kills else ""
+    memory = said("exitCode137OfItsOwn", "memory") if c.seen.oom_kills else ""
     text = said("exitCode137OfItsOwn", container=c.name, reporter=reporter, memory=memory)
     return Finding("exitCode137OfItsOwn", "warning", text, c.name)
 

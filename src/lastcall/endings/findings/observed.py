@@ -27,15 +27,15 @@ def of_run(name: str, test: _Test, *shown_by: str) -> RunFact:
 
 def knows_signal_state(c: ContainerEnding) -> bool:
     """Return whether somebody looked at what PID 1 does with its stop signal."""
-    return bool(c.disposition or c.command)
+    return bool(c.process.disposition or c.process.command)
 
 
 def _disposition(*those: str) -> _Test:
-    return lambda c: c.disposition in those if knows_signal_state(c) else None
+    return lambda c: c.process.disposition in those if knows_signal_state(c) else None
 
 
 def _ended(c: ContainerEnding) -> bool | None:
-    return c.exited_at is not None
+    return c.exit.at is not None
 
 
 _HOW = tell("how it ended")
@@ -47,20 +47,20 @@ _PROGRAM = tell("which program PID 1 is")
 STARTED = of_run("whether it was started", lambda c: c.started, kinds.PROCESS_STARTED, kinds.CONTAINER_STARTED)
 NEVER_STARTED = of_run("whether it was started", lambda c: not c.started, kinds.CONTAINER_START_FAILED)
 ENDED = of_run("when it ended", _ended, kinds.PROCESS_EXITED)
-KILLED = of_run(_HOW, lambda c: c.sigkilled, kinds.PROCESS_EXITED, kinds.SIGNAL_SENT)
-NOT_KILLED = of_run(_HOW, lambda c: not c.sigkilled, kinds.PROCESS_EXITED)
-SIGNALLED = of_run(_SENT, lambda c: c.term_at is not None, kinds.SIGNAL_SENT)
-FAILED_CODE = of_run("its exit code", lambda c: bool(c.exit_code), kinds.PROCESS_EXITED)
-BEFORE_DELETE = of_run("when it ended", lambda c: c.ended_before_delete, kinds.PROCESS_EXITED)
+KILLED = of_run(_HOW, lambda c: c.exit.sigkilled, kinds.PROCESS_EXITED, kinds.SIGNAL_SENT)
+NOT_KILLED = of_run(_HOW, lambda c: not c.exit.sigkilled, kinds.PROCESS_EXITED)
+SIGNALLED = of_run(_SENT, lambda c: c.stop.signal_at is not None, kinds.SIGNAL_SENT)
+FAILED_CODE = of_run("its exit code", lambda c: bool(c.exit.code), kinds.PROCESS_EXITED)
+BEFORE_DELETE = of_run("when it ended", lambda c: c.exit.before_delete, kinds.PROCESS_EXITED)
 BEFORE_SIGNAL = of_run(
     _SENT,
-    lambda c: c.ended_before_delete or c.term_at is None or (c.exited_at or 0.0) < c.term_at,
+    lambda c: c.exit.before_delete or c.stop.signal_at is None or (c.exit.at or 0.0) < c.stop.signal_at,
     kinds.PROCESS_EXITED,
 )
-OUT_OF_MEMORY = of_run("whether memory ran out", lambda c: c.killed_by == "out of memory", kinds.PROCESS_EXITED)
+OUT_OF_MEMORY = of_run("whether memory ran out", lambda c: c.exit.killed_by == "out of memory", kinds.PROCESS_EXITED)
 BY_PROBE: Fact[RunSubject] = Fact(
     "why the kubelet ended it",
-    lambda s: is_over(s.run, s.ending) and s.run.ended_by in ("livenessProbe", "startupProbe"),
+    lambda s: is_over(s.run, s.ending) and s.run.exit.ended_by in ("livenessProbe", "startupProbe"),
     (kinds.KILLING,),
 )
 
@@ -83,7 +83,7 @@ def _left(test: Callable[[ContainerEnding], bool]) -> _Test:
     """Whoever looks at PID 1's signals looks at the other processes as well: no record means that there were none."""
 
     def holds(c: ContainerEnding) -> bool | None:
-        if c.processes_left is None:
+        if c.seen.processes_left is None:
             return False if knows_signal_state(c) else None
         return test(c)
 
@@ -91,31 +91,31 @@ def _left(test: Callable[[ContainerEnding], bool]) -> _Test:
 
 
 def _some_older(c: ContainerEnding) -> bool:
-    left = c.processes_left
+    left = c.seen.processes_left
     return (
         left is not None and bool(left.alive) and (bool(left.more) or not all(p.after_signal for p in left.processes))
     )
 
 
 def _deaf_child(c: ContainerEnding) -> bool:
-    left = c.processes_left
+    left = c.seen.processes_left
     return left is not None and any(p.deaf and p.child and not p.after_signal for p in left.processes)
 
 
 def _stranger(c: ContainerEnding) -> bool:
-    left = c.processes_left
+    left = c.seen.processes_left
     return left is not None and any(
         p.disposition == "default" and p.child is False and not p.after_signal for p in left.processes
     )
 
 
 def _only_sleeps(c: ContainerEnding) -> bool:
-    left = c.processes_left
+    left = c.seen.processes_left
     return left is not None and not left.more and all(p.name == "sleep" for p in left.processes)
 
 
 def _reloaded(c: ContainerEnding) -> bool:
-    left = c.processes_left
+    left = c.seen.processes_left
     return (
         left is not None
         and left.when == "SIGKILL"
@@ -129,16 +129,18 @@ OLDER_PROCESSES = of_run(_LEFT, _left(_some_older), kinds.PROCESSES_LEFT)
 DEAF_CHILD = of_run(_LEFT, _left(_deaf_child), kinds.PROCESSES_LEFT)
 STRANGER = of_run(_LEFT, _left(_stranger), kinds.PROCESSES_LEFT)
 NEW_PROCESSES = of_run(_LEFT, _left(_reloaded), kinds.PROCESSES_LEFT)
-ZOMBIES = of_run(_LEFT, _left(lambda c: bool(c.processes_left and c.processes_left.zombies)), kinds.PROCESSES_LEFT)
+ZOMBIES = of_run(
+    _LEFT, _left(lambda c: bool(c.seen.processes_left and c.seen.processes_left.zombies)), kinds.PROCESSES_LEFT
+)
 ONLY_SLEEPS = of_run(_LEFT, _left(_only_sleeps), kinds.PROCESSES_LEFT)
 LEFT_AT_KILL = of_run(
     _LEFT,
-    _left(lambda c: c.sigkilled and c.processes_left is not None and c.processes_left.when == "SIGKILL"),
+    _left(lambda c: c.exit.sigkilled and c.seen.processes_left is not None and c.seen.processes_left.when == "SIGKILL"),
     kinds.PROCESSES_LEFT,
 )
 TRAP_ENDS_SHELL = of_run(
     "what the script of the shell does",
-    lambda c: c.disposition == "handled" and shape_of(script_of(c.argv)) != "loop",
+    lambda c: c.process.disposition == "handled" and shape_of(script_of(c.process.argv)) != "loop",
     kinds.PROCESS_STARTED,
 )
 
@@ -147,7 +149,7 @@ TRAP_ENDS_SHELL = of_run(
 
 def hook_is(*outcomes: str) -> _Test:
     """Return a test for how the preStop hook ended."""
-    return lambda c: c.pre_stop is not None and c.pre_stop.outcome in outcomes
+    return lambda c: c.hook is not None and c.hook.outcome in outcomes
 
 
 HOOK_SKIPPED = of_run("what became of its hook", hook_is("skipped"), kinds.PRE_STOP_SKIPPED)
@@ -163,7 +165,7 @@ def _sockets(test: Callable[[ContainerEnding], bool]) -> _Test:
     """As of the other processes: who looks, and writes nothing, has seen none."""
 
     def holds(c: ContainerEnding) -> bool | None:
-        if c.sockets is None:
+        if c.seen.sockets is None:
             return False if knows_signal_state(c) else None
         return test(c)
 
@@ -172,25 +174,29 @@ def _sockets(test: Callable[[ContainerEnding], bool]) -> _Test:
 
 def open_connections(c: ContainerEnding) -> int:
     """Return how many connections the program had accepted and not closed at its end."""
-    end = c.sockets.at_exit if c.sockets else None
+    end = c.seen.sockets.at_exit if c.seen.sockets else None
     return end.connections - end.backlog if end else 0
 
 
 CONNECTIONS_OPEN = of_run(_SOCKETS, _sockets(lambda c: open_connections(c) > 0), kinds.SOCKETS_AT_EXIT)
 STILL_LISTENED = of_run(
     _SOCKETS,
-    _sockets(lambda c: bool(c.sockets and c.sockets.at_exit and c.sockets.at_exit.listeners and not c.sockets.closed)),
+    _sockets(
+        lambda c: bool(
+            c.seen.sockets and c.seen.sockets.at_exit and c.seen.sockets.at_exit.listeners and not c.seen.sockets.closed
+        )
+    ),
     kinds.SOCKETS_AT_EXIT,
 )
 BACKLOG = of_run(
     _SOCKETS,
-    _sockets(lambda c: bool(c.sockets and c.sockets.at_exit and c.sockets.at_exit.backlog)),
+    _sockets(lambda c: bool(c.seen.sockets and c.seen.sockets.at_exit and c.seen.sockets.at_exit.backlog)),
     kinds.SOCKETS_AT_EXIT,
 )
 
 
 def _cut(c: ContainerEnding) -> bool:
-    end = c.sockets.at_exit if c.sockets else None
+    end = c.seen.sockets.at_exit if c.seen.sockets else None
     return bool(end and (end.connections or end.resets or end.closed_unread))
 
 

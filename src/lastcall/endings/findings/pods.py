@@ -40,7 +40,7 @@ def _short_on_shutdown(ending: Ending) -> tuple[int, int, list[str]] | None:
     facts = next((each for each in decisions if "priority" in each), None)
     given = facts.get("gracePeriodSeconds") if facts is not None else None
     wanted = facts.get("ownGracePeriodSeconds") if facts is not None else None
-    killed = [c.name for c in ending.containers if c.sigkilled and c.kill_at is not None]
+    killed = [c.name for c in ending.containers if c.exit.sigkilled and c.stop.kill_at is not None]
     if not killed or not isinstance(given, int) or not isinstance(wanted, int) or given >= wanted:
         return None
     return given, wanted, killed
@@ -80,13 +80,13 @@ def _done_and_left(ending: Ending) -> tuple[list[ContainerEnding], list[Containe
     if by is None or by.owner_kind != "Job":
         return None
     started = [c for c in ending.containers if c.kind == "container" and c.started]
-    done = [c for c in started if c.ended_before_delete]
-    left = [c for c in started if not c.ended_before_delete]
-    return (done, left) if done and left and all(c.exit_code == 0 for c in done) else None
+    done = [c for c in started if c.exit.before_delete]
+    left = [c for c in started if not c.exit.before_delete]
+    return (done, left) if done and left and all(c.exit.code == 0 for c in done) else None
 
 
 def _last_exit(ending: Ending) -> float:
-    return max((c.exited_at for c in ending.containers if c.exited_at is not None), default=0.0)
+    return max((c.exit.at for c in ending.containers if c.exit.at is not None), default=0.0)
 
 
 _SHORTER: Fact[PodSubject] = Fact(
@@ -142,7 +142,7 @@ def _sidecar_holds_job(s: PodSubject) -> Finding:
     found = _done_and_left(s.ending)
     assert found is not None
     done, left = found
-    before = min(-(c.exited_at or 0.0) for c in done)
+    before = min(-(c.exit.at or 0.0) for c in done)
     names = {"done": ", ".join(c.name for c in done), "left": ", ".join(c.name for c in left)}
     text = said("sidecarHoldsJob", **names, before=tell("$seconds s", seconds=f"{before:.1f}"))
     return Finding("sidecarHoldsJob", "warning", text, advice=fix("sidecarHoldsJob", left=names["left"]))

@@ -41,17 +41,17 @@ _TRAP_LEAVES_CHILDREN: Fact[RunSubject] = Fact(
 
 
 def _left(s: RunSubject) -> ProcessesLeft:
-    assert s.run.processes_left is not None
-    return s.run.processes_left
+    assert s.run.seen.processes_left is not None
+    return s.run.seen.processes_left
 
 
 def _deaf(s: RunSubject) -> Finding:
     """PID 1 is an init: its child got the signal, and does nothing on it."""
     c = s.run
     deaf = [each for each in _left(s).processes if each.deaf and each.child and not each.after_signal]
-    how = said("childIgnoresSignal", deaf[0].disposition, signal=c.stop_signal)
+    how = said("childIgnoresSignal", deaf[0].disposition, signal=c.stop.signal)
     text = said("childIgnoresSignal", **_facts(c), names=_names(deaf), how=how, seconds=_s(c.drain_seconds))
-    advice = fix("childIgnoresSignal", deaf[0].disposition, signal=c.stop_signal, name=deaf[0].name)
+    advice = fix("childIgnoresSignal", deaf[0].disposition, signal=c.stop.signal, name=deaf[0].name)
     what: ProgramChange = "stopIgnoringSignal" if deaf[0].disposition == "ignored" else "unblockSignal"
     return Finding("childIgnoresSignal", "problem", text, c.name, advice, change=Change(program=what))
 
@@ -137,13 +137,13 @@ ZOMBIE_ROWS = (Row("zombies", (ZOMBIES,), _zombies, refuted_by=(FORWARDS,)),)
 
 def _shell_remedy(c: ContainerEnding, left: ProcessesLeft) -> Remedy:
     """Return the same command with `exec`, so that the program takes the shell's place, or what else is needed."""
-    script, shape = script_of(c.argv), shape_of(script_of(c.argv))
-    if shape == "plain" and len(c.argv) == 3 and not script.startswith("exec "):
-        advice = fix("shellKeepsSignal", "command", command=f'["{c.argv[0]}", "-c", "exec {script}"]')
-        return in_container(advice, c.name, c.kind, command=[c.argv[0], "-c", f"exec {script}"], args=None)
+    script, shape = script_of(c.process.argv), shape_of(script_of(c.process.argv))
+    if shape == "plain" and len(c.process.argv) == 3 and not script.startswith("exec "):
+        advice = fix("shellKeepsSignal", "command", command=f'["{c.process.argv[0]}", "-c", "exec {script}"]')
+        return in_container(advice, c.name, c.kind, command=[c.process.argv[0], "-c", f"exec {script}"], args=None)
     if shape == "pipeline":
-        return in_program(pipeline_fix(c.argv), "useExec")
-    if shape == "loop" and not c.sigkilled:
+        return in_program(pipeline_fix(c.process.argv), "useExec")
+    if shape == "loop" and not c.exit.sigkilled:
         return NOTHING  # it ends on the signal, as it should
     if shape in ("jobs", "loop"):
         return in_program(fix("shellKeepsSignal", shape), "passSignalOn")
@@ -153,7 +153,7 @@ def _shell_remedy(c: ContainerEnding, left: ProcessesLeft) -> Remedy:
 
 
 def _facts(c: ContainerEnding) -> Mapping[str, object]:
-    return {"container": c.name, "by_name": by_name(c), "signal": c.stop_signal}
+    return {"container": c.name, "by_name": by_name(c), "signal": c.stop.signal}
 
 
 def _all(s: RunSubject) -> Mapping[str, object]:
@@ -168,8 +168,8 @@ def _never_got_it(c: ContainerEnding, left: ProcessesLeft) -> str:
     if len(missed) != left.alive:
         return ""
     if left.alive > 1:
-        return tell(", so they never got $signal (inferred)", signal=c.stop_signal)
-    return tell(", so it never got $signal (inferred)", signal=c.stop_signal)
+        return tell(", so they never got $signal (inferred)", signal=c.stop.signal)
+    return tell(", so it never got $signal (inferred)", signal=c.stop.signal)
 
 
 def _names(those: Sequence[ProcessLeft], more: int = 0) -> str:

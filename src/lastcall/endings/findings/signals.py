@@ -36,27 +36,27 @@ _STARTING_SECONDS = 0.5
 
 WHY_NOT_ENDED: Question[RunSubject] = Question(
     (KILLED, SIGNALLED),
-    lambda s: tell("Why $container did not end on $signal", container=s.run.name, signal=s.run.stop_signal),
+    lambda s: tell("Why $container did not end on $signal", container=s.run.name, signal=s.run.stop.signal),
 )
 
 
 def _heard(c: ContainerEnding) -> bool:
     """A blocked signal may have been taken after the look; one that is dropped, or ignored, is so for good."""
-    if c.exited_at is None or c.sigkilled:
+    if c.exit.at is None or c.exit.sigkilled:
         return False
-    return c.disposition == "blocked" or c.signal == c.stop_signal or c.drain_seconds < _SOON_SECONDS
+    return c.process.disposition == "blocked" or c.exit.signal == c.stop.signal or c.drain_seconds < _SOON_SECONDS
 
 
 def _age(c: ContainerEnding) -> float:
-    if c.started_at is None or c.term_at is None:
+    if c.started_at is None or c.stop.signal_at is None:
         return _STARTING_SECONDS
-    return c.term_at - c.started_at
+    return c.stop.signal_at - c.started_at
 
 
 def _trap_delay(s: RunSubject) -> float:
     c = s.run
-    after = [line.at for line in s.ending.output if line.container == c.name and line.at >= (c.term_at or 0.0)]
-    return after[0] - (c.term_at or 0.0) if after else 0.0
+    after = [line.at for line in s.ending.output if line.container == c.name and line.at >= (c.stop.signal_at or 0.0)]
+    return after[0] - (c.stop.signal_at or 0.0) if after else 0.0
 
 
 _HEARD = of_run("when it ended", _heard, kinds.PROCESS_EXITED)
@@ -79,7 +79,7 @@ def _starting(s: RunSubject) -> Finding:
         container=c.name,
         program=_program(c),
         age=_s(_age(c)),
-        signal=c.stop_signal,
+        signal=c.stop.signal,
         seconds=_s(c.drain_seconds),
     )
     return Finding("stopSignalNotHandled", "info", text, c.name)
@@ -89,10 +89,10 @@ def _not_handled(s: RunSubject) -> Finding:
     c = s.run
     text = said(
         "stopSignalNotHandled",
-        "" if c.exited_at is None else "untilKill" if c.sigkilled else "untilExit",
+        "" if c.exit.at is None else "untilKill" if c.exit.sigkilled else "untilExit",
         container=c.name,
         program=_program(c),
-        disposition=said("stopSignalNotHandled", c.disposition, signal=c.stop_signal),
+        disposition=said("stopSignalNotHandled", c.process.disposition, signal=c.stop.signal),
         seconds=_s(c.drain_seconds),
     )
     remedy = _remedy(c)
@@ -100,39 +100,48 @@ def _not_handled(s: RunSubject) -> Finding:
 
 
 def _program(c: ContainerEnding) -> str:
-    program = c.exe if not c.command or c.exe.endswith(f"/{c.command}") else f"{c.command}, {c.exe}".rstrip(", ")
+    program = (
+        c.process.exe
+        if not c.process.command or c.process.exe.endswith(f"/{c.process.command}")
+        else f"{c.process.command}, {c.process.exe}".rstrip(", ")
+    )
     return f" ({program})" if program else ""
 
 
 def _remedy(c: ContainerEnding) -> Remedy:
     """Return what to do about a PID 1 that does not get the stop signal."""
-    if c.disposition == "default" and is_shell(c) and c.processes_left is not None and c.processes_left.alive:
+    if (
+        c.process.disposition == "default"
+        and is_shell(c)
+        and c.seen.processes_left is not None
+        and c.seen.processes_left.alive
+    ):
         return NOTHING  # shellKeepsSignal says it
-    if c.disposition in ("ignored", "blocked"):
-        advice = fix("stopSignalNotHandled", c.disposition, signal=c.stop_signal)
-        return in_program(advice, "stopIgnoringSignal" if c.disposition == "ignored" else "unblockSignal")
-    others = [name for name in ("SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1") if name in c.caught]
+    if c.process.disposition in ("ignored", "blocked"):
+        advice = fix("stopSignalNotHandled", c.process.disposition, signal=c.stop.signal)
+        return in_program(advice, "stopIgnoringSignal" if c.process.disposition == "ignored" else "unblockSignal")
+    others = [name for name in ("SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1") if name in c.process.caught]
     if others and not is_shell(c):  # a shell has one for its own use
         advice = fix("stopSignalNotHandled", "otherSignal", other=others[0])
         return in_container(advice, c.name, c.kind, lifecycle={"stopSignal": others[0]})
-    return in_pod(fix("stopSignalNotHandled", "default", signal=c.stop_signal), shareProcessNamespace=True)
+    return in_pod(fix("stopSignalNotHandled", "default", signal=c.stop.signal), shareProcessNamespace=True)
 
 
 def _trap(s: RunSubject) -> Finding:
     c = s.run
-    text = said("shellRunsTrapLate", container=c.name, seconds=_s(_trap_delay(s)), signal=c.stop_signal)
+    text = said("shellRunsTrapLate", container=c.name, seconds=_s(_trap_delay(s)), signal=c.stop.signal)
     return Finding("shellRunsTrapLate", "info", text, c.name)
 
 
 def _reloads(s: RunSubject) -> Finding:
     """It handles the signal, and at SIGKILL it still listened and all of its children were younger than the signal."""
-    c, left = s.run, s.run.processes_left
-    name = c.command or posixpath.basename(c.argv[0] if c.argv else c.exe)
+    c, left = s.run, s.run.seen.processes_left
+    name = c.process.command or posixpath.basename(c.process.argv[0] if c.process.argv else c.process.exe)
     names = ", ".join(f"{each.name} (pid {each.container_pid})" for each in (left.processes[:4] if left else ()))
     by_name = f" ({name})" if name else ""
-    text = said("reloadsOnSignal", container=c.name, by_name=by_name, signal=c.stop_signal, names=names)
+    text = said("reloadsOnSignal", container=c.name, by_name=by_name, signal=c.stop.signal, names=names)
     variant = "uwsgi" if "uwsgi" in name else ""
-    advice = fix("reloadsOnSignal", variant, signal=c.stop_signal)
+    advice = fix("reloadsOnSignal", variant, signal=c.stop.signal)
     return Finding("reloadsOnSignal", "problem", text, c.name, advice, change=Change(program="endOnStopSignal"))
 
 

@@ -33,27 +33,27 @@ def waiting_for_a_stuck_program(c: ContainerEnding) -> int:
 
     It had neither closed its port nor gone on to serve: nothing shows that it would have ended with more time.
     """
-    end = c.sockets.at_exit if c.sockets else None
-    return end.backlog if c.sigkilled and end is not None and end.listeners else 0
+    end = c.seen.sockets.at_exit if c.seen.sockets else None
+    return end.backlog if c.exit.sigkilled and end is not None and end.listeners else 0
 
 
 def _at_exit(c: ContainerEnding) -> AtExit:
-    assert c.sockets is not None
-    assert c.sockets.at_exit is not None
-    return c.sockets.at_exit
+    assert c.seen.sockets is not None
+    assert c.seen.sockets.at_exit is not None
+    return c.seen.sockets.at_exit
 
 
 def _closed_listening(c: ContainerEnding) -> tuple[float, int, str] | None:
     """Return when its first port was closed, which, and how to say it."""
-    sockets = c.sockets
+    sockets = c.seen.sockets
     if sockets is None:
         return None
     if sockets.closed:
         first = min(sockets.closed, key=lambda each: each.at)
         return first.at, first.port, tell("closed its port $port", port=first.port)
     still = sockets.at_exit.listeners if sockets.at_exit else sockets.listeners
-    if still and c.exited_at is not None:
-        return c.exited_at, still[0].port, tell("ended, and with it its port $port,", port=still[0].port)
+    if still and c.exit.at is not None:
+        return c.exit.at, still[0].port, tell("ended, and with it its port $port,", port=still[0].port)
     return None
 
 
@@ -86,7 +86,7 @@ _PAUSED: Fact[RunSubject] = Fact("its hook", lambda s: _pauses(s.run), (kinds.PR
 
 
 def _pauses(c: ContainerEnding) -> bool:
-    return c.pre_stop is not None and c.pre_stop.outcome != "skipped"
+    return c.hook is not None and c.hook.outcome != "skipped"
 
 
 def _held(s: RunSubject) -> Finding:
@@ -130,7 +130,9 @@ def _never_accepted(s: RunSubject) -> Finding:
 def _cut_off(s: RunSubject) -> Finding:
     """Connections that ended with the process: by a reset, or with requests that nobody had read."""
     c, end = s.run, _at_exit(s.run)
-    whose = tell("The Pod of $container", container=c.name) if c.sockets and c.sockets.scope == "pod" else c.name
+    whose = (
+        tell("The Pod of $container", container=c.name) if c.seen.sockets and c.seen.sockets.scope == "pod" else c.name
+    )
     parts = [said("connectionsCut", "open", whose=whose, connections=_connections(end.connections))]
     if end.resets:
         parts.append(said("connectionsCut", "reset", count=end.resets))
