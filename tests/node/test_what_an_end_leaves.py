@@ -104,6 +104,29 @@ signal.signal(signal.SIGTERM, stop)
 
 
 @inside
+async def test_a_child_that_its_master_killed_is_seen_to_end_before_pid_1(world: ShimWorld) -> None:
+    """As a process manager does whose own timeout is over: kill, wait, exit."""
+    fork = """
+child = os.fork()
+if not child:
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    while True: time.sleep(300)
+def stop(*_):
+    os.kill(child, signal.SIGTERM); time.sleep(0.5); os.kill(child, signal.SIGKILL); os.waitpid(child, 0); sys.exit(0)
+import sys; signal.signal(signal.SIGTERM, stop)
+"""
+    container = await serve(world, fork)
+    await world.runtime.stop_container(container, 30)
+    assert (await world.ended(container)).exit_code == 0
+    await world.until(lambda: world.find("ChildEnded"))
+    (record,) = world.find("ChildEnded")
+    assert (record.facts["containerPid"], record.facts["disposition"]) == (2, "handled")
+    if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 15):
+        assert (record.facts["exitCode"], record.facts["signal"]) == (137, "SIGKILL")
+    assert not world.find("ProcessesLeft"), "it had ended before PID 1"
+
+
+@inside
 async def test_zombies_are_counted_and_told_from_the_living(world: ShimWorld) -> None:
     fork = """
 for _ in range(3):

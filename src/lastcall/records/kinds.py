@@ -114,6 +114,7 @@ LISTENER_CLOSED: Kind[witness.ListenerClosed] = Kind("ListenerClosed")
 CONNECTIONS_CLOSED: Kind[witness.ConnectionsClosed] = Kind("ConnectionsClosed")
 SOCKETS_AT_EXIT: Kind[witness.SocketsAtExit] = Kind("SocketsAtExit")
 PROCESSES_LEFT: Kind[witness.ProcessesLeft] = Kind("ProcessesLeft")
+CHILD_ENDED: Kind[witness.ChildEnded] = Kind("ChildEnded")
 
 # init
 PROCESS_DIED: Kind[init.ProcessDied] = Kind("ProcessDied")

@@ -10,7 +10,7 @@ from lastcall.records.words import words_for
 
 _OF_THE_CONTAINER = (
     kinds.OUTPUT, kinds.PROCESS_EXITED, kinds.SOCKETS_AT_STOP, kinds.LISTENER_CLOSED, kinds.CONNECTIONS_CLOSED,
-    kinds.SOCKETS_AT_EXIT, kinds.PROCESSES_LEFT,
+    kinds.SOCKETS_AT_EXIT, kinds.PROCESSES_LEFT, kinds.CHILD_ENDED,
 )  # fmt: skip
 _ACTORS = {
     "kube-scheduler": tell("scheduler"),

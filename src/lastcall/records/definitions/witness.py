@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, TypedDict
 
-from lastcall.records.definitions.parts import BetweenLooks, Bytes, Listener, ProcessLeft, Scope, Seconds
+from lastcall.records.definitions.parts import BetweenLooks, Bytes, Disposition, Listener, ProcessLeft, Scope, Seconds
 from lastcall.records.said import joined, tell
 from lastcall.records.sentences import DETAIL, STEP, Facts, Words, row, sentences
 from lastcall.records.text import seconds
@@ -117,11 +117,33 @@ def processes_left(facts: ProcessesLeft) -> Words:
     return Words(tell("killed with PID 1: $who", who=who), STEP, "bad")
 
 
+class ChildEnded(TypedDict):
+    """Another process of the container ended while PID 1 lived and its container was to stop."""
+
+    pid: int
+    containerPid: int
+    name: str
+    disposition: Annotated[Disposition, "what it did with the stop signal, at the last look"]
+    exitCode: Annotated[int | None, "null where the kernel does not show it: before Linux 6.15, or not reaped yet"]
+    signal: Annotated[str | None, "that ended it"]
+    secondsBefore: Annotated[Seconds, "how long before this record"]
+
+
+def child_ended(facts: ChildEnded) -> Words:
+    who = tell("$name (pid $pid)", name=facts.get("name"), pid=facts.get("containerPid"))
+    if facts.get("signal"):
+        return Words(tell("$who was ended by $signal", who=who, signal=facts["signal"]), STEP, "bad")
+    if facts.get("exitCode") is None:
+        return Words(tell("$who ended", who=who))
+    return Words(tell("$who ended with exit code $code", who=who, code=facts["exitCode"]))
+
+
 SENTENCES = sentences(
     row(SocketsAtStop, sockets_at_stop),
     row(ListenerClosed, listener_closed),
     row(ConnectionsClosed, connections_closed),
     row(SocketsAtExit, sockets_at_exit),
     row(ProcessesLeft, processes_left),
+    row(ChildEnded, child_ended),
 )
 """The words for each kind."""

@@ -12,6 +12,7 @@ import os
 import signal
 
 from lastcall.kube.cri.sandbox.shim import dispositions, procfs
+from lastcall.kube.cri.sandbox.shim.family import DEAD, Family, how_it_ended
 from lastcall.records import kinds
 
 TYPE_CHECKING = False
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 _STOP = int(signal.SIGTERM)
 _MOST_TOLD = 16
 """Processes in one record, and pidfds held for one container."""
-_DEAD = ("Z", "X")
 _REAPED = (0.002, 0.005, 0.02, 0.05, 0.2, 0.5, 1.0)
 """Seconds between looks at whether a process that has ended was reaped."""
 _UNREADABLE = (OSError, ValueError, IndexError, KeyError)
@@ -60,8 +60,7 @@ class Container:
         self._kills: int | None = None
         self._limit: int | None = None
         self._execs: dict[int, int] = {}
-        self._family: dict[int, dict[str, Any]] = {}
-        self._pidfds: dict[int, int] = {}
+        self._family: Family | None = None
         self._looked = 0
 
     def look(self, *, ending: bool) -> None:
@@ -81,11 +80,13 @@ class Container:
 
     def close(self) -> None:
         """Let go of everything."""
-        for fd in [self._pidfd, *self._execs.values(), *self._pidfds.values()]:
+        for fd in [self._pidfd, *self._execs.values()]:
             if fd >= 0:
                 self._loop.unwatch(fd)
                 os.close(fd)
-        self._pidfd, self._execs, self._pidfds = -1, {}, {}
+        self._pidfd, self._execs = -1, {}
+        if self._family is not None:
+            self._family.close()
 
     def _find_main(self, pids: list[int]) -> None:
         pid = main_process([(each, *_birth(each)) for each in pids])
@@ -96,6 +97,7 @@ class Container:
         except OSError:
             return  # it has ended; the next look finds another one, or none
         self.pid = pid
+        self._family = Family(self._loop, pid, lambda end: self._record(kinds.CHILD_ENDED, {**end}))
         self._limit = self._groups.memory_limit(self.group)
         self._loop.watch(self._pidfd, self._exited)
 
@@ -122,19 +124,15 @@ class Container:
         described = {pid: dispositions.describe(pid, _STOP) for pid in pids if pid != self.pid}
         others = {pid: each for pid, each in described.items() if each is not None}
         for pid, each in others.items():
-            is_exec = each["parent"] not in inside and pid not in self._execs and each["state"] not in _DEAD
+            is_exec = each["parent"] not in inside and pid not in self._execs and each["state"] not in DEAD
             if is_exec and len(self._execs) < _MOST_TOLD and not is_runtime(each["name"]):
                 self._exec_began(pid)
         if procfs.exiting(self.pid):
             return  # who is not there any more may have ended with it
-        self._family = {
-            pid: each for pid, each in others.items() if pid not in self._execs and not is_runtime(each["name"])
-        }
-        for pid in [pid for pid in self._pidfds if pid not in self._family]:
-            os.close(self._pidfds.pop(pid))
-        for pid in sorted(self._family.keys() - self._pidfds.keys())[: _MOST_TOLD - len(self._pidfds)]:
-            with contextlib.suppress(OSError):
-                self._pidfds[pid] = os.pidfd_open(pid)
+        if self._family is not None:
+            self._family.look(
+                each for pid, each in others.items() if pid not in self._execs and not is_runtime(each["name"])
+            )
 
     def _exec_began(self, pid: int) -> None:
         try:
@@ -192,19 +190,14 @@ class Container:
         """The kernel tells how a process ended once its parent has asked (kernel/exit.c:release_task, pidfs_exit)."""
         status = procfs.wait_status(fd)
         if status is not None or tries == len(_REAPED):
-            tell(*_how(status))
+            tell(*how_it_ended(status))
         else:
             self._loop.call_later(_REAPED[tries], lambda: self._when_reaped(fd, tell, tries + 1))
 
     def _tell_who_died_with_it(self, now: int) -> None:
-        """The kernel kills the others of PID 1's namespace with it. One that lived at the last look may have ended
-        before, by itself: so only those are told whose wait status says it."""
-        left = [
-            self._family[pid]
-            for pid, fd in self._pidfds.items()
-            if pid in self._family and procfs.wait_status(fd) == signal.SIGKILL
-        ]
-        zombies = sum(each["state"] in _DEAD and each["parent"] == self.pid for each in self._family.values())
+        family = self._family.died_with_main() if self._family is not None else []
+        left = [each for each in family if each["state"] not in DEAD]
+        zombies = sum(each["state"] in DEAD and each["parent"] == self.pid for each in family)
         if left or zombies:
             names = ("pid", "containerPid", "name", "state", "disposition")
             facts = {
@@ -241,13 +234,3 @@ def _birth(pid: int) -> tuple[int, int]:
     """A process's number in its own PID namespace, and when it began (0: it is gone)."""
     own = procfs.field(procfs.read(f"/proc/{pid}/status"), "NSpid").split()
     return int(own[-1]) if own else 0, procfs.start_time(pid)
-
-
-def _how(status: int | None) -> tuple[int | None, str | None]:
-    """(exit code, signal) of a wait status; None twice where the kernel does not tell it (before Linux 6.15)."""
-    if status is None:
-        return None, None
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        return 128 + number, procfs.signal_name(number)
-    return os.WEXITSTATUS(status), None

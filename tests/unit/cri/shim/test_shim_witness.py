@@ -31,10 +31,17 @@ class Kernel:
 
 
 class Clockwork:
-    """A loop whose timers the test lets go off."""
+    """A loop whose timers and descriptors the test lets go off."""
 
     def __init__(self) -> None:
         self.timers: list[Timer] = []
+        self.watched: dict[int, Callable[[int], None]] = {}
+
+    def watch(self, fd: int, callback: Callable[[int], None]) -> None:
+        self.watched[fd] = callback
+
+    def unwatch(self, fd: int) -> None:
+        self.watched.pop(fd, None)
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
         self.timers.append(Timer(callback))
@@ -79,17 +86,59 @@ def test_what_a_handler_begins_before_the_first_look_was_begun_after_the_signal(
     assert [each.get("afterSignal") for each in records[-1]["processes"]] == [told]
 
 
-def test_who_ended_before_pid_1_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("noticed_by", ["a look", "its pidfd"])
+def test_who_ended_before_pid_1_did_not_die_with_it(monkeypatch: pytest.MonkeyPatch, noticed_by: str) -> None:
+    kernel, loop = Kernel(monkeypatch), Clockwork()
+    records: list[tuple[str, str | None]] = []
+
+    def record(kind: str, facts: dict[str, Any], evidence: str) -> None:
+        records.append((kind, facts["signal"]))
+
+    witness = Witness(Watched(loop, 1, None, lambda: True, record))  # type: ignore[arg-type]
+    witness.before_signal(signal.SIGTERM)
+    witness.after_signal()
+    kernel.family = []
+    if noticed_by == "a look":
+        loop.go_off()
+    else:
+        ((_, callback),) = loop.watched.items()
+        callback(1)
+    kernel.exiting = True
+    witness.after_exit(killed=False)
+    assert records == [("ChildEnded", "SIGKILL")]
+    assert loop.watched == {}
+
+
+def test_the_end_of_a_child_while_pid_1_ends_is_left_to_its_wait_status(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, loop = Kernel(monkeypatch), Clockwork()
     records: list[str] = []
     witness = Witness(Watched(loop, 1, None, lambda: True, lambda kind, *_: records.append(kind)))  # type: ignore[arg-type]
     witness.before_signal(signal.SIGTERM)
     witness.after_signal()
-    kernel.family = []
-    loop.go_off()
+    kernel.exiting = True
+    ((_, callback),) = loop.watched.items()
+    callback(1)
+    witness.after_exit(killed=False)
+    assert records == ["ProcessesLeft"]
+
+
+def test_an_end_whose_status_is_not_known_yet_is_reported_when_pid_1_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, loop = Kernel(monkeypatch), Clockwork()
+    records: list[tuple[str, Any]] = []
+
+    def record(kind: str, facts: dict[str, Any], evidence: str) -> None:
+        records.append((kind, facts.get("exitCode")))
+
+    witness = Witness(Watched(loop, 1, None, lambda: True, record))  # type: ignore[arg-type]
+    witness.before_signal(signal.SIGTERM)
+    witness.after_signal()
+    monkeypatch.setattr(procfs, "wait_status", lambda pidfd: None)
+    ((_, callback),) = loop.watched.items()
+    callback(1)
+    assert records == []
     kernel.exiting = True
     witness.after_exit(killed=False)
-    assert records == []
+    assert records == [("ChildEnded", None)]
 
 
 @pytest.mark.parametrize("child", [True, False])

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import time
 
 from lastcall.kube.cri.sandbox.shim import dispositions, procfs
+from lastcall.kube.cri.sandbox.shim.family import DEAD, Family
 from lastcall.kube.cri.sandbox.shim.procfs import signal_name, signal_number
 from lastcall.kube.cri.sandbox.shim.sockets import Counters, Sockets, facts_of, open_diag
 from lastcall.records import kinds
@@ -92,10 +92,9 @@ class Witness:
         self._first = self._last = Counters()
         self._listening: dict[int, Socket] = {}
         self._open: list[Socket] = []
-        self._family: list[dict[str, Any]] = []
+        self._family = Family(watched.loop, watched.pid, lambda end: watched.record(kinds.CHILD_ENDED, end, "observed"))
         self._at_signal: set[int] | None = None
         self._children: set[int] | None = None
-        self._pidfds: dict[int, int] = {}
         self._seen = 0
         self._killed = False
         self._drained = False
@@ -123,9 +122,7 @@ class Witness:
         with contextlib.suppress(*_UNREADABLE):
             self._look_at_processes()
             # A look comes a moment after the signal, and a handler may have begun something by then.
-            self._at_signal = {
-                pid for each in self._family if procfs.start_time(pid := each["pid"]) < self._signal_tick
-            }
+            self._at_signal = {pid for pid in self._family.processes if procfs.start_time(pid) < self._signal_tick}
             self._first_look_at_sockets()
         self._plan()
 
@@ -141,7 +138,7 @@ class Witness:
         self._killed = True
         with contextlib.suppress(*_UNREADABLE):
             self._look_at_processes()
-            self._tell_processes("SIGKILL", "observed")
+            self._tell_processes("SIGKILL", list(self._family.processes.values()))
             self._look_at_sockets(details=False)
 
     def stop_signal_pending(self) -> bool | None:
@@ -157,12 +154,10 @@ class Witness:
             Witness._active -= 1
             self._watching = False
             if not self._killed and not killed:
-                self._tell_who_died_with_it()
+                self._tell_processes("exit", self._family.died_with_main())
             with contextlib.suppress(*_UNREADABLE):
                 self._tell_sockets()
-        for pidfd in self._pidfds.values():
-            os.close(pidfd)
-        self._pidfds = {}
+        self._family.close()
         if self._sockets is not None:
             self._sockets.close()
             self._sockets = None
@@ -193,13 +188,8 @@ class Witness:
         found = [dispositions.describe(pid, number) for pid in procfs.descendants(self._watched.pid)]
         if procfs.exiting(self._watched.pid):
             return  # who is not there any more may have ended with it
-        self._seen, self._family = seen, [each for each in found if each is not None]
-        alive = {each["pid"] for each in self._family if each["state"] not in _DEAD}
-        for pid in [pid for pid in self._pidfds if pid not in alive]:
-            os.close(self._pidfds.pop(pid))
-        for pid in sorted(alive - self._pidfds.keys())[: _MOST_TOLD - len(self._pidfds)]:
-            with contextlib.suppress(OSError):
-                self._pidfds[pid] = os.pidfd_open(pid)
+        self._seen = seen
+        self._family.look(each for each in found if each is not None)
 
     def _first_look_at_sockets(self) -> None:
         sockets, watched = self._sockets, self._watched
@@ -231,7 +221,7 @@ class Witness:
     def _of_this_container(self, found: list[Socket]) -> list[Socket]:
         if not self._shared or not found:
             return found
-        own = procfs.socket_inodes([self._watched.pid, *(each["pid"] for each in self._family)])
+        own = procfs.socket_inodes([self._watched.pid, *self._family.processes])
         return [each for each in found if each.inode in own]
 
     def _look_at_sockets(self, *, details: bool) -> None:
@@ -275,32 +265,19 @@ class Witness:
         """It happened between two looks: `notBefore` and `seconds` after the signal."""
         return {"seconds": self._since(), "notBefore": max(0.0, self._since(before))}
 
-    def _tell_who_died_with_it(self) -> None:
-        """When PID 1 ends, the kernel kills the others of its PID namespace: a process with that wait status was not
-        told.
-
-        Who lived at the last look may have ended before PID 1, by itself and well; so a kernel that does not tell wait
-        statuses leaves this unsaid.
-        """
-        statuses = {pid: procfs.wait_status(pidfd) for pid, pidfd in self._pidfds.items()}
-        self._family = [
-            each for each in self._family if each["state"] in _DEAD or statuses.get(each["pid"]) == signal.SIGKILL
-        ]
-        self._tell_processes("exit", "observed")
-
-    def _tell_processes(self, when: Literal["SIGKILL", "exit"], evidence: Evidence) -> None:
-        if not self._family:
+    def _tell_processes(self, when: Literal["SIGKILL", "exit"], family: list[dict[str, Any]]) -> None:
+        if not family:
             return
-        alive = [each for each in self._family if each["state"] not in _DEAD]
+        alive = [each for each in family if each["state"] not in DEAD]
         facts: ProcessesLeft = {
             "when": when,
             "signal": self._signal,
             "processes": [self._told(each) for each in alive[:_MOST_TOLD]],
             "more": max(0, len(alive) - _MOST_TOLD),
-            "zombies": sum(each["state"] in _DEAD and each["parent"] == self._watched.pid for each in self._family),
+            "zombies": sum(each["state"] in DEAD and each["parent"] == self._watched.pid for each in family),
             "secondsBefore": (time.monotonic_ns() - self._seen) / 1e9,
         }
-        self._watched.record(kinds.PROCESSES_LEFT, facts, evidence)
+        self._watched.record(kinds.PROCESSES_LEFT, facts, "observed")
 
     def _told(self, process: dict[str, Any]) -> ProcessLeft:
         told: ProcessLeft = {
@@ -343,6 +320,3 @@ class Witness:
             "scope": self._scope,
         }
         self._watched.record(kinds.SOCKETS_AT_EXIT, facts, "observed")
-
-
-_DEAD = ("Z", "X")
