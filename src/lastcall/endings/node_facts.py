@@ -49,6 +49,19 @@ class ProcessesLeft:
 
 
 @dataclass(frozen=True, slots=True)
+class ChildEnd:
+    """The end of a process beside PID 1 while that lived. `container_pid` is its number inside; exit code and signal
+    are None where the kernel does not show them (before Linux 6.15)."""
+
+    container_pid: int
+    name: str
+    at: float
+    disposition: str
+    exit_code: int | None
+    signal: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Listener:
     """`backlog`: connections that the kernel had accepted and the program had not."""
 

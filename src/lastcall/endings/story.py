@@ -7,7 +7,7 @@ seconds.
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from lastcall.endings.node_facts import FirstReaction, ProcessesLeft, Sockets
+from lastcall.endings.node_facts import ChildEnd, FirstReaction, ProcessesLeft, Sockets
 from lastcall.records.definitions.parts import ContainerKind
 from lastcall.records.json_shape import HIDDEN, key, rfc3339
 from lastcall.records.record import Facts, Record
@@ -24,8 +24,9 @@ graceful: every container ended by itself or on its stop signal. killed: one was
 was killed, but a preStop hook failed or outlived its time. unknown: how a container ended was not seen.
 """
 
-PreStopOutcome = Literal["succeeded", "failed", "outlived", "skipped", "unknown"]
-"""outlived: the hook still ran when its time was over. unknown: it started, and its end was not seen."""
+PreStopOutcome = Literal["succeeded", "failed", "outlived", "interrupted", "skipped", "unknown"]
+"""outlived: the hook still ran when its time was over. interrupted: its container ended, and its
+command with it. unknown: it started, and its end was not seen."""
 
 Severity = Literal["info", "warning", "problem"]
 
@@ -185,6 +186,7 @@ class Seen:
     ended_together: bool = field(default=False, metadata=HIDDEN)
     """The kernel ended all of its processes at once, because memory ran out."""
     processes_left: ProcessesLeft | None = None
+    children_ended: tuple[ChildEnd, ...] = field(default=(), metadata=HIDDEN)
     sockets: Sockets | None = None
     first_reaction: FirstReaction | None = None
 
@@ -304,7 +306,7 @@ class Span:
 
 ProgramChange = Literal[
     "stopIgnoringSignal", "unblockSignal", "passSignalOn", "useExec", "endOnStopSignal", "finishRequests",
-    "closeIdleConnections", "exitZero", "fixCrash", "fixCommand", "fixHook", "fixPostStart",
+    "closeIdleConnections", "exitZero", "fixCrash", "fixCommand", "fixHook", "fixPostStart", "raiseOwnTimeout",
 ]  # fmt: skip
 """What only the program, its image or its script can change."""
 

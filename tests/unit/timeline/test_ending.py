@@ -10,6 +10,7 @@ from lastcall.endings.facts.pod import pod_facts
 from lastcall.endings.findings.rules import find_causes
 from lastcall.endings.render.plain import plain_text
 from lastcall.endings.story import ContainerFacts, DecidedBy, PodFacts
+from lastcall.endings.verdict import verdict
 from lastcall.records import kinds as k
 
 
@@ -220,7 +221,86 @@ def test_an_exec_hook_that_dies_with_its_container_is_told_as_such(new_tape):
     tape.hook(0.006, 1.2, "failed", exitCode=137)
     tape.exit(1.19, 3)
     tape.over(1.22, "Failed")
-    assert "died with the container" in _finding(tape.ending(), "hookDiedWithContainer")
+    ending = tape.ending()
+    assert "nothing is wrong with the hook" in _finding(ending, "hookDiedWithContainer")
+    assert "hookFailed" not in _severities(ending)
+    assert ending.containers[0].hook.outcome == "interrupted"
+
+
+def test_a_hook_that_its_container_s_good_end_cut_off_is_a_graceful_end(new_tape):
+    """The kubelet hears of the hook first, and has its stop signal sent to a PID 1 that is ending already."""
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.observed()
+    tape.hook(0.006, 2.0, "failed", exitCode=137)
+    tape.add(2.007, "kubelet", k.STOP_REQUESTED, "app", timeoutSeconds=28, floor=False, deductedSeconds=2)
+    tape.add(2.008, "runtime", k.SIGNAL_SENT, "app", signal="SIGTERM", pid=7, why="StopContainer", exiting=True)
+    tape.exit(2.02, 0)
+    tape.over(2.03)
+    ending = tape.ending()
+    assert ending.outcome == "graceful"
+    assert ending.containers[0].stop.signal_at is None
+    assert "before any signal was sent" in _finding(ending, "endedByItself")
+    assert {finding.severity for finding in ending.findings} == {"info"}
+    assert "app ran its preStop hook for 2.0 s, which its own end cut off, then ended with exit code 0." in verdict(
+        ending
+    )
+
+
+@pytest.mark.parametrize(("code", "at"), [(1, 1.2), (137, 5.0)])
+def test_a_hook_that_fails_by_itself_is_not_cut_off(new_tape, code, at):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.hook(0.006, 1.2, "failed", exitCode=code)
+    tape.exit(at, 0)
+    tape.over(at + 0.1)
+    assert tape.ending().outcome == "hookFailed"
+
+
+def test_a_worker_that_its_master_killed_did_not_die_with_it(new_tape):
+    tape = new_tape()
+    tape.started(argv=("python3", "master.py"))
+    tape.accepted()
+    tape.observed()
+    tape.stop(0.01, 30)
+    end = {
+        "pid": 9,
+        "containerPid": 2,
+        "name": "worker",
+        "disposition": "handled",
+        "exitCode": 137,
+        "signal": "SIGKILL",
+    }
+    tape.add(3.1, "runtime", k.CHILD_ENDED, "app", **end, secondsBefore=0.088)
+    tape.exit(3.11, 0)
+    tape.over(3.12)
+    text = _finding(tape.ending(), "childKilledInside")
+    assert "worker (pid 2) was ended by SIGKILL 3.0 s after SIGTERM, while PID 1 of app" in text
+    assert "childrenNotSignalled" not in _severities(tape.ending())
+
+
+@pytest.mark.parametrize(
+    "changed", [{"exitCode": 0, "signal": None}, {"exitCode": None, "signal": None}, {"oomKills": 1}]
+)
+def test_a_worker_that_ended_otherwise_was_not_killed_by_its_master(new_tape, changed):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.stop(0.01, 30)
+    end = {
+        "pid": 9,
+        "containerPid": 2,
+        "name": "worker",
+        "disposition": "handled",
+        "exitCode": 137,
+        "signal": "SIGKILL",
+    }
+    tape.add(3.1, "runtime", k.CHILD_ENDED, "app", **{**end, **changed}, secondsBefore=0.0)
+    tape.exit(3.11, 0)
+    tape.records[-1].facts["oomKills"] = changed.get("oomKills", 0)
+    assert "childKilledInside" not in _severities(tape.ending())
 
 
 def test_a_forced_deletion_is_over_before_its_containers_are(new_tape):

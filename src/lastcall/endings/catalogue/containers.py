@@ -29,8 +29,8 @@ CONTAINERS: Mapping[str, Cause] = {
     "hookDiedWithContainer": Cause(
         title="The container ended while its preStop command still ran in it.",
         texts={
-            "": "$container ended while its preStop command ran; the command died with the container, which counts as "
-            "a failed hook.",
+            "": "$container ended while its preStop command ran, and the kernel killed the command with it. The "
+            "kubelet reports that as a failed hook (Event FailedPreStopHook), but nothing is wrong with the hook.",
         },
     ),
     "hookFailed": Cause(
@@ -146,6 +146,19 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "Let PID 1 pass the signal to its children and wait for them, as an init such as tini -g does.",
             "child": "Let the init signal the whole process group (`tini -g`), or its child pass the signal on.",
             "group": "Keep the processes in the child's process group, or let the child pass the signal on.",
+        },
+    ),
+    "childKilledInside": Cause(
+        title="A process was killed from inside its container, before the grace period was over.",
+        remedy="Raise the timeout of the program that ends its workers; the grace period is not the limit.",
+        texts={
+            "": "$names was ended by SIGKILL $after after $signal, while PID 1 of $container$by_name lived. The "
+            "kubelet did not send it: a process in the container did, as process managers do when their own timeout is "
+            "over (inferred). What it had begun was lost.",
+        },
+        fixes={
+            "": "Raise the timeout after which the process manager kills its workers (gunicorn: --graceful-timeout, "
+            "supervisord: stopwaitsecs). terminationGracePeriodSeconds is not the limit.",
         },
     ),
     "childIgnoresSignal": Cause(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lastcall.endings.facts.node import first_reaction_of, processes_left_of, sockets_of
+from lastcall.endings.facts.node import children_ended_of, first_reaction_of, processes_left_of, sockets_of
 from lastcall.endings.story import (
     ContainerEnding,
     ContainerFacts,
@@ -32,6 +32,10 @@ _EXEC_SIGNALS = ("exec timeout", "caller gone")
 
 
 _MOST_LINES = 10
+
+TOGETHER_SECONDS = 0.25
+"""Within this time the kubelet hears of the end of a hook's command and the runtime of the container's, when one end is
+the reason of the other."""
 
 _ENDED_BY: dict[str, EndedBy] = {
     "LivenessProbe": "livenessProbe", "StartupProbe": "startupProbe", "FailedPostStartHook": "postStartHook",
@@ -85,7 +89,7 @@ def _run(
         process=_process(pid, start, signalled, sent.kill),
         stop=stop,
         exit=_exit(facts, last, sent, exit_, ends_at),
-        hook=_pre_stop(facts, last),
+        hook=_interrupted(_pre_stop(facts, last), exit_),
         seen=_seen(last, stop, exit_, ends_at),
     )
 
@@ -98,7 +102,9 @@ class _Sent(NamedTuple):
 
     @classmethod
     def of(cls, run: Sequence[Entry], pid: int | None) -> "_Sent":
+        """A signal to a process that was already ending has no effect: it was not told to stop."""
         sent = [e for e in run if e.record.kind == kinds.SIGNAL_SENT and _is_for_container(e, pid)]
+        sent = [e for e in sent if not e.told(kinds.SIGNAL_SENT).get("exiting")]
         kills = [e for e in sent if _is_kill(e)]
         return cls([e for e in sent if not _is_kill(e)], kills[-1] if kills else None)
 
@@ -164,6 +170,7 @@ def _seen(run: Sequence[Entry], stop: Stop, exit_: Entry | None, ends_at: float 
         probe=_failed_probe(run, ends_at),
         last_lines=_last_lines(run),
         processes_left=processes_left_of(run),
+        children_ended=children_ended_of(run),
         sockets=sockets_of(run, stop.signal_at),
         first_reaction=first_reaction_of(run, stop.signal_at, exit_.at if exit_ else None),
     )
@@ -325,6 +332,17 @@ def _stop_seconds(requested: Entry | None, finished: Entry | None, exit_: Entry 
     if requested and exit_:
         return max(0.0, exit_.at - requested.at)
     return None
+
+
+def _interrupted(hook: PreStop | None, exit_: Entry | None) -> PreStop | None:
+    """The hook's outcome, as it is with its container's end in view: its command lives in the container, and when PID 1
+    exits the kernel kills it (137) and lets the kubelet hear of that first."""
+    if hook is None or exit_ is None or hook.finished_at is None:
+        return hook
+    killed = hook.handler == "exec" and hook.outcome == "failed" and hook.exit_code == 137
+    together = abs(hook.finished_at - exit_.at) < TOGETHER_SECONDS
+    out_of_memory = bool(exit_.told(kinds.PROCESS_EXITED).get("oomKills"))
+    return replace(hook, outcome="interrupted") if killed and together and not out_of_memory else hook
 
 
 def _pre_stop(facts: ContainerFacts, entries: Sequence[Entry]) -> PreStop | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from lastcall.endings.node_facts import (
     AtExit,
+    ChildEnd,
     FirstReaction,
     Listener,
     ListenerClosed,
@@ -103,6 +104,22 @@ def processes_left_of(entries: Sequence[Entry]) -> ProcessesLeft | None:
     )
     more, zombies = _number(facts.get("more")), _number(facts.get("zombies"))
     return ProcessesLeft(str(facts.get("when") or "exit"), found.evidence, processes, more, zombies)
+
+
+def children_ended_of(entries: Sequence[Entry]) -> tuple[ChildEnd, ...]:
+    """Return the processes beside PID 1 that ended while it lived."""
+    ends = ((e.at, e.told(kinds.CHILD_ENDED)) for e in entries if e.record.kind == kinds.CHILD_ENDED)
+    return tuple(
+        ChildEnd(
+            container_pid=_number(each.get("containerPid")),
+            name=str(each.get("name") or ""),
+            at=at - float(each.get("secondsBefore") or 0.0),
+            disposition=str(each.get("disposition") or ""),
+            exit_code=each.get("exitCode"),
+            signal=each.get("signal"),
+        )
+        for at, each in ends
+    )
 
 
 def first_reaction_of(entries: Sequence[Entry], term_at: float | None, exited_at: float | None) -> FirstReaction | None:

@@ -8,9 +8,9 @@ from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.findings.changes import NOTHING, Remedy, in_program, pause
 from lastcall.endings.findings.observed import (
     HOOK_FAILED,
+    HOOK_INTERRUPTED,
     HOOK_OUTLIVED,
     HOOK_SKIPPED,
-    RunFact,
     of_run,
 )
 from lastcall.endings.findings.subjects import RunSubject
@@ -25,9 +25,6 @@ from lastcall.records.said import joined, tell
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 """Exit codes of a shell for a program that is not there, and for one that may not be executed."""
 
-TOGETHER_SECONDS = 0.25
-"""The kubelet hears of the end of a hook's command, and the runtime of the container's, within this time of both."""
-
 _SLEEP = re.compile(r"(?:\A|[ /;&])sleep +(?P<seconds>\d+)")
 
 
@@ -36,22 +33,11 @@ def _hook(subject: RunSubject) -> PreStop:
     return subject.run.hook
 
 
-def _died_with_container(c: ContainerEnding) -> bool:
-    hook = c.hook
-    if hook is None or hook.handler != "exec" or c.exit.at is None or hook.finished_at is None:
-        return False
-    own_exit = c.stop.signal_at is None or c.exit.at < c.stop.signal_at
-    return own_exit and abs(hook.finished_at - c.exit.at) < TOGETHER_SECONDS
-
-
 def _outlasts_by_version(c: ContainerEnding) -> bool:
     hook = c.hook
     return hook is not None and c.stop.timeout is not None and hook.seconds >= 1
 
 
-DIED_WITH_CONTAINER: RunFact = of_run(
-    "when its container ended", _died_with_container, kinds.PRE_STOP_FINISHED, kinds.PROCESS_EXITED
-)
 _NOTICED = of_run("how long its hook took", _outlasts_by_version, kinds.PRE_STOP_FINISHED, kinds.STOP_REQUESTED)
 _COUNTED = of_run(
     "whether the hook's time counts", lambda c: c.stop.floor or bool(c.stop.deducted), kinds.STOP_REQUESTED
@@ -64,7 +50,7 @@ def _skipped(s: RunSubject) -> Finding:
 
 
 def _died(s: RunSubject) -> Finding:
-    return Finding("hookDiedWithContainer", "warning", said("hookDiedWithContainer", container=s.run.name), s.run.name)
+    return Finding("hookDiedWithContainer", "info", said("hookDiedWithContainer", container=s.run.name), s.run.name)
 
 
 def _failed(s: RunSubject) -> Finding:
@@ -126,8 +112,8 @@ def _not_counted(s: RunSubject) -> Finding:
 
 ROWS = (
     Row("hookNotRun", (HOOK_SKIPPED,), _skipped),
-    Row("hookDiedWithContainer", (HOOK_FAILED, DIED_WITH_CONTAINER), _died),
-    Row("hookFailed", (HOOK_FAILED,), _failed, refuted_by=(DIED_WITH_CONTAINER,)),
+    Row("hookDiedWithContainer", (HOOK_INTERRUPTED,), _died),
+    Row("hookFailed", (HOOK_FAILED,), _failed),
     Row("hookOutlived", (HOOK_OUTLIVED,), _outlived),
 )
 COUNTING_ROWS = (Row("hookTimeNotCounted", (_NOTICED,), _not_counted, refuted_by=(_COUNTED,)),)

@@ -10,6 +10,7 @@ from lastcall.endings.findings.observed import (
     ENDED,
     KILLED,
     NOT_KILLED,
+    OOM_COUNTED,
     OUT_OF_MEMORY,
     of_run,
 )
@@ -27,7 +28,6 @@ from lastcall.records.said import tell
 _SENDER = "who sent the signal"
 _UNKNOWN_SENDER = of_run(_SENDER, lambda c: c.exit.killed_by == "unknown sender", kinds.SIGNAL_SENT)
 _GRACE_OVER = of_run(_SENDER, lambda c: c.exit.killed_by in ("grace over", "StopContainer"), kinds.SIGNAL_SENT)
-_CHILD_OUT_OF_MEMORY = of_run("whether memory ran out", lambda c: bool(c.seen.oom_kills), kinds.PROCESS_EXITED)
 _CODE_137 = of_run("its exit code", lambda c: c.exit.code == 137 and c.exit.signal is None, kinds.PROCESS_EXITED)
 
 
@@ -140,7 +140,7 @@ ROWS = (
 )
 MEMORY_ROWS = (
     Row("outOfMemory", (OUT_OF_MEMORY,), _out_of_memory),
-    Row("childOutOfMemory", (_CHILD_OUT_OF_MEMORY,), _child_out_of_memory, refuted_by=(OUT_OF_MEMORY,)),
+    Row("childOutOfMemory", (OOM_COUNTED,), _child_out_of_memory, refuted_by=(OUT_OF_MEMORY,)),
 )
 CODE_ROWS = (Row("exitCode137OfItsOwn", (ENDED, NOT_KILLED, _CODE_137), _own_137),)
 

@@ -11,6 +11,7 @@ from lastcall.endings.facts.pid1 import forwards, is_shell
 from lastcall.endings.findings.restarts import is_over
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Fact
+from lastcall.endings.node_facts import ChildEnd
 from lastcall.endings.shell_script import script_of, shape_of
 from lastcall.endings.story import ContainerEnding
 from lastcall.records import kinds
@@ -58,6 +59,7 @@ BEFORE_SIGNAL = of_run(
     kinds.PROCESS_EXITED,
 )
 OUT_OF_MEMORY = of_run("whether memory ran out", lambda c: c.exit.killed_by == "out of memory", kinds.PROCESS_EXITED)
+OOM_COUNTED = of_run("whether memory ran out", lambda c: bool(c.seen.oom_kills), kinds.PROCESS_EXITED)
 BY_PROBE: Fact[RunSubject] = Fact(
     "why the kubelet ended it",
     lambda s: is_over(s.run, s.ending) and s.run.exit.ended_by in ("livenessProbe", "startupProbe"),
@@ -114,6 +116,13 @@ def _only_sleeps(c: ContainerEnding) -> bool:
     return left is not None and not left.more and all(p.name == "sleep" for p in left.processes)
 
 
+def killed_children(c: ContainerEnding) -> list[ChildEnd]:
+    """Return the processes that SIGKILL ended while PID 1 lived, before the kubelet's own SIGKILL."""
+    until = c.stop.kill_at
+    ends = (each for each in c.seen.children_ended if each.signal == "SIGKILL")
+    return [each for each in ends if until is None or each.at < until]
+
+
 def _reloaded(c: ContainerEnding) -> bool:
     left = c.seen.processes_left
     return (
@@ -131,6 +140,11 @@ STRANGER = of_run(_LEFT, _left(_stranger), kinds.PROCESSES_LEFT)
 NEW_PROCESSES = of_run(_LEFT, _left(_reloaded), kinds.PROCESSES_LEFT)
 ZOMBIES = of_run(
     _LEFT, _left(lambda c: bool(c.seen.processes_left and c.seen.processes_left.zombies)), kinds.PROCESSES_LEFT
+)
+CHILD_KILLED = of_run(
+    "how its processes ended",
+    lambda c: any(each.signal == "SIGKILL" for each in killed_children(c)),
+    kinds.CHILD_ENDED,
 )
 ONLY_SLEEPS = of_run(_LEFT, _left(_only_sleeps), kinds.PROCESSES_LEFT)
 LEFT_AT_KILL = of_run(
@@ -154,6 +168,9 @@ def hook_is(*outcomes: str) -> _Test:
 
 HOOK_SKIPPED = of_run("what became of its hook", hook_is("skipped"), kinds.PRE_STOP_SKIPPED)
 HOOK_FAILED = of_run("how its hook ended", hook_is("failed"), kinds.PRE_STOP_FINISHED)
+HOOK_INTERRUPTED = of_run(
+    "when its container ended", hook_is("interrupted"), kinds.PRE_STOP_FINISHED, kinds.PROCESS_EXITED
+)
 HOOK_OUTLIVED = of_run("how its hook ended", hook_is("outlived"), kinds.PRE_STOP_FINISHED)
 
 # -- its sockets -----------------------------------------------------------------------------------------------------

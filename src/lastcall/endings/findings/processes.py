@@ -8,17 +8,20 @@ from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.facts.pid1 import by_name, forwards
 from lastcall.endings.findings.changes import NOTHING, Remedy, in_container, in_program
 from lastcall.endings.findings.observed import (
+    CHILD_KILLED,
     DEAF_CHILD,
     FORWARDS,
     LEFT_AT_KILL,
     NO_SHELL,
     OLDER_PROCESSES,
     ONLY_SLEEPS,
+    OOM_COUNTED,
     SHELL,
     SIGNALLED,
     STRANGER,
     TRAP_ENDS_SHELL,
     ZOMBIES,
+    killed_children,
 )
 from lastcall.endings.findings.signals import WHY_NOT_ENDED
 from lastcall.endings.findings.subjects import RunSubject
@@ -88,6 +91,16 @@ def _children(s: RunSubject) -> Finding:
     return Finding("childrenNotSignalled", severity, text, s.run.name, fix("childrenNotSignalled"), change=PASS_ON)
 
 
+def _killed_inside(s: RunSubject) -> Finding:
+    """Its grace period was not over: whoever sent SIGKILL was in the container."""
+    c, those = s.run, killed_children(s.run)
+    names = listed(list(dict.fromkeys(f"{each.name} (pid {each.container_pid})" for each in those[:_MOST_NAMES])))
+    after = _s(those[0].at - (c.stop.signal_at or 0.0))
+    text = said("childKilledInside", **_facts(c), names=names, after=after)
+    remedy = Change(program="raiseOwnTimeout")
+    return Finding("childKilledInside", "warning", text, c.name, fix("childKilledInside"), change=remedy)
+
+
 def _zombies(s: RunSubject) -> Finding:
     """Children that had ended and that nobody waited for."""
     left = _left(s)
@@ -100,6 +113,7 @@ def _zombies(s: RunSubject) -> Finding:
 
 
 ROWS = (
+    Row("childKilledInside", (SIGNALLED, CHILD_KILLED), _killed_inside, refuted_by=(OOM_COUNTED,)),
     Row(
         "childIgnoresSignal",
         (SIGNALLED, FORWARDS, OLDER_PROCESSES, DEAF_CHILD, LEFT_AT_KILL),

@@ -51,6 +51,7 @@ _HOOKS = {
     "succeeded": tell("succeeded"),
     "failed": tell("failed"),
     "outlived": tell("outlived"),
+    "interrupted": tell("cut off by the end of its container"),
     "unknown": tell("unknown"),
 }
 _DISPOSITIONS: dict[str, str] = {

@@ -88,6 +88,7 @@ class SignalSent(TypedDict):
     stopSignalPending: NotRequired[
         Annotated[bool | None, "for SIGKILL: the stop signal had not been taken by then; null: not known"]
     ]
+    exiting: NotRequired[Annotated[bool, "its process had begun to end: the signal has no effect"]]
 
 
 def signal_sent(facts: SignalSent) -> Words:
@@ -100,6 +101,8 @@ def signal_sent(facts: SignalSent) -> Words:
         why = tell("grace over")
     elif why == "the shim died":
         why = tell("the shim died")
+    if facts.get("exiting"):
+        return Words(tell("$signal → pid $pid, which was already ending", signal=name, pid=pid), DETAIL)
     style: Style = "bad" if name == "SIGKILL" else "signal"
     if pid:
         return Words(tell("$signal → pid $pid ($why)", signal=name, pid=pid, why=why), STEP, style)

@@ -382,9 +382,12 @@ class Container:
         if process is None or process.exit is not None:
             return False
         facts: SignalSent = {"signal": procfs.signal_name(number), "pid": process.pid, "why": why}
-        witness = self._watch(process, number) if self.running else None
+        exiting = self.running and procfs.exiting(process.pid) and len(procfs.threads(process.pid)) <= 1
+        witness = self._watch(process, number) if self.running and not exiting else None
         state = None
-        if number != signal.SIGKILL and self.running:
+        if exiting:  # the others of its PID namespace end first: a hook that waited for it, too
+            facts["exiting"] = True
+        elif number != signal.SIGKILL and self.running:
             state = dispositions.signal_state(process.pid, number)
         elif witness is not None:
             facts["oomKills"] = self.limits.oom_kills()
