@@ -243,9 +243,8 @@ def test_a_hook_that_its_container_s_good_end_cut_off_is_a_graceful_end(new_tape
     assert ending.containers[0].stop.signal_at is None
     assert "before any signal was sent" in _finding(ending, "endedByItself")
     assert {finding.severity for finding in ending.findings} == {"info"}
-    assert "app ran its preStop hook for 2.0 s, which its own end cut off, then ended with exit code 0." in verdict(
-        ending
-    )
+    sentence = "app ran its preStop hook for 2.0 s, which its own end cut off, then ended with exit code 0."
+    assert sentence in verdict(ending)
 
 
 @pytest.mark.parametrize(("code", "at"), [(1, 1.2), (137, 5.0)])
@@ -257,6 +256,9 @@ def test_a_hook_that_fails_by_itself_is_not_cut_off(new_tape, code, at):
     tape.exit(at, 0)
     tape.over(at + 0.1)
     assert tape.ending().outcome == "hookFailed"
+
+
+CHILD = {"pid": 9, "containerPid": 2, "name": "worker", "disposition": "handled"}
 
 
 def test_a_worker_that_its_master_killed_did_not_die_with_it(new_tape):
