@@ -149,7 +149,7 @@ def _and(steps: Sequence[str]) -> str:
 
 
 def _end(c: ContainerEnding) -> str:
-    if c.exit.signal:
+    if c.exit.signal and not (c.exit.from_status and c.exit.signal == c.stop.signal):
         return tell("$signal (exit code $code)", signal=c.exit.signal, code=c.exit.code)
     return tell("exit code $code", code=c.exit.code)
 

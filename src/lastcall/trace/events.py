@@ -25,6 +25,7 @@ _PROBE = re.compile(r"^(Liveness|Readiness|Startup) probe (failed|errored)(?: an
 _KILLS = {"liveness": "LivenessProbe", "startup": "StartupProbe"}
 _VOLUME = re.compile(r'(?:MountVolume\.\w+|SetUp) failed for volume "([^"]+)"')
 _DELETED = re.compile(r"^(?:Deleted pod: |[Dd]elete Pod )(\S+)")
+_DELETED_JOB = re.compile(r"^Deleted job (\S+)")
 _LONGEST = 500
 
 OF_OWNERS = ("SuccessfulDelete",)
@@ -87,6 +88,12 @@ def pod_event_of(event: Object) -> PodEvent | None:
 def names_pod(event: PodEvent) -> str:
     """The Pod that an owner's Event says was deleted; "" for another Event."""
     match = _DELETED.match(event.message) if event.reason == "SuccessfulDelete" else None
+    return match.group(1) if match else ""
+
+
+def names_job(event: PodEvent) -> str:
+    """Return the Job that a CronJob's Event says was deleted; "" for another Event."""
+    match = _DELETED_JOB.match(event.message) if event.of_kind == "CronJob" else None
     return match.group(1) if match else ""
 
 

@@ -97,6 +97,16 @@ class ClusterState:
                 self._remember_gone(state)
                 self._write(uid, owners.removed(state, ""), now)
 
+    def job_replaced(self, cron_uid: str, cron_name: str, job: str, now: Moment) -> None:
+        """Note that a CronJob says to have deleted a Job of its own that had not finished: the next run replaces it.
+
+        (`cronjob_controllerv2.go:deleteJob`) The Event also comes for finished Jobs above the history limit.
+        """
+        known = [*self._owners.values(), *reversed(self._gone.values())]
+        found = next((each for each in known if each.owner_uid == cron_uid and each.name == job), None)
+        if found is not None and not found.finished:
+            self._write(found.uid, owners.replaced_by_cron_job(found, cron_name), now)
+
     def state(self, uid: str) -> OwnerState | None:
         return self._owners.get(uid) or self._gone.get(uid)
 

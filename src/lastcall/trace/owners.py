@@ -15,7 +15,7 @@ from lastcall.trace.pods import controller_of
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.apiserver import OwnerDeleted, OwnerWritten
-    from lastcall.records.definitions.controllers import ScaleDecided
+    from lastcall.records.definitions.controllers import DeletionDecided, ScaleDecided
     from lastcall.records.definitions.parts import SpecChange
 
 REVISION = "deployment.kubernetes.io/revision"
@@ -162,6 +162,23 @@ def removed(old: OwnerState, version: str) -> Iterator[Draft]:
     """It is gone; nothing new when it was being deleted before."""
     if not old.deleting:
         yield draft(kinds.OWNER_DELETED, _about(old, version), "apiserver")
+
+
+def replaced_by_cron_job(job: OwnerState, cron_job: str) -> Iterator[Draft]:
+    """Yield the decision of a CronJob with concurrencyPolicy Replace about its Job."""
+    job_of = f"Job {job.name} of CronJob {cron_job}"
+    decided: DeletionDecided = {
+        "why": f"{job_of} still runs when the next is due, and concurrencyPolicy is Replace",
+        "ownerKind": "CronJob",
+        "owner": cron_job,
+        "kind": job.kind,
+        "name": job.name,
+        "namespace": job.namespace,
+        "uid": job.uid,
+        "observedResourceVersion": "",
+    }
+    rule = "pkg/controller/cronjob/cronjob_controllerv2.go:syncCronJob"
+    yield draft(kinds.DELETION_DECIDED, decided, "cronjob-controller", rule=rule, evidence="inferred")
 
 
 def _about(owner: OwnerState, version: str) -> "OwnerDeleted":

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lastcall.records import kinds
-from lastcall.trace.events import kill_reason, names_pod, pod_event_of, steps_of
+from lastcall.trace.events import kill_reason, names_job, names_pod, pod_event_of, steps_of
 
 
 def event(reason: str, message: str = "", kind: str = "Pod", **more: Any) -> dict[str, Any]:
@@ -79,6 +79,20 @@ def test_events_of_the_newer_kind_name_their_reporter_elsewhere() -> None:
     told = pod_event_of(event("Preempted", source={}, reportingComponent="default-scheduler"))
     assert told is not None
     assert (told.reporter, told.node) == ("default-scheduler", "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "job"),
+    [
+        ("CronJob", "Deleted job etl-29", "etl-29"),
+        ("CronJob", "Created job etl-29", ""),
+        ("ReplicaSet", "Deleted job etl-29", ""),
+    ],
+)
+def test_a_cron_job_names_the_job_that_it_deleted(kind: str, message: str, job: str) -> None:
+    found = pod_event_of(event("SuccessfulDelete", message, kind=kind))
+    assert found is not None
+    assert names_job(found) == job
 
 
 @pytest.mark.parametrize(

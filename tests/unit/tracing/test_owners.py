@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lastcall.records import kinds
+from lastcall.records.record import Record
 from lastcall.trace.ledger import MOST_GONE, ClusterState
 from lastcall.trace.owners import OwnerState, changes, differ, removed, state_of, writer_of
 from lastcall.trace.pod_timeline import Moment
@@ -178,3 +179,23 @@ def test_what_is_kept_of_owners_that_are_gone_is_bounded() -> None:
     assert made.state("u0") is None
     assert made.state(f"u{MOST_GONE + 9}") is not None
     assert len(made._gone) == len(made._states) == MOST_GONE
+
+
+@pytest.mark.parametrize(("finished", "cron_uid", "decisions"), [(False, "c", 1), (True, "c", 0), (False, "other", 0)])
+def test_a_job_that_its_cron_job_deleted_while_it_ran_was_replaced(
+    finished: bool, cron_uid: str, decisions: int
+) -> None:
+    """The Event comes for finished Jobs above the history limit, too."""
+    records: list[Record] = []
+    cluster = ClusterState(lambda actor: f"{actor}-{len(records)}", records.append)
+    owner = {"kind": "CronJob", "name": "etl", "uid": "c", "controller": True}
+    meta = {"name": "etl-29", "namespace": "n", "uid": "j", "generation": 1, "ownerReferences": [owner]}
+    status = {"conditions": [{"type": "Complete", "status": "True"}]} if finished else {}
+    job = {"metadata": meta, "spec": {"parallelism": 1}, "status": status}
+    cluster.owner("Job", "ADDED", job, Moment(1, 1), changed=False)
+    cluster.owner("Job", "DELETED", job, Moment(2, 2))
+    cluster.job_replaced(cron_uid, "etl", "etl-29", Moment(3, 3))
+    found = [each for each in records if each.kind == kinds.DELETION_DECIDED]
+    assert len(found) == decisions
+    assert all("Job etl-29 of CronJob etl still runs" in each.facts["why"] for each in found)
+    assert all(each in cluster.records("j", "n") for each in found)

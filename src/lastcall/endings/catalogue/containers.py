@@ -353,6 +353,8 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "$container ended with $how on $signal: the Pod counts as Failed, although nothing was killed.",
             "bySignal": "$container ended with $how, as a program without a handler of its own does: nothing was "
             "killed, and this is not a crash.",
+            "either": "$container ended with exit code $code on $signal: the signal ended it, or it handled the signal "
+            "and exited so. Nothing was killed, and this is not a crash.",
             "job": "$container ended with $how on $signal: its work counts as not done, so a Job that goes on does it "
             "again (with 0 it would count as done).",
         },

@@ -116,7 +116,14 @@ RESTARTS: Mapping[str, Cause] = {
         remedy="A Job for a program that ends; a Deployment for one that keeps running.",
         texts={
             "": "$container ended by itself with exit code 0$times, and was started again (restartPolicy Always).",
+            "signalled": "$container ended with exit code 0$times, and was started again (restartPolicy Always). It "
+            "says that a signal ended it ($line), and neither the kubelet nor a probe had sent one: a process in the "
+            "Pod did (inferred).",
         },
-        fixes={"": "A Job (or CronJob) for a program that ends; else let it keep running in the foreground."},
+        fixes={
+            "signalled": "Find what sends it: a supervisor or a script in the container, `kubectl exec`, another "
+            "container with shareProcessNamespace.",
+            "": "A Job (or CronJob) for a program that ends; else let it keep running in the foreground.",
+        },
     ),
 }

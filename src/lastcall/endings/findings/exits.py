@@ -86,8 +86,9 @@ def _code(s: RunSubject) -> Finding:
     c, by = s.run, s.ending.decided_by
     how = tell("$signal (exit code $code)", signal=c.exit.signal, code=c.exit.code) if c.exit.signal else exit_code(c)
     of_job = by is not None and by.owner_kind == "Job"
-    variant = "bySignal" if c.exit.signal == c.stop.signal else "job" if of_job else ""
-    text = said("exitCodeNotZero", variant, container=c.name, how=how, signal=c.stop.signal)
+    by_signal = "either" if c.exit.from_status else "bySignal"
+    variant = by_signal if c.exit.signal == c.stop.signal else "job" if of_job else ""
+    text = said("exitCodeNotZero", variant, container=c.name, how=how, code=c.exit.code, signal=c.stop.signal)
     if variant:
         return Finding("exitCodeNotZero", "info", text, c.name)
     advice = fix("exitCodeNotZero", signal=c.stop.signal)

@@ -22,6 +22,8 @@ from lastcall.records.said import tell
 
 _REFUSED = re.compile(r":(\d+): connect: connection refused")
 _STATUS = re.compile(r"statuscode: (\d+)")
+_SIGNAL = re.compile(r"\bSIG(?:TERM|INT|HUP|QUIT|USR[12])\b|\b(?:received|caught|got)\b.{0,20}\bsignal\b", re.I)
+"""Words of a program that a signal ends."""
 _LATE = re.compile(r"deadline exceeded|i/o timeout|timed out|timeout: ")
 LEAST_STARTUP_SECONDS = 30
 """A startupProbe ends with its first success: generous costs nothing, and what a start takes varies."""
@@ -201,6 +203,19 @@ def _completed(s: ContainerSubject) -> Finding:
     return Finding("endsAndIsRestarted", "warning", text, those[-1].name, fix("endsAndIsRestarted"))
 
 
+def _signalled(s: ContainerSubject) -> Finding:
+    """It succeeds, and says that a signal ended it: neither the kubelet nor a probe had sent one."""
+    those = [run for run in s.earlier if _completes(run)]
+    name, line = those[-1].name, _word_of_signal(those[-1])
+    text = said("endsAndIsRestarted", "signalled", container=name, times=_times(len(those)), line=line)
+    return Finding("endsAndIsRestarted", "warning", text, name, fix("endsAndIsRestarted", "signalled"))
+
+
+def _word_of_signal(run: ContainerEnding) -> str:
+    """Return the last line that names a signal; "" for none."""
+    return next((line.strip()[:200] for line in reversed(run.seen.last_lines) if _SIGNAL.search(line)), "")
+
+
 def _by_rule(s: ContainerSubject) -> Finding:
     """It asked for a restart, as its restartPolicyRules have it."""
     those = _those(s, _ended_by("restartRule"))
@@ -234,6 +249,11 @@ _FAILED = _fact("how it ended", _fails(False), kinds.PROCESS_EXITED, kinds.OUTPU
 _POST_START = _fact(_WHO, _ended_by("postStartHook"), kinds.KILLING)
 _RULE = _fact(_WHO, _ended_by("restartRule"), kinds.PROCESS_EXITED)
 _COMPLETED = _fact("how it ended", _completes, kinds.PROCESS_EXITED, with_last=False)
+_SAYS_SIGNAL: Fact[ContainerSubject] = Fact(
+    "what it printed",
+    lambda s: bool((those := [run for run in s.earlier if _completes(run)]) and _word_of_signal(those[-1])),
+    (kinds.OUTPUT,),
+)
 
 ROWS = (
     Row("livenessProbeKilled", (_LIVENESS,), _by_probe("livenessProbe")),
@@ -242,7 +262,8 @@ ROWS = (
     Row("crashed", (_FAILED,), _crashed),
     Row("restartedPostStart", (_POST_START,), _post_start),
     Row("restartedByRule", (_RULE,), _by_rule),
-    Row("endsAndIsRestarted", (_COMPLETED,), _completed),
+    Row("endsAndIsRestarted", (_COMPLETED, _SAYS_SIGNAL), _signalled, variant="signalled"),
+    Row("endsAndIsRestarted", (_COMPLETED,), _completed, refuted_by=(_SAYS_SIGNAL,)),
 )
 
 
