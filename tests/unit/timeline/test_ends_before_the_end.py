@@ -208,6 +208,25 @@ def test_success_is_no_crash(new_tape: Any) -> None:
     assert outcome_words(ending) == "had already ended"
 
 
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("received SIGINT, stopping", "Find what sends it"),
+        ("Caught a signal", "Find what sends it"),
+        ("done: 3 design rows", "A Job"),
+        ("", "A Job"),
+    ],
+)
+def test_a_program_that_says_a_signal_ended_it_is_no_job(new_tape: Any, line: str, advice: str) -> None:
+    tape = new_tape()
+    run(tape, -10, -9.9, code=0)
+    tape.output(-9.95, line)
+    run(tape, -9, -8, code=0)
+    found = finding(tape.ending(), "endsAndIsRestarted")
+    assert advice in found.advice
+    assert (line in found.text) == (advice == "Find what sends it" or not line)
+
+
 def test_what_a_container_exits_with_on_its_stop_signal_is_no_crash(new_tape: Any) -> None:
     tape = new_tape()
     tape.started()
