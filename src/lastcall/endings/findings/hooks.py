@@ -51,7 +51,13 @@ def _outlasts_by_version(c: ContainerEnding) -> bool:
 DIED_WITH_CONTAINER: RunFact = of_run(
     "when its container ended", _died_with_container, kinds.PRE_STOP_FINISHED, kinds.PROCESS_EXITED
 )
-_NOTICED = of_run("how long its hook took", _outlasts_by_version, kinds.PRE_STOP_FINISHED, kinds.STOP_REQUESTED)
+_NOTICED = of_run(
+    "how long its hook took",
+    _outlasts_by_version,
+    kinds.PRE_STOP_STARTED,
+    kinds.PRE_STOP_FINISHED,
+    kinds.STOP_REQUESTED,
+)
 _COUNTED = of_run(
     "whether the hook's time counts", lambda c: c.stop_floor or bool(c.deducted_seconds), kinds.STOP_REQUESTED
 )
