@@ -7,10 +7,12 @@ from lastcall.endings.facts.pid1 import forwards, is_shell
 from lastcall.endings.findings.observed import (
     BY_PROBE,
     ENDED,
+    GRACE_OVER,
     KILLED,
     NOT_KILLED,
     OUT_OF_MEMORY,
     of_run,
+    once_ended,
 )
 from lastcall.endings.findings.restarts import times_and_when
 from lastcall.endings.findings.sockets import waiting_for_a_stuck_program
@@ -23,11 +25,11 @@ from lastcall.endings.story import ContainerEnding, Ending, Finding
 from lastcall.records import kinds
 from lastcall.records.said import tell
 
-_SENDER = "who sent the signal"
-_UNKNOWN_SENDER = of_run(_SENDER, lambda c: c.killed_by == "unknown sender", kinds.SIGNAL_SENT)
-_GRACE_OVER = of_run(_SENDER, lambda c: c.killed_by in ("grace over", "StopContainer"), kinds.SIGNAL_SENT)
-_CHILD_OUT_OF_MEMORY = of_run("whether memory ran out", lambda c: bool(c.oom_kills), kinds.PROCESS_EXITED)
-_CODE_137 = of_run("its exit code", lambda c: c.exit_code == 137 and c.signal is None, kinds.PROCESS_EXITED)
+_UNKNOWN_SENDER = of_run(GRACE_OVER.name, once_ended(lambda c: c.killed_by == "unknown sender"), kinds.SIGNAL_SENT)
+_CHILD_OUT_OF_MEMORY = of_run(
+    "whether memory ran out", lambda c: c.oom_kills > 0 if c.oom_kills is not None else None, kinds.PROCESS_EXITED
+)
+_CODE_137 = of_run("its exit code", once_ended(lambda c: c.exit_code == 137 and c.signal is None), kinds.PROCESS_EXITED)
 
 
 def _when_killed(c: ContainerEnding) -> str:
@@ -117,12 +119,12 @@ def _own_137(s: RunSubject) -> Finding:
 
 ROWS = (
     Row("killedByOther", (KILLED, _UNKNOWN_SENDER), _by_other, refuted_by=(BY_PROBE, OUT_OF_MEMORY)),
-    Row("killed", (KILLED, _GRACE_OVER), _time_over, refuted_by=(BY_PROBE, OUT_OF_MEMORY)),
+    Row("killed", (KILLED, GRACE_OVER), _time_over, refuted_by=(BY_PROBE, OUT_OF_MEMORY)),
     Row(
         "killed",
         (KILLED,),
         _for_another_reason,
-        refuted_by=(BY_PROBE, OUT_OF_MEMORY, _UNKNOWN_SENDER, _GRACE_OVER),
+        refuted_by=(BY_PROBE, OUT_OF_MEMORY, _UNKNOWN_SENDER, GRACE_OVER),
         variant="other",
     ),
 )
