@@ -3,6 +3,16 @@
 from typing import Any
 
 import pytest
+from ending_stories import (
+    LATE,
+    REFUSED,
+    deleted,
+    hook_failed,
+    probe_failed,
+    probed,
+    rule_restarts,
+    run,
+)
 
 from lastcall.cli.exit_status import exit_status
 from lastcall.endings.ending import build_endings
@@ -16,53 +26,6 @@ from lastcall.endings.verdict import is_ongoing, outcome_words
 from lastcall.kube.api.pods.recorded import container_facts
 from lastcall.records import kinds as k
 from lastcall.records.record import Record
-
-REFUSED = "dial tcp 10.244.0.2:8080: connect: connection refused"
-LATE = 'Get "http://10.244.0.2:8080/": context deadline exceeded (Client.Timeout exceeded while awaiting headers)'
-
-
-def run(
-    tape: Any, start: float, end: float | None, code: int = 3, signal: int | None = None,
-    lines: tuple[str, ...] = (), container: str = "app", **facts: Any,
-) -> None:  # fmt: skip
-    """One run that nothing told to stop."""
-    tape.started(container, at=start)
-    for line in lines:
-        tape.add(start + 0.01, "runtime", k.OUTPUT, container, stream="stdout", text=line, attempt=0, dropped=0)
-    if end is not None:
-        more = {"oomKilled": False, "oomKills": 0, "memoryLimit": None, **facts}
-        tape.add(end, "runtime", k.PROCESS_EXITED, container, pid=7, exitCode=code, signal=signal, **more)
-
-
-def probed(
-    tape: Any, start: float, end: float, probe: str, output: str, before: bool | None, *, code: int = 137,
-    listeners: tuple[int, ...] = (),
-) -> None:  # fmt: skip
-    """One run that a probe ended."""
-    tape.started(at=start)
-    name = "Liveness" if probe == "liveness" else "Startup"
-    tape.add(end - 2.01, "kubelet", k.PROBE_CHANGED, "app", probe=probe, result="failure", output=output,
-             succeededBefore=before)  # fmt: skip
-    message = f"Container app failed {probe} probe, will be restarted"
-    tape.add(end - 2, "kubelet", k.KILLING, "app", message=message, gracePeriodSeconds=2, reason=f"{name}Probe")
-    tape.add(end - 2, "runtime", k.STOP_REQUESTED, "app", timeoutSeconds=2)
-    tape.add(end - 1.99, "runtime", k.SIGNAL_SENT, "app", signal="SIGTERM", pid=7, why="StopContainer")
-    if listeners:
-        found = [{"address": "0.0.0.0", "port": port, "backlog": 0} for port in listeners]
-        tape.add(end - 1.98, "runtime", k.SOCKETS_AT_STOP, "app", listeners=found, connections=0, scope="container")
-    if code == 137:
-        tape.add(end - 0.01, "runtime", k.SIGNAL_SENT, "app", signal="SIGKILL", pid=7, why="grace over")
-    tape.add(end, "runtime", k.PROCESS_EXITED, "app", pid=7, exitCode=code, signal=9 if code == 137 else None,
-             oomKilled=False, oomKills=0, memoryLimit=None)  # fmt: skip
-
-
-def deleted(tape: Any) -> None:
-    tape.accepted(5)
-    tape.observed(5)
-    tape.killing(5)
-    tape.stop(0.01, 5, disposition="handled")
-    tape.exit(0.1, 0)
-    tape.over(0.2, endpoint=False)
 
 
 def finding(ending: Ending, id_: str) -> Any:
@@ -373,27 +336,6 @@ def test_a_pod_that_waits_after_its_probe_killed_it_was_restarted_and_not_killed
     (ending,) = living(tape)
     assert ending.outcome == "restarted" and outcome_words(ending) == "is not running"
     assert [each.id for each in ending.findings if each.severity == "problem"] == ["livenessProbeKilled"]
-
-
-def hook_failed(tape: Any, start: float, end: float) -> None:
-    """One run that the kubelet ended because its postStart hook failed."""
-    tape.started(at=start)
-    tape.add(end - 0.5, "kubelet", k.KILLING, "app", message="FailedPostStartHook", gracePeriodSeconds=2,
-             reason="FailedPostStartHook")  # fmt: skip
-    tape.add(end - 0.4, "runtime", k.STOP_REQUESTED, "app", timeoutSeconds=2)
-    tape.add(end, "runtime", k.PROCESS_EXITED, "app", pid=7, exitCode=143, signal=15, oomKilled=False, oomKills=0,
-             memoryLimit=None)  # fmt: skip
-
-
-def probe_failed(tape: Any, start: float, end: float) -> None:
-    probed(tape, start, end, "liveness", REFUSED, False)
-
-
-def rule_restarts(tape: Any, start: float, end: float) -> None:
-    created = {"name": "app", "kind": "container", "restartRules": [["In", [42]]]}
-    if not tape.records:
-        tape.add(0, "apiserver", k.POD_CREATED, namespace="default", name="web", user="u", containers=[created])
-    run(tape, start, end, code=42)
 
 
 @pytest.mark.parametrize(

@@ -1,37 +1,23 @@
 """What surrounds a Pod's containers: a node that goes, a Job with a sidecar, a hook's own command, a reload."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from ending_stories import (
+    PRESSURE,
+    by_kubelet,
+    job,
+    lost,
+    reloads,
+    shut_down,
+)
 
-from lastcall.endings.story import ContainerFacts, Finding
+from lastcall.endings.story import Finding
 from lastcall.records import kinds as k
-
-SHUTDOWN = "pkg/kubelet/nodeshutdown/nodeshutdown_manager.go:killPods"
-PRESSURE = "pkg/kubelet/eviction/eviction_manager.go:synchronize"
-TAINT = "pkg/controller/tainteviction/taint_eviction.go:processPodOnNode"
 
 
 def found(tape: Any, id_: str) -> Finding | None:
     return next((each for each in tape.ending().findings if each.id == id_), None)
-
-
-def by_kubelet(tape: Any, rule: str, **facts: Any) -> None:
-    tape.started()
-    tape.add(-0.1, "kubelet", k.DELETION_DECIDED, rule=rule, **facts)
-    tape.add(-0.05, "kubelet", k.TERMINATION_OBSERVED, cause="kill", gracePeriodSeconds=2)
-    tape.stop(-0.04, 2)
-
-
-def shut_down(tape: Any, given: int, wanted: int, *, killed: bool) -> None:
-    by_kubelet(
-        tape, SHUTDOWN, why="the node is shutting down", priority=0, gracePeriodSeconds=given,
-        ownGracePeriodSeconds=wanted, ownerKind="Node", owner="node-1",
-    )  # fmt: skip
-    if killed:
-        tape.signal(2.0, "SIGKILL", "grace over")
-    tape.exit(2.01, 137 if killed else 0, 9 if killed else None)
 
 
 def test_a_node_that_gives_less_than_the_grace_period_is_named_when_that_killed_the_container(new_tape: Any) -> None:
@@ -60,23 +46,6 @@ def test_an_eviction_for_want_of_memory_asks_for_requests(new_tape: Any) -> None
     assert "memory in resources.requests" in finding.advice
 
 
-def deleted_by_controller(tape: Any) -> None:
-    user = "system:kube-controller-manager"
-    tape.add(0.0, "apiserver", k.DELETE_ACCEPTED, user=user, userAgent="", gracePeriodSeconds=30)
-
-
-def lost(tape: Any, *, seen: bool) -> None:
-    tape.add(-9.0, "scheduler", k.POD_BOUND, node="node-1")
-    tape.started()
-    tape.add(
-        -0.01, "taint-eviction-controller", k.DELETION_DECIDED, rule=TAINT,
-        why="evicted from node-1 by its taint node.kubernetes.io/unreachable:NoExecute, tolerated for 300 s",
-    )  # fmt: skip
-    deleted_by_controller(tape)
-    if seen:
-        tape.observed(30)
-
-
 def test_a_pod_of_a_lost_node_is_told_as_one_of_which_nobody_knows_whether_it_runs(new_tape: Any) -> None:
     tape = new_tape()
     lost(tape, seen=False)
@@ -91,22 +60,6 @@ def test_a_node_that_has_seen_the_delete_is_not_lost(new_tape: Any) -> None:
     assert found(tape, "nodeUnreachable") is None
 
 
-def job(tape: Any, kind: str, code: int) -> None:
-    both = (ContainerFacts("work"), ContainerFacts("logs", kind="container"))
-    tape.pod = replace(tape.pod, containers=both)
-    tape.started("work", 7, -5.0)
-    tape.started("logs", 8, -5.0)
-    tape.exit(-3.0, code, container="work", pid=7)
-    tape.add(
-        -0.01, "garbage-collector", k.DELETION_DECIDED, rule="garbagecollector.go:attemptToDeleteItem",
-        why="its owner is gone", ownerKind=kind, owner="report", ownerUid="j",
-    )  # fmt: skip
-    deleted_by_controller(tape)
-    tape.observed(10)
-    tape.stop(0.005, 10, container="logs", pid=8)
-    tape.exit(0.2, 0, container="logs", pid=8)
-
-
 @pytest.mark.parametrize(("kind", "code", "told"), [("Job", 0, True), ("Job", 1, False), ("ReplicaSet", 0, False)])
 def test_a_sidecar_that_outlives_the_work_of_a_job_is_named(new_tape: Any, kind: str, code: int, told: bool) -> None:
     tape = new_tape()
@@ -116,27 +69,6 @@ def test_a_sidecar_that_outlives_the_work_of_a_job_is_named(new_tape: Any, kind:
     if finding is not None:
         assert "work ended with exit code 0 3.0 s before the DELETE, and logs still ran" in finding.text
         assert "Move logs to initContainers" in finding.advice
-
-
-def reloads(tape: Any, *, after_signal: bool, listeners: bool) -> None:
-    tape.add(-2.0, "runtime", k.PROCESS_STARTED, "app", pid=7, exe="/usr/bin/uwsgi-core", argv=["uwsgi"])
-    tape.accepted(3)
-    tape.observed(3)
-    tape.stop(0.005, 3)
-    child = {"pid": 31, "containerPid": 8, "name": "uwsgi", "state": "S", "disposition": "handled"}
-    sockets = {"listeners": [{"address": "0.0.0.0", "port": 8080, "backlog": 0}] if listeners else [], "connections": 0}
-    tape.add(0.0071, "runtime", k.SOCKETS_AT_STOP, "app", signal="SIGTERM", scope="container", **sockets)
-    process = child | {"afterSignal": after_signal}
-    tape.add(
-        2.99, "runtime", k.PROCESSES_LEFT, "app", more=0, zombies=0, secondsBefore=0.0, when="SIGKILL",
-        signal="SIGTERM", processes=[process],
-    )  # fmt: skip
-    tape.add(
-        2.995, "runtime", k.SOCKETS_AT_EXIT, "app", unread=0, unreadBytes=0, backlog=0, resets=0, closedUnread=0,
-        secondsBefore=0.01, scope="container", **sockets,
-    )  # fmt: skip
-    tape.signal(3.0, "SIGKILL", "grace over")
-    tape.exit(3.01, 137, 9)
 
 
 @pytest.mark.parametrize(

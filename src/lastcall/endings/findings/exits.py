@@ -7,16 +7,18 @@ from lastcall.endings.facts.never_started import why_never_started
 from lastcall.endings.findings.observed import (
     BEFORE_DELETE,
     BEFORE_SIGNAL,
+    DROPPED_OR_IGNORED,
     ENDED,
     FAILED_CODE,
     NEVER_STARTED,
     NOT_KILLED,
     SIGNALLED,
     of_run,
+    once_ended,
 )
 from lastcall.endings.findings.restarts import is_over
 from lastcall.endings.findings.subjects import RunSubject
-from lastcall.endings.findings.table import Fact, Row
+from lastcall.endings.findings.table import Fact, Row, every
 from lastcall.endings.findings.words import exit_code
 from lastcall.endings.findings.words import seconds as _s
 from lastcall.endings.story import Change, ContainerEnding, Finding
@@ -24,15 +26,6 @@ from lastcall.endings.verdict import is_deleted, lives_on
 from lastcall.records import kinds
 from lastcall.records.said import joined, tell
 
-_SIGNAL_UNSEEN = of_run(
-    "when its stop signal was sent",
-    lambda c: (
-        (c.exit.from_status and c.stop.signal_at is None and not c.exit.before_delete)
-        or (c.stop.signal_at is None and c.hook is not None and c.hook.outcome == "unknown")
-    ),
-    kinds.PROCESS_EXITED,
-)
-"""Nobody saw its stop signal, or the end of the hook after which it is sent: that does not mean that none was sent."""
 _EXPLAINED_AS_RESTART: Fact[RunSubject] = Fact(
     "why it ended",
     lambda s: is_over(s.run, s.ending) and (s.run.exit.failed_by_itself or s.run.exit.ended_by not in ("", "itself")),
@@ -43,10 +36,9 @@ _NOT_DELETED: Fact[RunSubject] = Fact(
     "whether it was deleted", lambda s: s.run.exit.before_delete and not is_deleted(s.ending), (kinds.DELETE_ACCEPTED,)
 )
 """The first line of the story says that it had ended."""
-_DROPPED_SIGNAL = of_run(
-    "what PID 1 does with its stop signal",
-    lambda c: not c.exit.signal and c.process.disposition in ("default", "ignored"),
-    kinds.PROCESS_SIGNAL_STATE,
+_NO_SIGNAL = of_run("how it ended", once_ended(lambda c: not c.exit.signal), kinds.PROCESS_EXITED)
+_DROPPED_SIGNAL: Fact[RunSubject] = Fact(
+    DROPPED_OR_IGNORED.name, every(_NO_SIGNAL, DROPPED_OR_IGNORED), DROPPED_OR_IGNORED.kinds
 )
 _OWN_CONTAINER = of_run("its kind", lambda c: c.kind == "container")
 
@@ -101,7 +93,7 @@ ROWS = (
         "endedByItself",
         (ENDED, NOT_KILLED, BEFORE_SIGNAL),
         _by_itself,
-        refuted_by=(_SIGNAL_UNSEEN, _EXPLAINED_AS_RESTART, _NOT_DELETED),
+        refuted_by=(_EXPLAINED_AS_RESTART, _NOT_DELETED),
     ),
 )
 CODE_ROWS = (

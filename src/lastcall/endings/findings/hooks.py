@@ -38,7 +38,13 @@ def _outlasts_by_version(c: ContainerEnding) -> bool:
     return hook is not None and c.stop.timeout is not None and hook.seconds >= 1
 
 
-_NOTICED = of_run("how long its hook took", _outlasts_by_version, kinds.PRE_STOP_FINISHED, kinds.STOP_REQUESTED)
+_NOTICED = of_run(
+    "how long its hook took",
+    _outlasts_by_version,
+    kinds.PRE_STOP_STARTED,
+    kinds.PRE_STOP_FINISHED,
+    kinds.STOP_REQUESTED,
+)
 _COUNTED = of_run(
     "whether the hook's time counts", lambda c: c.stop.floor or bool(c.stop.deducted), kinds.STOP_REQUESTED
 )

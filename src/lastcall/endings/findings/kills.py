@@ -8,11 +8,13 @@ from lastcall.endings.findings.changes import NOTHING, Remedy, in_container, in_
 from lastcall.endings.findings.observed import (
     BY_PROBE,
     ENDED,
+    GRACE_OVER,
     KILLED,
     NOT_KILLED,
     OOM_COUNTED,
     OUT_OF_MEMORY,
     of_run,
+    once_ended,
 )
 from lastcall.endings.findings.restarts import times_and_when
 from lastcall.endings.findings.sockets import waiting_for_a_stuck_program
@@ -25,10 +27,10 @@ from lastcall.endings.story import ContainerEnding, Ending, Finding
 from lastcall.records import kinds
 from lastcall.records.said import tell
 
-_SENDER = "who sent the signal"
-_UNKNOWN_SENDER = of_run(_SENDER, lambda c: c.exit.killed_by == "unknown sender", kinds.SIGNAL_SENT)
-_GRACE_OVER = of_run(_SENDER, lambda c: c.exit.killed_by in ("grace over", "StopContainer"), kinds.SIGNAL_SENT)
-_CODE_137 = of_run("its exit code", lambda c: c.exit.code == 137 and c.exit.signal is None, kinds.PROCESS_EXITED)
+_UNKNOWN_SENDER = of_run(GRACE_OVER.name, once_ended(lambda c: c.exit.killed_by == "unknown sender"), kinds.SIGNAL_SENT)
+_CODE_137 = of_run(
+    "its exit code", once_ended(lambda c: c.exit.code == 137 and c.exit.signal is None), kinds.PROCESS_EXITED
+)
 
 
 def _when_killed(c: ContainerEnding) -> str:
@@ -129,12 +131,12 @@ def _own_137(s: RunSubject) -> Finding:
 
 ROWS = (
     Row("killedByOther", (KILLED, _UNKNOWN_SENDER), _by_other, refuted_by=(BY_PROBE, OUT_OF_MEMORY)),
-    Row("killed", (KILLED, _GRACE_OVER), _time_over, refuted_by=(BY_PROBE, OUT_OF_MEMORY)),
+    Row("killed", (KILLED, GRACE_OVER), _time_over, refuted_by=(BY_PROBE, OUT_OF_MEMORY)),
     Row(
         "killed",
         (KILLED,),
         _for_another_reason,
-        refuted_by=(BY_PROBE, OUT_OF_MEMORY, _UNKNOWN_SENDER, _GRACE_OVER),
+        refuted_by=(BY_PROBE, OUT_OF_MEMORY, _UNKNOWN_SENDER, GRACE_OVER),
         variant="other",
     ),
 )

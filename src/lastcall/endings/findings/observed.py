@@ -5,13 +5,13 @@ None means that nobody observed it: a Pod of another cluster has no records of i
 
 # check: pure
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from lastcall.endings.facts.pid1 import forwards, is_shell
 from lastcall.endings.findings.restarts import is_over
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Fact
-from lastcall.endings.node_facts import ChildEnd
+from lastcall.endings.node_facts import ChildEnd, ProcessLeft
 from lastcall.endings.shell_script import script_of, shape_of
 from lastcall.endings.story import ContainerEnding
 from lastcall.records import kinds
@@ -35,8 +35,35 @@ def _disposition(*those: str) -> _Test:
     return lambda c: c.process.disposition in those if knows_signal_state(c) else None
 
 
+def looked_at_sockets(c: ContainerEnding) -> bool:
+    """Return whether somebody looked at its sockets: its own node, which saw it start, and not an agent on another."""
+    return c.seen.sockets is not None or (knows_signal_state(c) and c.process.pid is not None)
+
+
 def _ended(c: ContainerEnding) -> bool | None:
-    return c.exit.at is not None
+    if c.exit.at is not None:
+        return True
+    return None if c.started else False
+
+
+def once_ended(test: Callable[[ContainerEnding], bool]) -> _Test:
+    """Return a test of how it ended: None until its end was seen."""
+    return lambda c: test(c) if c.exit.code is not None or c.exit.signal is not None else None
+
+
+def _signalled(c: ContainerEnding) -> bool | None:
+    """None where nobody saw the stop signal, or the end of the hook after which it is sent."""
+    if c.stop.signal_at is not None:
+        return True
+    unseen = (c.exit.from_status and not c.exit.before_delete) or (c.hook is not None and c.hook.outcome == "unknown")
+    return None if unseen or c.exit.elsewhere else False
+
+
+def _before_signal(c: ContainerEnding) -> bool | None:
+    signalled = _signalled(c)
+    if signalled is None:
+        return None
+    return c.exit.before_delete or not signalled or (c.exit.at or 0.0) < (c.stop.signal_at or 0.0)
 
 
 _HOW = tell("how it ended")
@@ -48,21 +75,30 @@ _PROGRAM = tell("which program PID 1 is")
 STARTED = of_run("whether it was started", lambda c: c.started, kinds.PROCESS_STARTED, kinds.CONTAINER_STARTED)
 NEVER_STARTED = of_run("whether it was started", lambda c: not c.started, kinds.CONTAINER_START_FAILED)
 ENDED = of_run("when it ended", _ended, kinds.PROCESS_EXITED)
-KILLED = of_run(_HOW, lambda c: c.exit.sigkilled, kinds.PROCESS_EXITED, kinds.SIGNAL_SENT)
-NOT_KILLED = of_run(_HOW, lambda c: not c.exit.sigkilled, kinds.PROCESS_EXITED)
-SIGNALLED = of_run(_SENT, lambda c: c.stop.signal_at is not None, kinds.SIGNAL_SENT)
-FAILED_CODE = of_run("its exit code", lambda c: bool(c.exit.code), kinds.PROCESS_EXITED)
+KILLED = of_run(_HOW, once_ended(lambda c: c.exit.sigkilled), kinds.PROCESS_EXITED, kinds.SIGNAL_SENT)
+NOT_KILLED = of_run(_HOW, once_ended(lambda c: not c.exit.sigkilled), kinds.PROCESS_EXITED)
+GRACE_OVER = of_run(
+    "who sent the signal", once_ended(lambda c: c.exit.killed_by in ("grace over", "StopContainer")), kinds.SIGNAL_SENT
+)
+SIGNALLED = of_run(_SENT, _signalled, kinds.SIGNAL_SENT)
+FAILED_CODE = of_run("its exit code", once_ended(lambda c: bool(c.exit.code)), kinds.PROCESS_EXITED)
 BEFORE_DELETE = of_run("when it ended", lambda c: c.exit.before_delete, kinds.PROCESS_EXITED)
-BEFORE_SIGNAL = of_run(
-    _SENT,
-    lambda c: c.exit.before_delete or c.stop.signal_at is None or (c.exit.at or 0.0) < c.stop.signal_at,
+BEFORE_SIGNAL = of_run(_SENT, _before_signal, kinds.PROCESS_EXITED)
+OUT_OF_MEMORY = of_run(
+    "whether memory ran out", once_ended(lambda c: c.exit.killed_by == "out of memory"), kinds.PROCESS_EXITED
+)
+OOM_COUNTED = of_run(
+    "whether memory ran out",
+    lambda c: c.seen.oom_kills > 0 if c.seen.oom_kills is not None else None,
     kinds.PROCESS_EXITED,
 )
-OUT_OF_MEMORY = of_run("whether memory ran out", lambda c: c.exit.killed_by == "out of memory", kinds.PROCESS_EXITED)
-OOM_COUNTED = of_run("whether memory ran out", lambda c: bool(c.seen.oom_kills), kinds.PROCESS_EXITED)
 BY_PROBE: Fact[RunSubject] = Fact(
     "why the kubelet ended it",
-    lambda s: is_over(s.run, s.ending) and s.run.exit.ended_by in ("livenessProbe", "startupProbe"),
+    lambda s: (
+        is_over(s.run, s.ending) and s.run.exit.ended_by in ("livenessProbe", "startupProbe")
+        if s.run.exit.ended_by
+        else None
+    ),
     (kinds.KILLING,),
 )
 
@@ -71,17 +107,25 @@ BY_PROBE: Fact[RunSubject] = Fact(
 _STATE = tell("what PID 1 does with its stop signal")
 HANDLED = of_run(_STATE, _disposition("handled"), kinds.PROCESS_SIGNAL_STATE)
 NOT_HANDLED = of_run(_STATE, _disposition("default", "ignored", "blocked"), kinds.PROCESS_SIGNAL_STATE)
+DROPPED_OR_IGNORED = of_run(_STATE, _disposition("default", "ignored"), kinds.PROCESS_SIGNAL_STATE)
 DROPPED = of_run(_STATE, _disposition("default"), kinds.PROCESS_SIGNAL_STATE)
-SHELL = of_run(_PROGRAM, is_shell, kinds.PROCESS_STARTED, kinds.PROCESS_SIGNAL_STATE)
-NO_SHELL = of_run(_PROGRAM, lambda c: not is_shell(c), kinds.PROCESS_STARTED)
-FORWARDS = of_run(_PROGRAM, lambda c: bool(forwards(c)), kinds.PROCESS_STARTED)
+
+
+def _program(test: Callable[[ContainerEnding], bool]) -> _Test:
+    """Return a test of what PID 1 is: None where nobody saw it."""
+    return lambda c: test(c) if c.process.command or c.process.exe or c.process.argv else None
+
+
+SHELL = of_run(_PROGRAM, _program(is_shell), kinds.PROCESS_STARTED, kinds.PROCESS_SIGNAL_STATE)
+NO_SHELL = of_run(_PROGRAM, _program(lambda c: not is_shell(c)), kinds.PROCESS_STARTED)
+FORWARDS = of_run(_PROGRAM, _program(lambda c: bool(forwards(c))), kinds.PROCESS_STARTED)
 
 # -- the processes beside PID 1 --------------------------------------------------------------------------------------
 
 _LEFT = tell("the processes beside PID 1")
 
 
-def _left(test: Callable[[ContainerEnding], bool]) -> _Test:
+def _left(test: _Test) -> _Test:
     """Whoever looks at PID 1's signals looks at the other processes as well: no record means that there were none."""
 
     def holds(c: ContainerEnding) -> bool | None:
@@ -99,16 +143,23 @@ def _some_older(c: ContainerEnding) -> bool:
     )
 
 
-def _deaf_child(c: ContainerEnding) -> bool:
-    left = c.seen.processes_left
-    return left is not None and any(p.deaf and p.child and not p.after_signal for p in left.processes)
+def _one_is_child(those: Iterable[ProcessLeft], *, child: bool) -> bool | None:
+    """Return whether one that is older than the signal is a child of PID 1, or is none; None if that was not seen."""
+    found = [p.child for p in those if not p.after_signal]
+    if child in found:
+        return True
+    return None if None in found else False
 
 
-def _stranger(c: ContainerEnding) -> bool:
+def _deaf_child(c: ContainerEnding) -> bool | None:
     left = c.seen.processes_left
-    return left is not None and any(
-        p.disposition == "default" and p.child is False and not p.after_signal for p in left.processes
-    )
+    return _one_is_child((p for p in left.processes if p.deaf), child=True) if left is not None else None
+
+
+def _stranger(c: ContainerEnding) -> bool | None:
+    left = c.seen.processes_left
+    those = (p for p in left.processes if p.disposition == "default") if left is not None else ()
+    return _one_is_child(those, child=False)
 
 
 def _only_sleeps(c: ContainerEnding) -> bool:
@@ -134,6 +185,10 @@ def _reloaded(c: ContainerEnding) -> bool:
     )
 
 
+def _negated(holds: bool | None) -> bool | None:
+    return None if holds is None else not holds
+
+
 OLDER_PROCESSES = of_run(_LEFT, _left(_some_older), kinds.PROCESSES_LEFT)
 DEAF_CHILD = of_run(_LEFT, _left(_deaf_child), kinds.PROCESSES_LEFT)
 STRANGER = of_run(_LEFT, _left(_stranger), kinds.PROCESSES_LEFT)
@@ -143,7 +198,7 @@ ZOMBIES = of_run(
 )
 CHILD_KILLED = of_run(
     "how its processes ended",
-    lambda c: any(each.signal == "SIGKILL" for each in killed_children(c)),
+    lambda c: bool(killed_children(c)) or (False if knows_signal_state(c) else None),
     kinds.CHILD_ENDED,
 )
 ONLY_SLEEPS = of_run(_LEFT, _left(_only_sleeps), kinds.PROCESSES_LEFT)
@@ -151,10 +206,16 @@ LEFT_AT_KILL = of_run(
     _LEFT,
     _left(lambda c: c.exit.sigkilled and c.seen.processes_left is not None and c.seen.processes_left.when == "SIGKILL"),
     kinds.PROCESSES_LEFT,
+    kinds.PROCESS_EXITED,
 )
+NOT_LEFT_AT_KILL: RunFact = Fact(_LEFT, lambda s: _negated(LEFT_AT_KILL.holds(s)), LEFT_AT_KILL.kinds)
 TRAP_ENDS_SHELL = of_run(
     "what the script of the shell does",
-    lambda c: c.process.disposition == "handled" and shape_of(script_of(c.process.argv)) != "loop",
+    lambda c: (
+        c.process.disposition == "handled" and shape_of(script_of(c.process.argv)) != "loop"
+        if knows_signal_state(c)
+        else None
+    ),
     kinds.PROCESS_STARTED,
 )
 
@@ -162,16 +223,21 @@ TRAP_ENDS_SHELL = of_run(
 
 
 def hook_is(*outcomes: str) -> _Test:
-    """Return a test for how the preStop hook ended."""
-    return lambda c: c.hook is not None and c.hook.outcome in outcomes
+    """Return a test for how the preStop hook ended: None if it began and its end was not seen."""
+
+    def holds(c: ContainerEnding) -> bool | None:
+        if c.hook is None:
+            return False
+        return None if c.hook.outcome == "unknown" else c.hook.outcome in outcomes
+
+    return holds
 
 
+_HOOK_RAN = (kinds.PRE_STOP_STARTED, kinds.PRE_STOP_FINISHED)
 HOOK_SKIPPED = of_run("what became of its hook", hook_is("skipped"), kinds.PRE_STOP_SKIPPED)
-HOOK_FAILED = of_run("how its hook ended", hook_is("failed"), kinds.PRE_STOP_FINISHED)
-HOOK_INTERRUPTED = of_run(
-    "when its container ended", hook_is("interrupted"), kinds.PRE_STOP_FINISHED, kinds.PROCESS_EXITED
-)
-HOOK_OUTLIVED = of_run("how its hook ended", hook_is("outlived"), kinds.PRE_STOP_FINISHED)
+HOOK_FAILED = of_run("how its hook ended", hook_is("failed"), *_HOOK_RAN)
+HOOK_INTERRUPTED = of_run("when its container ended", hook_is("interrupted"), *_HOOK_RAN, kinds.PROCESS_EXITED)
+HOOK_OUTLIVED = of_run("how its hook ended", hook_is("outlived"), *_HOOK_RAN)
 
 # -- its sockets -----------------------------------------------------------------------------------------------------
 
@@ -179,11 +245,11 @@ _SOCKETS = tell("its sockets")
 
 
 def _sockets(test: Callable[[ContainerEnding], bool]) -> _Test:
-    """As of the other processes: who looks, and writes nothing, has seen none."""
+    """Who looks, and writes nothing, has seen none."""
 
     def holds(c: ContainerEnding) -> bool | None:
         if c.seen.sockets is None:
-            return False if knows_signal_state(c) else None
+            return False if looked_at_sockets(c) else None
         return test(c)
 
     return holds

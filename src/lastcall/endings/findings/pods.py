@@ -25,7 +25,7 @@ def _decided(*reasons: str) -> Fact[PodSubject]:
         by = s.ending.decided_by
         return by.reason in reasons if by is not None else None
 
-    return Fact("who decided its end", holds, (kinds.DELETION_DECIDED,))
+    return Fact("who decided its end", holds, (kinds.DELETION_DECIDED, kinds.TERMINATION_OBSERVED))
 
 
 def _short_on_shutdown(ending: Ending) -> tuple[int, int, list[str]] | None:
@@ -90,18 +90,26 @@ def _last_exit(ending: Ending) -> float:
 
 
 _SHORTER: Fact[PodSubject] = Fact(
-    "what the node gave it", lambda s: _short_on_shutdown(s.ending) is not None, (kinds.DELETION_DECIDED,)
+    "what the node gave it",
+    lambda s: _short_on_shutdown(s.ending) is not None,
+    (kinds.DELETION_DECIDED, kinds.SIGNAL_SENT, kinds.PROCESS_EXITED),
 )
 _UNSEEN: Fact[PodSubject] = Fact(
-    "whether its kubelet lives", _unseen_by_kubelet, (kinds.DELETE_ACCEPTED, kinds.NODE_STATE_SEEN)
+    "whether its kubelet lives",
+    _unseen_by_kubelet,
+    (kinds.POD_BOUND, kinds.POD_ADMITTED, kinds.DELETION_DECIDED, kinds.DELETE_ACCEPTED, kinds.NODE_STATE_SEEN),
 )
 _HELD: Fact[PodSubject] = Fact(
     "its finalizers", lambda s: held_finalizers(s.ending) is not None, (kinds.HELD_BY_FINALIZERS,)
 )
-_JOB: Fact[PodSubject] = Fact("its containers", lambda s: _done_and_left(s.ending) is not None, (kinds.PROCESS_EXITED,))
+_JOB: Fact[PodSubject] = Fact(
+    "its containers",
+    lambda s: _done_and_left(s.ending) is not None,
+    (kinds.DELETION_DECIDED, kinds.DELETE_ACCEPTED, kinds.PROCESS_STARTED, kinds.PROCESS_EXITED),
+)
 _GONE_FIRST: Fact[PodSubject] = Fact(
     "when its object went",
-    lambda s: s.ending.gone is not None and _last_exit(s.ending) > s.ending.gone + 0.001,
+    lambda s: _last_exit(s.ending) > s.ending.gone + 0.001 if s.ending.gone is not None else None,
     (kinds.POD_GONE_SEEN, kinds.OBJECT_REMOVED, kinds.PROCESS_EXITED),
 )
 

@@ -13,6 +13,7 @@ from lastcall.endings.findings.observed import (
     FORWARDS,
     LEFT_AT_KILL,
     NO_SHELL,
+    NOT_LEFT_AT_KILL,
     OLDER_PROCESSES,
     ONLY_SLEEPS,
     OOM_COUNTED,
@@ -25,7 +26,7 @@ from lastcall.endings.findings.observed import (
 )
 from lastcall.endings.findings.signals import WHY_NOT_ENDED
 from lastcall.endings.findings.subjects import RunSubject
-from lastcall.endings.findings.table import Fact, Row
+from lastcall.endings.findings.table import Fact, Row, every
 from lastcall.endings.findings.words import listed
 from lastcall.endings.findings.words import seconds as _s
 from lastcall.endings.node_facts import ProcessesLeft, ProcessLeft
@@ -38,7 +39,7 @@ _MOST_NAMES = 4
 PASS_ON = Change(program="passSignalOn")
 _TRAP_LEAVES_CHILDREN: Fact[RunSubject] = Fact(
     TRAP_ENDS_SHELL.name,
-    lambda s: bool(SHELL.holds(s) and TRAP_ENDS_SHELL.holds(s) and not LEFT_AT_KILL.holds(s)),
+    every(SHELL, TRAP_ENDS_SHELL, NOT_LEFT_AT_KILL),
     (kinds.PROCESS_STARTED, kinds.PROCESS_SIGNAL_STATE),
 )
 

@@ -40,12 +40,6 @@ def killed_before(ending: Ending) -> list[ContainerEnding]:
     return list(found.values())
 
 
-def next_start(run: ContainerEnding, ending: Ending) -> float | None:
-    """Return when the run after this one began."""
-    starts = [c.started_at for c in [*ending.earlier, *ending.containers] if c.name == run.name]
-    return min((at for at in starts if at is not None and at > (run.started_at or at)), default=None)
-
-
 def times_and_when(c: ContainerEnding, ending: Ending) -> str:
     """` 2 times, the last one 1.0 s after its start,` for a run that was killed before the Pod's own end, by the number
     of those that were killed for the same reason; "" for any other run."""
@@ -79,16 +73,14 @@ def last_words(ending: Ending) -> list[tuple[str, tuple[str, ...]]]:
 # -- the rows --------------------------------------------------------------------------------------------------------
 
 
-def _newest(test: Callable[[ContainerEnding], bool], with_last: bool = True) -> Callable[[ContainerSubject], bool]:
-    """Return a test for whether any of the runs fulfils `test`."""
-    return lambda subject: any(test(run) for run in (subject.runs if with_last else subject.earlier))
+_Test = Callable[[ContainerEnding], bool]
 
 
-def _those(s: ContainerSubject, test: Callable[[ContainerEnding], bool]) -> list[ContainerEnding]:
+def _those(s: ContainerSubject, test: _Test) -> list[ContainerEnding]:
     return [run for run in s.runs if test(run)]
 
 
-def _ended_by(who: EndedBy) -> Callable[[ContainerEnding], bool]:
+def _ended_by(who: EndedBy) -> _Test:
     return lambda run: run.exit.ended_by == who
 
 
@@ -96,7 +88,7 @@ def _completes(run: ContainerEnding) -> bool:
     return run.exit.ended_by == "itself" and run.exit.code == 0 and run.kind != "init"
 
 
-def _fails(kind_is_init: bool) -> Callable[[ContainerEnding], bool]:
+def _fails(kind_is_init: bool) -> _Test:
     return lambda run: run.exit.failed_by_itself and (run.kind == "init") == kind_is_init
 
 
@@ -235,35 +227,59 @@ def _post_start(s: ContainerSubject) -> Finding:
     return Finding("restartedPostStart", "problem", text, c.name, fix("restartedPostStart"), change=change)
 
 
-def _fact(
-    name: str, test: Callable[[ContainerEnding], bool], *shown_by: str, with_last: bool = True
-) -> Fact[ContainerSubject]:
-    return Fact(name, _newest(test, with_last), shown_by)
+def _row(
+    id_: str, test: _Test, says: Callable[[ContainerSubject], Finding], name: str, *shown_by: str
+) -> Row[ContainerSubject]:
+    """Return a row about the runs that fulfil `test`, with the records of the newest of them as evidence."""
+    fact: Fact[ContainerSubject] = Fact(name, lambda s: bool(_those(s, test)), (kinds.PROCESS_STARTED, *shown_by))
+    return Row(id_, (fact,), says, about=lambda s: s.newest(test))
 
 
-_WHO = "who ended it"
-_LIVENESS = _fact(_WHO, _ended_by("livenessProbe"), kinds.KILLING, kinds.PROBE_CHANGED)
-_STARTUP = _fact(_WHO, _ended_by("startupProbe"), kinds.KILLING, kinds.PROBE_CHANGED)
-_INIT_FAILED = _fact("how it ended", _fails(True), kinds.PROCESS_EXITED, kinds.OUTPUT)
-_FAILED = _fact("how it ended", _fails(False), kinds.PROCESS_EXITED, kinds.OUTPUT)
-_POST_START = _fact(_WHO, _ended_by("postStartHook"), kinds.KILLING)
-_RULE = _fact(_WHO, _ended_by("restartRule"), kinds.PROCESS_EXITED)
-_COMPLETED = _fact("how it ended", _completes, kinds.PROCESS_EXITED, with_last=False)
+def _only_earlier(s: ContainerSubject) -> ContainerSubject:
+    return ContainerSubject(s.ending, s.earlier, ())
+
+
+_WHO, _HOW = "who ended it", "how it ended"
+_BY_NODE = (kinds.KILLING, kinds.STOP_REQUESTED, kinds.PROCESS_EXITED)
+_AGAIN: Fact[ContainerSubject] = Fact(
+    _HOW, lambda s: bool(_those(_only_earlier(s), _completes)), (kinds.PROCESS_STARTED, kinds.PROCESS_EXITED)
+)
 _SAYS_SIGNAL: Fact[ContainerSubject] = Fact(
     "what it printed",
-    lambda s: bool((those := [run for run in s.earlier if _completes(run)]) and _word_of_signal(those[-1])),
+    lambda s: bool((those := _those(_only_earlier(s), _completes)) and _word_of_signal(those[-1])),
     (kinds.OUTPUT,),
 )
 
 ROWS = (
-    Row("livenessProbeKilled", (_LIVENESS,), _by_probe("livenessProbe")),
-    Row("startupProbeKilled", (_STARTUP,), _by_probe("startupProbe")),
-    Row("initContainerFailed", (_INIT_FAILED,), _crashed),
-    Row("crashed", (_FAILED,), _crashed),
-    Row("restartedPostStart", (_POST_START,), _post_start),
-    Row("restartedByRule", (_RULE,), _by_rule),
-    Row("endsAndIsRestarted", (_COMPLETED, _SAYS_SIGNAL), _signalled, variant="signalled"),
-    Row("endsAndIsRestarted", (_COMPLETED,), _completed, refuted_by=(_SAYS_SIGNAL,)),
+    _row(
+        "livenessProbeKilled",
+        _ended_by("livenessProbe"),
+        _by_probe("livenessProbe"),
+        _WHO,
+        *_BY_NODE,
+        kinds.PROBE_CHANGED,
+    ),
+    _row(
+        "startupProbeKilled", _ended_by("startupProbe"), _by_probe("startupProbe"), _WHO, *_BY_NODE, kinds.PROBE_CHANGED
+    ),
+    _row("initContainerFailed", _fails(True), _crashed, _HOW, kinds.PROCESS_EXITED, kinds.OUTPUT),
+    _row("crashed", _fails(False), _crashed, _HOW, kinds.PROCESS_EXITED, kinds.OUTPUT),
+    _row("restartedPostStart", _ended_by("postStartHook"), _post_start, _WHO, *_BY_NODE),
+    _row("restartedByRule", _ended_by("restartRule"), _by_rule, _WHO, kinds.PROCESS_EXITED),
+    Row(
+        "endsAndIsRestarted",
+        (_AGAIN, _SAYS_SIGNAL),
+        _signalled,
+        variant="signalled",
+        about=lambda s: _only_earlier(s).newest(_completes),
+    ),
+    Row(
+        "endsAndIsRestarted",
+        (_AGAIN,),
+        _completed,
+        refuted_by=(_SAYS_SIGNAL,),
+        about=lambda s: _only_earlier(s).newest(_completes),
+    ),
 )
 
 

@@ -49,8 +49,7 @@ def find_causes(ending: Ending, kubernetes_version: str) -> Answer:
     findings = [finding for answer in answers for finding in answer.findings]
     known = {(each.id, each.container) for each in findings}
     for run in restarts.killed_before(ending):
-        subject = RunSubject(ending, run, kubernetes_version, restarts.next_start(run, ending))
-        more = ask(EARLIER_ROWS, subject).findings
+        more = ask(EARLIER_ROWS, RunSubject(ending, run, kubernetes_version)).findings
         findings += [each for each in more if (each.id, each.container) not in known]
     open_questions = dict.fromkeys(sentence for answer in answers for sentence in answer.not_known)
     return Answer(tuple(findings), tuple(open_questions))

@@ -10,6 +10,7 @@ from lastcall.endings.findings.changes import NOTHING, Remedy, in_container, in_
 from lastcall.endings.findings.observed import (
     DROPPED,
     ENDED,
+    GRACE_OVER,
     HANDLED,
     KILLED,
     NEW_PROCESSES,
@@ -21,7 +22,7 @@ from lastcall.endings.findings.observed import (
     of_run,
 )
 from lastcall.endings.findings.subjects import RunSubject
-from lastcall.endings.findings.table import Fact, Question, Row
+from lastcall.endings.findings.table import Fact, Question, Row, every
 from lastcall.endings.findings.words import seconds as _s
 from lastcall.endings.story import Change, ContainerEnding, Finding
 from lastcall.records import kinds
@@ -35,7 +36,7 @@ _STARTING_SECONDS = 0.5
 """A program that has run for no longer than this may not have come to its handlers yet: nothing is known of them."""
 
 WHY_NOT_ENDED: Question[RunSubject] = Question(
-    (KILLED, SIGNALLED),
+    (KILLED, SIGNALLED, GRACE_OVER),
     lambda s: tell("Why $container did not end on $signal", container=s.run.name, signal=s.run.stop.signal),
 )
 
@@ -60,11 +61,15 @@ def _trap_delay(s: RunSubject) -> float:
 
 
 _HEARD = of_run("when it ended", _heard, kinds.PROCESS_EXITED)
-_YOUNG = of_run("when it was started", lambda c: _age(c) < _STARTING_SECONDS, kinds.PROCESS_STARTED)
-_STARTING: Fact[RunSubject] = Fact(
+_YOUNG = of_run(
     "when it was started",
-    lambda s: all(fact.holds(s) for fact in (DROPPED, ENDED, NOT_KILLED, _YOUNG)),
-    (kinds.PROCESS_STARTED, kinds.PROCESS_SIGNAL_STATE),
+    lambda c: _age(c) < _STARTING_SECONDS if c.started_at is not None and c.stop.signal_at is not None else None,
+    kinds.PROCESS_STARTED,
+)
+_STARTING: Fact[RunSubject] = Fact(
+    _YOUNG.name,
+    every(DROPPED, ENDED, NOT_KILLED, _YOUNG),
+    (kinds.PROCESS_STARTED, kinds.PROCESS_SIGNAL_STATE, kinds.PROCESS_EXITED),
 )
 _LATE_TRAP: Fact[RunSubject] = Fact(
     "what it printed", lambda s: _trap_delay(s) >= _TRAP_DELAY_SECONDS, (kinds.OUTPUT, kinds.SIGNAL_SENT)

@@ -11,6 +11,7 @@ from lastcall.endings.findings.observed import (
     ENDED,
     HANDLED,
     KILLED,
+    looked_at_sockets,
     open_connections,
 )
 from lastcall.endings.findings.signals import WHY_NOT_ENDED
@@ -63,13 +64,15 @@ def _turned_not_ready(ending: Ending) -> float | None:
 
 def _closes_before(s: RunSubject) -> bool | None:
     closed, turned = _closed_listening(s.run), _turned_not_ready(s.ending)
-    if closed is None or closed[0] < 0:
-        return False
-    return turned is None or closed[0] < turned
+    if not looked_at_sockets(s.run):
+        return None
+    return closed is not None and closed[0] >= 0 and (turned is None or closed[0] < turned)
 
 
 def _closes_soon_after(s: RunSubject) -> bool | None:
     closed, turned = _closed_listening(s.run), _turned_not_ready(s.ending)
+    if not looked_at_sockets(s.run):
+        return None
     if closed is None or closed[0] < 0 or turned is None:
         return False
     return 0 <= closed[0] - turned < _SOON_SECONDS
@@ -79,7 +82,9 @@ PAUSE_SECONDS = 5
 """As the sentences of these rows say."""
 _PORT = "when its port was closed and when its endpoint turned not ready"
 _SHOWN_BY = (kinds.LISTENER_CLOSED, kinds.SOCKETS_AT_STOP, kinds.SOCKETS_AT_EXIT, kinds.PROCESS_EXITED)
-_HAS_ENDPOINT: Fact[RunSubject] = Fact("its endpoints", lambda s: bool(s.ending.endpoints))
+_HAS_ENDPOINT: Fact[RunSubject] = Fact(
+    "its endpoints", lambda s: bool(s.ending.endpoints), (kinds.ENDPOINT_CHANGED, kinds.ENDPOINT_REMOVED)
+)
 _CLOSED_FIRST: Fact[RunSubject] = Fact(_PORT, _closes_before, _SHOWN_BY)
 _CLOSED_SOON: Fact[RunSubject] = Fact(_PORT, _closes_soon_after, _SHOWN_BY)
 _PAUSED: Fact[RunSubject] = Fact("its hook", lambda s: _pauses(s.run), (kinds.PRE_STOP_STARTED,))

@@ -2,7 +2,7 @@
 
 # check: pure
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lastcall.endings.story import ContainerEnding, Ending, Entry
@@ -33,16 +33,15 @@ class RecordSubject:
 
 @dataclass(frozen=True, slots=True)
 class RunSubject:
-    """One run of a container. `ends_at` is when the next run began, None for the last one."""
+    """One run of a container."""
 
     ending: Ending
     run: ContainerEnding
     version: str
-    ends_at: float | None = None
 
     def entries(self, kinds: Sequence[str]) -> Iterator[Entry]:
-        """Yield the run's records of these kinds."""
-        return _of_run(self.ending, self.run, self.ends_at, kinds)
+        """Yield the records of these kinds of the run, and those of its Pod that name no container."""
+        return _of_run(self.ending, self.run, kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +56,26 @@ class ContainerSubject:
     def runs(self) -> list[ContainerEnding]:
         return [*self.earlier, *self.last]
 
+    def newest(self, test: Callable[[ContainerEnding], bool]) -> "ContainerSubject":
+        """Return the subject with the newest of its runs that fulfil `test` alone."""
+        return ContainerSubject(self.ending, [run for run in self.runs if test(run)][-1:], ())
+
     def entries(self, kinds: Sequence[str]) -> Iterator[Entry]:
         """Yield the records of these kinds of the newest run."""
-        return _of_run(self.ending, self.runs[-1], None, kinds) if self.runs else iter(())
+        return _of_run(self.ending, self.runs[-1], kinds) if self.runs else iter(())
 
 
-def _of_run(ending: Ending, run: ContainerEnding, ends_at: float | None, kinds: Sequence[str]) -> Iterator[Entry]:
+def _of_run(ending: Ending, run: ContainerEnding, kinds: Sequence[str]) -> Iterator[Entry]:
+    ends_at = _next_start(run, ending)
     for entry in ending.entries:
-        if entry.record.container == run.name and entry.record.kind in kinds:
+        if entry.record.container in (run.name, "") and entry.record.kind in kinds:
             begun = run.started_at is None or entry.at >= run.started_at
             if begun and (ends_at is None or entry.at < ends_at):
                 yield entry
+
+
+def _next_start(run: ContainerEnding, ending: Ending) -> float | None:
+    """Return when the container was started again, None for its last run."""
+    starts = [c.started_at for c in [*ending.earlier, *ending.containers] if c.name == run.name]
+    begun = run.started_at
+    return min((at for at in starts if at is not None and begun is not None and at > begun), default=None)

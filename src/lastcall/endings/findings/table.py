@@ -57,6 +57,8 @@ class Row(Generic[S]):
     answers: Question[S] | None = None
     variant: str = ""
     """Which of several rows with one id."""
+    about: Callable[[S], S] | None = None
+    """Narrows a subject to the part that the finding is about: only its records are evidence."""
 
     @property
     def name(self) -> str:
@@ -67,6 +69,18 @@ class Row(Generic[S]):
     def kinds(self) -> tuple[str, ...]:
         """The kinds of records that it rests on."""
         return tuple(dict.fromkeys(kind for fact in self.needs for kind in fact.kinds))
+
+
+def every(*facts: Fact[S]) -> Callable[[S], bool | None]:
+    """Return a test for whether all facts hold: False if one does not, None if none fails and one was not observed."""
+
+    def holds(subject: S) -> bool | None:
+        found = [fact.holds(subject) for fact in facts]
+        if any(each is False for each in found):
+            return False
+        return None if any(each is None for each in found) else True
+
+    return holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,5 +140,6 @@ def _not_known(questions: Iterable[tuple[Question[S], _Open[S]]], subject: S) ->
 def _with_evidence(row: Row[S], subject: S) -> Finding:
     finding = row.says(subject)
     assert finding.id == row.id
-    records = [*finding.evidence, *(entry.record.id for entry in subject.entries(row.kinds))]
+    about = row.about(subject) if row.about else subject
+    records = [*finding.evidence, *(entry.record.id for entry in about.entries(row.kinds))]
     return replace(finding, evidence=tuple(dict.fromkeys(records)))

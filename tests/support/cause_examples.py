@@ -1,0 +1,414 @@
+"""For each row of the table of causes: a story in which it speaks, and the change of it that each fact is silenced by.
+
+A change is as small as the fact allows; `along(change)` is one that other facts of the row follow.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import ending_stories as stories
+from ending_stories import Story, begin, deleted, exited, run
+from tape_changes import (
+    BY_PROBE,
+    NEWER,
+    NO_SIGTERM,
+    OUT_OF_MEMORY,
+    TINI,
+    Change,
+    add,
+    along,
+    both,
+    edit,
+    known_by_its_object,
+    of_kind,
+    processes,
+    program,
+    ruled,
+    shown,
+    unsent,
+    without,
+)
+
+from lastcall.endings.story import ContainerFacts
+from lastcall.records import kinds as k
+
+
+@dataclass(frozen=True)
+class Example:
+    """`needs` and `refuted_by` have a change for each of the row's facts, in its order."""
+
+    story: Story
+    needs: tuple[Change, ...]
+    refuted_by: tuple[Change, ...] = ()
+    container: str = "app"
+
+
+# -- stories ---------------------------------------------------------------------------------------------------------
+
+
+def substituted(tape: Any) -> None:
+    begin(tape)
+    tape.add(-3.0, "kubelet", k.IMAGE_SUBSTITUTED, "app", image="busybox:1.36", substitute="the host's busybox")
+    exited(tape)
+
+
+def shim_died(tape: Any) -> None:
+    begin(tape)
+    tape.add(0.1, "init", k.PROCESS_DIED, role="node-1", pid=4, exitCode=1, signal=None, restartsIn=1.0)
+    exited(tape)
+
+
+def shortened(tape: Any) -> None:
+    begin(tape)
+    tape.add(0.1, "apiserver", k.GRACE_SHORTENED, **{"from": 30, "to": 5, "user": "a", "resourceVersion": "7"})
+    exited(tape)
+
+
+def held_by_finalizers(tape: Any) -> None:
+    begin(tape)
+    tape.exit(0.1, 0)
+    tape.add(0.12, "apiserver", k.HELD_BY_FINALIZERS, resourceVersion="150", finalizers=["example.com/held"], user="n")
+
+
+def evicted(tape: Any) -> None:
+    stories.by_kubelet(tape, stories.PRESSURE, why="The node was low on resource: memory.")
+    tape.exit(0.5, 0)
+
+
+def killed_by_its_master(tape: Any) -> None:
+    begin(tape)
+    child = {"pid": 9, "containerPid": 2, "name": "worker", "disposition": "handled"}
+    tape.add(3.0, "runtime", k.CHILD_ENDED, "app", **child, exitCode=137, signal="SIGKILL", secondsBefore=0.0)
+    exited(tape, 3.01)
+
+
+def says_that_a_signal_came(tape: Any) -> None:
+    restarted_after(0)(tape)
+    edit(k.OUTPUT, text="received SIGINT, stopping")(tape)
+
+
+def gone_before_its_containers(tape: Any) -> None:
+    begin(tape)
+    tape.add(0.1, "client", k.POD_GONE_SEEN, resourceVersion="152")
+    tape.exit(0.5, 0)
+
+
+def restarted_by(probe: str) -> Story:
+    def story(tape: Any) -> None:
+        stories.probed(tape, -30, -9, probe, stories.REFUSED, False)
+        tape.started(at=-8)
+        deleted(tape)
+
+    return story
+
+
+def init_fails(tape: Any) -> None:
+    tape.pod = replace(tape.pod, containers=(ContainerFacts("wait", "init"), ContainerFacts("app")))
+    run(tape, -10, -9.9, code=1, container="wait", lines=("no db",))
+    tape.accepted(5)
+    tape.over(0.2, endpoint=False)
+
+
+def restarted_after(code: int) -> Story:
+    def story(tape: Any) -> None:
+        run(tape, -10, -9, code=code, lines=("FATAL",))
+        tape.started(at=-8)
+        deleted(tape)
+
+    return story
+
+
+def restarted_by_its_hook(tape: Any) -> None:
+    stories.hook_failed(tape, -10, -9)
+    tape.started(at=-8)
+    deleted(tape)
+
+
+def restarted_by_its_rule(tape: Any) -> None:
+    tape.pod = replace(tape.pod, containers=(ContainerFacts("app", restart_rules=(("In", (42,)),)),))
+    restarted_after(42)(tape)
+
+
+def never_started(tape: Any) -> None:
+    tape.add(-1.0, "kubelet", k.CONTAINER_START_FAILED, "app", reason="ErrImagePull", message="not found")
+    tape.accepted(5)
+    tape.over(0.2, endpoint=False)
+
+
+def ended_by_itself(tape: Any) -> None:
+    tape.started()
+    tape.accepted(10)
+    tape.observed(10)
+    exited(tape, 0.3)
+
+
+def ended_with_its_hook(tape: Any) -> None:
+    tape.started()
+    tape.accepted(10)
+    tape.observed(10)
+    tape.hook(0.01, 0.5, "failed", exitCode=137)
+    exited(tape, 0.505)
+
+
+def hook_ends(outcome: str) -> Story:
+    def story(tape: Any) -> None:
+        tape.started()
+        tape.accepted(10)
+        tape.observed(10)
+        tape.hook(0.01, 0.05, outcome, exitCode=1)
+        tape.stop(0.1, 10)
+        exited(tape, 0.4)
+
+    return story
+
+
+def hook_skipped(tape: Any) -> None:
+    begin(tape)
+    tape.add(0.004, "kubelet", k.PRE_STOP_SKIPPED, "app", why="a grace period of 0 s leaves no time for the hook")
+    exited(tape)
+
+
+def barely_begun(tape: Any) -> None:
+    tape.started(at=-0.08)
+    tape.accepted()
+    tape.stop(0.01, 30, disposition="default")
+    exited(tape, 1.5)
+
+
+def trap_runs_late(tape: Any) -> None:
+    begin(tape, ("sh", "-c", "trap 'exit 0' TERM; work"), exe="/bin/busybox")
+    tape.output(0.6, "draining")
+    exited(tape, 2.0)
+
+
+def killed_by_another(tape: Any) -> None:
+    begin(tape)
+    exited(tape, 0.5, 137, 9)
+
+
+def removed(tape: Any) -> None:
+    begin(tape)
+    tape.signal(0.4, "SIGKILL", "RemoveContainer")
+    exited(tape, 0.5, 137, 9)
+
+
+def hook_is_not_counted(tape: Any) -> None:
+    tape.version = "1.23"
+    tape.started()
+    tape.accepted(10)
+    tape.observed(10)
+    tape.hook(0.006, 2.003, budget=10)
+    tape.stop(2.01, 10)
+    exited(tape, 3.0)
+
+
+def fails_on_its_signal(tape: Any) -> None:
+    begin(tape)
+    exited(tape, 0.5, 1)
+
+
+def completed_by_itself(tape: Any) -> None:
+    """It had ended, and nobody deleted its Pod."""
+    without(k.DELETE_ACCEPTED, k.DELETE_SENT, k.POD_GONE_SEEN, k.OBJECT_REMOVED)(tape)
+    edit(k.TERMINATION_OBSERVED, cause="completed")(tape)
+    moved = next(r for r in tape.records if r.kind == k.TERMINATION_OBSERVED).at_ns - round(0.1 * 1e9)
+    tape.records[:] = [replace(r, at_ns=moved) if r.kind == k.PROCESS_EXITED else r for r in tape.records]
+
+
+EXAMPLES: dict[str, Example] = {
+    # records
+    "imageSubstituted": Example(substituted, (without(k.IMAGE_SUBSTITUTED),)),
+    "processDied": Example(shim_died, (without(k.PROCESS_DIED),)),
+    "volumeBusy": Example(stories.volume_held, (without(k.VOLUME_BUSY),)),
+    "claimHeldByPod": Example(stories.claim_held, (without(k.CLAIM_HELD),)),
+    "networkTeardownFailed": Example(stories.network_stays, (edit(k.NETWORK_DETACHED, error=""),)),
+    "graceShortened": Example(shortened, (edit(k.GRACE_SHORTENED, at=-0.1),)),
+    # the Pod
+    "heldByFinalizers": Example(held_by_finalizers, (add(0.2, "client", k.POD_GONE_SEEN, ""),)),
+    "nodePressure": Example(evicted, (ruled(k.DELETION_DECIDED, stories.SHUTDOWN),)),
+    "nodeShutdown": Example(
+        lambda tape: stories.shut_down(tape, 2, 30, killed=True),
+        (
+            ruled(k.DELETION_DECIDED, "pkg/kubelet/preemption/preemption.go:evictPodsToFreeRequests"),
+            edit(k.DELETION_DECIDED, gracePeriodSeconds=30),
+        ),
+    ),
+    "nodeUnreachable": Example(lambda tape: stories.lost(tape, seen=False), (lambda tape: tape.observed(30),)),
+    "sidecarHoldsJob": Example(
+        lambda tape: stories.job(tape, "Job", 0), (edit(k.PROCESS_EXITED, exitCode=1),), container="work"
+    ),
+    "goneBeforeContainers": Example(gone_before_its_containers, (without(k.POD_GONE_SEEN),)),
+    # the runs of a container
+    "livenessProbeKilled": Example(restarted_by("liveness"), (without(k.KILLING),)),
+    "startupProbeKilled": Example(restarted_by("startup"), (without(k.KILLING),)),
+    "initContainerFailed": Example(init_fails, (edit(k.PROCESS_EXITED, exitCode=0),), container="wait"),
+    "crashed": Example(restarted_after(3), (edit(k.PROCESS_EXITED, exitCode=0),)),
+    "restartedPostStart": Example(restarted_by_its_hook, (without(k.KILLING),)),
+    "restartedByRule": Example(restarted_by_its_rule, (edit(k.PROCESS_EXITED, exitCode=3),)),
+    "endsAndIsRestarted:signalled": Example(
+        says_that_a_signal_came,
+        (along(edit(k.PROCESS_EXITED, exitCode=3)), edit(k.OUTPUT, text="done")),
+    ),
+    "endsAndIsRestarted": Example(
+        restarted_after(0), (edit(k.PROCESS_EXITED, exitCode=3),), (edit(k.OUTPUT, text="received SIGINT"),)
+    ),
+    # exits
+    "neverStarted": Example(never_started, (lambda tape: tape.started(),)),
+    "endedByItself": Example(
+        ended_by_itself,
+        (
+            known_by_its_object(exit_code=0),
+            edit(k.PROCESS_EXITED, exitCode=137, signal=9),
+            add(0.1, "runtime", k.SIGNAL_SENT, signal="SIGTERM", pid=7, why="StopContainer"),
+        ),
+        (edit(k.PROCESS_EXITED, at=-0.5, exitCode=1), completed_by_itself),
+    ),
+    "exitCodeNotZero": Example(
+        fails_on_its_signal,
+        (
+            NO_SIGTERM,
+            edit(k.PROCESS_EXITED, exitCode=0),
+            edit(k.PROCESS_EXITED, exitCode=137, signal=9),
+            of_kind("sidecar"),
+        ),
+        (edit(k.PROCESS_EXITED, at=-0.5), shown("default")),
+    ),
+    # hooks
+    "hookNotRun": Example(hook_skipped, (without(k.PRE_STOP_SKIPPED),)),
+    "hookDiedWithContainer": Example(ended_with_its_hook, (edit(k.PROCESS_EXITED, at=3.0),)),
+    "hookFailed": Example(
+        hook_ends("failed"),
+        (edit(k.PRE_STOP_FINISHED, outcome="succeeded"),),
+    ),
+    "hookOutlived": Example(hook_ends("outlived"), (edit(k.PRE_STOP_FINISHED, outcome="succeeded"),)),
+    "hookTimeNotCounted": Example(
+        hook_is_not_counted,
+        (edit(k.PRE_STOP_FINISHED, seconds=0.5),),
+        (edit(k.STOP_REQUESTED, deductedSeconds=2),),
+    ),
+    # the stop signal
+    "stopSignalNotHandled:starting": Example(
+        barely_begun, (along(NO_SIGTERM), edit(k.PROCESS_STARTED, at=-2.0)), (edit(k.PROCESS_EXITED, at=0.5),)
+    ),
+    "stopSignalNotHandled": Example(
+        stories.no_handler,
+        (NO_SIGTERM, shown("handled")),
+        (
+            both(unsent("SIGKILL"), edit(k.PROCESS_EXITED, at=0.5, exitCode=0, signal=None)),
+            both(
+                unsent("SIGKILL"),
+                edit(k.PROCESS_EXITED, at=4.0, exitCode=0, signal=None),
+                edit(k.PROCESS_STARTED, at=-0.08),
+            ),
+        ),
+    ),
+    "shellRunsTrapLate": Example(
+        trap_runs_late, (NO_SIGTERM, shown("default"), program("/bin/web", "web"), edit(k.OUTPUT, at=0.008))
+    ),
+    "reloadsOnSignal": Example(
+        lambda tape: stories.reloads(tape, after_signal=True, listeners=True),
+        (
+            edit(k.PROCESS_EXITED, exitCode=0, signal=None),
+            shown("default"),
+            processes(afterSignal=False),
+            edit(k.SOCKETS_AT_EXIT, listeners=[]),
+        ),
+    ),
+    # the other processes
+    "childKilledInside": Example(
+        killed_by_its_master,
+        (NO_SIGTERM, edit(k.CHILD_ENDED, exitCode=0, signal=None)),
+        (edit(k.PROCESS_EXITED, oomKills=1),),
+    ),
+    "childIgnoresSignal": Example(
+        stories.tini_whose_child_ignores_it,
+        (
+            NO_SIGTERM,
+            program("/bin/web", "web"),
+            along(NEWER),
+            processes("app", disposition="handled"),
+            edit(k.PROCESSES_LEFT, when="exit"),
+        ),
+    ),
+    "childrenNotSignalled:init": Example(
+        stories.tini_whose_child_ignores_it,
+        (NO_SIGTERM, program("/bin/web", "web"), along(NEWER), processes("sleep", child=True)),
+    ),
+    "shellKeepsSignal:left": Example(
+        stories.shell_with_script,
+        (NO_SIGTERM, along(program("/bin/web", "web")), NEWER, shown("default")),
+        (TINI, processes(name="sleep")),
+    ),
+    "shellKeepsSignal": Example(
+        stories.shell_with_child,
+        (NO_SIGTERM, program("/bin/web", "web"), NEWER),
+        (TINI, both(shown("handled"), edit(k.PROCESSES_LEFT, when="exit"))),
+    ),
+    "childrenNotSignalled": Example(
+        stories.supervisor_with_children,
+        (NO_SIGTERM, program("/bin/busybox", "sh"), both(NEWER, edit(k.PROCESSES_LEFT, more=0))),
+        (TINI,),
+    ),
+    "zombies": Example(stories.with_zombies, (edit(k.PROCESSES_LEFT, zombies=0),), (TINI,)),
+    # 137
+    "killedByOther": Example(
+        killed_by_another,
+        (
+            along(edit(k.PROCESS_EXITED, signal=None)),
+            add(0.4, "runtime", k.SIGNAL_SENT, signal="SIGKILL", pid=7, why="grace over"),
+        ),
+        (BY_PROBE, along(OUT_OF_MEMORY)),
+    ),
+    "killed": Example(
+        stories.takes_too_long,
+        (along(edit(k.PROCESS_EXITED, signal=None)), unsent("SIGKILL")),
+        (BY_PROBE, along(OUT_OF_MEMORY)),
+    ),
+    "killed:other": Example(
+        removed,
+        (edit(k.PROCESS_EXITED, signal=None),),
+        (
+            BY_PROBE,
+            OUT_OF_MEMORY,
+            unsent("SIGKILL"),
+            add(0.45, "runtime", k.SIGNAL_SENT, signal="SIGKILL", pid=7, why="grace over"),
+        ),
+    ),
+    "outOfMemory": Example(stories.memory_limit, (edit(k.PROCESS_EXITED, oomKilled=False),)),
+    "childOutOfMemory": Example(
+        stories.child_out_of_memory,
+        (edit(k.PROCESS_EXITED, oomKills=0),),
+        (edit(k.PROCESS_EXITED, exitCode=137, signal=9),),
+    ),
+    "exitCode137OfItsOwn": Example(
+        stories.own_137,
+        (
+            known_by_its_object(exit_code=137, reason="Completed"),
+            along(edit(k.PROCESS_EXITED, signal=9)),
+            edit(k.PROCESS_EXITED, exitCode=1),
+        ),
+    ),
+    # sockets
+    "connectionsOpenAtKill": Example(
+        stories.waits_for_connections,
+        (
+            edit(k.PROCESS_EXITED, exitCode=0, signal=None),
+            shown("default"),
+            edit(k.SOCKETS_AT_EXIT, connections=0),
+        ),
+    ),
+    "listenerClosedBeforeEndpoint": Example(
+        stories.port_closed_before_endpoint, (without(k.ENDPOINT_CHANGED), edit(k.ENDPOINT_CHANGED, at=0.004))
+    ),
+    "listenerClosedSoon": Example(
+        stories.port_closed_soon,
+        (along(without(k.ENDPOINT_CHANGED)), edit(k.LISTENER_CLOSED, seconds=2.0)),
+        (lambda tape: tape.hook(0.001, 0.001),),
+    ),
+    "backlogNeverAccepted": Example(
+        stories.requests_cut, (known_by_its_object(exit_code=0), edit(k.SOCKETS_AT_EXIT, backlog=0))
+    ),
+    "connectionsCut": Example(
+        stories.connections_ended_well, (known_by_its_object(exit_code=0), edit(k.SOCKETS_AT_EXIT, connections=0))
+    ),
+}

@@ -1,0 +1,472 @@
+"""Records of ends by hand, one function for each condition: each writes to a `Tape` of the tests of stories."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from lastcall.endings.story import ContainerFacts
+from lastcall.records import kinds as k
+
+SHUTDOWN = "pkg/kubelet/nodeshutdown/nodeshutdown_manager.go:killPods"
+PRESSURE = "pkg/kubelet/eviction/eviction_manager.go:synchronize"
+TAINT = "pkg/controller/tainteviction/taint_eviction.go:processPodOnNode"
+REFUSED = "dial tcp 10.244.0.2:8080: connect: connection refused"
+LATE = 'Get "http://10.244.0.2:8080/": context deadline exceeded (Client.Timeout exceeded while awaiting headers)'
+
+SLEEP = {"pid": 31, "containerPid": 8, "name": "sleep", "state": "S", "disposition": "default"}
+NODE = {"pid": 32, "containerPid": 9, "name": "node", "state": "S", "disposition": "handled"}
+PORT = {"address": "0.0.0.0", "port": 8080, "backlog": 0}
+EXIT = {
+    "listeners": [], "connections": 0, "unread": 0, "unreadBytes": 0, "backlog": 0, "resets": 0, "closedUnread": 0,
+    "secondsBefore": 0.05, "scope": "container",
+}  # fmt: skip
+
+Story = Callable[[Any], None]
+
+
+def begin(tape: Any, argv: tuple[str, ...] = ("web",), disposition: str = "handled", exe: str = "/bin/web") -> None:
+    tape.add(-2.0, "runtime", k.PROCESS_STARTED, "app", pid=7, exe=exe, argv=list(argv))
+    tape.accepted(10)
+    tape.observed(10)
+    tape.killing(10)
+    tape.stop(0.005, 10, disposition=disposition)
+    for record in tape.records:
+        if record.kind == k.PROCESS_SIGNAL_STATE:
+            record.facts["exe"] = exe
+
+
+def killed(tape: Any, oom: int | None = 0) -> None:
+    tape.add(10.01, "runtime", k.SIGNAL_SENT, "app", signal="SIGKILL", pid=7, why="grace over", oomKills=oom)
+    tape.exit(10.011, 137, 9)
+    tape.over(10.012, "Failed", endpoint=False)
+
+
+def left(tape: Any, *processes: dict[str, Any], when: str = "SIGKILL", at: float = 10.009, **more: Any) -> None:
+    facts = {"more": 0, "zombies": 0, "secondsBefore": 0.0, **more}
+    facts |= {"when": when, "signal": "SIGTERM", "processes": list(processes)}
+    tape.add(at, "runtime", k.PROCESSES_LEFT, "app", **facts)
+
+
+def at_stop(tape: Any, connections: int = 0, *listeners: dict[str, Any]) -> None:
+    tape.add(
+        0.0071, "runtime", k.SOCKETS_AT_STOP, "app",
+        signal="SIGTERM", listeners=list(listeners), connections=connections, scope="container",
+    )  # fmt: skip
+
+
+def at_exit(tape: Any, at: float, **facts: Any) -> None:
+    tape.add(at, "runtime", k.SOCKETS_AT_EXIT, "app", **{**EXIT, **facts})
+
+
+def exited(tape: Any, at: float = 0.5, code: int = 0, signal: int | None = None, **facts: Any) -> None:
+    tape.add(
+        at, "runtime", k.PROCESS_EXITED, "app",
+        pid=7, exitCode=code, signal=signal, **{"oomKilled": False, "oomKills": 0, "memoryLimit": None, **facts},
+    )  # fmt: skip
+    tape.over(at + 0.01, endpoint=False)
+
+
+# -- a story for each condition --------------------------------------------------------------------------------------
+
+
+def shell_with_child(tape: Any) -> None:
+    begin(tape, ("sh", "-c", "node server.js"), "default", "/bin/busybox")
+    left(tape, SLEEP)
+    killed(tape)
+
+
+def shell_that_begins_something_on_the_signal(tape: Any) -> None:
+    begin(tape, ("sh", "-c", "trap 'sleep 120' TERM; sleep 1"), "handled", "/bin/busybox")
+    left(tape, {**SLEEP, "afterSignal": True})
+    killed(tape)
+
+
+def shell_with_script(tape: Any) -> None:
+    begin(tape, ("/bin/bash", "/entrypoint.sh"), "handled", "/bin/bash")
+    left(tape, NODE, when="exit", at=0.501)
+    exited(tape)
+
+
+def shell_that_waits_for_its_sleep(tape: Any) -> None:
+    begin(tape, ("sh", "-c", "trap 'exit 0' TERM; sleep 28800 & wait"), "handled", "/bin/busybox")
+    left(tape, SLEEP, when="exit", at=0.501)
+    exited(tape)
+
+
+def shell_with_pipeline(tape: Any) -> None:
+    begin(tape, ("sh", "-c", "node server.js 2>&1 | tee /logs/it"), "default", "/bin/dash")
+    left(tape, {**NODE, "child": True}, {**SLEEP, "name": "tee", "child": True})
+    killed(tape)
+
+
+def shell_with_longer_pipeline(tape: Any) -> None:
+    begin(tape, ("sh", "-c", "cd $HOME; node server.js | grep -v DEBUG | tee /logs/it"), "default", "/bin/dash")
+    left(tape, NODE, SLEEP)
+    killed(tape)
+
+
+def shell_with_jobs(tape: Any) -> None:
+    begin(tape, ("sh", "-c", "metrics & node server.js & wait"), "default", "/bin/dash")
+    left(tape, NODE, SLEEP)
+    killed(tape)
+
+
+def shell_that_loops(tape: Any) -> None:
+    begin(tape, ("sh", "-c", "while true; do poll; sleep 60; done"), "default", "/bin/dash")
+    left(tape, SLEEP)
+    killed(tape)
+
+
+def shell_that_loops_until_its_trap(tape: Any) -> None:
+    script = "trap 'exit 0' TERM; while true; do sleep 1 & wait; done"
+    begin(tape, ("sh", "-c", script), "handled", "/bin/dash")
+    left(tape, SLEEP, when="exit", at=0.501)
+    exited(tape)
+
+
+def shell_whose_file_runs_two_at_once(tape: Any) -> None:
+    begin(tape, ("sh", "/entrypoint.sh"), "default", "/bin/dash")
+    left(tape, {**NODE, "child": True}, {**SLEEP, "child": True})
+    killed(tape)
+
+
+def shell_whose_file_runs_one_that_has_children(tape: Any) -> None:
+    begin(tape, ("sh", "/entrypoint.sh"), "default", "/bin/dash")
+    left(tape, {**NODE, "child": True}, {**SLEEP, "child": False})
+    killed(tape)
+
+
+def supervisor_with_children(tape: Any) -> None:
+    begin(tape)
+    left(tape, SLEEP, NODE, more=3)
+    killed(tape)
+
+
+def children_die_with_it(tape: Any) -> None:
+    begin(tape)
+    exited(tape)
+    left(tape, SLEEP, when="exit", at=0.501)
+
+
+def with_zombies(tape: Any) -> None:
+    begin(tape)
+    left(tape, zombies=3)
+    killed(tape)
+
+
+def no_handler(tape: Any) -> None:
+    begin(tape, disposition="default")
+    killed(tape)
+
+
+def handler_for_another(tape: Any) -> None:
+    begin(tape, disposition="default")
+    next(r for r in tape.records if r.kind == k.PROCESS_SIGNAL_STATE).facts["caught"] = ["SIGINT", "SIGCHLD"]
+    killed(tape)
+
+
+def waits_for_connections(tape: Any) -> None:
+    begin(tape)
+    at_stop(tape, 2, PORT)
+    tape.add(0.02, "runtime", k.LISTENER_CLOSED, "app", address="", port=8080, seconds=0.005, notBefore=0.0)
+    at_exit(tape, 10.012, connections=2, resets=0)
+    killed(tape)
+
+
+def hangs_in_its_handler(tape: Any) -> None:
+    begin(tape)
+    at_stop(tape, 0, PORT)
+    at_exit(tape, 10.012, connections=6, resets=0, listeners=[PORT], backlog=6)
+    killed(tape)
+
+
+def takes_too_long(tape: Any) -> None:
+    begin(tape)
+    killed(tape)
+
+
+def memory_limit(tape: Any) -> None:
+    begin(tape)
+    exited(tape, 0.2, 137, 9, oomKilled=True, oomKills=1, memoryLimit=64 << 20)
+
+
+def others_out_of_memory(tape: Any) -> None:
+    begin(tape)
+    exited(tape, 0.2, 137, 9, oomKilled=True, oomKills=3, memoryLimit=64 << 20, peakRss=(11 << 20) + 1,
+           endedTogether=True)  # fmt: skip
+
+
+def child_out_of_memory(tape: Any) -> None:
+    begin(tape)
+    exited(tape, 0.2, 1, None, oomKilled=True, oomKills=2, memoryLimit=64 << 20)
+
+
+def child_out_of_memory_then_sigkill(tape: Any) -> None:
+    begin(tape)
+    tape.add(10.01, "runtime", k.SIGNAL_SENT, "app", signal="SIGKILL", pid=7, why="grace over", oomKills=1)
+    exited(tape, 10.011, 137, 9, oomKilled=True, oomKills=1, memoryLimit=64 << 20)
+
+
+def own_137(tape: Any) -> None:
+    begin(tape, ("sh", "-c", "app"), exe="/bin/busybox")
+    exited(tape, 0.2, 137)
+
+
+def port_closed_before_endpoint(tape: Any) -> None:
+    begin(tape)
+    tape.add(0.09, "endpointslice-controller", k.ENDPOINT_CHANGED, service="web", slice="web-1", address="10.244.0.2",
+             ready=False, serving=True, terminating=True)  # fmt: skip
+    at_stop(tape, 0, PORT)
+    tape.add(0.02, "runtime", k.LISTENER_CLOSED, "app", address="", port=8080, seconds=0.005, notBefore=0.0)
+    exited(tape)
+
+
+def port_closed_by_exit(tape: Any) -> None:
+    begin(tape)
+    tape.add(0.09, "endpointslice-controller", k.ENDPOINT_CHANGED, service="web", slice="web-1", address="10.244.0.2",
+             ready=False, serving=True, terminating=True)  # fmt: skip
+    at_stop(tape, 0, PORT)
+    exited(tape, 0.011)
+
+
+def port_closed_soon(tape: Any) -> None:
+    begin(tape)
+    tape.endpoint()
+    at_stop(tape, 0, PORT)
+    tape.add(0.02, "runtime", k.LISTENER_CLOSED, "app", address="", port=8080, seconds=0.005, notBefore=0.0)
+    exited(tape)
+
+
+def requests_cut(tape: Any) -> None:
+    begin(tape)
+    at_stop(tape, 3, PORT)
+    exited(tape)
+    at_exit(tape, 0.502, connections=3, resets=2, unread=1, unreadBytes=120, listeners=[PORT], backlog=1)
+
+
+def connections_ended_well(tape: Any) -> None:
+    begin(tape)
+    at_stop(tape, 1, PORT)
+    exited(tape)
+    at_exit(tape, 0.502, connections=1)
+
+
+def network_stays(tape: Any) -> None:
+    begin(tape)
+    tape.add(0.4, "runtime", k.NETWORK_DETACHED, ip="10.244.0.2", seconds=0.1, error="netlink: no buffer space")
+    exited(tape)
+
+
+def volume_held(tape: Any) -> None:
+    begin(tape)
+    holder = {"pid": 44, "name": "tail", "how": "open file", "path": "/x/cache/log"}
+    tape.add(0.6, "kubelet", k.VOLUME_BUSY, volume="cache", error="Device or resource busy", holders=[holder], more=0)
+    exited(tape)
+
+
+def claim_held(tape: Any) -> None:
+    begin(tape)
+    name = "persistentvolumeclaim-protection-controller"
+    tape.add(0.2, name, k.CLAIM_HELD, claim="data", finalizer="kubernetes.io/pvc-protection", pod="web")
+    exited(tape)
+
+
+def claim_held_before(tape: Any) -> None:
+    name = "persistentvolumeclaim-protection-controller"
+    begin(tape)
+    tape.add(-12.0, name, k.CLAIM_HELD, claim="data", finalizer="kubernetes.io/pvc-protection", pod="web")
+    exited(tape)
+
+
+DEAF = {"pid": 33, "containerPid": 7, "name": "app", "state": "S", "disposition": "ignored", "child": True}
+TINI = ("tini", "--", "app")
+
+
+def tini_whose_child_ignores_it(tape: Any) -> None:
+    begin(tape, TINI, "handled", "/usr/bin/tini")
+    left(tape, DEAF, {**SLEEP, "child": False})
+    killed(tape)
+
+
+def tini_that_signals_the_group(tape: Any) -> None:
+    begin(tape, ("tini", "-g", "--", "app"), "handled", "/usr/bin/tini")
+    left(tape, {**SLEEP, "child": False})
+    killed(tape)
+
+
+def tini_whose_child_drains_too_long(tape: Any) -> None:
+    begin(tape, TINI, "handled", "/usr/bin/tini")
+    left(tape, {**NODE, "child": True}, {**NODE, "containerPid": 10, "child": False}, zombies=1)
+    killed(tape)
+
+
+def tini_that_was_not_seen_to_wait(tape: Any) -> None:
+    """Between two of its waits, or on a kernel that does not say where a process sleeps."""
+    begin(tape, TINI, "default", "/usr/bin/tini")
+    exited(tape, at=0.022, code=143)
+
+
+def ends_long_after_a_signal_that_it_did_not_get(tape: Any) -> None:
+    begin(tape, disposition="default")
+    exited(tape, at=4.005)
+
+
+def blocked_and_taken_later(tape: Any) -> None:
+    begin(tape, disposition="blocked")
+    tape.add(10.01, "runtime", k.SIGNAL_SENT, "app", signal="SIGKILL", pid=7, why="grace over", stopSignalPending=False)
+    tape.exit(10.011, 137, 9)
+    tape.over(10.012, "Failed", endpoint=False)
+
+
+def blocked_and_pending(tape: Any) -> None:
+    begin(tape, disposition="blocked")
+    tape.add(10.01, "runtime", k.SIGNAL_SENT, "app", signal="SIGKILL", pid=7, why="grace over", stopSignalPending=True)
+    tape.exit(10.011, 137, 9)
+    tape.over(10.012, "Failed", endpoint=False)
+
+
+def blocked_and_ended(tape: Any) -> None:
+    begin(tape, disposition="blocked")
+    exited(tape, at=4.0)
+
+
+# -- what surrounds the containers ------------------------------------------------------------------------------------
+
+
+def by_kubelet(tape: Any, rule: str, **facts: Any) -> None:
+    tape.started()
+    tape.add(-0.1, "kubelet", k.DELETION_DECIDED, rule=rule, **facts)
+    tape.add(-0.05, "kubelet", k.TERMINATION_OBSERVED, cause="kill", gracePeriodSeconds=2)
+    tape.stop(-0.04, 2)
+
+
+def shut_down(tape: Any, given: int, wanted: int, *, killed: bool) -> None:
+    by_kubelet(
+        tape, SHUTDOWN, why="the node is shutting down", priority=0, gracePeriodSeconds=given,
+        ownGracePeriodSeconds=wanted, ownerKind="Node", owner="node-1",
+    )  # fmt: skip
+    if killed:
+        tape.signal(2.0, "SIGKILL", "grace over")
+    tape.exit(2.01, 137 if killed else 0, 9 if killed else None)
+
+
+def deleted_by_controller(tape: Any) -> None:
+    user = "system:kube-controller-manager"
+    tape.add(0.0, "apiserver", k.DELETE_ACCEPTED, user=user, userAgent="", gracePeriodSeconds=30)
+
+
+def lost(tape: Any, *, seen: bool) -> None:
+    tape.add(-9.0, "scheduler", k.POD_BOUND, node="node-1")
+    tape.started()
+    tape.add(
+        -0.01, "taint-eviction-controller", k.DELETION_DECIDED, rule=TAINT,
+        why="evicted from node-1 by its taint node.kubernetes.io/unreachable:NoExecute, tolerated for 300 s",
+    )  # fmt: skip
+    deleted_by_controller(tape)
+    if seen:
+        tape.observed(30)
+
+
+def job(tape: Any, kind: str, code: int) -> None:
+    both = (ContainerFacts("work"), ContainerFacts("logs", kind="container"))
+    tape.pod = replace(tape.pod, containers=both)
+    tape.started("work", 7, -5.0)
+    tape.started("logs", 8, -5.0)
+    tape.exit(-3.0, code, container="work", pid=7)
+    tape.add(
+        -0.01, "garbage-collector", k.DELETION_DECIDED, rule="garbagecollector.go:attemptToDeleteItem",
+        why="its owner is gone", ownerKind=kind, owner="report", ownerUid="j",
+    )  # fmt: skip
+    deleted_by_controller(tape)
+    tape.observed(10)
+    tape.stop(0.005, 10, container="logs", pid=8)
+    tape.exit(0.2, 0, container="logs", pid=8)
+
+
+def reloads(tape: Any, *, after_signal: bool, listeners: bool) -> None:
+    tape.add(-2.0, "runtime", k.PROCESS_STARTED, "app", pid=7, exe="/usr/bin/uwsgi-core", argv=["uwsgi"])
+    tape.accepted(3)
+    tape.observed(3)
+    tape.stop(0.005, 3)
+    child = {"pid": 31, "containerPid": 8, "name": "uwsgi", "state": "S", "disposition": "handled"}
+    sockets = {"listeners": [{"address": "0.0.0.0", "port": 8080, "backlog": 0}] if listeners else [], "connections": 0}
+    tape.add(0.0071, "runtime", k.SOCKETS_AT_STOP, "app", signal="SIGTERM", scope="container", **sockets)
+    process = child | {"afterSignal": after_signal}
+    tape.add(
+        2.99, "runtime", k.PROCESSES_LEFT, "app", more=0, zombies=0, secondsBefore=0.0, when="SIGKILL",
+        signal="SIGTERM", processes=[process],
+    )  # fmt: skip
+    tape.add(
+        2.995, "runtime", k.SOCKETS_AT_EXIT, "app", unread=0, unreadBytes=0, backlog=0, resets=0, closedUnread=0,
+        secondsBefore=0.01, scope="container", **sockets,
+    )  # fmt: skip
+    tape.signal(3.0, "SIGKILL", "grace over")
+    tape.exit(3.01, 137, 9)
+
+
+# -- ends before the Pod's end ----------------------------------------------------------------------------------------
+
+
+def run(
+    tape: Any, start: float, end: float | None, code: int = 3, signal: int | None = None,
+    lines: tuple[str, ...] = (), container: str = "app", **facts: Any,
+) -> None:  # fmt: skip
+    """One run that nothing told to stop."""
+    tape.started(container, at=start)
+    for line in lines:
+        tape.add(start + 0.01, "runtime", k.OUTPUT, container, stream="stdout", text=line, attempt=0, dropped=0)
+    if end is not None:
+        more = {"oomKilled": False, "oomKills": 0, "memoryLimit": None, **facts}
+        tape.add(end, "runtime", k.PROCESS_EXITED, container, pid=7, exitCode=code, signal=signal, **more)
+
+
+def probed(
+    tape: Any, start: float, end: float, probe: str, output: str, before: bool | None, *, code: int = 137,
+    listeners: tuple[int, ...] = (),
+) -> None:  # fmt: skip
+    """One run that a probe ended."""
+    tape.started(at=start)
+    name = "Liveness" if probe == "liveness" else "Startup"
+    tape.add(end - 2.01, "kubelet", k.PROBE_CHANGED, "app", probe=probe, result="failure", output=output,
+             succeededBefore=before)  # fmt: skip
+    message = f"Container app failed {probe} probe, will be restarted"
+    tape.add(end - 2, "kubelet", k.KILLING, "app", message=message, gracePeriodSeconds=2, reason=f"{name}Probe")
+    tape.add(end - 2, "runtime", k.STOP_REQUESTED, "app", timeoutSeconds=2)
+    tape.add(end - 1.99, "runtime", k.SIGNAL_SENT, "app", signal="SIGTERM", pid=7, why="StopContainer")
+    if listeners:
+        found = [{"address": "0.0.0.0", "port": port, "backlog": 0} for port in listeners]
+        tape.add(end - 1.98, "runtime", k.SOCKETS_AT_STOP, "app", listeners=found, connections=0, scope="container")
+    if code == 137:
+        tape.add(end - 0.01, "runtime", k.SIGNAL_SENT, "app", signal="SIGKILL", pid=7, why="grace over")
+    tape.add(end, "runtime", k.PROCESS_EXITED, "app", pid=7, exitCode=code, signal=9 if code == 137 else None,
+             oomKilled=False, oomKills=0, memoryLimit=None)  # fmt: skip
+
+
+def deleted(tape: Any) -> None:
+    tape.accepted(5)
+    tape.observed(5)
+    tape.killing(5)
+    tape.stop(0.01, 5, disposition="handled")
+    tape.exit(0.1, 0)
+    tape.over(0.2, endpoint=False)
+
+
+def hook_failed(tape: Any, start: float, end: float) -> None:
+    """One run that the kubelet ended because its postStart hook failed."""
+    tape.started(at=start)
+    tape.add(end - 0.5, "kubelet", k.KILLING, "app", message="FailedPostStartHook", gracePeriodSeconds=2,
+             reason="FailedPostStartHook")  # fmt: skip
+    tape.add(end - 0.4, "runtime", k.STOP_REQUESTED, "app", timeoutSeconds=2)
+    tape.add(end, "runtime", k.PROCESS_EXITED, "app", pid=7, exitCode=143, signal=15, oomKilled=False, oomKills=0,
+             memoryLimit=None)  # fmt: skip
+
+
+def probe_failed(tape: Any, start: float, end: float) -> None:
+    probed(tape, start, end, "liveness", REFUSED, False)
+
+
+def rule_restarts(tape: Any, start: float, end: float) -> None:
+    created = {"name": "app", "kind": "container", "restartRules": [["In", [42]]]}
+    if not tape.records:
+        tape.add(0, "apiserver", k.POD_CREATED, namespace="default", name="web", user="u", containers=[created])
+    run(tape, start, end, code=42)
