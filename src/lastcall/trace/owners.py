@@ -177,7 +177,7 @@ def replaced_by_cron_job(job: OwnerState, cron_job: str) -> Iterator[Draft]:
         "uid": job.uid,
         "observedResourceVersion": "",
     }
-    rule = "pkg/controller/cronjob/cronjob_controllerv2.go:syncCronJob"
+    rule = "pkg/controller/cronjob/cronjob_controllerv2.go:deleteJob"
     yield draft(kinds.DELETION_DECIDED, decided, "cronjob-controller", rule=rule, evidence="inferred")
 
 
