@@ -8,31 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from lastcall.records import kinds
 from lastcall.records.record import Record
+from lastcall.traffic.lives import Outage
+from lastcall.traffic.moments import Moment, exactly
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.parts import Listener
     from lastcall.records.definitions.runtime import SignalSent
-
-SKEW_SECONDS = 0.01
-"""A record is written a moment after what it reports; what a client sees may lie between."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outage:
-    """A container that serves ended, and its Pod lived on. `restarted` None: it was not seen to start again.
-
-    `stop` is when the node sent the stop signal (a liveness or startup probe had failed), None: the container ended by
-    itself."""
-
-    exited: float
-    restarted: float | None
-    stop: float | None = None
-
-    def covers(self, sent: float, finished: float) -> bool:
-        """Whether a request fell into it, from the stop signal on."""
-        begin = self.exited if self.stop is None else self.stop
-        until = self.restarted
-        return finished + SKEW_SECONDS >= begin and (until is None or sent <= until + SKEW_SECONDS)
 
 
 @dataclass(slots=True)
@@ -161,4 +142,5 @@ def outages(runs: Sequence[Run], deleted: float | None) -> Iterator[Outage]:
     for run, after in zip(runs, [*runs[1:], None], strict=True):
         if run.exited is not None and (after is not None or deleted is None or run.exited < deleted):
             stop = run.term if run.stop is None else run.stop
-            yield Outage(run.exited, after.started if after is not None else None, stop)
+            restarted = after.started if after is not None else None
+            yield Outage(Moment.at(run.exited), exactly(restarted), exactly(stop))

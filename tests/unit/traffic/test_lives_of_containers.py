@@ -3,14 +3,19 @@
 from typing import Any
 
 import pytest
+from rollout_lives import pod_life
 
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.traffic.account import account
 from lastcall.traffic.advice import judge
 from lastcall.traffic.container_runs import serving_containers
-from lastcall.traffic.lives import PodLife, pod_lives
+from lastcall.traffic.lives import PodLife
+from lastcall.traffic.moments import Moment
 from lastcall.traffic.outcome import Outcome
+from lastcall.traffic.reduce import pod_lives
+
+AT = Moment.at
 
 
 def record(at: float, kind: str, container: str = "", **facts: Any) -> Record:
@@ -67,7 +72,7 @@ def test_a_refusal_is_not_laid_to_a_healthy_pod_whose_init_container_has_ended()
     healthy = life_of(
         [*created(init="init", app="container"), *run("init", 1.2, None, 1.5), *run("app", 2, None, None)]
     )
-    ending = PodLife("v", "web-0", "10.244.0.9", ready=0.5, routed=1.0, deleted=10.0, term=10.1, exited=10.2,
+    ending = pod_life("v", "web-0", "10.244.0.9", ready=0.5, routed=1.0, deleted=10.0, term=10.1, exited=10.2,
                      unrouted=11.0)  # fmt: skip
     (lost,) = account([request(10.5, 10.5, "refused", served_by="")], [healthy, ending], [], 5.0).lost
     assert (lost.pod, lost.cause) == ("web-0", "late endpoint")
@@ -77,13 +82,13 @@ def test_an_ephemeral_container_that_is_killed_is_not_the_pods_end() -> None:
     added = record(4, kinds.EPHEMERAL_CONTAINERS_ADDED, containers=[{"name": "debug", "target": ""}])
     records = [*created(app="container"), *run("app", 2, 10.1, 10.5), added, *run("debug", 4, 10.0, 40, True), DELETED]
     found = life_of(records)
-    assert (found.exited, found.killed, found.stop) == (10.5, False, 10.1)
+    assert (found.exited, found.killed, found.stop) == (AT(10.5), False, AT(10.1))
 
 
 def test_a_pod_has_ended_when_the_last_of_its_containers_and_sidecars_has() -> None:
     begun = [*created(proxy="sidecar", app="container"), *run("app", 2, 10, 10.5), DELETED]
     assert life_of([*begun, *run("proxy", 1.5, 10.5, None)]).exited is None
-    assert life_of([*begun, *run("proxy", 1.5, 10.5, 11)]).exited == 11
+    assert life_of([*begun, *run("proxy", 1.5, 10.5, 11)]).exited == AT(11)
 
 
 def test_of_several_containers_the_end_of_the_one_that_serves_counts() -> None:
@@ -93,8 +98,8 @@ def test_of_several_containers_the_end_of_the_one_that_serves_counts() -> None:
     records = [*created(proxy="sidecar", app="container"), *run("app", 2, 10, 12), sockets, metrics, DELETED,
                *run("proxy", 1.5, 12, 20, True)]  # fmt: skip
     by_look, by_word = life_of(records, 8080), life_of(records, None, {"app"})
-    assert (by_look.exited, by_look.killed, by_look.listener_closed) == (12, False, None)
-    assert (by_word.exited, by_word.killed, by_word.listener_closed) == (12, False, 10.03)
+    assert (by_look.exited, by_look.killed, by_look.listener_closed) == (AT(12), False, None)
+    assert (by_word.exited, by_word.killed, by_word.listener_closed) == (AT(12), False, AT(10.03))
     (lost,) = account([request(11, 12, "truncated")], [by_look], [], 5.0).lost
     assert lost.cause == "cut off"
     assert life_of(records).killed, "without a port nobody knows which of them serves"
@@ -105,7 +110,7 @@ def test_what_a_crash_or_a_restart_lost_is_laid_to_it(stop: float | None, cause:
     records = [*created(app="container"), *run("app", 2, stop, 6), *run("app", 8, 20, 20.5),
                record(20, kinds.DELETE_ACCEPTED)]  # fmt: skip
     found = life_of(records)
-    assert (found.exited, found.stop) == (20.5, 20)
+    assert (found.exited, found.stop) == (AT(20.5), AT(20))
     assert [found.phase(at) for at in (5, 7, 9, 21)] == ["ready", "restarting", "ready", "after its exit"]
     lost = account([request(5.5, 6, "truncated"), request(7, 7, "refused", served_by=""),
                     request(12, 13, "truncated")], [found], [], 4.0).lost  # fmt: skip
