@@ -1,7 +1,8 @@
 """Write what is made of the catalogue: `python tools/make_catalogue.py` (`--check` only says what is out of date).
 
 - src/lastcall/records/kinds.py: a constant for each kind of record, typed with its facts
-- docs/ending-v1.schema.json, of endings/render/document.py and the catalogue; tables of docs/ending-v1.md
+- docs/ending-v1.schema.json, of the dataclasses that endings/render/json_v1.py shows and the catalogue; tables of
+  docs/ending-v1.md
 - docs/rollout-v1.schema.json, of experiment/rollout/document.py; in docs/rollout-v1.md the causes
 
 The catalogue is src/lastcall/records/definitions and endings/catalogue. A unit test compares the
@@ -22,7 +23,7 @@ sys.path[:0] = [str(ROOT / "src"), str(Path(__file__).parent)]
 from typed_docs import doc_of, fields, is_shape, object_of, sentence_for  # noqa: E402
 
 from lastcall.endings.catalogue.lookup import CATALOGUE  # noqa: E402
-from lastcall.endings.render import document as ending  # noqa: E402
+from lastcall.endings.render.json_v1 import DEFINITIONS, Document  # noqa: E402
 from lastcall.experiment.rollout import document as rollout  # noqa: E402
 from lastcall.traffic.causes import CAUSE_IDS  # noqa: E402
 
@@ -129,22 +130,27 @@ def with_part(text: str, name: str, part: str) -> str:
     return f"{before}{begin}\n{part}\n{end}{after}"
 
 
-def document_schema(root: Any, title: str, *modules: ModuleType) -> dict[str, Any]:
-    """The schema of a document: every shape that `modules` define is a definition, named as fields are."""
+def document_schema(root: Any, title: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a document. Its objects are `definitions`."""
     (name,) = get_args(get_type_hints(root)["schema"])
-    shapes = {
-        shape: key[0].lower() + key[1:]
-        for module in modules
-        for key, shape in vars(module).items()
-        if is_shape(shape) and shape is not root and not key.startswith("_")
-    }
+    shapes = {shape: key for key, shape in definitions.items()}
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": name, "title": title}
     return head | object_of(root, shapes) | {"$defs": {key: object_of(shape, shapes) for shape, key in shapes.items()}}
 
 
+def rollout_schema() -> dict[str, Any]:
+    """Return the schema of `lastcall/rollout/v1`: every shape of its module is a definition, named as fields are."""
+    shapes = {
+        key[0].lower() + key[1:]: shape
+        for key, shape in vars(rollout).items()
+        if is_shape(shape) and shape is not rollout.Rollout and not key.startswith("_")
+    }
+    return document_schema(rollout.Rollout, ROLLOUT_TITLE, shapes)
+
+
 def ending_schema() -> dict[str, Any]:
     """`lastcall/ending/v1` with the facts of each kind. None is required: records of older versions may have less."""
-    schema = document_schema(ending.Ending, "How Pods ended", ending)
+    schema = document_schema(Document, "How Pods ended", DEFINITIONS)
     known = all_kinds()
     schema["$defs"]["record"]["allOf"] = [
         {
@@ -209,7 +215,7 @@ def files() -> dict[Path, str]:
         ROOT / "src/lastcall/records/kinds.py": kinds_module(),
         docs / "ending-v1.schema.json": pretty(ending_schema()) + "\n",
         docs / "ending-v1.md": text,
-        docs / "rollout-v1.schema.json": pretty(document_schema(rollout.Rollout, ROLLOUT_TITLE, rollout)) + "\n",
+        docs / "rollout-v1.schema.json": pretty(rollout_schema()) + "\n",
         docs / "rollout-v1.md": with_part((docs / "rollout-v1.md").read_text(), "causes", causes_text()),
     }
 

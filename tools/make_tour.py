@@ -85,13 +85,13 @@ def facts(told: Told, ending: Ending | None) -> Told:
 
 
 def _of_container(main: ContainerEnding) -> Told:
-    hook = main.pre_stop
+    hook = main.hook
     return {
         "hook": [_seconds(hook.started_at), _seconds(hook.finished_at)] if hook is not None else None,
-        "term": _seconds(main.term_at),
-        "kill": _seconds(main.kill_at),
-        "exit": _seconds(main.exited_at),
-        "code": main.exit_code,
+        "term": _seconds(main.stop.signal_at),
+        "kill": _seconds(main.stop.kill_at),
+        "exit": _seconds(main.exit.at),
+        "code": main.exit.code,
     }
 
 

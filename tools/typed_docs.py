@@ -1,10 +1,16 @@
-"""TypedDicts as JSON Schema and as Markdown: units and meanings are the texts in `Annotated`."""
+"""Show TypedDicts and dataclasses as JSON Schema, and TypedDicts as Markdown.
+
+Units and meanings are the texts in `Annotated`.
+"""
 
 import types
 import typing
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Annotated, Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints
+
+from lastcall.endings.render.json_v1 import LAYOUT
+from lastcall.records.json_shape import Key
 
 Schema = dict[str, Any]
 
@@ -27,13 +33,23 @@ class Field:
 
 def fields(shape: Any) -> Iterator[Field]:
     """The fields of a TypedDict, those of its bases first."""
+    for key in keys_of(shape):
+        bare, notes = stripped(key.type)
+        for each in get_args(bare) if get_origin(bare) in (Union, types.UnionType) else ():
+            notes = (*stripped(each)[1], *notes)
+        yield Field(key.name, bare, key.required, notes)
+
+
+def keys_of(shape: Any) -> Iterator[Key]:
+    """Yield the keys of an object, with types as `Annotated` notes them."""
+    if is_dataclass(shape):
+        assert isinstance(shape, type)
+        yield from LAYOUT.keys_of(shape)
+        return
     for name, hint in get_type_hints(shape, include_extras=True).items():
         if get_origin(hint) is NotRequired:
             (hint,) = get_args(hint)
-        bare, notes = stripped(hint)
-        for each in get_args(bare) if get_origin(bare) in (Union, types.UnionType) else ():
-            notes = (*stripped(each)[1], *notes)
-        yield Field(name, bare, name in shape.__required_keys__, notes)
+        yield Key(name, hint, name in shape.__required_keys__)
 
 
 def stripped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
@@ -43,7 +59,7 @@ def stripped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 def is_shape(hint: Any) -> bool:
-    return typing.is_typeddict(hint)
+    return typing.is_typeddict(hint) or (isinstance(hint, type) and is_dataclass(hint))
 
 
 def doc_of(shape: Any) -> str:
@@ -54,7 +70,7 @@ def doc_of(shape: Any) -> str:
 
 
 def schema_of(hint: Any, name_of: dict[Any, str], *, closed: bool = True) -> Schema:
-    """The schema of a type. A TypedDict with a name in `name_of` becomes a reference; others are written in place."""
+    """The schema of a type. An object with a name in `name_of` becomes a reference; others are written in place."""
     hint, notes = stripped(hint)
     extra: Schema = {}
     for note in notes:
@@ -69,7 +85,7 @@ def schema_of(hint: Any, name_of: dict[Any, str], *, closed: bool = True) -> Sch
         return {"const": arguments[0]} if len(arguments) == 1 else {"enum": list(arguments)}
     if origin in (Union, types.UnionType):
         return _any_of([schema_of(each, name_of, closed=closed) for each in arguments]) | extra
-    if origin is list:
+    if origin in (list, tuple):
         return {"type": "array", "items": schema_of(arguments[0], name_of, closed=closed)}
     if origin is dict:
         values = schema_of(arguments[1], name_of, closed=closed)
@@ -79,14 +95,11 @@ def schema_of(hint: Any, name_of: dict[Any, str], *, closed: bool = True) -> Sch
 
 def object_of(shape: Any, name_of: dict[Any, str], *, closed: bool = True) -> Schema:
     """`closed`: fields that are named as required must be there, and no others."""
-    properties: Schema = {}
-    for name, hint in get_type_hints(shape, include_extras=True).items():
-        if get_origin(hint) is NotRequired:
-            (hint,) = get_args(hint)
-        properties[name] = schema_of(hint, name_of, closed=closed)
+    keys = list(keys_of(shape))
+    properties = {key.name: schema_of(key.type, name_of, closed=closed) for key in keys}
     made: Schema = {"type": "object"}
     if closed:
-        made["required"] = [name for name in properties if name in shape.__required_keys__]
+        made["required"] = [key.name for key in keys if key.required]
         made["additionalProperties"] = False
     return made | {"properties": properties}
 

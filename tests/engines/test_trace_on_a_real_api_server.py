@@ -99,7 +99,7 @@ def test_a_pod_that_was_ending_already_is_told_from_its_object_and_its_events(re
         "ProcessExited",
         "ObjectRemoved",
     ]
-    assert ending.containers[0].term_at == pytest.approx(0, abs=1.5)
+    assert ending.containers[0].stop.signal_at == pytest.approx(0, abs=1.5)
     assert ending.gone == pytest.approx(6, abs=4)
 
 
@@ -141,7 +141,7 @@ def test_what_happens_while_the_connection_is_cut_comes_late_and_is_said_to(real
     late = [each for each in ending.not_known if "is told late" in each]
     assert any("no word of pods came" in each for each in late), ending.not_known
     assert any("no word of pods came" in each for each in notes), notes
-    assert ending.outcome == "graceful" and ending.containers[0].exit_code == 3, "nothing of it was lost"
+    assert ending.outcome == "graceful" and ending.containers[0].exit.code == 3, "nothing of it was lost"
 
 
 def test_a_pod_that_goes_while_the_history_is_compacted_is_said_not_to_have_been_seen(tmp_path_factory) -> None:
@@ -252,6 +252,6 @@ def test_the_length_of_a_hook_that_an_older_version_has_not_is_unknown(real: Rea
         bare = asyncio.run(scenario(without, sleep, "sleep-29"))
         slept = asyncio.run(scenario(having, sleep, "sleep-30"))
         ran = asyncio.run(scenario(without, hook, "exec-29"))
-    assert bare.containers[0].pre_stop is None
-    assert slept.containers[0].pre_stop is not None and slept.containers[0].pre_stop.outcome == "succeeded"
+    assert bare.containers[0].hook is None
+    assert slept.containers[0].hook is not None and slept.containers[0].hook.outcome == "succeeded"
     assert "How the preStop hook of app ended is not known, nor when its stop signal came." in ran.not_known

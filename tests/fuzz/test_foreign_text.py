@@ -66,7 +66,10 @@ def story(text: str) -> Ending:
     """A Pod of which every name, reason, message and line is `text`."""
     made = hostile(text, text)
     findings = tuple(replace(each, text=text, advice=text) for each in made.findings)
-    containers = tuple(replace(each, reason=text, last_lines=(text, text)) for each in made.containers)
+    containers = tuple(
+        replace(each, exit=replace(each.exit, reason=text), seen=replace(each.seen, last_lines=(text, text)))
+        for each in made.containers
+    )
     return replace(made, findings=findings, containers=containers, not_known=(text,))
 
 

@@ -106,9 +106,9 @@ def test_the_story_of_a_simulated_ending_is_complete(name: str, version: str) ->
     (ending,) = build_endings(cluster.all_records, [pod_facts(cluster.pod(name))], kubernetes_version=version)
     (app,) = ending.containers
     if name == "term-demo":
-        assert (app.exit_code, app.sigkilled, ending.budget.grace) == (0, False, 30)
+        assert (app.exit.code, app.exit.sigkilled, ending.budget.grace) == (0, False, 30)
         assert (ending.budget.pre_stop, ending.budget.drain) == (near(3), near(5))
     else:
-        assert (app.exit_code, app.sigkilled, ending.budget.grace) == (137, True, 10)
+        assert (app.exit.code, app.exit.sigkilled, ending.budget.grace) == (137, True, 10)
     runtime = [record for record in cluster.all_records if record.actor == "runtime"]
     assert runtime and {record.evidence for record in runtime} == {"predicted"}

@@ -155,9 +155,11 @@ class NodeInvariants:
                 if last is None:
                     continue
                 where = f"in the story of {ending.pod.name}, container {told.name}"
-                self._need(told.exit_code == last.exit_code, f"{told.exit_code}, it was {last.exit_code} {where}")
+                self._need(told.exit.code == last.exit_code, f"{told.exit.code}, it was {last.exit_code} {where}")
                 if "SIGKILL" in last.signals:
-                    self._need(told.sigkilled and bool(told.killed_by), f"nobody is said to have killed it {where}")
+                    self._need(
+                        told.exit.sigkilled and bool(told.exit.killed_by), f"nobody is said to have killed it {where}"
+                    )
                     said = any(finding.container == told.name for finding in ending.findings)
                     self._need(said, f"no finding says why it was killed {where}: {ending.findings}")
 

@@ -116,7 +116,7 @@ def document(
     """The story in one of FORMATS, with a newline at its end."""
     if output == "json":
         # late: 34 ms of `run --help`
-        from lastcall.endings.render import endings_document
+        from lastcall.endings.render import NotSimulated, endings_document
 
         made = endings_document(
             endings,
@@ -124,9 +124,7 @@ def document(
             lastcall_version=__version__,
             exit_status=status,
             error=error,
-            not_simulated=None
-            if notes is None
-            else [{"id": each.id, "what": each.what, "text": each.text} for each in notes],
+            not_simulated=None if notes is None else [NotSimulated(each.id, each.what, each.text) for each in notes],
         )
         return json_text(made)
     if output == "html":

@@ -83,7 +83,7 @@ def build_ending(
     in_story = [
         e for e in map(entry, deaths) if e.told(kinds.PROCESS_DIED).get("role") != "orphan" and _is_within(e, entries)
     ]
-    by_probe = [(c.name, c.ended_by) for c in containers if c.ended_by in _PROBES]
+    by_probe = [(c.name, c.exit.ended_by) for c in containers if c.exit.ended_by in _PROBES]
     decided_by = decide_decided_by(records, causes, by_id, by_probe)
     above = [by_id[each] for each in decided_by.chain if not by_id[each].pod_uid] if decided_by is not None else []
     in_story += map(entry, above)
@@ -139,12 +139,12 @@ def _containers(
         last, before = container_runs(facts, entries, orphans)
         earlier += before
         if elsewhere and last.kind in ("container", "sidecar") and not last.started:
-            last = replace(last, started=True, elsewhere=True)
-        caught = last.started and (not last.ended_before_delete if ends else last.exited_at is None)
-        failed = last.kind == "init" and last.failed_by_itself
+            last = replace(last, started=True, exit=replace(last.exit, elsewhere=True))
+        caught = last.started and (not last.exit.before_delete if ends else last.exit.at is None)
+        failed = last.kind == "init" and last.exit.failed_by_itself
         if last.kind in ("container", "sidecar") or caught or failed:
             endings.append(last)
-    return tuple(endings), tuple(sorted(earlier, key=lambda each: each.exited_at or 0.0))
+    return tuple(endings), tuple(sorted(earlier, key=lambda each: each.exit.at or 0.0))
 
 
 _OF_A_NODE = (kinds.CONTAINER_STARTED, kinds.PROCESS_STARTED)
@@ -188,21 +188,21 @@ _PROBES = ("livenessProbe", "startupProbe")
 
 
 def _outcome(containers: Sequence[ContainerEnding], earlier: Sequence[ContainerEnding], ends: bool) -> Outcome:
-    last = [c for c in containers if c.ended_before_delete or (not ends and c.exited_at is not None)]
-    if any(c.sigkilled and not (c in last and c.ended_by in _PROBES) for c in containers):
+    last = [c for c in containers if c.exit.before_delete or (not ends and c.exit.at is not None)]
+    if any(c.exit.sigkilled and not (c in last and c.exit.ended_by in _PROBES) for c in containers):
         return "killed"
-    if ends and any(c.started and c.exit_code is None for c in containers):
+    if ends and any(c.started and c.exit.code is None for c in containers):
         return "unknown"
     # An init container that is tried again until it succeeds waits for something: that is not a crash.
     runs = [c for c in earlier if c.kind != "init"]
-    killed = any(c.ended_by == "itself" and c.sigkilled for c in runs)
-    if killed or any(c.failed_by_itself for c in [*last, *runs]):
+    killed = any(c.exit.ended_by == "itself" and c.exit.sigkilled for c in runs)
+    if killed or any(c.exit.failed_by_itself for c in [*last, *runs]):
         return "crashed"
-    if any(c.ended_by in _PROBES for c in [*earlier, *last]):
+    if any(c.exit.ended_by in _PROBES for c in [*earlier, *last]):
         return "restarted"
-    if any(c.started and c.exit_code is None for c in containers):
+    if any(c.started and c.exit.code is None for c in containers):
         return "unknown"
-    if any(c.pre_stop and c.pre_stop.outcome in ("failed", "outlived") for c in containers):
+    if any(c.hook and c.hook.outcome in ("failed", "outlived") for c in containers):
         return "hookFailed"
     return "graceful"
 
@@ -221,8 +221,8 @@ def _not_known(ending: Ending) -> tuple[str, ...]:
         zero = ending.zero_kind
         said.append(tell("When the API server accepted the DELETE is not known; times count from $kind.", kind=zero))
     for container in ending.containers:
-        if container.started and container.exited_at is None and not ongoing:
-            if container.exit_code is None:
+        if container.started and container.exit.at is None and not ongoing:
+            if container.exit.code is None:
                 why = _nobody_saw(ending)
                 said.append(tell("How $container ended is not known: $why", container=container.name, why=why))
             else:
@@ -231,8 +231,8 @@ def _not_known(ending: Ending) -> tuple[str, ...]:
                     container=container.name,
                 )
                 said.append(text)
-        if container.pre_stop and container.pre_stop.outcome == "unknown" and not ongoing:
-            when = tell(", nor when its stop signal came") if container.from_status else ""
+        if container.hook and container.hook.outcome == "unknown" and not ongoing:
+            when = tell(", nor when its stop signal came") if container.exit.from_status else ""
             text = tell(
                 "How the preStop hook of $container ended is not known$when.", container=container.name, when=when
             )
@@ -247,7 +247,7 @@ def _not_known(ending: Ending) -> tuple[str, ...]:
 
 
 def _nobody_saw(ending: Ending) -> str:
-    if any(container.elsewhere for container in ending.containers):
+    if any(container.exit.elsewhere for container in ending.containers):
         return tell("its node records nothing here: lastcall story tells on its machine, if the node is lastcall's.")
     if any(e.record.kind == kinds.NOT_SHOWN for e in ending.entries):
         return tell("its object went before its status told.")

@@ -6,9 +6,10 @@ own, and another runtime tells nothing of these.
 
 # check: pure
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from lastcall.records.json_shape import HIDDEN, key
 from lastcall.records.record import Evidence
 
 Reaction = Literal["output", "listenerClosed", "connectionsClosed", "exit"]
@@ -23,8 +24,8 @@ class ProcessLeft:
     container_pid: int
     name: str
     disposition: str
-    after_signal: bool = False
-    child: bool | None = None
+    after_signal: bool = field(default=False, metadata=HIDDEN)
+    child: bool | None = field(default=None, metadata=HIDDEN)
 
     @property
     def deaf(self) -> bool:
@@ -36,7 +37,7 @@ class ProcessesLeft:
     """Other processes of a container that lived right before it was killed (`when` SIGKILL), or that the kernel killed
     when PID 1 exited (exit). `more` were too many to tell; `zombies` had ended already."""
 
-    when: str
+    when: str = field(metadata=key(schema={"enum": ["SIGKILL", "exit"]}))
     evidence: Evidence
     processes: tuple[ProcessLeft, ...] = ()
     more: int = 0
@@ -87,8 +88,8 @@ class Sockets:
 
     listeners: tuple[Listener, ...]
     connections: int
-    scope: str
-    closed: tuple[ListenerClosed, ...] = ()
+    scope: str = field(metadata=key(schema={"enum": ["container", "pod"]}))
+    closed: tuple[ListenerClosed, ...] = field(default=(), metadata=key("listenersClosed"))
     connections_closed_at: float | None = None
     at_exit: AtExit | None = None
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from lastcall.endings.node_facts import FirstReaction, ProcessesLeft, Sockets
+from lastcall.records.definitions.parts import ContainerKind
+from lastcall.records.json_shape import HIDDEN, key, rfc3339
 from lastcall.records.record import Facts, Record
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.endpointslice_controller import EndpointChanged, EndpointRemoved
-    from lastcall.records.definitions.parts import ContainerKind
     from lastcall.records.record import Kind
 
 Outcome = Literal["graceful", "killed", "crashed", "restarted", "hookFailed", "unknown"]
@@ -40,7 +41,7 @@ class ContainerFacts:
     one."""
 
     name: str
-    kind: "ContainerKind" = "container"
+    kind: ContainerKind = "container"
     image: str = ""
     pre_stop: str = ""
     """The handler's name: exec, httpGet, sleep, tcpSocket; "" without a hook."""
@@ -58,16 +59,19 @@ class PodFacts:
     uid: str
     namespace: str
     name: str
-    node: str = ""
-    phase: str = ""
-    containers: tuple[ContainerFacts, ...] = ()
+    node: str = field(default="", metadata=key(null=True))
+    phase: str = field(
+        default="",
+        metadata=key(null=True, schema={"enum": ["Pending", "Running", "Succeeded", "Failed", "Unknown", None]}),
+    )
+    containers: tuple[ContainerFacts, ...] = field(default=(), metadata=HIDDEN)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A record with its time in this story and its cause, None where none is known."""
 
-    record: Record
+    record: Record = field(metadata=key(flat=True))
     at: float
     cause_id: str | None = None
 
@@ -80,14 +84,16 @@ class Entry:
 class PreStop:
     """One container's preStop hook. `detail` is a sentence about a failure or a skipped hook, "" otherwise."""
 
-    handler: str
+    handler: str = field(
+        metadata=key(null=True, schema={"enum": ["exec", "httpGet", "sleep", "tcpSocket", None]}),
+    )
     outcome: PreStopOutcome
-    seconds: float
+    seconds: float = field(metadata=key(schema={"type": ["number", "null"]}))
     exit_code: int | None = None
-    detail: str = ""
-    output: str = ""
-    started_at: float | None = None
-    finished_at: float | None = None
+    detail: str = field(default="", metadata=key(null=True))
+    output: str = field(default="", metadata=key(null=True))
+    started_at: float | None = field(default=None, metadata=HIDDEN)
+    finished_at: float | None = field(default=None, metadata=HIDDEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,94 +106,123 @@ class FailedProbe:
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerEnding:
-    """How one container ended, in one of its runs.
+class Process:
+    """PID 1 of a container. `command` is its name when the stop signal came, `exe` its file: busybox is one program
+    with many names. `disposition` is what it does with the stop signal: handled, ignored, blocked or default; `caught`
+    the signals it has handlers for."""
 
-    `signal` is the signal that ended the process, None for an exit. `killed_by` says on whose account it came, None
-    when the process ended by itself. `term_at` is when the stop signal (`stop_signal`) was sent. `disposition` is what
-    PID 1 does with the stop signal: handled, ignored, blocked or default; `caught` the signals it has handlers for.
-    `command` is PID 1's name at that time, `exe` its file: busybox is one program with many names.
-    `oom_kills` counts processes that the kernel killed in it for lack of memory, None where nobody counts.
-    """
+    pid: int | None = field(default=None, metadata=HIDDEN)
+    exe: str = field(default="", metadata=key("executable", null=True))
+    command: str = field(default="", metadata=HIDDEN)
+    argv: tuple[str, ...] = field(default=(), metadata=HIDDEN)
+    disposition: str = field(
+        default="", metadata=key(null=True, schema={"enum": ["handled", "ignored", "blocked", "default", None]})
+    )
+    caught: tuple[str, ...] = field(default=(), metadata=HIDDEN)
 
-    name: str
-    kind: "ContainerKind"
-    started: bool
-    exit_code: int | None = None
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The stop of a container by the runtime. `signal` is the stop signal, sent at `signal_at`; `kill_at` is when
+    SIGKILL was sent. `floor`: `timeout` is the least that every container gets. `deducted` are the seconds that the
+    preStop hook took of it."""
+
+    requested_at: float | None = field(default=None, metadata=HIDDEN)
+    seconds: float | None = field(default=None, metadata=key("stopSeconds"))
+    timeout: float | None = field(default=None, metadata=HIDDEN)
+    floor: bool = field(default=False, metadata=HIDDEN)
+    why: str = field(default="", metadata=HIDDEN)
+    deducted: float | None = field(default=None, metadata=HIDDEN)
+    signal: str = field(default="SIGTERM", metadata=key("stopSignal"))
+    signal_at: float | None = field(default=None, metadata=key("stopSignalAt"))
+    kill_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """The end of a run. `signal` is the signal that ended the process, None for an exit. `killed_by` says on whose
+    account it came, None when the process ended by itself."""
+
+    at: float | None = field(default=None, metadata=key("exitedAt"))
+    code: int | None = field(default=None, metadata=key("exitCode"))
     reason: str | None = None
     signal: str | None = None
     killed_by: str | None = None
-    pre_stop: PreStop | None = None
-    stop_seconds: float | None = None
-    stop_timeout: float | None = None
-    stop_floor: bool = False
-    stop_why: str = ""
-    deducted_seconds: float | None = None
-    stop_signal: str = "SIGTERM"
-    stop_requested_at: float | None = None
-    term_at: float | None = None
-    kill_at: float | None = None
-    exited_at: float | None = None
-    pid: int | None = None
-    exe: str = ""
-    command: str = ""
-    argv: tuple[str, ...] = ()
-    disposition: str = ""
-    caught: tuple[str, ...] = ()
-    restarts: int = 0
-    started_at: float | None = None
-    ended_by: EndedBy = ""
-    starts_again: bool = True
+    ended_by: EndedBy = field(default="", metadata=key(null=True))
+    starts_again: bool = field(default=True, metadata=HIDDEN)
     """False where the kubelet ended it and did not say that it will be restarted."""
-    elsewhere: bool = False
-    """It ran on a node that records nothing, as its Pod's status told: when it started, how it ended, is unknown."""
-    from_status: bool = False
+    from_status: bool = field(default=False, metadata=HIDDEN)
     """Its end is known from the Pod's status alone: what is not recorded of its stop may have happened."""
-    probe: FailedProbe | None = None
-    last_lines: tuple[str, ...] = ()
-    """What it printed last, of a run that did not end with its Pod."""
-    oom_kills: int | None = None
-    memory_limit: int | None = None
-    peak_rss: int | None = None
-    """The most memory that PID 1, or a child that it waited for, had mapped; known where memory ran out."""
-    ended_together: bool = False
-    """The kernel ended all of its processes at once, because memory ran out."""
-    processes_left: ProcessesLeft | None = None
-    sockets: Sockets | None = None
-    first_reaction: FirstReaction | None = None
+    elsewhere: bool = field(default=False, metadata=HIDDEN)
+    """It ran on a node that records nothing, as its Pod's status told: when it started, how it ended, is unknown."""
 
     @property
     def sigkilled(self) -> bool:
         return self.signal == "SIGKILL"
 
     @property
+    def failed_by_itself(self) -> bool:
+        """A crash: nothing told it to stop, nobody killed it, and it was not a success."""
+        return self.ended_by == "itself" and bool(self.code) and self.killed_by is None
+
+    @property
+    def before_delete(self) -> bool:
+        return self.at is not None and self.at < 0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was seen of a run beside its stop and its exit. `oom_kills` counts processes that the kernel killed in it
+    for lack of memory, None where nobody counts."""
+
+    probe: FailedProbe | None = field(default=None, metadata=key("failedProbe"))
+    last_lines: tuple[str, ...] = ()
+    """What it printed last, of a run that did not end with its Pod."""
+    oom_kills: int | None = None
+    memory_limit: int | None = field(default=None, metadata=HIDDEN)
+    peak_rss: int | None = field(default=None, metadata=HIDDEN)
+    """The most memory that PID 1, or a child that it waited for, had mapped; known where memory ran out."""
+    ended_together: bool = field(default=False, metadata=HIDDEN)
+    """The kernel ended all of its processes at once, because memory ran out."""
+    processes_left: ProcessesLeft | None = None
+    sockets: Sockets | None = None
+    first_reaction: FirstReaction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerEnding:
+    """How one container ended, in one of its runs."""
+
+    name: str
+    kind: ContainerKind
+    started: bool
+    started_at: float | None = None
+    restarts: int = field(default=0, metadata=HIDDEN)
+    process: Process = field(default=Process(), metadata=key(flat=True))
+    stop: Stop = field(default=Stop(), metadata=key(flat=True))
+    exit: Exit = field(default=Exit(), metadata=key(flat=True))
+    hook: PreStop | None = field(default=None, metadata=key("preStop"))
+    seen: Seen = field(default=Seen(), metadata=key(flat=True))
+
+    @property
     def drain_seconds(self) -> float:
         """From the stop signal to the exit; 0 when one of them is missing."""
-        if self.term_at is None or self.exited_at is None:
+        if self.stop.signal_at is None or self.exit.at is None:
             return 0.0
-        return max(0.0, self.exited_at - self.term_at)
+        return max(0.0, self.exit.at - self.stop.signal_at)
 
     @property
     def run_seconds(self) -> float | None:
         """From its start to its end."""
-        if self.started_at is None or self.exited_at is None:
+        if self.started_at is None or self.exit.at is None:
             return None
-        return max(0.0, self.exited_at - self.started_at)
+        return max(0.0, self.exit.at - self.started_at)
 
     @property
     def had_seconds(self) -> float | None:
         """From its start until it was told to stop, or ended by itself."""
-        ends = [at for at in (self.stop_requested_at, self.exited_at) if at is not None]
+        ends = [at for at in (self.stop.requested_at, self.exit.at) if at is not None]
         return max(0.0, min(ends) - self.started_at) if ends and self.started_at is not None else None
-
-    @property
-    def failed_by_itself(self) -> bool:
-        """A crash: nothing told it to stop, nobody killed it, and it was not a success."""
-        return self.ended_by == "itself" and bool(self.exit_code) and self.killed_by is None
-
-    @property
-    def ended_before_delete(self) -> bool:
-        return self.exited_at is not None and self.exited_at < 0
 
 
 OVERRUN_SECONDS = 0.5
@@ -241,7 +276,7 @@ class SentSignal:
     """A signal that lastcall sent to a process of the Pod."""
 
     at: float
-    container: str
+    container: str = field(metadata=key(null=True))
     signal: str
     pid: int | None
     why: str
@@ -253,7 +288,7 @@ class OutputLine:
 
     at: float
     container: str
-    stream: str
+    stream: str = field(metadata=key(schema={"enum": ["stdout", "stderr"]}))
     text: str
 
 
@@ -277,8 +312,8 @@ class Finding:
     id: str
     severity: Severity
     text: str
-    container: str = ""
-    advice: str = ""
+    container: str = field(default="", metadata=key(null=True))
+    advice: str = field(default="", metadata=key(null=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,10 +328,10 @@ class DecidedBy:
     actor: str
     reason: str
     why: str
-    user: str = ""
-    client: str = ""
-    owner_kind: str = ""
-    owner: str = ""
+    user: str = field(default="", metadata=key(null=True))
+    client: str = field(default="", metadata=key(null=True))
+    owner_kind: str = field(default="", metadata=key(null=True))
+    owner: str = field(default="", metadata=key(null=True))
     chain: tuple[str, ...] = ()
 
 
@@ -309,23 +344,23 @@ class Ending:
     `overhead` = gone - hook - time from the stop signal to the last container's exit; None when one of them is unknown.
     """
 
-    pod: PodFacts
-    zero_ns: int
-    zero_kind: str
-    deleted_at_ns: int | None
+    pod: PodFacts = field(metadata=key(flat=True))
+    zero_ns: int = field(metadata=HIDDEN)
+    zero_kind: str = field(metadata=HIDDEN)
+    deleted_at_ns: int | None = field(metadata=key("deletedAt", write=rfc3339))
     grace_seconds: int | None
     outcome: Outcome
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[Entry, ...] = field(default=(), metadata=key("records"))
     containers: tuple[ContainerEnding, ...] = ()
-    earlier: tuple[ContainerEnding, ...] = ()
+    earlier: tuple[ContainerEnding, ...] = field(default=(), metadata=key("earlierEnds"))
     """The runs of containers that were started again, in order of their ends."""
     budget: Budget | None = None
     endpoints: tuple[EndpointTransition, ...] = ()
     signals: tuple[SentSignal, ...] = ()
     output: tuple[OutputLine, ...] = ()
-    spans: tuple[Span, ...] = ()
+    spans: tuple[Span, ...] = field(default=(), metadata=HIDDEN)
     gone: float | None = None
     overhead: float | None = None
     findings: tuple[Finding, ...] = ()
-    not_known: tuple[str, ...] = field(default=())
+    not_known: tuple[str, ...] = ()
     decided_by: DecidedBy | None = None

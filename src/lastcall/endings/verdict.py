@@ -24,7 +24,7 @@ _BY_ITSELF = {"crashed": tell("crashed"), "restarted": tell("was restarted by a 
 def had_ended(ending: Ending) -> bool:
     """Whether there was nothing left to stop when the DELETE came."""
     started = [container for container in ending.containers if container.started]
-    return bool(started) and all(container.ended_before_delete for container in started)
+    return bool(started) and all(container.exit.before_delete for container in started)
 
 
 def is_deleted(ending: Ending) -> bool:
@@ -34,12 +34,12 @@ def is_deleted(ending: Ending) -> bool:
     observed = (e for e in ending.entries if e.record.kind == kinds.TERMINATION_OBSERVED)
     if any(e.told(kinds.TERMINATION_OBSERVED).get("cause") == "completed" for e in observed):
         return False
-    return not any(c.from_status for c in ending.containers)
+    return not any(c.exit.from_status for c in ending.containers)
 
 
 def is_ongoing(ending: Ending) -> bool:
     """Whether the Pod had not ended yet when its last record was written."""
-    runs = any(c.started and c.exit_code is None for c in ending.containers)
+    runs = any(c.started and c.exit.code is None for c in ending.containers)
     lives = not ending.zero_kind and ending.pod.phase not in ("Succeeded", "Failed")  # between two runs
     if ending.gone is not None or not (runs or lives):
         return False
@@ -61,7 +61,7 @@ def outcome_words(ending: Ending) -> str:
     deleted = is_deleted(ending) and bool(ending.zero_kind or ending.gone is not None)
     if ending.outcome == "graceful" and had_ended(ending) and deleted:
         return tell("had already ended")
-    if ending.outcome == "restarted" and not any(c.starts_again for c in _ended_by_probes(ending)):
+    if ending.outcome == "restarted" and not any(c.exit.starts_again for c in _ended_by_probes(ending)):
         if deleted:
             return tell("had been ended by a probe before its end began")
         return tell("was ended by a probe")
@@ -69,7 +69,7 @@ def outcome_words(ending: Ending) -> str:
 
 
 def _ended_by_probes(ending: Ending) -> list[ContainerEnding]:
-    return [c for c in [*ending.earlier, *ending.containers] if c.ended_by in ("livenessProbe", "startupProbe")]
+    return [c for c in [*ending.earlier, *ending.containers] if c.exit.ended_by in ("livenessProbe", "startupProbe")]
 
 
 def _lives(ending: Ending) -> str:
@@ -80,7 +80,7 @@ def _lives(ending: Ending) -> str:
         if not any(c.started for c in ending.containers if c.kind == "container"):
             return tell("has not started yet")
     count = sum(c.kind != "init" for c in ending.earlier)  # as kubectl's RESTARTS
-    if not any(c.started and c.exit_code is None for c in ending.containers):
+    if not any(c.started and c.exit.code is None for c in ending.containers):
         return tell("is not running")
     if count == 1:
         return tell("is running, after 1 restart")
@@ -88,7 +88,7 @@ def _lives(ending: Ending) -> str:
 
 
 def _own_runs(ending: Ending) -> bool:
-    return any(c.kind == "container" and c.started and c.exit_code is None for c in ending.containers)
+    return any(c.kind == "container" and c.started and c.exit.code is None for c in ending.containers)
 
 
 def why(ending: Ending) -> str:
@@ -121,13 +121,13 @@ def verdict(ending: Ending) -> str:
 
 
 def _container(c: ContainerEnding, ending: Ending) -> str:
-    if c.ended_before_delete and not is_deleted(ending):
+    if c.exit.before_delete and not is_deleted(ending):
         return tell("$container ended with $end.", container=c.name, end=_end(c))
-    if c.ended_before_delete:
-        time, end = _s(-(c.exited_at or 0.0)), _end(c)
+    if c.exit.before_delete:
+        time, end = _s(-(c.exit.at or 0.0)), _end(c)
         return tell("$container had ended $time before the DELETE with $end.", container=c.name, time=time, end=end)
     steps: list[str] = []
-    hook = c.pre_stop
+    hook = c.hook
     if hook is not None and hook.outcome != "skipped" and hook.started_at is not None:
         steps.append(
             {
@@ -137,16 +137,16 @@ def _container(c: ContainerEnding, ending: Ending) -> str:
             }.get(hook.outcome)
             or tell("began its preStop hook")
         )
-    if c.exited_at is None and c.exit_code is None:
+    if c.exit.at is None and c.exit.code is None:
         steps.append(tell("still runs") if is_ongoing(ending) else tell("has not been seen to end"))
         return tell("$container $steps.", container=c.name, steps=_and(steps))
-    if c.term_at is None or c.exited_at is None or c.exited_at < c.term_at:
+    if c.stop.signal_at is None or c.exit.at is None or c.exit.at < c.stop.signal_at:
         steps.append(tell("ended with $end", end=_end(c)))
-    elif c.sigkilled:
-        time, signal = _s(c.drain_seconds), c.stop_signal
+    elif c.exit.sigkilled:
+        time, signal = _s(c.drain_seconds), c.stop.signal
         steps.append(tell("still ran $time after $signal and was ended by SIGKILL", time=time, signal=signal))
     else:
-        time, signal = _s(c.drain_seconds), c.stop_signal
+        time, signal = _s(c.drain_seconds), c.stop.signal
         steps.append(tell("ended $time after $signal with $end", time=time, signal=signal, end=_end(c)))
     return tell("$container $steps.", container=c.name, steps=_and(steps))
 
@@ -158,14 +158,14 @@ def _and(steps: Sequence[str]) -> str:
 
 
 def _end(c: ContainerEnding) -> str:
-    if c.signal:
-        return tell("$signal (exit code $code)", signal=c.signal, code=c.exit_code)
-    return tell("exit code $code", code=c.exit_code)
+    if c.exit.signal:
+        return tell("$signal (exit code $code)", signal=c.exit.signal, code=c.exit.code)
+    return tell("exit code $code", code=c.exit.code)
 
 
 def _left(ending: Ending, started: Sequence[ContainerEnding]) -> str:
     budget = ending.budget
-    if budget is None or any(c.sigkilled for c in started):
+    if budget is None or any(c.exit.sigkilled for c in started):
         return ""
     if budget.overrun >= OVERRUN_SECONDS:
         over = _s(budget.overrun)

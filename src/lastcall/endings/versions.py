@@ -117,8 +117,8 @@ def _of_container(name: str, found: Sequence[ContainerEnding | None]) -> Iterato
     yield from _differing("ended with", [_end(c) for c in found], name)
     yield from _differing("preStop hook", [_hook(c) for c in found], name)
     yield from _differing("StopContainer timeout", [_timeout(c) for c in found], name)
-    yield from _differing_times("stop signal at", [c.term_at if c else None for c in found], name)
-    yield from _differing_times("SIGKILL at", [c.kill_at if c else None for c in found], name)
+    yield from _differing_times("stop signal at", [c.stop.signal_at if c else None for c in found], name)
+    yield from _differing_times("SIGKILL at", [c.stop.kill_at if c else None for c in found], name)
 
 
 def _steps(endings: Sequence[Ending | None]) -> Iterator[Difference]:
@@ -162,18 +162,18 @@ def _word(ending: Ending | None, text: Callable[[Ending], str]) -> str:
 
 
 def _end(c: ContainerEnding | None) -> str:
-    if c is None or c.exit_code is None:
+    if c is None or c.exit.code is None:
         return "-"
-    by = f", by {c.signal}" if c.signal else ""
-    return f"exit code {c.exit_code}{by}"
+    by = f", by {c.exit.signal}" if c.exit.signal else ""
+    return f"exit code {c.exit.code}{by}"
 
 
 def _hook(c: ContainerEnding | None) -> str:
-    return c.pre_stop.outcome if c is not None and c.pre_stop is not None else "-"
+    return c.hook.outcome if c is not None and c.hook is not None else "-"
 
 
 def _timeout(c: ContainerEnding | None) -> str:
-    return f"{c.stop_timeout:g} s" if c is not None and c.stop_timeout is not None else "-"
+    return f"{c.stop.timeout:g} s" if c is not None and c.stop.timeout is not None else "-"
 
 
 def _differing(what: str, values: Sequence[str], container: str = "") -> Iterator[Difference]:

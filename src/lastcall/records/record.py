@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, cast
 
+from lastcall.records.json_shape import HIDDEN, key, rfc3339
+
 Facts = TypeVar("Facts", bound=Mapping[str, object])
 """The TypedDict of a kind's facts: `lastcall.records.definitions`."""
 
@@ -36,15 +38,15 @@ class Record:
     """
 
     id: str
-    at_ns: int
-    wall_ns: int
+    at_ns: int = field(metadata=HIDDEN)
+    wall_ns: int = field(metadata=key("wall", write=rfc3339))
     actor: str
     kind: str
-    pod_uid: str = ""
-    container: str = ""
-    rule: str = ""
+    pod_uid: str = field(default="", metadata=HIDDEN)
+    container: str = field(default="", metadata=key(null=True))
+    rule: str = field(default="", metadata=key(null=True))
     facts: dict[str, Any] = field(default_factory=dict)
-    cause_id: str = ""
+    cause_id: str = field(default="", metadata=HIDDEN)
     evidence: Evidence = "observed"
 
     def told(self, kind: "Kind[Facts]") -> Facts:

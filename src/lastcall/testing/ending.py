@@ -43,7 +43,7 @@ class Ending:
         """Exit code by container (`app`; `web-1/app` where several Pods ended), None where nobody saw it."""
         several = len(self.pods) > 1
         return {
-            f"{pod.pod.name}/{each.name}" if several else each.name: each.exit_code
+            f"{pod.pod.name}/{each.name}" if several else each.name: each.exit.code
             for pod in self.pods
             for each in pod.containers
         }

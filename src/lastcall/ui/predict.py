@@ -92,21 +92,21 @@ def _runs(container: AnyObject, status: AnyObject) -> bool:
 
 def _rest(c: ContainerEnding, pod: AnyObject | None, period: float, before: list[Next], now: float) -> Iterator[Next]:
     """What is to come for a container that still runs. A sidecar waits for those that `before` is about."""
-    if not c.started or c.exited_at is not None or c.exit_code is not None:
+    if not c.started or c.exit.at is not None or c.exit.code is not None:
         return
-    if c.term_at is not None:
-        if c.kill_at is None and c.stop_timeout is not None:
-            at = c.term_at + c.stop_timeout
+    if c.stop.signal_at is not None:
+        if c.stop.kill_at is None and c.stop.timeout is not None:
+            at = c.stop.signal_at + c.stop.timeout
             yield Next("kill", c.name, at, at, KILL_RULE)
         return
-    begun = c.pre_stop.started_at if c.pre_stop else None
+    begun = c.hook.started_at if c.hook else None
     if c.kind == "sidecar" and before:
         steps = _sidecar(c.name, _spec_of(c.name, pod), period, before, now)
-    elif begun is not None and c.pre_stop is not None and c.pre_stop.finished_at is not None:
+    elif begun is not None and c.hook is not None and c.hook.finished_at is not None:
         # The kubelet takes whole seconds off.
-        left = max(LEAST_AFTER_HOOK, period - int(c.pre_stop.finished_at - begun))
-        yield Next("term", c.name, c.pre_stop.finished_at, None, KILL_RULE)
-        yield Next("kill", c.name, c.pre_stop.finished_at + left, c.pre_stop.finished_at + left, KILL_RULE)
+        left = max(LEAST_AFTER_HOOK, period - int(c.hook.finished_at - begun))
+        yield Next("term", c.name, c.hook.finished_at, None, KILL_RULE)
+        yield Next("kill", c.name, c.hook.finished_at + left, c.hook.finished_at + left, KILL_RULE)
         return
     else:
         steps = _stop(c.name, _spec_of(c.name, pod), period, begun or 0.0)

@@ -139,7 +139,7 @@ def end_row(ending: Ending) -> dict[str, Any]:
         "outcome": ending.outcome,
         "words": outcome_words(ending),
         "exits": [
-            {"container": c.name, "code": c.exit_code, "signal": c.signal} for c in ending.containers if c.started
+            {"container": c.name, "code": c.exit.code, "signal": c.exit.signal} for c in ending.containers if c.started
         ],
     }
 

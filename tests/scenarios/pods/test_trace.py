@@ -119,13 +119,13 @@ def test_the_story_is_that_of_run_but_for_what_is_said_to_be_unknown(life: str) 
     assert told.grace_seconds == exact.grace_seconds
     assert told.gone == pytest.approx(exact.gone, abs=0.2)
     (mine,), (its,) = told.containers, exact.containers
-    assert (mine.exit_code, mine.reason, mine.signal) == (its.exit_code, its.reason, its.signal)
-    assert mine.exited_at == pytest.approx(its.exited_at, abs=KNOWN_TO_SECONDS)
+    assert (mine.exit.code, mine.exit.reason, mine.exit.signal) == (its.exit.code, its.exit.reason, its.exit.signal)
+    assert mine.exit.at == pytest.approx(its.exit.at, abs=KNOWN_TO_SECONDS)
     if unknown:
-        assert mine.term_at is None
+        assert mine.stop.signal_at is None
         assert "How the preStop hook of app ended is not known, nor when its stop signal came." in told.not_known
     else:
-        assert mine.term_at == pytest.approx(its.term_at, abs=0.5)
+        assert mine.stop.signal_at == pytest.approx(its.stop.signal_at, abs=0.5)
     kept = {each.id for each in told.findings}
     assert kept <= {each.id for each in exact.findings}, "what only a node's records show is not claimed"
     assert [(e.ready, e.serving, e.terminating) for e in told.endpoints] == [
@@ -182,7 +182,7 @@ def test_late_attachment_tells_what_the_object_and_its_events_still_show() -> No
     accepted = next(e.record for e in ending.entries if e.record.kind == kinds.DELETE_ACCEPTED)
     assert accepted.evidence == "inferred"
     assert ending.gone == pytest.approx(10, abs=2.5)
-    assert ending.containers[0].term_at == pytest.approx(0, abs=1.5)
+    assert ending.containers[0].stop.signal_at == pytest.approx(0, abs=1.5)
     assert any(sentence.startswith("It was followed from about") for sentence in ending.not_known)
 
 
@@ -307,7 +307,7 @@ def test_a_right_that_is_missing_is_named_with_what_the_story_lacks() -> None:
     run_cluster(scenario, {"app": Program(drain_seconds=3)})
     (ending,) = told
     assert ending.outcome == "graceful"
-    assert ending.containers[0].term_at is None
+    assert ending.containers[0].stop.signal_at is None
     assert not [each for each in ending.findings if each.id == "endedByItself"]
     assert any("reading events is not allowed" in sentence for sentence in ending.not_known)
 

@@ -84,10 +84,10 @@ def differences(told: Ending, exact: Ending) -> Iterator[str]:
     others = {each.name: each for each in exact.containers}
     for container in told.containers:
         yield from _container(container, others.get(container.name), hooks, ends)
-    runs = [(each.name, each.exit_code, each.ended_by) for each in told.earlier]
+    runs = [(each.name, each.exit.code, each.exit.ended_by) for each in told.earlier]
     if any(_EARLIER.match(each) for each in told.not_known):
         pass
-    elif runs != (wanted := [(each.name, each.exit_code, each.ended_by) for each in exact.earlier]):
+    elif runs != (wanted := [(each.name, each.exit.code, each.exit.ended_by) for each in exact.earlier]):
         yield f"earlier runs {runs}, not {wanted}"
     yield from _decision(told, exact)
     claimed = {each.id for each in told.findings} - {each.id for each in exact.findings} - OF_THE_CLUSTER
@@ -129,7 +129,7 @@ def _container(mine: ContainerEnding, its: ContainerEnding | None, hooks: set[st
         one, other = getattr(mine, field), getattr(its, field)
         if one != other and not (field == "signal" and mine.name in hooks):
             yield f"{field} of {mine.name} {one!r}, not {other!r}"
-    one_hook, other_hook = mine.pre_stop, its.pre_stop
+    one_hook, other_hook = mine.hook, its.hook
     if (one_hook is None) != (other_hook is None):
         yield f"preStop hook of {mine.name}: {one_hook}, not {other_hook}"
     elif one_hook and other_hook and one_hook.outcome not in ("unknown", other_hook.outcome):

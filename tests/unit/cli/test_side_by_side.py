@@ -10,7 +10,7 @@ from published_schema import documented
 
 from lastcall.cli.commands import cli
 from lastcall.cli.run.experiment import run_manifests
-from lastcall.endings.story import Budget, ContainerEnding, DecidedBy, Ending, Entry, PodFacts
+from lastcall.endings.story import Budget, ContainerEnding, DecidedBy, Ending, Entry, Exit, PodFacts, Stop
 from lastcall.endings.versions import VersionStory, compare, labelled
 from lastcall.errors import UserError, WorldError
 from lastcall.experiment.run.options import RunOptions
@@ -129,8 +129,9 @@ def test_options_that_cannot_be(arguments, words, pod_file):
 # -- what differs -----------------------------------------------------------------------------------------------------
 
 
-def ending(name="web", *, gone=4.0, owner="", **container):
-    app = ContainerEnding("app", "container", started=True, **{"exit_code": 0, **container})
+def ending(name="web", *, gone=4.0, owner="", code=0, signal=None, **stop):
+    ended = Exit(code=code, signal=signal)
+    app = ContainerEnding("app", "container", started=True, stop=Stop(**stop), exit=ended)
     decided = DecidedBy("user", "deleted", "it was", owner=owner)
     return Ending(
         PodFacts("u", "default", name), 0, "DeleteAccepted", 0, 4, "graceful", containers=(app,), gone=gone,
@@ -144,8 +145,8 @@ def differing(*endings):
 
 
 def test_times_within_half_a_second_are_the_same():
-    assert differing(ending(gone=4.0, term_at=0.0), ending(gone=4.4, term_at=0.3)) == {}
-    assert differing(ending(gone=4.0, term_at=0.0), ending(gone=4.6, term_at=0.9)) == {
+    assert differing(ending(gone=4.0, signal_at=0.0), ending(gone=4.4, signal_at=0.3)) == {}
+    assert differing(ending(gone=4.0, signal_at=0.0), ending(gone=4.6, signal_at=0.9)) == {
         "gone after": ("4.0 s", "4.6 s"),
         "stop signal at": ("0.0 s", "0.9 s"),
         "budget: drain": ("4.0 s", "4.6 s"),
@@ -153,7 +154,7 @@ def test_times_within_half_a_second_are_the_same():
 
 
 def test_what_only_one_version_did_is_a_difference():
-    found = differing(ending(kill_at=4.0, exit_code=137, signal="SIGKILL", stop_timeout=4.0), ending(stop_timeout=2.0))
+    found = differing(ending(kill_at=4.0, code=137, signal="SIGKILL", timeout=4.0), ending(timeout=2.0))
     assert found == {
         "ended with": ("exit code 137, by SIGKILL", "exit code 0"),
         "StopContainer timeout": ("4 s", "2 s"),

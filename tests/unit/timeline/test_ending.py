@@ -24,10 +24,10 @@ def test_a_graceful_end_tells_hook_drain_and_what_is_left_of_the_grace_period(ta
     assert ending.outcome == "graceful"
     assert ending.grace_seconds == 30
     (app,) = ending.containers
-    assert (app.exit_code, app.reason, app.signal, app.killed_by) == (0, "Completed", None, None)
-    assert app.pre_stop is not None
-    assert (app.pre_stop.handler, app.pre_stop.outcome, app.pre_stop.seconds) == ("exec", "succeeded", 3.004)
-    assert app.term_at == pytest.approx(3.013)
+    assert (app.exit.code, app.exit.reason, app.exit.signal, app.exit.killed_by) == (0, "Completed", None, None)
+    assert app.hook is not None
+    assert (app.hook.handler, app.hook.outcome, app.hook.seconds) == ("exec", "succeeded", 3.004)
+    assert app.stop.signal_at == pytest.approx(3.013)
     assert ending.budget is not None
     assert ending.budget.pre_stop == pytest.approx(3.004)
     assert ending.budget.drain == pytest.approx(8.61 - 3.013)
@@ -57,8 +57,13 @@ def test_sigkill_at_the_end_of_the_grace_period_names_the_hook_that_took_its_par
     ending = tapes["sigkill-1.36"]().ending()
     assert ending.outcome == "killed"
     (app,) = ending.containers
-    assert (app.exit_code, app.reason, app.signal, app.killed_by) == (137, "Error", "SIGKILL", "grace over")
-    assert app.kill_at == pytest.approx(10.012)
+    assert (app.exit.code, app.exit.reason, app.exit.signal, app.exit.killed_by) == (
+        137,
+        "Error",
+        "SIGKILL",
+        "grace over",
+    )
+    assert app.stop.kill_at == pytest.approx(10.012)
     text = _finding(ending, "killed")
     assert "SIGKILL at 10.0 s, because it still ran 8 s after SIGTERM" in text
     assert "preStop hook had taken 2.0 s" in text
@@ -68,7 +73,7 @@ def test_sigkill_at_the_end_of_the_grace_period_names_the_hook_that_took_its_par
 def test_up_to_1_27_the_kill_comes_later_and_the_story_says_why_in_one_sentence(tapes):
     ending = tapes["sigkill-1.23"]().ending()
     (app,) = ending.containers
-    assert app.kill_at == pytest.approx(12.012)
+    assert app.stop.kill_at == pytest.approx(12.012)
     assert ending.budget is not None
     assert ending.budget.overrun == pytest.approx(2.0, abs=0.02)
     text = _finding(ending, "hookTimeNotCounted")
@@ -123,7 +128,7 @@ def test_a_failed_hook_is_not_graceful_and_its_last_words_are_told(new_tape):
     tape.over(1.501)
     ending = tape.ending()
     assert ending.outcome == "hookFailed"
-    assert ending.containers[0].pre_stop.exit_code == 127
+    assert ending.containers[0].hook.exit_code == 127
     text = _finding(ending, "hookFailed")
     assert "exit code 127" in text
     assert "sh: nope: not found" in text
@@ -143,7 +148,7 @@ def test_a_hook_that_outlives_the_grace_period_and_fails_late_stays_outlived(new
     tape.add(6.02, "kubelet", k.PRE_STOP_FINISHED, "app", **facts)
     tape.over(6.03, "Failed")
     ending = tape.ending()
-    hook = ending.containers[0].pre_stop
+    hook = ending.containers[0].hook
     assert (hook.outcome, hook.seconds, hook.exit_code) == ("outlived", 4.0, 137)
     assert ending.outcome == "killed"
     assert ending.budget.overrun == pytest.approx(2.0, abs=0.02)
@@ -276,7 +281,7 @@ def test_a_node_that_is_killed_midway_leaves_a_story_that_says_what_is_not_known
     assert ending.gone is None
     assert ending.overhead is None
     assert ending.budget is None
-    assert ending.containers[0].pre_stop.outcome == "unknown"
+    assert ending.containers[0].hook.outcome == "unknown"
     assert "node-1 was killed by SIGKILL at 1.40 s" in _finding(ending, "processDied")
     said = " ".join(ending.not_known)
     assert "How app ended is not known" in said
@@ -313,7 +318,7 @@ def test_a_container_that_init_killed_after_its_shim_is_nobody_else_s_doing(new_
     tape.add(1.1, "init", k.SIGNAL_SENT, "app", signal="SIGKILL", pid=7, why="the shim died")
     tape.add(1.2, "init", k.PROCESS_EXITED, "app", containerId="c", pid=7, exitCode=137, signal="SIGKILL")
     ending = tape.ending()
-    assert ending.containers[0].killed_by == "the shim died"
+    assert ending.containers[0].exit.killed_by == "the shim died"
     assert "(the shim died)" in _finding(ending, "killed")
 
 
@@ -326,7 +331,7 @@ def test_when_the_shim_is_dead_init_tells_how_the_container_ended(new_tape):
     tape.add(1.5, "init", k.PROCESS_DIED, role="orphan", pid=9, exitCode=1, signal=None)
     tape.add(2.0, "init", k.PROCESS_DIED, role="orphan", pid=7, exitCode=0, signal=None)
     (app,) = tape.ending().containers
-    assert (app.exit_code, app.exited_at) == (0, 2.0)
+    assert (app.exit.code, app.exit.at) == (0, 2.0)
 
 
 def test_without_an_exit_record_the_exit_code_of_the_status_is_used_and_the_time_is_not_known(new_tape):
@@ -337,7 +342,7 @@ def test_without_an_exit_record_the_exit_code_of_the_status_is_used_and_the_time
     tape.started()
     tape.accepted()
     ending = tape.ending()
-    assert ending.containers[0].exit_code == 137
+    assert ending.containers[0].exit.code == 137
     assert ending.outcome == "killed"
     assert "its exit code is from the Pod's status" in " ".join(ending.not_known)
 
@@ -350,7 +355,7 @@ def test_a_kill_that_lastcall_did_not_send_is_inferred_to_be_somebody_elses(new_
     tape.exit(1.0, 137, 9)
     tape.over(1.01, "Failed")
     ending = tape.ending()
-    assert ending.containers[0].killed_by == "unknown sender"
+    assert ending.containers[0].exit.killed_by == "unknown sender"
     assert "lastcall did not send it" in _finding(ending, "killedByOther")
 
 
@@ -362,7 +367,7 @@ def test_out_of_memory_is_the_reason_when_the_runtime_saw_it(new_tape):
     tape.exit(1.0, 137, 9, oom=True)
     tape.over(1.01, "Failed")
     ending = tape.ending()
-    assert (ending.containers[0].reason, ending.containers[0].killed_by) == ("OOMKilled", "out of memory")
+    assert (ending.containers[0].exit.reason, ending.containers[0].exit.killed_by) == ("OOMKilled", "out of memory")
     _finding(ending, "outOfMemory")
 
 
@@ -375,7 +380,7 @@ def test_a_signal_to_an_exec_is_not_a_signal_to_the_container(new_tape):
     tape.exit(1.0, 0)
     tape.over(1.01)
     (app,) = tape.ending().containers
-    assert app.kill_at is None
+    assert app.stop.kill_at is None
 
 
 def test_another_exit_code_than_0_after_term_is_graceful_but_worth_a_word(new_tape):
@@ -460,8 +465,8 @@ def test_a_restarted_container_is_told_by_its_last_instance(new_tape):
     tape.over(1.01)
     ending = tape.ending()
     (app,) = ending.containers
-    assert (app.exit_code, app.restarts, app.pid, app.kill_at) == (0, 1, 12, None)
-    assert app.term_at == pytest.approx(0.012)
+    assert (app.exit.code, app.restarts, app.process.pid, app.stop.kill_at) == (0, 1, 12, None)
+    assert app.stop.signal_at == pytest.approx(0.012)
     assert ending.outcome == "graceful"
 
 
@@ -525,13 +530,13 @@ def test_a_skipped_hook_says_why_and_a_container_without_a_hook_has_none(new_tap
     tape.exit(1, 0)
     tape.over(1.01)
     ending = tape.ending()
-    assert ending.containers[0].pre_stop.outcome == "skipped"
+    assert ending.containers[0].hook.outcome == "skipped"
     assert "leaves no time for the hook" in _finding(ending, "hookNotRun")
     other = new_tape()
     other.started()
     other.accepted()
     other.exit(1, 0)
-    assert other.ending().containers[0].pre_stop is None
+    assert other.ending().containers[0].hook is None
 
 
 def test_a_substituted_image_is_named(new_tape):
@@ -568,7 +573,7 @@ def test_records_alone_are_enough_when_nobody_saw_the_object(tapes):
     tape.add(-3, "apiserver", k.POD_BOUND, node="node-1", resourceVersion="2")
     ending = build_endings(tape.records, [PodFacts(tape.uid, "", "")], kubernetes_version="1.36")[0]
     assert (ending.pod.namespace, ending.pod.name, ending.pod.node) == ("shop", "cart", "node-1")
-    assert ending.containers[0].exit_code == 0
+    assert ending.containers[0].exit.code == 0
 
 
 def test_an_ephemeral_container_is_told_when_the_delete_caught_it_running(tapes):
@@ -584,7 +589,7 @@ def test_an_ephemeral_container_is_told_when_the_delete_caught_it_running(tapes)
     tape.add(0.1, "runtime", k.SIGNAL_SENT, "probe", pid=50, signal="SIGTERM", why="StopContainer")
     tape.add(0.2, "runtime", k.PROCESS_EXITED, "probe", pid=50, exitCode=143, signal=15, reason="Error")
     ending = build_endings(tape.records, [PodFacts(tape.uid, "", "")], kubernetes_version="1.36")[0]
-    assert [(c.name, c.kind, c.exit_code) for c in ending.containers] == [
+    assert [(c.name, c.kind, c.exit.code) for c in ending.containers] == [
         ("app", "container", 0),
         ("probe", "ephemeral", 143),
     ]

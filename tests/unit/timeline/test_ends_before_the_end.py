@@ -9,7 +9,7 @@ from lastcall.endings.ending import build_endings
 from lastcall.endings.facts.pod import facts_from_records, pod_facts
 from lastcall.endings.render.chrome_trace import trace_document
 from lastcall.endings.render.html import html_page
-from lastcall.endings.render.json_v1 import ending_document
+from lastcall.endings.render.json_v1 import LAYOUT
 from lastcall.endings.render.plain import plain_text
 from lastcall.endings.story import ContainerFacts, Ending, PodFacts
 from lastcall.endings.verdict import is_ongoing, outcome_words
@@ -82,7 +82,7 @@ def test_a_container_that_crashed_and_was_started_again_is_a_crash_with_its_last
     assert found.severity == "problem"
     assert "app crashed 2 times, the last one 500 ms after its start (exit code 3)" in found.text
     assert found.text.endswith("FATAL no DB_URL")
-    assert [(c.exit_code, c.ended_by, c.run_seconds) for c in ending.earlier] == [
+    assert [(c.exit.code, c.exit.ended_by, c.run_seconds) for c in ending.earlier] == [
         (3, "itself", pytest.approx(0.1)), (3, "itself", pytest.approx(0.5))]  # fmt: skip
     assert ending.containers[0].restarts == 2
     text = plain_text([ending], 100)
@@ -155,7 +155,7 @@ def test_an_exit_for_which_a_rule_restarts_the_container_is_no_crash(new_tape: A
     tape.started(at=-5)
     deleted(tape)
     ending = tape.ending()
-    assert (ending.outcome, [each.ended_by for each in ending.earlier]) == ("graceful", ["restartRule"] * 2)
+    assert (ending.outcome, [each.exit.ended_by for each in ending.earlier]) == ("graceful", ["restartRule"] * 2)
     assert not [each for each in ending.findings if each.severity == "problem"]
     found = finding(ending, "restartedByRule")
     assert (
@@ -330,7 +330,7 @@ def test_a_pod_that_lives_on_has_a_story_of_its_containers_ends(new_tape: Any) -
     assert is_ongoing(ending) and outcome_words(ending) == "is running, after 1 restart"
     assert "it did not listen yet" in finding(ending, "livenessProbeKilled").text
     assert ending.not_known == ("It has not been deleted: times count from its first record.",)
-    made = ending_document(ending)
+    made = LAYOUT.to_json(ending)
     assert made["ongoing"] and made["earlierEnds"][0]["endedBy"] == "livenessProbe"
     assert made["earlierEnds"][0]["failedProbe"] == {"output": REFUSED, "succeededBefore": False}
     assert "before the DELETE" not in plain_text([ending], 100)

@@ -435,10 +435,10 @@ def test_what_was_not_seen_is_not_said(new_tape: Any, story: Story, id_: str) ->
 def test_the_first_reaction_is_whatever_was_seen_first_after_the_signal(new_tape: Any) -> None:
     tape = new_tape()
     waits_for_connections(tape)
-    reaction = tape.ending().containers[0].first_reaction
+    reaction = tape.ending().containers[0].seen.first_reaction
     assert (reaction.what, reaction.seconds) == ("listenerClosed", 0.005)
     tape.output(0.008, "stopping")
-    reaction = tape.ending().containers[0].first_reaction
+    reaction = tape.ending().containers[0].seen.first_reaction
     assert reaction.what == "output"
     assert reaction.seconds == pytest.approx(0.001)
 
@@ -447,5 +447,5 @@ def test_a_pod_without_sockets_of_its_own_has_none_in_its_story(new_tape: Any) -
     tape = new_tape()
     takes_too_long(tape)
     (container,) = tape.ending().containers
-    assert (container.sockets, container.processes_left) == (None, None)
-    assert container.first_reaction.what == "exit"
+    assert (container.seen.sockets, container.seen.processes_left) == (None, None)
+    assert container.seen.first_reaction.what == "exit"

@@ -12,13 +12,13 @@ def decide_budget(grace: float | None, containers: Sequence[ContainerEnding]) ->
 
     None when the grace period or every container's end is unknown, or when all ended before the DELETE.
     """
-    ended = [c for c in containers if c.exited_at is not None and not c.ended_before_delete]
+    ended = [c for c in containers if c.exit.at is not None and not c.exit.before_delete]
     if grace is None or not ended:
         return None
     last = max(ended, key=lambda c: (_end_of(c), c.drain_seconds))
-    if last.from_status and last.term_at is None and last.pre_stop is None:
+    if last.exit.from_status and last.stop.signal_at is None and last.hook is None:
         return None  # nobody saw when it was told to stop
-    hook = last.pre_stop.seconds if last.pre_stop else 0.0
+    hook = last.hook.seconds if last.hook else 0.0
     waiting = _waiting(last)
     used = hook + waiting + last.drain_seconds
     return Budget(
@@ -34,16 +34,16 @@ def decide_budget(grace: float | None, containers: Sequence[ContainerEnding]) ->
 
 def _end_of(container: ContainerEnding) -> float:
     """A hook is awaited to its end even when its container has exited meanwhile."""
-    hook_end = container.pre_stop.finished_at if container.pre_stop else None
-    return max(container.exited_at or 0.0, hook_end or 0.0)
+    hook_end = container.hook.finished_at if container.hook else None
+    return max(container.exit.at or 0.0, hook_end or 0.0)
 
 
 def _waiting(container: ContainerEnding) -> float:
     """A sidecar's wait for its turn: from the end of its hook to its StopContainer. Only sidecars wait."""
-    if container.kind != "sidecar" or container.stop_requested_at is None:
+    if container.kind != "sidecar" or container.stop.requested_at is None:
         return 0.0
-    hook_end = container.pre_stop.finished_at if container.pre_stop else None
-    return max(0.0, container.stop_requested_at - (hook_end or 0.0))
+    hook_end = container.hook.finished_at if container.hook else None
+    return max(0.0, container.stop.requested_at - (hook_end or 0.0))
 
 
 def decide_overhead(gone: float | None, budget: Budget | None, containers: Sequence[ContainerEnding]) -> float | None:
@@ -51,12 +51,12 @@ def decide_overhead(gone: float | None, budget: Budget | None, containers: Seque
 
     None when one of them is unknown, or when the object was gone before its containers (a forced deletion).
     """
-    ends = [c.exited_at for c in containers if c.started]
+    ends = [c.exit.at for c in containers if c.started]
     if gone is None or any(end is None for end in ends):
         return None
     if any(end is not None and end > gone for end in ends):
         return None
-    if budget is None and any(c.from_status and not c.ended_before_delete for c in containers):
+    if budget is None and any(c.exit.from_status and not c.exit.before_delete for c in containers):
         return None
     if budget is None:
         return gone

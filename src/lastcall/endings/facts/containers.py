@@ -5,7 +5,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lastcall.endings.facts.node import first_reaction_of, processes_left_of, sockets_of
 from lastcall.endings.story import (
@@ -13,15 +13,19 @@ from lastcall.endings.story import (
     ContainerFacts,
     EndedBy,
     Entry,
+    Exit,
     FailedProbe,
     PreStop,
     PreStopOutcome,
+    Process,
+    Seen,
+    Stop,
 )
 from lastcall.records import kinds
 from lastcall.records.signal_names import SIGKILL, signal_name
 
 if TYPE_CHECKING:
-    from lastcall.records.definitions.runtime import ProcessSignalState
+    from lastcall.records.definitions.runtime import ProcessSignalState, ProcessStarted
 
 _EXEC_SIGNALS = ("exec timeout", "caller gone")
 """`why` of signals that go to an exec in the container, not to the container."""
@@ -55,7 +59,7 @@ def container_runs(
     earlier = [_run(before, mine[start:end], True, orphans, ends_at) for start, end in pairwise(starts)]
     last = mine[starts[-1] :] if starts else mine
     ending = replace(_run(facts, last, bool(starts), orphans, ends_at), restarts=max(0, len(starts) - 1))
-    return ending, [each for each in earlier if each.exit_code is not None]
+    return ending, [each for each in earlier if each.exit.code is not None]
 
 
 def _run(
@@ -69,53 +73,109 @@ def _run(
     exit_ = _last(last, kinds.PROCESS_EXITED) or next(
         (o for o in orphans if pid and o.told(kinds.PROCESS_DIED).get("pid") == pid), None
     )
-    sent = [e for e in last if e.record.kind == kinds.SIGNAL_SENT and _is_for_container(e, pid)]
-    stops = [e for e in sent if signal_name(e.told(kinds.SIGNAL_SENT).get("signal")) != SIGKILL]
-    kill = next((e for e in reversed(sent) if signal_name(e.told(kinds.SIGNAL_SENT).get("signal")) == SIGKILL), None)
+    sent = _Sent.of(last, pid)
     state = _last(last, kinds.PROCESS_SIGNAL_STATE)
-    requested, finished = _last(last, kinds.STOP_REQUESTED), _last(last, kinds.STOP_FINISHED)
-    code, number, reason = _exit_of(exit_, facts)
-    stop = requested.told(kinds.STOP_REQUESTED) if requested else None
-    seen = state.told(kinds.PROCESS_SIGNAL_STATE) if state else None
-    gone = exit_.told(kinds.PROCESS_EXITED) if exit_ else None
+    signalled = state.told(kinds.PROCESS_SIGNAL_STATE) if state else None
+    stop = _stop(last, sent, signalled, exit_)
     return ContainerEnding(
         name=facts.name,
         kind=facts.kind,
         started=started or exit_ is not None,
-        exit_code=code,
-        reason=reason,
-        signal=number,
-        killed_by=_killed_by(number, exit_, kill, stops),
-        pre_stop=_pre_stop(facts, last),
-        stop_seconds=_stop_seconds(requested, finished, exit_),
-        stop_timeout=stop.get("timeoutSeconds") if stop else None,
-        stop_floor=bool(stop and stop.get("floor")),
-        stop_why=str(stop.get("why") or "") if stop else "",
-        deducted_seconds=stop.get("deductedSeconds") if stop else None,
-        stop_signal=_stop_signal(seen, stops),
-        stop_requested_at=requested.at if requested else None,
-        term_at=stops[0].at if stops else None,
-        kill_at=kill.at if kill else None,
-        exited_at=exit_.at if exit_ else None,
-        pid=pid,
-        exe=str((seen and seen.get("exe")) or (start and start.get("exe")) or ""),
-        command=str(seen.get("name") or "") if seen else "",
-        argv=tuple(str(word) for word in start.get("argv") or ()) if start else (),
-        disposition=_disposition(seen, kill) if seen else "",
-        caught=tuple(str(name) for name in seen.get("caught") or ()) if seen else (),
         started_at=last[0].at if started else None,
-        ended_by=_by_its_rule(_ended_by(last, exit_, requested, ends_at), code, facts),
-        starts_again=_starts_again(last),
-        from_status=bool(gone and gone.get("finishedAt")),
-        probe=_failed_probe(last, ends_at),
-        last_lines=_last_lines(last),
-        oom_kills=_whole(gone.get("oomKills")) if gone else None,
-        memory_limit=_whole(gone.get("memoryLimit")) if gone else None,
-        peak_rss=_whole(gone.get("peakRss")) if gone else None,
-        ended_together=bool(gone and gone.get("endedTogether")),
-        processes_left=processes_left_of(last),
-        sockets=sockets_of(last, stops[0].at if stops else None),
-        first_reaction=first_reaction_of(last, stops[0].at if stops else None, exit_.at if exit_ else None),
+        process=_process(pid, start, signalled, sent.kill),
+        stop=stop,
+        exit=_exit(facts, last, sent, exit_, ends_at),
+        hook=_pre_stop(facts, last),
+        seen=_seen(last, stop, exit_, ends_at),
+    )
+
+
+class _Sent(NamedTuple):
+    """The signals that were sent to a container: those before SIGKILL, and the last SIGKILL."""
+
+    stops: Sequence[Entry]
+    kill: Entry | None
+
+    @classmethod
+    def of(cls, run: Sequence[Entry], pid: int | None) -> "_Sent":
+        sent = [e for e in run if e.record.kind == kinds.SIGNAL_SENT and _is_for_container(e, pid)]
+        kills = [e for e in sent if _is_kill(e)]
+        return cls([e for e in sent if not _is_kill(e)], kills[-1] if kills else None)
+
+
+def _is_kill(sent: Entry) -> bool:
+    return signal_name(sent.told(kinds.SIGNAL_SENT).get("signal")) == SIGKILL
+
+
+def _process(
+    pid: int | None, start: "ProcessStarted | None", signalled: "ProcessSignalState | None", kill: Entry | None
+) -> Process:
+    argv = tuple(str(word) for word in start.get("argv") or ()) if start else ()
+    exe = str(start.get("exe") or "") if start else ""
+    if signalled is None:
+        return Process(pid=pid, exe=exe, argv=argv)
+    return Process(
+        pid=pid,
+        exe=str(signalled.get("exe") or exe),
+        command=str(signalled.get("name") or ""),
+        argv=argv,
+        disposition=_disposition(signalled, kill),
+        caught=tuple(str(name) for name in signalled.get("caught") or ()),
+    )
+
+
+def _stop(run: Sequence[Entry], sent: _Sent, signalled: "ProcessSignalState | None", exit_: Entry | None) -> Stop:
+    requested = _last(run, kinds.STOP_REQUESTED)
+    stop = Stop(
+        seconds=_stop_seconds(requested, _last(run, kinds.STOP_FINISHED), exit_),
+        signal=_stop_signal(signalled, sent.stops),
+        signal_at=sent.stops[0].at if sent.stops else None,
+        kill_at=sent.kill.at if sent.kill else None,
+    )
+    if requested is None:
+        return stop
+    asked = requested.told(kinds.STOP_REQUESTED)
+    return replace(
+        stop,
+        requested_at=requested.at,
+        timeout=asked.get("timeoutSeconds"),
+        floor=bool(asked.get("floor")),
+        why=str(asked.get("why") or ""),
+        deducted=asked.get("deductedSeconds"),
+    )
+
+
+def _exit(facts: ContainerFacts, run: Sequence[Entry], sent: _Sent, exit_: Entry | None, ends_at: float | None) -> Exit:
+    code, signal, reason = _exit_of(exit_, facts)
+    return Exit(
+        at=exit_.at if exit_ else None,
+        code=code,
+        reason=reason,
+        signal=signal,
+        killed_by=_killed_by(signal, exit_, sent.kill, sent.stops),
+        ended_by=_by_its_rule(_ended_by(run, exit_, ends_at), code, facts),
+        starts_again=_starts_again(run),
+        from_status=bool(exit_ and exit_.told(kinds.PROCESS_EXITED).get("finishedAt")),
+    )
+
+
+def _seen(run: Sequence[Entry], stop: Stop, exit_: Entry | None, ends_at: float | None) -> Seen:
+    seen = Seen(
+        probe=_failed_probe(run, ends_at),
+        last_lines=_last_lines(run),
+        processes_left=processes_left_of(run),
+        sockets=sockets_of(run, stop.signal_at),
+        first_reaction=first_reaction_of(run, stop.signal_at, exit_.at if exit_ else None),
+    )
+    if exit_ is None:
+        return seen
+    exited = exit_.told(kinds.PROCESS_EXITED)
+    return replace(
+        seen,
+        oom_kills=_whole(exited.get("oomKills")),
+        memory_limit=_whole(exited.get("memoryLimit")),
+        peak_rss=_whole(exited.get("peakRss")),
+        ended_together=bool(exited.get("endedTogether")),
     )
 
 
@@ -127,10 +187,11 @@ def _stop_signal(seen: "ProcessSignalState | None", stops: Sequence[Entry]) -> s
     return found or "SIGTERM"
 
 
-def _ended_by(entries: Sequence[Entry], exit_: Entry | None, requested: Entry | None, ends_at: float | None) -> EndedBy:
+def _ended_by(entries: Sequence[Entry], exit_: Entry | None, ends_at: float | None) -> EndedBy:
     """`ends_at` is when the Pod's end began, None for one that lives."""
     if exit_ is None:
         return ""
+    requested = _last(entries, kinds.STOP_REQUESTED)
     told = [e for e in entries if e.record.kind == kinds.KILLING and e.at <= exit_.at]
     asked = requested is not None and requested.at <= exit_.at
     if not told:

@@ -27,8 +27,8 @@ def why_never_started(container: ContainerEnding, ending: Ending) -> str:
         or _others(entries, container, ending)
         or _node(entries, ending)
     )
-    if not found and container.reason and container.reason != "ContainerStatusUnknown":
-        found = container.reason
+    if not found and container.exit.reason and container.exit.reason != "ContainerStatusUnknown":
+        found = container.exit.reason
     if not found and any(entry.record.kind == kinds.DELETE_ACCEPTED for entry in entries):
         found = tell("the DELETE came before it could")
     return found if len(found) <= _LONGEST else _cut(found, _LONGEST)
@@ -87,7 +87,7 @@ def _others(entries: Sequence[Entry], container: ContainerEnding, ending: Ending
             if waits:
                 return tell("$container comes before it: $why", container=other.name, why=waits)
     for each in ending.containers:
-        if each.kind == "init" and each.started and each.exit_code != 0:
+        if each.kind == "init" and each.started and each.exit.code != 0:
             if not ending.zero_kind:
                 return tell("init container $container has not succeeded yet", container=each.name)
             return tell("init container $container had not succeeded", container=each.name)

@@ -20,20 +20,24 @@ to its process group (tini's README, "Process group killing"; dumb-init's, "Sess
 
 def is_shell(c: ContainerEnding) -> bool:
     """busybox is a shell when it was called as one. A shell that was given one command may have become it (exec)."""
-    if c.command:
-        return c.command in _SHELLS or c.command.endswith(".sh") or posixpath.basename(c.exe) in _SHELLS
-    names = {posixpath.basename(c.exe), posixpath.basename(c.argv[0]) if c.argv else ""}
+    if c.process.command:
+        return (
+            c.process.command in _SHELLS
+            or c.process.command.endswith(".sh")
+            or posixpath.basename(c.process.exe) in _SHELLS
+        )
+    names = {posixpath.basename(c.process.exe), posixpath.basename(c.process.argv[0]) if c.process.argv else ""}
     return any(name in _SHELLS for name in sorted(names))
 
 
 def forwards(c: ContainerEnding) -> Forwards:
     """To whom PID 1 passes signals on: its child alone, or its child's process group; "" where that is not known."""
-    names = (c.command, posixpath.basename(c.exe))
+    names = (c.process.command, posixpath.basename(c.process.exe))
     found: Forwards = next((_FORWARDERS[name] for name in names if name in _FORWARDERS), "")
-    return "group" if found == "child" and "-g" in c.argv[1:2] else found
+    return "group" if found == "child" and "-g" in c.process.argv[1:2] else found
 
 
 def by_name(c: ContainerEnding) -> str:
     """` (nginx)`, to follow `PID 1 of web`; "" when it is not known."""
-    name = c.command or posixpath.basename(c.argv[0] if c.argv else c.exe)
+    name = c.process.command or posixpath.basename(c.process.argv[0] if c.process.argv else c.process.exe)
     return f" ({name})" if name else ""

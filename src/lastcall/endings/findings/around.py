@@ -56,7 +56,7 @@ def _node_shutdown(ending: Ending) -> Iterator[Finding]:
     facts = next((told for told in (e.told(kinds.DELETION_DECIDED) for e in chain) if "priority" in told), None)
     given = facts.get("gracePeriodSeconds") if facts is not None else None
     wanted = facts.get("ownGracePeriodSeconds") if facts is not None else None
-    killed = [c.name for c in ending.containers if c.sigkilled and c.kill_at is not None]
+    killed = [c.name for c in ending.containers if c.exit.sigkilled and c.stop.kill_at is not None]
     if not killed or not isinstance(given, int) or not isinstance(wanted, int) or given >= wanted:
         return
     text = said("nodeShutdown", given=given, wanted=wanted, names=", ".join(killed))
@@ -98,11 +98,11 @@ def _sidecar_holds_job(ending: Ending) -> Iterator[Finding]:
     if by is None or by.owner_kind != "Job":
         return
     started = [c for c in ending.containers if c.kind == "container" and c.started]
-    done = [c for c in started if c.ended_before_delete]
-    left = [c for c in started if not c.ended_before_delete]
-    if not done or not left or any(c.exit_code != 0 for c in done):
+    done = [c for c in started if c.exit.before_delete]
+    left = [c for c in started if not c.exit.before_delete]
+    if not done or not left or any(c.exit.code != 0 for c in done):
         return
-    before = min(-(c.exited_at or 0.0) for c in done)
+    before = min(-(c.exit.at or 0.0) for c in done)
     names = {"done": ", ".join(c.name for c in done), "left": ", ".join(c.name for c in left)}
     text = said("sidecarHoldsJob", **names, before=tell("$seconds s", seconds=f"{before:.1f}"))
     yield Finding("sidecarHoldsJob", "warning", text, advice=fix("sidecarHoldsJob", left=names["left"]))
@@ -110,19 +110,25 @@ def _sidecar_holds_job(ending: Ending) -> Iterator[Finding]:
 
 def reloads_on_signal(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
     """It handles the signal, and at SIGKILL it still listened and all of its children were younger than the signal."""
-    left, sockets = c.processes_left, c.sockets
-    if not c.sigkilled or c.disposition != "handled" or left is None or left.when != "SIGKILL" or left.more:
+    left, sockets = c.seen.processes_left, c.seen.sockets
+    if (
+        not c.exit.sigkilled
+        or c.process.disposition != "handled"
+        or left is None
+        or left.when != "SIGKILL"
+        or left.more
+    ):
         return
     if not left.processes or not all(each.after_signal for each in left.processes):
         return
     if sockets is None or sockets.at_exit is None or not sockets.at_exit.listeners or sockets.closed:
         return
-    name = c.command or posixpath.basename(c.argv[0] if c.argv else c.exe)
+    name = c.process.command or posixpath.basename(c.process.argv[0] if c.process.argv else c.process.exe)
     names = ", ".join(f"{each.name} (pid {each.container_pid})" for each in left.processes[:4])
     by_name = f" ({name})" if name else ""
-    text = said("reloadsOnSignal", container=c.name, by_name=by_name, signal=c.stop_signal, names=names)
+    text = said("reloadsOnSignal", container=c.name, by_name=by_name, signal=c.stop.signal, names=names)
     variant = "uwsgi" if "uwsgi" in name else ""
-    yield Finding("reloadsOnSignal", "problem", text, c.name, fix("reloadsOnSignal", variant, signal=c.stop_signal))
+    yield Finding("reloadsOnSignal", "problem", text, c.name, fix("reloadsOnSignal", variant, signal=c.stop.signal))
 
 
 def failed_hook_advice(c: ContainerEnding, hook: PreStop, ending: Ending) -> str:

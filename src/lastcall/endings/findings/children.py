@@ -18,8 +18,8 @@ _MOST_NAMES = 4
 
 def not_signalled(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
     """Processes beside PID 1 that lived on: StopContainer signals PID 1 and nobody else."""
-    left = c.processes_left
-    if left is None or not left.alive or c.term_at is None:
+    left = c.seen.processes_left
+    if left is None or not left.alive or c.stop.signal_at is None:
         return
     if not left.more and all(each.after_signal for each in left.processes):
         return  # begun on the signal, by what PID 1 does then: there was nothing to pass on to them
@@ -30,15 +30,15 @@ def not_signalled(c: ContainerEnding, ending: Ending, version: str) -> Iterator[
     untold = [each for each in left.processes if each.disposition == "default" and not each.after_signal]
     told = ""
     if len(untold) == left.alive and several:
-        told = tell(", so they never got $signal (inferred)", signal=c.stop_signal)
+        told = tell(", so they never got $signal (inferred)", signal=c.stop.signal)
     elif len(untold) == left.alive:
-        told = tell(", so it never got $signal (inferred)", signal=c.stop_signal)
-    killed = left.when == "SIGKILL" and c.sigkilled
+        told = tell(", so it never got $signal (inferred)", signal=c.stop.signal)
+    killed = left.when == "SIGKILL" and c.exit.sigkilled
     until = _until(killed, several)
-    facts = {"container": c.name, "by_name": by_name(c), "signal": c.stop_signal, "names": names, "until": until}
+    facts = {"container": c.name, "by_name": by_name(c), "signal": c.stop.signal, "names": names, "until": until}
     facts["untold"] = told
     if is_shell(c):
-        if c.disposition == "handled" and not killed and shape_of(script_of(c.argv)) != "loop":
+        if c.process.disposition == "handled" and not killed and shape_of(script_of(c.process.argv)) != "loop":
             if all(each.name == "sleep" for each in left.processes) and not left.more:
                 return  # `sleep 3600 & wait` keeps a shell: it has begun nothing
             text = said("shellKeepsSignal", "left", **facts)
@@ -55,14 +55,14 @@ def not_signalled(c: ContainerEnding, ending: Ending, version: str) -> Iterator[
 
 def _not_passed_on(c: ContainerEnding, left: ProcessesLeft, to: Forwards) -> Iterator[Finding]:
     """PID 1 is an init: its child got the signal, and what others got is known of those that it would have ended."""
-    killed = left.when == "SIGKILL" and c.sigkilled
+    killed = left.when == "SIGKILL" and c.exit.sigkilled
     mine = [each for each in left.processes if not each.after_signal]
-    facts = {"container": c.name, "by_name": by_name(c), "signal": c.stop_signal}
+    facts = {"container": c.name, "by_name": by_name(c), "signal": c.stop.signal}
     deaf = [each for each in mine if each.deaf and each.child]
     if deaf and killed:
-        how = said("childIgnoresSignal", deaf[0].disposition, signal=c.stop_signal)
+        how = said("childIgnoresSignal", deaf[0].disposition, signal=c.stop.signal)
         text = said("childIgnoresSignal", **facts, names=_names(deaf), how=how, seconds=_s(c.drain_seconds))
-        advice = fix("childIgnoresSignal", deaf[0].disposition, signal=c.stop_signal, name=deaf[0].name)
+        advice = fix("childIgnoresSignal", deaf[0].disposition, signal=c.stop.signal, name=deaf[0].name)
         yield Finding("childIgnoresSignal", "problem", text, c.name, advice)
     untold = [each for each in mine if each.disposition == "default" and each.child is False]
     if untold:
@@ -74,7 +74,7 @@ def _not_passed_on(c: ContainerEnding, left: ProcessesLeft, to: Forwards) -> Ite
 
 def zombies(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
     """Children that had ended and that nobody waited for."""
-    left = c.processes_left
+    left = c.seen.processes_left
     if left is None or not left.zombies or forwards(c):
         return  # an init reaps; what it had not at that moment is gone in the next
     count = tell("a child that had ended")
@@ -86,12 +86,12 @@ def zombies(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Findin
 
 def _shell_advice(c: ContainerEnding, left: ProcessesLeft) -> str:
     """The same command with `exec`, so that the program takes the shell's place; where that is not enough, what is."""
-    script, shape = script_of(c.argv), shape_of(script_of(c.argv))
-    if shape == "plain" and len(c.argv) == 3 and not script.startswith("exec "):
-        return fix("shellKeepsSignal", "command", command=f'["{c.argv[0]}", "-c", "exec {script}"]')
+    script, shape = script_of(c.process.argv), shape_of(script_of(c.process.argv))
+    if shape == "plain" and len(c.process.argv) == 3 and not script.startswith("exec "):
+        return fix("shellKeepsSignal", "command", command=f'["{c.process.argv[0]}", "-c", "exec {script}"]')
     if shape == "pipeline":
-        return pipeline_fix(c.argv)
-    if shape == "loop" and not c.sigkilled:
+        return pipeline_fix(c.process.argv)
+    if shape == "loop" and not c.exit.sigkilled:
         return ""  # it ends on the signal, as it should
     if shape in ("jobs", "loop"):
         return fix("shellKeepsSignal", shape)

@@ -35,12 +35,12 @@ def restarts(ending: Ending) -> Iterator[Finding]:
 
 def is_over(c: ContainerEnding, ending: Ending) -> bool:
     """Whether a run ended before the Pod's end began; of a Pod that lives any end is one."""
-    return c.exited_at is not None and (c.exited_at < 0 or not ending.zero_kind)
+    return c.exit.at is not None and (c.exit.at < 0 or not ending.zero_kind)
 
 
 def killed_before(ending: Ending) -> list[ContainerEnding]:
     """Of every container the newest run that somebody killed before its last one: for memory, or without a reason."""
-    found = {c.name: c for c in ending.earlier if c.sigkilled and c.ended_by == "itself"}
+    found = {c.name: c for c in ending.earlier if c.exit.sigkilled and c.exit.ended_by == "itself"}
     return list(found.values())
 
 
@@ -49,7 +49,11 @@ def times_and_when(c: ContainerEnding, ending: Ending) -> str:
     of those that were killed for the same reason; "" for any other run."""
     if not is_over(c, ending) or c.run_seconds is None:
         return ""
-    runs = [run for run in [*ending.earlier, *ending.containers] if run.name == c.name and run.killed_by == c.killed_by]
+    runs = [
+        run
+        for run in [*ending.earlier, *ending.containers]
+        if run.name == c.name and run.exit.killed_by == c.exit.killed_by
+    ]
     if len(runs) == 1:
         return after_start(c.run_seconds)
     return tell(" $count times, the last one $after after its start,", count=len(runs), after=_s(c.run_seconds))
@@ -59,27 +63,31 @@ def last_words(ending: Ending) -> list[tuple[str, tuple[str, ...]]]:
     """What containers printed last that failed before the Pod's end: a heading, and lines of the newest such run."""
     found = {}
     for c in [*ending.earlier, *ending.containers]:
-        probe = c.ended_by in ("livenessProbe", "startupProbe")
-        if (probe or c.failed_by_itself or c.killed_by == "out of memory") and is_over(c, ending) and c.last_lines:
+        probe = c.exit.ended_by in ("livenessProbe", "startupProbe")
+        if (
+            (probe or c.exit.failed_by_itself or c.exit.killed_by == "out of memory")
+            and is_over(c, ending)
+            and c.seen.last_lines
+        ):
             heading = tell("what $container printed last ($end)", container=c.name, end=_end(c))
-            found[c.name] = (heading, c.last_lines)
+            found[c.name] = (heading, c.seen.last_lines)
     return list(found.values())
 
 
 def _by_probe(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -> Iterator[Finding]:
     for by in ("livenessProbe", "startupProbe"):
-        those = [c for c in [*runs, *last] if c.ended_by == by]
+        those = [c for c in [*runs, *last] if c.exit.ended_by == by]
         if those:
             yield _killed_by_probe(those[-1], len(those), _did(those, last))
 
 
 def _killed_by_probe(c: ContainerEnding, times: int, did: str) -> Finding:
-    output = c.probe.output if c.probe else ""
-    startup = c.ended_by == "startupProbe"
+    output = c.seen.probe.output if c.seen.probe else ""
+    startup = c.exit.ended_by == "startupProbe"
     id_ = "startupProbeKilled" if startup else "livenessProbeKilled"
-    never = startup or (c.probe is not None and c.probe.succeeded_before is False)
+    never = startup or (c.seen.probe is not None and c.seen.probe.succeeded_before is False)
     refused, late = _REFUSED.search(output), _LATE.search(output)
-    others = sorted({each.port for each in c.sockets.listeners}) if c.sockets else []
+    others = sorted({each.port for each in c.seen.sockets.listeners}) if c.seen.sockets else []
     took = _s(c.had_seconds) if c.had_seconds is not None else ""
     variant, advice = "", fix(id_)
     wanted = max(LEAST_STARTUP_SECONDS, math.ceil(2 * (c.had_seconds or 0.0)))
@@ -111,14 +119,14 @@ def _killed_by_probe(c: ContainerEnding, times: int, did: str) -> Finding:
 
 
 def _crashed(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -> Iterator[Finding]:
-    those = [c for c in [*runs, *last] if c.failed_by_itself]
+    those = [c for c in [*runs, *last] if c.exit.failed_by_itself]
     if not those:
         return
     c = those[-1]
-    succeeded = c.kind == "init" and not (last and last[-1].failed_by_itself)
+    succeeded = c.kind == "init" and not (last and last[-1].exit.failed_by_itself)
     id_ = "initContainerFailed" if c.kind == "init" else "crashed"
     variant = "succeeded" if succeeded else ""
-    lines = [line for line in c.last_lines if line.strip()]
+    lines = [line for line in c.seen.last_lines if line.strip()]
     text = said(
         id_,
         variant,
@@ -155,14 +163,14 @@ variables of Services look like (pkg/kubelet/envvars) → the variant of the adv
 
 def _code(c: ContainerEnding) -> str:
     """The variant of the advice for an exit code that says something by itself."""
-    if (c.exit_code or 0) - 128 in (4, 6, 7, 8, 11):  # SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV: of it, or of a child
+    if (c.exit.code or 0) - 128 in (4, 6, 7, 8, 11):  # SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV: of it, or of a child
         return "signal"
-    return {126: "notExecutable", 127: "notFound"}.get(c.exit_code or 0, "") if c.kind != "init" else ""
+    return {126: "notExecutable", 127: "notFound"}.get(c.exit.code or 0, "") if c.kind != "init" else ""
 
 
 def _completed(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -> Iterator[Finding]:
     """It succeeds, and is started again: a program that ends has no place under restartPolicy Always."""
-    those = [c for c in runs if c.ended_by == "itself" and c.exit_code == 0 and c.kind != "init"]
+    those = [c for c in runs if c.exit.ended_by == "itself" and c.exit.code == 0 and c.kind != "init"]
     if those:
         text = said("endsAndIsRestarted", container=those[-1].name, times=_times(len(those)))
         yield Finding("endsAndIsRestarted", "warning", text, those[-1].name, fix("endsAndIsRestarted"))
@@ -170,17 +178,17 @@ def _completed(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding])
 
 def _by_rule(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -> Iterator[Finding]:
     """It asked for a restart, as its restartPolicyRules have it."""
-    those = [c for c in [*runs, *last] if c.ended_by == "restartRule"]
+    those = [c for c in [*runs, *last] if c.exit.ended_by == "restartRule"]
     if those:
         c = those[-1]
         variant = "waits" if c in last else ""
         times, after = _times(len(those)), _after(c)
-        text = said("restartedByRule", variant, container=c.name, code=c.exit_code, times=times, after=after)
+        text = said("restartedByRule", variant, container=c.name, code=c.exit.code, times=times, after=after)
         yield Finding("restartedByRule", "info", text, c.name)
 
 
 def _post_start(runs: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -> Iterator[Finding]:
-    those = [c for c in [*runs, *last] if c.ended_by == "postStartHook"]
+    those = [c for c in [*runs, *last] if c.exit.ended_by == "postStartHook"]
     if those:
         c = those[-1]
         times, did = _times(len(those)), _did(those, last)
@@ -204,7 +212,7 @@ def _output(c: ContainerEnding, lines: Sequence[str]) -> str:
     """Nobody listened to a run that is known from the Pod's status alone."""
     if lines:
         return said("crashed", "output", line=lines[-1].strip()[:300])
-    return "" if c.from_status else said("crashed", "silent")
+    return "" if c.exit.from_status else said("crashed", "silent")
 
 
 def _did(those: Sequence[ContainerEnding], last: Sequence[ContainerEnding]) -> str:
@@ -222,9 +230,9 @@ def _after(c: ContainerEnding) -> str:
 
 
 def _end(c: ContainerEnding) -> str:
-    if c.sigkilled and c.term_at is not None:
+    if c.exit.sigkilled and c.stop.signal_at is not None:
         drain = _s(c.drain_seconds)
-        return tell("exit code 137: SIGKILL, $seconds after $signal", seconds=drain, signal=c.stop_signal)
-    if c.signal:
-        return tell("exit code $code: $signal", code=c.exit_code, signal=c.signal)
+        return tell("exit code 137: SIGKILL, $seconds after $signal", seconds=drain, signal=c.stop.signal)
+    if c.exit.signal:
+        return tell("exit code $code: $signal", code=c.exit.code, signal=c.exit.signal)
     return exit_code(c)

@@ -76,8 +76,8 @@ def _about_pod(ending: Ending) -> Iterator[Finding]:
             yield Finding("graceShortened", "info", text)
     yield from held_by_finalizers(ending)
     yield from around(ending)
-    late = [c for c in ending.containers if c.exited_at is not None and ending.gone is not None]
-    last = max((c.exited_at or 0.0 for c in late), default=0.0)
+    late = [c for c in ending.containers if c.exit.at is not None and ending.gone is not None]
+    last = max((c.exit.at or 0.0 for c in late), default=0.0)
     if ending.gone is not None and last > ending.gone + 0.001:
         text = said("goneBeforeContainers", gone=_s(ending.gone), last=_s(last))
         yield Finding("goneBeforeContainers", "warning", text, advice=fix("goneBeforeContainers"))
@@ -129,41 +129,41 @@ def _never_started(c: ContainerEnding, ending: Ending, version: str) -> Iterator
 
 
 def _own_exit(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    if c.exited_at is None or c.sigkilled:
+    if c.exit.at is None or c.exit.sigkilled:
         return
-    if c.from_status and c.term_at is None and not c.ended_before_delete:
+    if c.exit.from_status and c.stop.signal_at is None and not c.exit.before_delete:
         return  # nobody saw its stop signal: that does not mean that none was sent
-    if c.term_at is None and c.pre_stop is not None and c.pre_stop.outcome == "unknown":
+    if c.stop.signal_at is None and c.hook is not None and c.hook.outcome == "unknown":
         return  # nor is it known whether it ended before its hook did, after which the signal is sent
-    if is_over(c, ending) and (c.failed_by_itself or c.ended_by not in ("", "itself")):
+    if is_over(c, ending) and (c.exit.failed_by_itself or c.exit.ended_by not in ("", "itself")):
         return  # findings_restarts says it; or the node ended it with its Pod, as a sidecar of one that is complete
-    if c.ended_before_delete and not is_deleted(ending):
+    if c.exit.before_delete and not is_deleted(ending):
         return  # nobody has deleted it: its first line says that it had ended
-    if c.ended_before_delete:
-        before = _s(-c.exited_at)
+    if c.exit.before_delete:
+        before = _s(-c.exit.at)
         text = said("endedByItself", "beforeDelete", container=c.name, before=before, exit=_exit(c))
         yield Finding("endedByItself", "info", text, c.name)
-    elif c.term_at is None or c.exited_at < c.term_at:
-        text = said("endedByItself", container=c.name, at=_s(c.exited_at), exit=_exit(c))
-        hook = c.pre_stop
-        if hook and hook.finished_at is not None and hook.finished_at > c.exited_at + 0.05 and hook.handler != "exec":
+    elif c.stop.signal_at is None or c.exit.at < c.stop.signal_at:
+        text = said("endedByItself", container=c.name, at=_s(c.exit.at), exit=_exit(c))
+        hook = c.hook
+        if hook and hook.finished_at is not None and hook.finished_at > c.exit.at + 0.05 and hook.handler != "exec":
             text = joined([text, said("endedByItself", "hookWaited", until=_s(hook.finished_at))])
         yield Finding("endedByItself", "info", text, c.name)
 
 
 def _hook_skipped(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    if c.pre_stop and c.pre_stop.outcome == "skipped":
-        text = said("hookNotRun", container=c.name, detail=recalled(c.pre_stop.detail))
+    if c.hook and c.hook.outcome == "skipped":
+        text = said("hookNotRun", container=c.name, detail=recalled(c.hook.detail))
         yield Finding("hookNotRun", "warning", text, c.name)
 
 
 def _hook_failed(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    hook = c.pre_stop
+    hook = c.hook
     if hook is None or hook.outcome != "failed":
         return
-    if hook.handler == "exec" and c.exited_at is not None and hook.finished_at is not None:
-        own_exit = c.term_at is None or c.exited_at < c.term_at
-        if own_exit and abs(hook.finished_at - c.exited_at) < 0.25:
+    if hook.handler == "exec" and c.exit.at is not None and hook.finished_at is not None:
+        own_exit = c.stop.signal_at is None or c.exit.at < c.stop.signal_at
+        if own_exit and abs(hook.finished_at - c.exit.at) < 0.25:
             text = said("hookDiedWithContainer", container=c.name)
             yield Finding("hookDiedWithContainer", "warning", text, c.name)
             return
@@ -178,117 +178,126 @@ def _hook_failed(c: ContainerEnding, ending: Ending, version: str) -> Iterator[F
 
 
 def _hook_outlived(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    hook = c.pre_stop
+    hook = c.hook
     if hook is None or hook.outcome != "outlived":
         return
-    variant = "" if c.stop_timeout is None else "floor" if c.stop_floor else "left"
-    left = f"{c.stop_timeout or 0:g}"
-    text = said("hookOutlived", variant, container=c.name, seconds=_s(hook.seconds), signal=c.stop_signal, left=left)
+    variant = "" if c.stop.timeout is None else "floor" if c.stop.floor else "left"
+    left = f"{c.stop.timeout or 0:g}"
+    text = said("hookOutlived", variant, container=c.name, seconds=_s(hook.seconds), signal=c.stop.signal, left=left)
     grace = ending.grace_seconds
     advice = fix("hookOutlived", grace=grace) if grace is not None else ""
     yield Finding("hookOutlived", "problem", text, c.name, advice)
 
 
 def _term_not_handled(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    if c.disposition not in _NOT_HANDLED or c.term_at is None:
+    if c.process.disposition not in _NOT_HANDLED or c.stop.signal_at is None:
         return
     # A blocked signal may have been taken after the look; one that is dropped, or ignored, is so for good.
-    heard = c.disposition == "blocked" or c.signal == c.stop_signal or c.drain_seconds < _SOON_SECONDS
-    if heard and c.exited_at is not None and not c.sigkilled:
+    heard = c.process.disposition == "blocked" or c.exit.signal == c.stop.signal or c.drain_seconds < _SOON_SECONDS
+    if heard and c.exit.at is not None and not c.exit.sigkilled:
         return
-    program = c.exe if not c.command or c.exe.endswith(f"/{c.command}") else f"{c.command}, {c.exe}".rstrip(", ")
-    age = c.term_at - c.started_at if c.started_at is not None else _STARTING_SECONDS
-    if c.disposition == "default" and c.exited_at is not None and not c.sigkilled and age < _STARTING_SECONDS:
+    program = (
+        c.process.exe
+        if not c.process.command or c.process.exe.endswith(f"/{c.process.command}")
+        else f"{c.process.command}, {c.process.exe}".rstrip(", ")
+    )
+    age = c.stop.signal_at - c.started_at if c.started_at is not None else _STARTING_SECONDS
+    if (
+        c.process.disposition == "default"
+        and c.exit.at is not None
+        and not c.exit.sigkilled
+        and age < _STARTING_SECONDS
+    ):
         text = said(
             "stopSignalNotHandled",
             "starting",
             container=c.name,
             program=f" ({program})" if program else "",
             age=_s(age),
-            signal=c.stop_signal,
+            signal=c.stop.signal,
             seconds=_s(c.drain_seconds),
         )
         yield Finding("stopSignalNotHandled", "info", text, c.name)
         return
     text = said(
         "stopSignalNotHandled",
-        "" if c.exited_at is None else "untilKill" if c.sigkilled else "untilExit",
+        "" if c.exit.at is None else "untilKill" if c.exit.sigkilled else "untilExit",
         container=c.name,
         program=f" ({program})" if program else "",
-        disposition=said("stopSignalNotHandled", c.disposition, signal=c.stop_signal),
+        disposition=said("stopSignalNotHandled", c.process.disposition, signal=c.stop.signal),
         seconds=_s(c.drain_seconds),
     )
     yield Finding("stopSignalNotHandled", "problem", text, c.name, why.stop_signal_advice(c, version))
 
 
 def _shell_trap(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    if c.disposition != "handled" or c.term_at is None or not is_shell(c):
+    if c.process.disposition != "handled" or c.stop.signal_at is None or not is_shell(c):
         return
-    after = [line.at for line in ending.output if line.container == c.name and line.at >= c.term_at]
-    delay = after[0] - c.term_at if after else 0.0
+    after = [line.at for line in ending.output if line.container == c.name and line.at >= c.stop.signal_at]
+    delay = after[0] - c.stop.signal_at if after else 0.0
     if delay >= _TRAP_DELAY_SECONDS:
-        text = said("shellRunsTrapLate", container=c.name, seconds=_s(delay), signal=c.stop_signal)
+        text = said("shellRunsTrapLate", container=c.name, seconds=_s(delay), signal=c.stop.signal)
         yield Finding("shellRunsTrapLate", "info", text, c.name)
 
 
 def _killed(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    if not c.sigkilled or (is_over(c, ending) and c.ended_by in ("livenessProbe", "startupProbe")):
+    if not c.exit.sigkilled or (is_over(c, ending) and c.exit.ended_by in ("livenessProbe", "startupProbe")):
         return
-    moment = c.kill_at if c.kill_at is not None else c.exited_at
-    if c.exited_at is not None and c.ended_before_delete:
-        moment = c.exited_at
+    moment = c.stop.kill_at if c.stop.kill_at is not None else c.exit.at
+    if c.exit.at is not None and c.exit.before_delete:
+        moment = c.exit.at
     when = at(moment) if moment is not None else ""
-    if c.killed_by == "out of memory":
+    if c.exit.killed_by == "out of memory":
         return  # findings_why.out_of_memory
-    if c.killed_by == "unknown sender":
-        text = said("killedByOther", "status" if c.from_status else "", container=c.name, when=when)
+    if c.exit.killed_by == "unknown sender":
+        text = said("killedByOther", "status" if c.exit.from_status else "", container=c.name, when=when)
         yield Finding("killedByOther", "problem", text, c.name, fix("killedByOther"))
-    elif c.killed_by in ("grace over", "StopContainer"):
+    elif c.exit.killed_by in ("grace over", "StopContainer"):
         yield Finding("killed", "problem", _why_killed(c, when), c.name, why.killed_advice(c, ending))
     else:
-        why_killed = tell("the shim died") if c.killed_by == "the shim died" else c.killed_by
+        why_killed = tell("the shim died") if c.exit.killed_by == "the shim died" else c.exit.killed_by
         text = said("killed", "other", container=c.name, when=when, why=why_killed)
         yield Finding("killed", "problem", text, c.name)
 
 
 def _why_killed(c: ContainerEnding, when: str) -> str:
-    if c.term_at is None or c.stop_timeout is None:
+    if c.stop.signal_at is None or c.stop.timeout is None:
         return said("killed", "timeOver", container=c.name, when=when)
-    timeout = f"{c.stop_timeout:g}"
-    if c.pre_stop and c.deducted_seconds:
-        hook = _s(c.pre_stop.seconds)
+    timeout = f"{c.stop.timeout:g}"
+    if c.hook and c.stop.deducted:
+        hook = _s(c.hook.seconds)
         return said(
-            "killed", "hookTookTime", container=c.name, when=when, timeout=timeout, signal=c.stop_signal, hook=hook
+            "killed", "hookTookTime", container=c.name, when=when, timeout=timeout, signal=c.stop.signal, hook=hook
         )
-    return said("killed", "stillRan", container=c.name, when=when, timeout=timeout, signal=c.stop_signal)
+    return said("killed", "stillRan", container=c.name, when=when, timeout=timeout, signal=c.stop.signal)
 
 
 def _hook_time_not_counted(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    hook = c.pre_stop
-    if hook is None or c.stop_timeout is None or hook.seconds < 1 or c.stop_floor or c.deducted_seconds:
+    hook = c.hook
+    if hook is None or c.stop.timeout is None or hook.seconds < 1 or c.stop.floor or c.stop.deducted:
         return
     grace = ending.grace_seconds
     total = _s(hook.seconds + c.drain_seconds)
-    if not c.sigkilled:
-        total = tell("up to $seconds s", seconds=f"{hook.seconds + c.stop_timeout:.0f}")
-    reason = recalled(c.stop_why.rstrip(".")) or said("hookTimeNotCounted", "version", version=version)
+    if not c.exit.sigkilled:
+        total = tell("up to $seconds s", seconds=f"{hook.seconds + c.stop.timeout:.0f}")
+    reason = recalled(c.stop.why.rstrip(".")) or said("hookTimeNotCounted", "version", version=version)
     text = said("hookTimeNotCounted", why=reason, container=c.name, total=total, grace=grace)
     yield Finding("hookTimeNotCounted", "warning", text, c.name)
 
 
 def _exit_code(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
-    if c.ended_before_delete or c.sigkilled or not c.exit_code or c.term_at is None or c.kind != "container":
+    if c.exit.before_delete or c.exit.sigkilled or not c.exit.code or c.stop.signal_at is None or c.kind != "container":
         return
-    if not c.signal and c.disposition in ("default", "ignored"):
+    if not c.exit.signal and c.process.disposition in ("default", "ignored"):
         return  # the signal was dropped: it did not end on it
-    how = tell("$signal (exit code $code)", signal=c.signal, code=c.exit_code) if c.signal else exit_code(c)
+    how = tell("$signal (exit code $code)", signal=c.exit.signal, code=c.exit.code) if c.exit.signal else exit_code(c)
     of_job = ending.decided_by is not None and ending.decided_by.owner_kind == "Job"
-    variant = "bySignal" if c.signal == c.stop_signal else "job" if of_job else ""
-    text = said("exitCodeNotZero", variant, container=c.name, how=how, signal=c.stop_signal)
+    variant = "bySignal" if c.exit.signal == c.stop.signal else "job" if of_job else ""
+    text = said("exitCodeNotZero", variant, container=c.name, how=how, signal=c.stop.signal)
     if variant:
         yield Finding("exitCodeNotZero", "info", text, c.name)
     else:
-        yield Finding("exitCodeNotZero", "warning", text, c.name, fix("exitCodeNotZero", signal=c.stop_signal))
+        yield Finding("exitCodeNotZero", "warning", text, c.name, fix("exitCodeNotZero", signal=c.stop.signal))
 
 
 _CONTAINER_RULES: tuple[Callable[[ContainerEnding, Ending, str], Iterator[Finding]], ...] = (
@@ -314,4 +323,4 @@ _CONTAINER_RULES: tuple[Callable[[ContainerEnding, Ending, str], Iterator[Findin
 
 
 def _exit(c: ContainerEnding) -> str:
-    return tell("killed by $signal", signal=c.signal) if c.signal else exit_code(c)
+    return tell("killed by $signal", signal=c.exit.signal) if c.exit.signal else exit_code(c)

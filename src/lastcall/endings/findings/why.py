@@ -26,8 +26,8 @@ _SOON_SECONDS = 1.0
 
 def held_by_connections(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
     """It handles the signal, and was killed while connections were open."""
-    sockets = c.sockets
-    if not c.sigkilled or c.disposition != "handled" or sockets is None or sockets.at_exit is None:
+    sockets = c.seen.sockets
+    if not c.exit.sigkilled or c.process.disposition != "handled" or sockets is None or sockets.at_exit is None:
         return
     end = sockets.at_exit
     connections = end.connections - end.backlog  # those in a backlog are the kernel's alone
@@ -42,17 +42,22 @@ def held_by_connections(c: ContainerEnding, ending: Ending, version: str) -> Ite
 
 def stop_signal_advice(c: ContainerEnding, version: str) -> str:
     """What to do about a PID 1 that does not get the stop signal."""
-    if c.disposition == "default" and is_shell(c) and c.processes_left is not None and c.processes_left.alive:
+    if (
+        c.process.disposition == "default"
+        and is_shell(c)
+        and c.seen.processes_left is not None
+        and c.seen.processes_left.alive
+    ):
         return ""  # not_signalled says it
-    if c.disposition == "ignored":
-        return fix("stopSignalNotHandled", "ignored", signal=c.stop_signal)
-    if c.disposition == "blocked":
-        return fix("stopSignalNotHandled", "blocked", signal=c.stop_signal)
-    others = [name for name in ("SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1") if name in c.caught]
-    if c.disposition == "default" and others and not is_shell(c):  # a shell has one for its own use
+    if c.process.disposition == "ignored":
+        return fix("stopSignalNotHandled", "ignored", signal=c.stop.signal)
+    if c.process.disposition == "blocked":
+        return fix("stopSignalNotHandled", "blocked", signal=c.stop.signal)
+    others = [name for name in ("SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1") if name in c.process.caught]
+    if c.process.disposition == "default" and others and not is_shell(c):  # a shell has one for its own use
         return fix("stopSignalNotHandled", "otherSignal", other=others[0])
-    if c.disposition == "default":
-        return fix("stopSignalNotHandled", "default", signal=c.stop_signal)
+    if c.process.disposition == "default":
+        return fix("stopSignalNotHandled", "default", signal=c.stop.signal)
     return ""
 
 
@@ -61,27 +66,27 @@ def stop_signal_advice(c: ContainerEnding, version: str) -> str:
 
 def out_of_memory(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
     """The kernel's counter has moved: PID 1 was killed for it, or one of its children."""
-    limit = _bytes(c.memory_limit)
-    if c.killed_by == "out of memory":
-        group = said("outOfMemory", "limit" if c.memory_limit else "noLimit", limit=limit)
-        seen = said("outOfMemory", "counted" if c.oom_kills else "inferred")
+    limit = _bytes(c.seen.memory_limit)
+    if c.exit.killed_by == "out of memory":
+        group = said("outOfMemory", "limit" if c.seen.memory_limit else "noLimit", limit=limit)
+        seen = said("outOfMemory", "counted" if c.seen.oom_kills else "inferred")
         when = times_and_when(c, ending) or _when(c)
-        together = said("outOfMemory", "together") if c.ended_together else ""
-        others = said("outOfMemory", "others", peak=_mebibytes(c.peak_rss or 0)) if _others_used_it(c) else ""
+        together = said("outOfMemory", "together") if c.seen.ended_together else ""
+        others = said("outOfMemory", "others", peak=_mebibytes(c.seen.peak_rss or 0)) if _others_used_it(c) else ""
         text = said("outOfMemory", container=c.name, when=when, group=group, seen=seen, together=together, who=others)
-        advice = fix("outOfMemory", limit=limit) if c.memory_limit else ""
+        advice = fix("outOfMemory", limit=limit) if c.seen.memory_limit else ""
         yield Finding("outOfMemory", "problem", text, c.name, advice)
-    elif c.oom_kills:
-        count = tell("a process") if c.oom_kills == 1 else tell("$count processes", count=c.oom_kills)
-        of = tell(" (limit $limit)", limit=limit) if c.memory_limit else ""
+    elif c.seen.oom_kills:
+        count = tell("a process") if c.seen.oom_kills == 1 else tell("$count processes", count=c.seen.oom_kills)
+        of = tell(" (limit $limit)", limit=limit) if c.seen.memory_limit else ""
         text = said("childOutOfMemory", container=c.name, count=count, limit=of, end=_end(c))
-        advice = fix("childOutOfMemory", limit=limit) if c.memory_limit else ""
+        advice = fix("childOutOfMemory", limit=limit) if c.seen.memory_limit else ""
         yield Finding("childOutOfMemory", "problem", text, c.name, advice)
 
 
 def _others_used_it(c: ContainerEnding) -> bool:
     """Whether PID 1, also with a child that it waited for, never had more than half of the limit."""
-    return bool(c.peak_rss and c.memory_limit and c.peak_rss * 2 <= c.memory_limit)
+    return bool(c.seen.peak_rss and c.seen.memory_limit and c.seen.peak_rss * 2 <= c.seen.memory_limit)
 
 
 def _mebibytes(value: int) -> str:
@@ -90,26 +95,26 @@ def _mebibytes(value: int) -> str:
 
 def exit_code_137(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
     """137 without a SIGKILL: PID 1 passed on how a child of it ended."""
-    if c.exit_code != 137 or c.signal is not None or c.exited_at is None:
+    if c.exit.code != 137 or c.exit.signal is not None or c.exit.at is None:
         return
     reporter = said("exitCode137OfItsOwn", "shell" if is_shell(c) else "program")
-    memory = said("exitCode137OfItsOwn", "memory") if c.oom_kills else ""
+    memory = said("exitCode137OfItsOwn", "memory") if c.seen.oom_kills else ""
     text = said("exitCode137OfItsOwn", container=c.name, reporter=reporter, memory=memory)
     yield Finding("exitCode137OfItsOwn", "warning", text, c.name)
 
 
 def killed_advice(c: ContainerEnding, ending: Ending) -> str:
     """For a PID 1 that handles its stop signal and still ran when its time was over."""
-    left = c.processes_left
-    if c.disposition != "handled" or (left is not None and left.alive and is_shell(c)):
+    left = c.seen.processes_left
+    if c.process.disposition != "handled" or (left is not None and left.alive and is_shell(c)):
         return ""
     if forwards(c) and left is not None and any(each.deaf and each.child for each in left.processes):
         return ""  # findings_children.not_signalled says it
     if waiting := _waiting_for_a_stuck_program(c):
-        return fix("killed", "stuck", connections=_connections(waiting), signal=c.stop_signal)
+        return fix("killed", "stuck", connections=_connections(waiting), signal=c.stop.signal)
     if ending.grace_seconds is None:
         return ""
-    variant = "hookTookTime" if c.pre_stop and c.deducted_seconds else ""
+    variant = "hookTookTime" if c.hook and c.stop.deducted else ""
     return fix("killed", variant, grace=ending.grace_seconds)
 
 
@@ -118,8 +123,8 @@ def _waiting_for_a_stuck_program(c: ContainerEnding) -> int:
 
     It had neither closed its port nor gone on to serve: nothing shows that it would have ended with more time.
     """
-    end = c.sockets.at_exit if c.sockets else None
-    return end.backlog if c.sigkilled and end is not None and end.listeners else 0
+    end = c.seen.sockets.at_exit if c.seen.sockets else None
+    return end.backlog if c.exit.sigkilled and end is not None and end.listeners else 0
 
 
 # -- why are requests dropped ----------------------------------------------------------------------------------------
@@ -139,17 +144,17 @@ def listener_closed_early(c: ContainerEnding, ending: Ending, version: str) -> I
         later = said(kind, "never") if turned is None else said(kind, "turned", seconds=_s(turned - at))
         text = said(kind, container=c.name, closed=how, at=_s(at), later=later)
         yield Finding("listenerClosedBeforeEndpoint", "warning", text, c.name, _pause_advice(kind, c, port))
-    elif at - turned < _SOON_SECONDS and not (c.pre_stop and c.pre_stop.outcome != "skipped"):
+    elif at - turned < _SOON_SECONDS and not (c.hook and c.hook.outcome != "skipped"):
         text = said("listenerClosedSoon", container=c.name, closed=how, seconds=_s(at - turned))
         yield Finding("listenerClosedSoon", "info", text, c.name, _pause_advice("listenerClosedSoon", c, port))
 
 
 def connections_cut(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Finding]:
     """Connections that ended with the process: by a reset, with requests unread or never accepted."""
-    end = c.sockets.at_exit if c.sockets else None
-    if end is None or c.sockets is None or c.exited_at is None:
+    end = c.seen.sockets.at_exit if c.seen.sockets else None
+    if end is None or c.seen.sockets is None or c.exit.at is None:
         return
-    whose = tell("The Pod of $container", container=c.name) if c.sockets.scope == "pod" else c.name
+    whose = tell("The Pod of $container", container=c.name) if c.seen.sockets.scope == "pod" else c.name
     cut = end.connections or end.resets or end.closed_unread
     if end.backlog:
         text = said("backlogNeverAccepted", container=c.name, connections=_connections(end.backlog))
@@ -172,20 +177,20 @@ def connections_cut(c: ContainerEnding, ending: Ending, version: str) -> Iterato
 
 def _closed_listening_at(c: ContainerEnding) -> tuple[float, int, str] | None:
     """When its first port was closed, which, and how it is said."""
-    sockets = c.sockets
+    sockets = c.seen.sockets
     if sockets is None:
         return None
     if sockets.closed:
         first = min(sockets.closed, key=lambda each: each.at)
         return first.at, first.port, tell("closed its port $port", port=first.port)
     still = sockets.at_exit.listeners if sockets.at_exit else sockets.listeners
-    if still and c.exited_at is not None:
-        return c.exited_at, still[0].port, tell("ended, and with it its port $port,", port=still[0].port)
+    if still and c.exit.at is not None:
+        return c.exit.at, still[0].port, tell("ended, and with it its port $port,", port=still[0].port)
     return None
 
 
 def _pause_advice(kind: str, c: ContainerEnding, port: int | None) -> str:
-    if c.pre_stop and c.pre_stop.outcome != "skipped":
+    if c.hook and c.hook.outcome != "skipped":
         return ""
     while_ = tell(" (port $port stays open while proxies hear of it)", port=port) if port else ""
     return fix(kind, port=while_)
@@ -195,11 +200,11 @@ def _pause_advice(kind: str, c: ContainerEnding, port: int | None) -> str:
 
 
 def _when(c: ContainerEnding) -> str:
-    return "" if c.exited_at is None else _at(c.exited_at)
+    return "" if c.exit.at is None else _at(c.exit.at)
 
 
 def _end(c: ContainerEnding) -> str:
-    return f"{c.signal}" if c.signal else exit_code(c)
+    return f"{c.exit.signal}" if c.exit.signal else exit_code(c)
 
 
 def _bytes(value: int | None) -> str:

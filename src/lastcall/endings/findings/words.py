@@ -23,7 +23,7 @@ def listed(words: Sequence[str]) -> str:
 
 def exit_code(c: ContainerEnding) -> str:
     """As a program ended that nobody killed."""
-    return tell("exit code $code", code=c.exit_code)
+    return tell("exit code $code", code=c.exit.code)
 
 
 def at(value: float) -> str:

@@ -115,7 +115,7 @@ def decide_picture(ending: Ending, *, most: int = 400) -> Picture:
     for actor in sorted({m.entry.record.actor for m in marks} - known):
         lanes.append(Lane("actor", actor, marks=tuple(m for m in marks if m.entry.record.actor == actor)))
     for container in ending.containers:
-        if container.ended_before_delete and not any(m.entry.record.container == container.name for m in marks):
+        if container.exit.before_delete and not any(m.entry.record.container == container.name for m in marks):
             continue
         own = tuple(
             m for m in marks if m.entry.record.container == container.name and _is_in_container(m.entry, ending)
@@ -133,7 +133,7 @@ def is_about_the_end(entry: Entry, ending: Ending) -> bool:
     if entry.at >= 0:
         return True
     if entry.record.kind == kinds.PROCESS_EXITED:
-        return any(c.name == entry.record.container and c.exited_at == entry.at for c in ending.containers)
+        return any(c.name == entry.record.container and c.exit.at == entry.at for c in ending.containers)
     return entry.record.kind in _BEFORE
 
 
@@ -177,7 +177,7 @@ def _is_in_container(entry: Entry, ending: Ending) -> bool:
 
 
 def _ends(ending: Ending) -> list[float]:
-    found = [ending.gone, *(c.exited_at for c in ending.containers), *(span.end for span in ending.spans)]
+    found = [ending.gone, *(c.exit.at for c in ending.containers), *(span.end for span in ending.spans)]
     return [end for end in found if end is not None] + [entry.at for entry in ending.entries[-1:]]
 
 
@@ -192,12 +192,12 @@ def _phases(c: ContainerEnding, ending: Ending, start: float, end: float) -> tup
         return ()
     bars = _earlier_runs(c, ending, start)
     begun = start if c.started_at is None else max(start, c.started_at)
-    hook = c.pre_stop if c.pre_stop and c.pre_stop.started_at is not None else None
+    hook = c.hook if c.hook and c.hook.started_at is not None else None
     hook_start = hook.started_at if hook else None
-    turn = c.stop_requested_at if c.kind == "sidecar" else None
-    first = next((at for at in (hook_start, turn, c.term_at, c.exited_at) if at is not None), None)
-    running_to = end if first is None and c.exited_at is None else first
-    still = first is None and c.exited_at is None and is_ongoing(ending)
+    turn = c.stop.requested_at if c.kind == "sidecar" else None
+    first = next((at for at in (hook_start, turn, c.stop.signal_at, c.exit.at) if at is not None), None)
+    running_to = end if first is None and c.exit.at is None else first
+    still = first is None and c.exit.at is None and is_ongoing(ending)
     if running_to is not None and (still or running_to > begun):
         waits = bool(c.kind == "sidecar" and ending.zero_kind and hook is None and running_to > 0.05)
         begins = begun
@@ -214,10 +214,10 @@ def _phases(c: ContainerEnding, ending: Ending, start: float, end: float) -> tup
         if after is not None and turn is not None and turn - after > 0.02:
             bars.append(Bar("waiting", _waits(turn - after), after, turn))
             after = turn
-    following = c.term_at if c.term_at is not None else c.exited_at
+    following = c.stop.signal_at if c.stop.signal_at is not None else c.exit.at
     if after is not None and following is not None and following - after > 1e-6:
         bars.append(Bar("running", "", after, following))
-    return (*bars, *(_drain(c, ending) if c.term_at is not None else ()))
+    return (*bars, *(_drain(c, ending) if c.stop.signal_at is not None else ()))
 
 
 def _waits(length: float) -> str:
@@ -228,23 +228,23 @@ def _earlier_runs(c: ContainerEnding, ending: Ending, start: float) -> list[Bar]
     """A container that waits for its next run does not run."""
     bars = []
     for each in ending.earlier:
-        if each.name == c.name and each.exited_at is not None and each.exited_at > start:
+        if each.name == c.name and each.exit.at is not None and each.exit.at > start:
             begun = start if each.started_at is None else max(start, each.started_at)
-            bars.append(Bar("running", tell("running"), begun, each.exited_at))
+            bars.append(Bar("running", tell("running"), begun, each.exit.at))
     return bars
 
 
 def _drain(c: ContainerEnding, ending: Ending) -> list[Bar]:
     """From the stop signal to the exit, cut where the grace period is over."""
-    assert c.term_at is not None
-    label = tell("drain") if c.exited_at is None else tell("drain $time", time=seconds(c.drain_seconds))
+    assert c.stop.signal_at is not None
+    label = tell("drain") if c.exit.at is None else tell("drain $time", time=seconds(c.drain_seconds))
     over = ending.budget.grace if ending.budget else ending.grace_seconds
-    if over is None or c.exited_at is None or c.exited_at <= over + OVERRUN_SECONDS:
-        return [Bar("drain", label, c.term_at, c.exited_at)]
-    if c.term_at >= over:
-        return [Bar("overrun", tell("$time over", time=seconds(c.drain_seconds)), c.term_at, c.exited_at)]
-    late = tell("$time over", time=seconds(c.exited_at - over))
-    return [Bar("drain", label, c.term_at, over), Bar("overrun", late, over, c.exited_at)]
+    if over is None or c.exit.at is None or c.exit.at <= over + OVERRUN_SECONDS:
+        return [Bar("drain", label, c.stop.signal_at, c.exit.at)]
+    if c.stop.signal_at >= over:
+        return [Bar("overrun", tell("$time over", time=seconds(c.drain_seconds)), c.stop.signal_at, c.exit.at)]
+    late = tell("$time over", time=seconds(c.exit.at - over))
+    return [Bar("drain", label, c.stop.signal_at, over), Bar("overrun", late, over, c.exit.at)]
 
 
 def _endpoint_lanes(ending: Ending, start: float, end: float) -> list[Lane]:

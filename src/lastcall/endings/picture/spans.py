@@ -15,16 +15,16 @@ def decide_spans(
     """Hooks, drains, endpoints, network, volumes and the object itself, each with start and end."""
     spans: list[Span] = []
     for container in containers:
-        if container.ended_before_delete:
+        if container.exit.before_delete:
             continue
-        hook = container.pre_stop
+        hook = container.hook
         if hook and hook.started_at is not None:
             spans.append(
                 Span(f"{container.name}: preStop {hook.handler}", "preStop", hook.started_at, hook.finished_at)
             )
-        if container.term_at is not None:
-            label = f"{container.name}: {container.stop_signal} to exit"
-            spans.append(Span(label, "drain", container.term_at, container.exited_at))
+        if container.stop.signal_at is not None:
+            label = f"{container.name}: {container.stop.signal} to exit"
+            spans.append(Span(label, "drain", container.stop.signal_at, container.exit.at))
     spans += _endpoint_spans(endpoints)
     after = [entry for entry in entries if entry.at >= 0]
     for entry in (each for each in after if each.record.kind == kinds.NETWORK_DETACHED):

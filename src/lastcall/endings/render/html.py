@@ -227,7 +227,7 @@ def _offset(ending: Ending, zero_ns: int) -> float:
 
 
 def _end(ending: Ending) -> float:
-    ends = [ending.gone, *(c.exited_at for c in ending.containers), *(e.at for e in ending.entries[-1:])]
+    ends = [ending.gone, *(c.exit.at for c in ending.containers), *(e.at for e in ending.entries[-1:])]
     return max((end for end in ends if end is not None), default=0.0)
 
 
@@ -242,15 +242,15 @@ def _mini(ending: Ending, offset: float, last: float) -> Markup:
     said: list[str] = []
     main = next((c for c in ending.containers if ending.budget and c.name == ending.budget.container), None)
     if main is not None:
-        hook = main.pre_stop
+        hook = main.hook
         if hook and hook.started_at is not None and hook.finished_at is not None:
             bar("preStop", hook.started_at, hook.finished_at)
             said.append(tell("hook $time", time=seconds(hook.seconds)))
-        if main.term_at is not None and main.exited_at is not None:
-            bar("drain", main.term_at, main.exited_at)
+        if main.stop.signal_at is not None and main.exit.at is not None:
+            bar("drain", main.stop.signal_at, main.exit.at)
             said.append(tell("drain $time", time=seconds(main.drain_seconds)))
-        if main.sigkilled and main.exited_at is not None:
-            x = percent((offset + main.exited_at) / last)
+        if main.exit.sigkilled and main.exit.at is not None:
+            x = percent((offset + main.exit.at) / last)
             parts.append(tag("svg", svg("path", class_="kill", d="M-5 4 5 14M5 4-5 14"), x=x, overflow="visible"))
             said.append("SIGKILL")
     return tag(
@@ -264,7 +264,7 @@ def _mini(ending: Ending, offset: float, last: float) -> Markup:
 
 
 def _exit(c: ContainerEnding) -> str:
-    return f"{c.name} {'?' if c.exit_code is None else c.exit_code}"
+    return f"{c.name} {'?' if c.exit.code is None else c.exit.code}"
 
 
 # -- one Pod ------------------------------------------------------------------------------------------------------
@@ -438,26 +438,30 @@ def _containers(ending: Ending) -> Markup | None:
 def _cells(c: ContainerEnding, ongoing: bool, lives: bool) -> tuple[str, ...]:
     if not c.started:
         return (tell("not started yet") if lives else tell("never started"), "", "", "")
-    unknown = tell("still runs") if ongoing and not c.elsewhere else tell("not known")
-    ended = unknown if c.exit_code is None else tell("exit code $code", code=c.exit_code)
-    if c.reason and c.exit_code is not None:
-        ended = joined([ended, f"({c.reason})"])
-    if c.signal:
-        by = f": {c.killed_by}" if c.killed_by else ""
-        ended = tell("$end, by $signal$by", end=ended, signal=c.signal, by=by)
+    unknown = tell("still runs") if ongoing and not c.exit.elsewhere else tell("not known")
+    ended = unknown if c.exit.code is None else tell("exit code $code", code=c.exit.code)
+    if c.exit.reason and c.exit.code is not None:
+        ended = joined([ended, f"({c.exit.reason})"])
+    if c.exit.signal:
+        by = f": {c.exit.killed_by}" if c.exit.killed_by else ""
+        ended = tell("$end, by $signal$by", end=ended, signal=c.exit.signal, by=by)
     after: str = ""
-    if c.term_at is not None and c.exited_at is not None and c.exited_at >= c.term_at:
-        after = tell("$time after $signal", time=seconds(c.drain_seconds), signal=c.stop_signal)
-    elif c.exited_at is not None and c.exited_at < 0:
-        after = tell("$time before the DELETE", time=seconds(-c.exited_at))
+    if c.stop.signal_at is not None and c.exit.at is not None and c.exit.at >= c.stop.signal_at:
+        after = tell("$time after $signal", time=seconds(c.drain_seconds), signal=c.stop.signal)
+    elif c.exit.at is not None and c.exit.at < 0:
+        after = tell("$time before the DELETE", time=seconds(-c.exit.at))
     hook: str = ""
-    if c.pre_stop is not None and c.pre_stop.outcome == "skipped":
+    if c.hook is not None and c.hook.outcome == "skipped":
         hook = tell("not run")
-    elif c.pre_stop is not None:
-        outcome, time = _HOOKS[c.pre_stop.outcome], seconds(c.pre_stop.seconds)
-        hook = tell("$handler $outcome, $time", handler=c.pre_stop.handler, outcome=outcome, time=time)
-    state = joined([c.stop_signal, _DISPOSITIONS.get(c.disposition, c.disposition)]) if c.disposition else ""
-    return (ended, after, hook, joined([c.exe or "", state], ", "))
+    elif c.hook is not None:
+        outcome, time = _HOOKS[c.hook.outcome], seconds(c.hook.seconds)
+        hook = tell("$handler $outcome, $time", handler=c.hook.handler, outcome=outcome, time=time)
+    state = (
+        joined([c.stop.signal, _DISPOSITIONS.get(c.process.disposition, c.process.disposition)])
+        if c.process.disposition
+        else ""
+    )
+    return (ended, after, hook, joined([c.process.exe or "", state], ", "))
 
 
 def _legend() -> Markup:

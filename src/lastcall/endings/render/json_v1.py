@@ -1,267 +1,119 @@
-"""The story as data: the schema `lastcall/ending/v1` (docs/ending-v1.md)."""
+"""The story as data: the schema `lastcall/ending/v1` (docs/ending-v1.md).
+
+Keys and values are derived from the dataclasses of the story (`records/json_shape.py`); tools/make_catalogue.py makes
+docs/ending-v1.schema.json of the same. Times are seconds after the moment that the story counts from, null where
+nobody saw it.
+"""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, overload
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from lastcall.endings.node_facts import FirstReaction, Listener, ProcessesLeft, Sockets
+from lastcall.endings import node_facts, story
 from lastcall.endings.render.json_text import quoted_json
-from lastcall.endings.story import Budget, ContainerEnding, DecidedBy, Ending, Entry, FailedProbe, PreStop
 from lastcall.endings.verdict import is_ongoing
+from lastcall.records.json_shape import Layout, key
 from lastcall.records.record import Record
-
-if TYPE_CHECKING:
-    from lastcall.endings.render import document
 
 SCHEMA: Literal["lastcall/ending/v1"] = "lastcall/ending/v1"
 RECORD_SCHEMA = "lastcall/record/v1"
 
 
+@dataclass(frozen=True, slots=True)
+class NotSimulated:
+    """What of the manifests did not act."""
+
+    id: str
+    what: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """How Pods ended. `error` is the world's error that cut the story short, "" when there was none. `not_simulated`
+    are objects of the manifests that nobody acts on; None where no manifests were run."""
+
+    schema: Literal["lastcall/ending/v1"]
+    lastcall_version: str
+    kubernetes_version: str = field(metadata=key(schema={"enum": ["1.23", "1.27", "1.36"]}))
+    exit_status: int = field(metadata=key(schema={"enum": [0, 1, 3]}))
+    error: str = field(metadata=key(null=True))
+    not_simulated: tuple[NotSimulated, ...] | None = field(metadata=key(optional=True))
+    pods: tuple[story.Ending, ...]
+
+
+DEFINITIONS: dict[str, type] = {
+    "firstReaction": node_facts.FirstReaction,
+    "processLeft": node_facts.ProcessLeft,
+    "processesLeft": node_facts.ProcessesLeft,
+    "listener": node_facts.Listener,
+    "listenerClosed": node_facts.ListenerClosed,
+    "atExit": node_facts.AtExit,
+    "sockets": node_facts.Sockets,
+    "preStop": story.PreStop,
+    "failedProbe": story.FailedProbe,
+    "container": story.ContainerEnding,
+    "decidedBy": story.DecidedBy,
+    "record": story.Entry,
+    "budget": story.Budget,
+    "endpoint": story.EndpointTransition,
+    "signal": story.SentSignal,
+    "output": story.OutputLine,
+    "finding": story.Finding,
+    "pod": story.Ending,
+    "notSimulated": NotSimulated,
+}
+"""The objects of the document by their names in its schema."""
+
+_CONTAINER = (
+    "name", "kind", "started", "exitCode", "reason", "signal", "preStop", "stopSeconds", "killedBy", "stopSignal",
+    "stopSignalAt", "killAt", "exitedAt", "disposition", "executable", "oomKills", "firstReaction", "processesLeft",
+    "sockets", "startedAt", "endedBy", "failedProbe", "lastLines",
+)  # fmt: skip
+_RECORD = ("id", "at", "wall", "actor", "kind", "rule", "container", "facts", "causeId", "evidence")
+_POD = (
+    "namespace", "name", "uid", "node", "phase", "graceSeconds", "deletedAt", "outcome", "ongoing", "decidedBy",
+    "records", "containers", "earlierEnds", "budget", "endpoints", "signals", "output", "gone", "overhead", "findings",
+    "notKnown",
+)  # fmt: skip
+
+
+def _removed(endpoint: story.EndpointTransition) -> bool:
+    return endpoint.removed
+
+
+LAYOUT = Layout(
+    order={
+        story.ContainerEnding: _CONTAINER,
+        story.Entry: _RECORD,
+        story.Ending: _POD,
+        story.PreStop: ("handler", "seconds", "outcome", "exitCode", "detail", "output"),
+        story.Finding: ("id", "severity", "container", "text", "advice"),
+    },
+    computed={story.Ending: {"ongoing": is_ongoing}, story.EndpointTransition: {"removed": _removed}},
+)
+"""The order of keys is older than that of the fields, and readers compare documents line by line."""
+
+
 def endings_document(
-    endings: Sequence[Ending],
+    endings: Sequence[story.Ending],
     *,
     kubernetes_version: str,
     lastcall_version: str,
     exit_status: int,
     error: str = "",
-    not_simulated: "Sequence[document.NotSimulated] | None" = None,
-) -> "document.Ending":
-    """The whole document. `error` is the world's error that cut the story short, "" when there was none.
-    `not_simulated` are objects of the manifests that nobody acts on; None where no manifests were run."""
-    made: document.Ending = {
-        "schema": SCHEMA,
-        "lastcallVersion": lastcall_version,
-        "kubernetesVersion": kubernetes_version,
-        "exitStatus": exit_status,
-        "error": error or None,
-        "notSimulated": list(not_simulated or ()),
-        "pods": [ending_document(ending) for ending in endings],
-    }
-    if not_simulated is None:
-        del made["notSimulated"]
-    return made
-
-
-def ending_document(ending: Ending) -> "document.Pod":
-    """One Pod."""
-    return {
-        "namespace": ending.pod.namespace,
-        "name": ending.pod.name,
-        "uid": ending.pod.uid,
-        "node": ending.pod.node or None,
-        "phase": ending.pod.phase or None,
-        "graceSeconds": ending.grace_seconds,
-        "deletedAt": _wall(ending.deleted_at_ns),
-        "outcome": ending.outcome,
-        "ongoing": is_ongoing(ending),
-        "decidedBy": _decided_by(ending.decided_by),
-        "records": [_record(entry) for entry in ending.entries],
-        "containers": [_container(container) for container in ending.containers],
-        "earlierEnds": [_container(run) for run in ending.earlier],
-        "budget": _budget(ending.budget),
-        "endpoints": [
-            {
-                "at": _seconds(each.at),
-                "service": each.service,
-                "slice": each.slice,
-                "address": each.address,
-                "ready": each.ready,
-                "serving": each.serving,
-                "terminating": each.terminating,
-                "removed": each.removed,
-            }
-            for each in ending.endpoints
-        ],
-        "signals": [
-            {
-                "at": _seconds(each.at),
-                "container": each.container or None,
-                "signal": each.signal,
-                "pid": each.pid,
-                "why": each.why,
-            }
-            for each in ending.signals
-        ],
-        "output": [
-            {"at": _seconds(each.at), "container": each.container, "stream": each.stream, "text": each.text}
-            for each in ending.output
-        ],
-        "gone": _seconds(ending.gone),
-        "overhead": _seconds(ending.overhead),
-        "findings": [
-            {
-                "id": each.id,
-                "severity": each.severity,
-                "container": each.container or None,
-                "text": each.text,
-                "advice": each.advice or None,
-            }
-            for each in ending.findings
-        ],
-        "notKnown": list(ending.not_known),
-    }
-
-
-def _decided_by(decided: DecidedBy | None) -> "document.DecidedBy | None":
-    if decided is None:
-        return None
-    return {
-        "actor": decided.actor,
-        "reason": decided.reason,
-        "why": decided.why,
-        "user": decided.user or None,
-        "client": decided.client or None,
-        "ownerKind": decided.owner_kind or None,
-        "owner": decided.owner or None,
-        "chain": list(decided.chain),
-    }
+    not_simulated: Sequence[NotSimulated] | None = None,
+) -> dict[str, Any]:
+    """Return the whole document, as `Document` describes."""
+    notes = None if not_simulated is None else tuple(not_simulated)
+    made = Document(SCHEMA, lastcall_version, kubernetes_version, exit_status, error, notes, tuple(endings))
+    shown: dict[str, Any] = LAYOUT.to_json(made)
+    return shown
 
 
 def record_line(record: Record) -> str:
-    """A record on a line of its own, while its story is not known: without `at`, and with the cause that it names."""
-    fields = {key: value for key, value in _record(Entry(record, 0.0, record.cause_id or None)).items() if key != "at"}
+    """Return a record on a line of its own, while its story is not known: without `at`, and with the cause that it
+    names."""
+    shown = LAYOUT.to_json(story.Entry(record, 0.0, record.cause_id or None))
+    fields = {name: value for name, value in shown.items() if name != "at"}
     return quoted_json({"schema": RECORD_SCHEMA, "podUid": record.pod_uid, **fields})
-
-
-def _record(entry: Entry) -> "document.Record":
-    record = entry.record
-    return {
-        "id": record.id,
-        "at": _seconds(entry.at),
-        "wall": _wall(record.wall_ns),
-        "actor": record.actor,
-        "kind": record.kind,
-        "rule": record.rule or None,
-        "container": record.container or None,
-        "facts": record.facts,
-        "causeId": entry.cause_id,
-        "evidence": record.evidence,
-    }
-
-
-def _container(container: ContainerEnding) -> "document.Container":
-    return {
-        "name": container.name,
-        "kind": container.kind,
-        "started": container.started,
-        "exitCode": container.exit_code,
-        "reason": container.reason,
-        "signal": container.signal,
-        "preStop": _pre_stop(container.pre_stop),
-        "stopSeconds": _seconds(container.stop_seconds),
-        "killedBy": container.killed_by,
-        "stopSignal": container.stop_signal,
-        "stopSignalAt": _seconds(container.term_at),
-        "killAt": _seconds(container.kill_at),
-        "exitedAt": _seconds(container.exited_at),
-        "disposition": container.disposition or None,
-        "executable": container.exe or None,
-        "oomKills": container.oom_kills,
-        "firstReaction": _first_reaction(container.first_reaction),
-        "processesLeft": _processes_left(container.processes_left),
-        "sockets": _sockets(container.sockets),
-        "startedAt": _seconds(container.started_at),
-        "endedBy": container.ended_by or None,
-        "failedProbe": _failed_probe(container.probe),
-        "lastLines": list(container.last_lines),
-    }
-
-
-def _failed_probe(probe: FailedProbe | None) -> "document.FailedProbe | None":
-    return {"output": probe.output, "succeededBefore": probe.succeeded_before} if probe else None
-
-
-def _first_reaction(reaction: FirstReaction | None) -> "document.FirstReaction | None":
-    return {"what": reaction.what, "seconds": _seconds(reaction.seconds)} if reaction else None
-
-
-def _processes_left(left: ProcessesLeft | None) -> "document.ProcessesLeft | None":
-    if left is None:
-        return None
-    return {
-        "when": left.when,
-        "evidence": left.evidence,
-        "processes": [
-            {"pid": each.pid, "containerPid": each.container_pid, "name": each.name, "disposition": each.disposition}
-            for each in left.processes
-        ],
-        "more": left.more,
-        "zombies": left.zombies,
-    }
-
-
-def _sockets(sockets: Sockets | None) -> "document.Sockets | None":
-    if sockets is None:
-        return None
-    end = sockets.at_exit
-    return {
-        "listeners": [_listener(each) for each in sockets.listeners],
-        "connections": sockets.connections,
-        "scope": sockets.scope,
-        "listenersClosed": [
-            {"address": c.address, "port": c.port, "at": _seconds(c.at), "notBefore": _seconds(c.not_before)}
-            for c in sockets.closed
-        ],
-        "connectionsClosedAt": _seconds(sockets.connections_closed_at),
-        "atExit": None
-        if end is None
-        else {
-            "listeners": [_listener(each) for each in end.listeners],
-            "connections": end.connections,
-            "unread": end.unread,
-            "unreadBytes": end.unread_bytes,
-            "backlog": end.backlog,
-            "resets": end.resets,
-            "closedUnread": end.closed_unread,
-            "secondsBefore": _seconds(end.seconds_before),
-        },
-    }
-
-
-def _listener(listener: Listener) -> "document.Listener":
-    return {"address": listener.address, "port": listener.port, "backlog": listener.backlog}
-
-
-def _pre_stop(hook: PreStop | None) -> "document.PreStop | None":
-    if hook is None:
-        return None
-    return {
-        "handler": hook.handler or None,
-        "seconds": _seconds(hook.seconds),
-        "outcome": hook.outcome,
-        "exitCode": hook.exit_code,
-        "detail": hook.detail or None,
-        "output": hook.output or None,
-    }
-
-
-def _budget(budget: Budget | None) -> "document.Budget | None":
-    if budget is None:
-        return None
-    return {
-        "container": budget.container,
-        "grace": _seconds(budget.grace),
-        "preStop": _seconds(budget.pre_stop),
-        "waiting": _seconds(budget.waiting),
-        "drain": _seconds(budget.drain),
-        "unused": _seconds(budget.unused),
-        "overrun": _seconds(budget.overrun),
-    }
-
-
-@overload
-def _seconds(value: float) -> float: ...
-@overload
-def _seconds(value: None) -> None: ...
-@overload
-def _seconds(value: float | None) -> float | None: ...
-def _seconds(value: float | None) -> float | None:
-    """Microseconds are the last digit."""
-    return None if value is None else round(value, 6)
-
-
-def _wall(wall_ns: int | None) -> str | None:
-    """RFC 3339 in UTC with microseconds."""
-    if wall_ns is None:
-        return None
-    return datetime.fromtimestamp(wall_ns / 1e9, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -145,7 +145,7 @@ def _is_shown(entry: Entry, ending: Ending, with_rules: bool, level: int) -> boo
         return True
     # Before the DELETE only what belongs to the end: its sending, and containers that ended by themselves.
     if entry.record.kind == kinds.PROCESS_EXITED:
-        return any(c.name == entry.record.container and c.exited_at == entry.at for c in ending.containers)
+        return any(c.name == entry.record.container and c.exit.at == entry.at for c in ending.containers)
     return entry.record.kind in (kinds.DELETE_SENT, kinds.IMAGE_SUBSTITUTED, kinds.DELETION_DECIDED, *OWNER_KINDS)
 
 
@@ -222,9 +222,9 @@ def _facts(ending: Ending) -> RenderableType:
     ongoing = is_ongoing(ending)
     for container in ending.containers:
         words = _container_words(container, ongoing, is_deleted(ending))
-        if not container.started and container.exit_code is None and lives_on(ending):
+        if not container.started and container.exit.code is None and lives_on(ending):
             words = "not started yet"
-        if not container.started and container.exit_code is None and (kept := why_never_started(container, ending)):
+        if not container.started and container.exit.code is None and (kept := why_never_started(container, ending)):
             words += f": {printable(kept)}"
         table.add_row(Text(container.name), Text(words))
     for group in _by_endpoint(ending.endpoints):
@@ -242,25 +242,30 @@ _REACTIONS = {"listenerClosed": "closed a port", "connectionsClosed": "closed it
 
 
 def _container_words(c: ContainerEnding, ongoing: bool, deleted: bool = True) -> str:
-    if not c.started and c.exit_code is None:
+    if not c.started and c.exit.code is None:
         return "never started"
-    if c.elsewhere:
+    if c.exit.elsewhere:
         return "how it ended is not known: its node records nothing here"
-    if c.exit_code is None and ongoing:
-        words = "still runs" if c.term_at is None else f"still runs, {c.stop_signal} was sent at {c.term_at:+.3f}s"
-    elif c.exit_code is None:
+    if c.exit.code is None and ongoing:
+        words = (
+            "still runs"
+            if c.stop.signal_at is None
+            else f"still runs, {c.stop.signal} was sent at {c.stop.signal_at:+.3f}s"
+        )
+    elif c.exit.code is None:
         words = "how it ended is not known"
     else:
-        words = f"exit code {c.exit_code} ({c.reason or 'no reason'})"
-        if c.signal:
-            words += f", by {c.signal}" + (f": {c.killed_by}" if c.killed_by else "")
-    if c.term_at is not None and c.exited_at is not None and c.exited_at >= c.term_at:
-        words += f", {c.drain_seconds:.1f} s after {c.stop_signal}"
-    elif c.exited_at is not None and c.exited_at < 0 and deleted:
-        words += f", {-c.exited_at:.1f} s before the DELETE"
-    if c.first_reaction is not None and c.first_reaction.what in _REACTIONS:
-        words += f", first reaction after {seconds(c.first_reaction.seconds)} ({_REACTIONS[c.first_reaction.what]})"
-    hook = c.pre_stop
+        words = f"exit code {c.exit.code} ({c.exit.reason or 'no reason'})"
+        if c.exit.signal:
+            words += f", by {c.exit.signal}" + (f": {c.exit.killed_by}" if c.exit.killed_by else "")
+    if c.stop.signal_at is not None and c.exit.at is not None and c.exit.at >= c.stop.signal_at:
+        words += f", {c.drain_seconds:.1f} s after {c.stop.signal}"
+    elif c.exit.at is not None and c.exit.at < 0 and deleted:
+        words += f", {-c.exit.at:.1f} s before the DELETE"
+    reaction = c.seen.first_reaction
+    if reaction is not None and reaction.what in _REACTIONS:
+        words += f", first reaction after {seconds(reaction.seconds)} ({_REACTIONS[reaction.what]})"
+    hook = c.hook
     if hook is None:
         return words
     if hook.outcome == "skipped":

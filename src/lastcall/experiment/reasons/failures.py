@@ -123,9 +123,11 @@ def _waited_for(pod: Object, ending: Ending, now_ns: int) -> list[str]:
             continue
         seconds = max(0.0, (now_ns - ending.zero_ns) / 1e9 - run.started_at)
         what = f"an init container that has been running for {seconds:.0f} s"
-        lines += [f"  fix: {printable(each, 1000)}" for each in fixes_for(PRINTED_BY_INIT, "\n".join(run.last_lines))]
-        if run.last_lines:
-            lines += _words([(f"what {run.name} printed last ({what})", run.last_lines)])
+        lines += [
+            f"  fix: {printable(each, 1000)}" for each in fixes_for(PRINTED_BY_INIT, "\n".join(run.seen.last_lines))
+        ]
+        if run.seen.last_lines:
+            lines += _words([(f"what {run.name} printed last ({what})", run.seen.last_lines)])
         else:
             lines.append(f"  {run.name}, {what}, printed nothing")
     return lines
@@ -139,7 +141,7 @@ def _of_unready(pod: Object, ending: Ending) -> list[tuple[str, tuple[str, ...]]
         each.get("name") for each in statuses if not each.get("ready") and "running" in (each.get("state") or {})
     }
     return [
-        (f"what {run.name} printed last (it runs and is not ready)", run.last_lines)
+        (f"what {run.name} printed last (it runs and is not ready)", run.seen.last_lines)
         for run in ending.containers
-        if run.name in unready - ended and run.last_lines
+        if run.name in unready - ended and run.seen.last_lines
     ]

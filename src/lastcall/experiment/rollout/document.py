@@ -6,13 +6,18 @@ Times are seconds, to the microsecond.
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from lastcall.endings import Severity
-from lastcall.endings.render import NotSimulated
 from lastcall.traffic import CAUSE_IDS, Kind
 
 CAUSES = list(CAUSE_IDS)
 IDS_OF_CAUSES = list(CAUSE_IDS.values())
 
-Note = NotSimulated
+
+class Note(TypedDict):
+    """What of the manifests did not act."""
+
+    id: str
+    what: str
+    text: str
 
 
 class Latency(TypedDict):

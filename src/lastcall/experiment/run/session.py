@@ -362,7 +362,7 @@ class Session:
         return max([*own, 2.0]) if self.options.grace is None else max(float(self.options.grace), 2.0)
 
     def _someone_runs(self) -> bool:
-        return any(c.started and c.exited_at is None for ending in self.endings() for c in ending.containers)
+        return any(c.started and c.exit.at is None for ending in self.endings() for c in ending.containers)
 
     # -- what happens meanwhile ---------------------------------------------------------------------------------------
 

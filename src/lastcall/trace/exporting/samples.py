@@ -57,13 +57,13 @@ def _samples(ending: Ending) -> Iterator[Sample]:
 
 def _of_run(ending: Ending, run: ContainerEnding) -> Iterator[Sample]:
     exemplar = exemplar_of(ending, run.name)
-    if run.pre_stop is not None:
-        yield Sample("hooks", labels=(run.pre_stop.outcome,), exemplar=exemplar)
-        if run.pre_stop.outcome in ("succeeded", "failed", "outlived"):
-            yield Sample("hookSeconds", max(0.0, run.pre_stop.seconds), exemplar=exemplar)
-    if run.term_at is not None and run.exited_at is not None:
+    if run.hook is not None:
+        yield Sample("hooks", labels=(run.hook.outcome,), exemplar=exemplar)
+        if run.hook.outcome in ("succeeded", "failed", "outlived"):
+            yield Sample("hookSeconds", max(0.0, run.hook.seconds), exemplar=exemplar)
+    if run.stop.signal_at is not None and run.exit.at is not None:
         yield Sample("drainSeconds", run.drain_seconds, exemplar=exemplar)
-    if run.sigkilled:
+    if run.exit.sigkilled:
         yield Sample("sigkills", exemplar=exemplar)
     if (cause := cause_of_137(run)) is not None:
         yield Sample("exits137", labels=(cause,), exemplar=exemplar)
@@ -71,17 +71,19 @@ def _of_run(ending: Ending, run: ContainerEnding) -> Iterator[Sample]:
 
 def cause_of_137(run: ContainerEnding) -> Cause137 | None:
     """Why it has the exit code 137, None when it has another one."""
-    if run.exit_code != 137 and not run.sigkilled:
+    if run.exit.code != 137 and not run.exit.sigkilled:
         return None
-    if run.killed_by == "out of memory" or (run.reason == "OOMKilled" and run.killed_by in (None, "unknown sender")):
+    if run.exit.killed_by == "out of memory" or (
+        run.exit.reason == "OOMKilled" and run.exit.killed_by in (None, "unknown sender")
+    ):
         return "oom"
-    if run.ended_by == "livenessProbe":
+    if run.exit.ended_by == "livenessProbe":
         return "liveness"
-    if run.ended_by == "startupProbe":
+    if run.exit.ended_by == "startupProbe":
         return "startup"
-    if run.killed_by in ("grace over", "StopContainer"):
+    if run.exit.killed_by in ("grace over", "StopContainer"):
         return "grace"
-    return "other" if run.sigkilled else "itself"
+    return "other" if run.exit.sigkilled else "itself"
 
 
 def grace_used(ending: Ending) -> float | None:
@@ -111,10 +113,10 @@ def lost_endpoint_windows(ending: Ending) -> list[float]:
 
 def _stopped_serving(ending: Ending) -> float | None:
     serving = [each for each in ending.containers if each.kind in ("container", "sidecar") and each.started]
-    closed = [closing.at for each in serving if each.sockets is not None for closing in each.sockets.closed]
+    closed = [closing.at for each in serving if each.seen.sockets is not None for closing in each.seen.sockets.closed]
     if closed:
         return min(closed)
-    exits = [each.exited_at for each in serving]
+    exits = [each.exit.at for each in serving]
     known = [at for at in exits if at is not None]
     return max(known) if known and len(known) == len(exits) else None
 

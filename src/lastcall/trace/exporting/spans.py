@@ -134,7 +134,7 @@ _FAILED = ("killed", "crashed", "hookFailed")
 
 def _parts(ending: Ending) -> Iterator[_Part]:
     for run in ending.containers:
-        if not run.ended_before_delete:
+        if not run.exit.before_delete:
             yield from _of_container(run)
     yield from _endpoints(ending)
     for kind, name in ((kinds.NETWORK_DETACHED, "network"), (kinds.VOLUMES_UNMOUNTED, "unmount")):
@@ -146,7 +146,7 @@ def _parts(ending: Ending) -> Iterator[_Part]:
 
 
 def _of_container(run: ContainerEnding) -> Iterator[_Part]:
-    hook = run.pre_stop
+    hook = run.hook
     if hook is not None and hook.started_at is not None:
         attributes: dict[str, Value] = {
             "lastcall.hook.handler": _text(hook.handler),
@@ -159,23 +159,23 @@ def _of_container(run: ContainerEnding) -> Iterator[_Part]:
         failed = hook.detail or f"preStop hook {hook.outcome}" if hook.outcome in ("failed", "outlived") else ""
         told = (kinds.PRE_STOP_STARTED, kinds.PRE_STOP_FINISHED)
         yield _Part("preStop", hook.started_at, hook.finished_at, told, run.name, "", attributes, failed)
-    if run.term_at is None:
+    if run.stop.signal_at is None:
         return
-    about: dict[str, Value] = {"lastcall.stop_signal": _text(run.stop_signal)}
+    about: dict[str, Value] = {"lastcall.stop_signal": _text(run.stop.signal)}
     for name, value in (
-        ("exit_code", run.exit_code),
-        ("reason", run.reason),
-        ("signal", run.signal),
-        ("killed_by", run.killed_by),
-        ("disposition", run.disposition),
-        ("command", run.command),
+        ("exit_code", run.exit.code),
+        ("reason", run.exit.reason),
+        ("signal", run.exit.signal),
+        ("killed_by", run.exit.killed_by),
+        ("disposition", run.process.disposition),
+        ("command", run.process.command),
     ):
         if value not in (None, ""):
             about[f"lastcall.{name}"] = _text(value) if isinstance(value, str) else value
-    who = f": {run.killed_by}" if run.killed_by else "; its sender is not known"
-    killed = f"ended by SIGKILL{who}" if run.sigkilled else ""
+    who = f": {run.exit.killed_by}" if run.exit.killed_by else "; its sender is not known"
+    killed = f"ended by SIGKILL{who}" if run.exit.sigkilled else ""
     records = (kinds.STOP_REQUESTED, kinds.SIGNAL_SENT, kinds.PROCESS_EXITED, kinds.STOP_FINISHED)
-    yield _Part("drain", run.term_at, run.exited_at, records, run.name, "", about, killed)
+    yield _Part("drain", run.stop.signal_at, run.exit.at, records, run.name, "", about, killed)
 
 
 def _endpoints(ending: Ending) -> Iterator[_Part]:

@@ -31,7 +31,7 @@ _RANK = {"problem": 0, "warning": 1, "info": 2}
 def warnings_of(ending: Ending, stamp: str) -> list[Object]:
     """Events to create, none for a Pod of which nothing was killed. `stamp` is now, in RFC 3339."""
     return [_event(ending, run, REASONS[cause], stamp) for run in ending.containers
-            if run.sigkilled and (cause := cause_of_137(run)) in REASONS]  # fmt: skip
+            if run.exit.sigkilled and (cause := cause_of_137(run)) in REASONS]  # fmt: skip
 
 
 def _event(ending: Ending, run: ContainerEnding, reason: str, stamp: str) -> Object:
@@ -78,7 +78,7 @@ def message_of(ending: Ending, run: ContainerEnding) -> str:
     about = [each for each in about if by_probe or each.id not in _OF_RUNS_BEFORE]
     about.sort(key=lambda each: (_RANK[each.severity], not each.advice))
     if not about:
-        return clean(f"{run.name} was ended by SIGKILL ({run.killed_by or 'nobody saw who sent it'}).")
+        return clean(f"{run.name} was ended by SIGKILL ({run.exit.killed_by or 'nobody saw who sent it'}).")
     with_fix = next((each for each in about if each.advice and each.severity != "info"), None)
     worst = about[0]
     text = worst.text if with_fix is None or with_fix is worst else f"{worst.text} {with_fix.text}"

@@ -66,12 +66,12 @@ class Seen:
 
     @property
     def hook(self) -> PreStop | None:
-        return self.main.pre_stop if self.main else None
+        return self.main.hook if self.main else None
 
     @property
     def exited(self) -> float | None:
         """When the last container ended, once all have."""
-        ends = [each.exited_at for each in self.ending.containers if each.started]
+        ends = [each.exit.at for each in self.ending.containers if each.started]
         known = [each for each in ends if each is not None]
         return max(known) if known and len(known) == len(ends) else None
 
@@ -125,11 +125,11 @@ def marked(seen: Seen) -> Found | None:
 def asked_for(seen: Seen) -> Found | None:
     """The DELETE's grace period counts, not the Pod's."""
     answer, main = seen.answers[0] if seen.answers else None, seen.main
-    if answer is None or answer.marked is None or main is None or main.kill_at is None:
+    if answer is None or answer.marked is None or main is None or main.stop.kill_at is None:
         return None
     used = answer.marked[1]
-    held = used != _own_grace(seen) and near(main.kill_at, used)
-    return Found(held, {"own": _own_grace(seen), "used": used, "kill": main.kill_at})
+    held = used != _own_grace(seen) and near(main.stop.kill_at, used)
+    return Found(held, {"own": _own_grace(seen), "used": used, "kill": main.stop.kill_at})
 
 
 def shortened(seen: Seen) -> Found | None:
@@ -144,9 +144,9 @@ def shortened(seen: Seen) -> Found | None:
 def not_interrupted(seen: Seen) -> Found | None:
     """A stop under way keeps the time with which it began."""
     answer, main = seen.answers[0] if seen.answers else None, seen.main
-    if answer is None or answer.marked is None or main is None or main.kill_at is None:
+    if answer is None or answer.marked is None or main is None or main.stop.kill_at is None:
         return None
-    return Found(near(main.kill_at, answer.marked[1]), {"kill": main.kill_at})
+    return Found(near(main.stop.kill_at, answer.marked[1]), {"kill": main.stop.kill_at})
 
 
 def removed_at_once(seen: Seen) -> Found | None:
@@ -205,17 +205,19 @@ def proxies(seen: Seen) -> Found | None:
 def race(seen: Seen) -> Found | None:
     """The stop signal does not wait for the proxies. Which of exit and rules comes first is chance, and not claimed."""
     main, rules = seen.main, seen.rules
-    if main is None or main.exited_at is None or main.term_at is None or rules is None:
+    if main is None or main.exit.at is None or main.stop.signal_at is None or rules is None:
         return None
-    return Found(main.term_at < rules + NEAR, {"term": main.term_at, "exit": main.exited_at, "rules": rules})
+    return Found(
+        main.stop.signal_at < rules + NEAR, {"term": main.stop.signal_at, "exit": main.exit.at, "rules": rules}
+    )
 
 
 def head_start(seen: Seen) -> Found | None:
     """With a hook that waits, the rules are written before the stop signal."""
     main, rules = seen.main, seen.rules
-    if main is None or main.term_at is None or rules is None:
+    if main is None or main.stop.signal_at is None or rules is None:
         return None
-    return Found(rules < main.term_at, {"rules": rules, "term": main.term_at})
+    return Found(rules < main.stop.signal_at, {"rules": rules, "term": main.stop.signal_at})
 
 
 def replaced(seen: Seen) -> Found | None:
@@ -242,17 +244,17 @@ def order(seen: Seen) -> Found | None:
     main, hook = seen.main, seen.hook
     if main is None or hook is None or hook.started_at is None or hook.finished_at is None:
         return None
-    if main.term_at is None or main.exited_at is None:
+    if main.stop.signal_at is None or main.exit.at is None:
         return None
-    times = [hook.started_at, hook.finished_at, main.term_at, main.exited_at]
+    times = [hook.started_at, hook.finished_at, main.stop.signal_at, main.exit.at]
     return Found(times == sorted(times), dict(zip(("start", "end", "term", "exit"), times, strict=True)))
 
 
 def parallel(seen: Seen) -> Found | None:
     """Every container gets its signal at the same time; the slowest decides."""
     both = [each for each in seen.ending.containers if each.kind == "container"]
-    terms = [each.term_at for each in both if each.term_at is not None]
-    exits = [each.exited_at for each in both if each.exited_at is not None]
+    terms = [each.stop.signal_at for each in both if each.stop.signal_at is not None]
+    exits = [each.exit.at for each in both if each.exit.at is not None]
     if len(terms) < 2 or len(exits) < 2:
         return None
     held = max(terms) - min(terms) < NEAR and max(terms) < min(exits)
@@ -262,9 +264,9 @@ def parallel(seen: Seen) -> Found | None:
 def sidecar_last(seen: Seen) -> Found | None:
     """A sidecar's signal comes when the regular containers have ended."""
     main, side = seen.main, next((each for each in seen.ending.containers if each.kind == "sidecar"), None)
-    if main is None or side is None or main.exited_at is None or side.term_at is None:
+    if main is None or side is None or main.exit.at is None or side.stop.signal_at is None:
         return None
-    return Found(side.term_at >= main.exited_at, {"exit": main.exited_at, "term": side.term_at})
+    return Found(side.stop.signal_at >= main.exit.at, {"exit": main.exit.at, "term": side.stop.signal_at})
 
 
 # -- hooks and arithmetic -------------------------------------------------------------------------------------------
@@ -273,37 +275,47 @@ def sidecar_last(seen: Seen) -> Found | None:
 def hook_succeeded(seen: Seen) -> Found | None:
     """The hook ran to its end before the signal."""
     main, hook = seen.main, seen.hook
-    if main is None or hook is None or hook.finished_at is None or main.term_at is None:
+    if main is None or hook is None or hook.finished_at is None or main.stop.signal_at is None:
         return None
-    held = hook.outcome == "succeeded" and hook.finished_at <= main.term_at
-    return Found(held, {"handler": hook.handler, "took": hook.seconds, "outcome": hook.outcome, "term": main.term_at})
+    held = hook.outcome == "succeeded" and hook.finished_at <= main.stop.signal_at
+    return Found(
+        held, {"handler": hook.handler, "took": hook.seconds, "outcome": hook.outcome, "term": main.stop.signal_at}
+    )
 
 
 def hook_failed(seen: Seen) -> Found | None:
     """A hook that fails delays nothing and prevents nothing."""
     main, hook = seen.main, seen.hook
-    if main is None or hook is None or hook.finished_at is None or main.term_at is None or main.exit_code is None:
+    if (
+        main is None
+        or hook is None
+        or hook.finished_at is None
+        or main.stop.signal_at is None
+        or main.exit.code is None
+    ):
         return None
-    held = hook.outcome == "failed" and main.term_at - hook.finished_at < NEAR and main.exit_code == 0
-    return Found(held, {"outcome": hook.outcome, "end": hook.finished_at, "term": main.term_at, "code": main.exit_code})
+    held = hook.outcome == "failed" and main.stop.signal_at - hook.finished_at < NEAR and main.exit.code == 0
+    return Found(
+        held, {"outcome": hook.outcome, "end": hook.finished_at, "term": main.stop.signal_at, "code": main.exit.code}
+    )
 
 
 def hook_counts(seen: Seen) -> Found | None:
     """The hook's time is taken off the grace period: SIGKILL comes when that is over, counted from the beginning."""
     main, hook, grace = seen.main, seen.hook, seen.ending.grace_seconds
-    if main is None or hook is None or main.kill_at is None or main.stop_timeout is None or grace is None:
+    if main is None or hook is None or main.stop.kill_at is None or main.stop.timeout is None or grace is None:
         return None
-    values = {"grace": grace, "hook": hook.seconds, "left": main.stop_timeout, "kill": main.kill_at}
-    return Found(near(main.kill_at, grace), values)
+    values = {"grace": grace, "hook": hook.seconds, "left": main.stop.timeout, "kill": main.stop.kill_at}
+    return Found(near(main.stop.kill_at, grace), values)
 
 
 def floor(seen: Seen) -> Found | None:
     """A hook that takes all of the grace period is not waited for, and two seconds are left for the signal."""
     main, grace = seen.main, seen.ending.grace_seconds
-    if main is None or main.term_at is None or main.kill_at is None or grace is None:
+    if main is None or main.stop.signal_at is None or main.stop.kill_at is None or grace is None:
         return None
-    values = {"grace": grace, "term": main.term_at, "kill": main.kill_at, "left": main.stop_timeout}
-    return Found(near(main.term_at, grace) and near(main.kill_at, grace + 2), values)
+    values = {"grace": grace, "term": main.stop.signal_at, "kill": main.stop.kill_at, "left": main.stop.timeout}
+    return Found(near(main.stop.signal_at, grace) and near(main.stop.kill_at, grace + 2), values)
 
 
 def budget(seen: Seen) -> Found | None:
@@ -321,10 +333,10 @@ def least_second(seen: Seen) -> Found | None:
     """Grace period 0 is at least one second for the kubelet."""
     decided = seen.entry(kinds.GRACE_DECIDED)
     main = seen.main
-    if decided is None or main is None or main.stop_timeout is None:
+    if decided is None or main is None or main.stop.timeout is None:
         return None
     grace = decided.told(kinds.GRACE_DECIDED).get("gracePeriodSeconds")
-    return Found(grace == 1, {"grace": grace, "term": main.term_at, "exit": main.exited_at})
+    return Found(grace == 1, {"grace": grace, "term": main.stop.signal_at, "exit": main.exit.at})
 
 
 # -- signals and exit codes -----------------------------------------------------------------------------------------
@@ -341,18 +353,18 @@ def signalled_once(seen: Seen) -> Found | None:
 def not_noticed(seen: Seen) -> Found | None:
     """PID 1 without a handler goes on as if nothing had been sent."""
     main = seen.main
-    if main is None or main.term_at is None or main.exited_at is None:
+    if main is None or main.stop.signal_at is None or main.exit.at is None:
         return None
-    held = main.sigkilled and main.disposition != "handled"
-    return Found(held, {"how": main.disposition or "?", "more": main.exited_at - main.term_at})
+    held = main.exit.sigkilled and main.process.disposition != "handled"
+    return Found(held, {"how": main.process.disposition or "?", "more": main.exit.at - main.stop.signal_at})
 
 
 def killed(seen: Seen) -> Found | None:
     """SIGKILL when the grace period is over."""
     main, grace = seen.main, seen.ending.grace_seconds
-    if main is None or main.kill_at is None or grace is None or main.exit_code is None:
+    if main is None or main.stop.kill_at is None or grace is None or main.exit.code is None:
         return None
-    return Found(near(main.kill_at, grace), {"kill": main.kill_at, "grace": grace, "code": main.exit_code})
+    return Found(near(main.stop.kill_at, grace), {"kill": main.stop.kill_at, "grace": grace, "code": main.exit.code})
 
 
 def ended_with(code: int) -> Claim:
@@ -360,9 +372,9 @@ def ended_with(code: int) -> Claim:
 
     def claim(seen: Seen) -> Found | None:
         main = seen.main
-        if main is None or main.exit_code is None:
+        if main is None or main.exit.code is None:
             return None
-        return Found(main.exit_code == code, {"code": main.exit_code, "reason": main.reason or "-"})
+        return Found(main.exit.code == code, {"code": main.exit.code, "reason": main.exit.reason or "-"})
 
     return claim
 
@@ -370,10 +382,10 @@ def ended_with(code: int) -> Claim:
 def not_restarted(seen: Seen) -> Found | None:
     """Whatever it exits with, it is not started again, though its restartPolicy is Always."""
     main = seen.main
-    if main is None or main.exit_code is None or seen.ending.gone is None:
+    if main is None or main.exit.code is None or seen.ending.gone is None:
         return None
     started = seen.at(kinds.CONTAINER_STARTED)
-    return Found(started is None and main.exit_code == 3, {"code": main.exit_code, "policy": _policy(seen)})
+    return Found(started is None and main.exit.code == 3, {"code": main.exit.code, "policy": _policy(seen)})
 
 
 def phase(seen: Seen) -> Found | None:
@@ -427,9 +439,9 @@ def refused(seen: Seen) -> Found | None:
 def as_deleted(seen: Seen) -> Found | None:
     """From there on it is the same end: signal, drain, exit 0."""
     main = seen.main
-    if main is None or main.term_at is None or main.exited_at is None or main.exit_code is None:
+    if main is None or main.stop.signal_at is None or main.exit.at is None or main.exit.code is None:
         return None
-    return Found(main.exit_code == 0, {"term": main.term_at, "exit": main.exited_at, "code": main.exit_code})
+    return Found(main.exit.code == 0, {"term": main.stop.signal_at, "exit": main.exit.at, "code": main.exit.code})
 
 
 CLAIMS: Mapping[str, Claim] = {

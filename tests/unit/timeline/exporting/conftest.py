@@ -5,7 +5,19 @@ from typing import Any
 
 import pytest
 
-from lastcall.endings.story import Budget, ContainerEnding, DecidedBy, Ending, Entry, PodFacts
+from lastcall.endings.node_facts import Sockets
+from lastcall.endings.story import (
+    Budget,
+    ContainerEnding,
+    DecidedBy,
+    Ending,
+    Entry,
+    Exit,
+    PodFacts,
+    PreStop,
+    Seen,
+    Stop,
+)
 from lastcall.records import kinds as k
 from lastcall.records.record import Record
 
@@ -58,10 +70,18 @@ def ending_of() -> Callable[..., Ending]:
 
 @pytest.fixture
 def container() -> Callable[..., ContainerEnding]:
-    """A container that got its signal after 2 s and ended 3 s later, or as the fields say."""
+    """A container that got its signal after 2 s and ended 3 s later, or as the fields of its exit say."""
 
-    def make(name: str = "app", **fields: Any) -> ContainerEnding:
-        given = {"started": True, "exit_code": 0, "term_at": 2.0, "exited_at": 5.0, "ended_by": "node"}
-        return ContainerEnding(name, fields.pop("kind", "container"), **{**given, **fields})
+    def make(
+        name: str = "app",
+        *,
+        signal_at: float | None = 2.0,
+        hook: PreStop | None = None,
+        sockets: Sockets | None = None,
+        **fields: Any,
+    ) -> ContainerEnding:
+        ended = Exit(**{"at": 5.0, "code": 0, "ended_by": "node", **fields})
+        stop, seen = Stop(signal_at=signal_at), Seen(sockets=sockets)
+        return ContainerEnding(name, "container", started=True, stop=stop, exit=ended, hook=hook, seen=seen)
 
     return make

@@ -37,7 +37,7 @@ def test_ends_are_counted_by_workload_outcome_and_reason(ending_of, container):
 
 def test_an_exemplar_leads_from_a_bucket_to_the_pod(ending_of, container):
     metrics = Metrics(World(), Health)
-    metrics.ended(ending_of(container(pre_stop=PreStop("exec", "succeeded", 1.5))))
+    metrics.ended(ending_of(container(hook=PreStop("exec", "succeeded", 1.5))))
     where = (("le", "2.5"), ("namespace", "shop"), ("workload", "pod"))
     exemplar = scraped(metrics)[("lastcall_prestop_hook_seconds_bucket", where)].exemplar
     assert exemplar.value == 1.5

@@ -21,17 +21,17 @@ from lastcall.trace.exporting.samples import (
 @pytest.mark.parametrize(
     ("fields", "cause"),
     [
-        ({"exit_code": 0}, None),
-        ({"exit_code": 143, "signal": "SIGTERM"}, None),
-        ({"exit_code": 137, "signal": "SIGKILL", "killed_by": "grace over"}, "grace"),
-        ({"exit_code": 137, "signal": "SIGKILL", "killed_by": "out of memory", "reason": "OOMKilled"}, "oom"),
+        ({"code": 0}, None),
+        ({"code": 143, "signal": "SIGTERM"}, None),
+        ({"code": 137, "signal": "SIGKILL", "killed_by": "grace over"}, "grace"),
+        ({"code": 137, "signal": "SIGKILL", "killed_by": "out of memory", "reason": "OOMKilled"}, "oom"),
         # The API's reason alone, where nobody saw the signal; and a child's death before the grace period was over.
-        ({"exit_code": 137, "reason": "OOMKilled"}, "oom"),
-        ({"exit_code": 137, "signal": "SIGKILL", "killed_by": "grace over", "reason": "OOMKilled"}, "grace"),
-        ({"exit_code": 137, "signal": "SIGKILL", "killed_by": "grace over", "ended_by": "livenessProbe"}, "liveness"),
-        ({"exit_code": 137, "signal": "SIGKILL", "killed_by": "grace over", "ended_by": "startupProbe"}, "startup"),
-        ({"exit_code": 137, "signal": "SIGKILL", "killed_by": "unknown sender"}, "other"),
-        ({"exit_code": 137, "signal": None, "killed_by": None}, "itself"),
+        ({"code": 137, "reason": "OOMKilled"}, "oom"),
+        ({"code": 137, "signal": "SIGKILL", "killed_by": "grace over", "reason": "OOMKilled"}, "grace"),
+        ({"code": 137, "signal": "SIGKILL", "killed_by": "grace over", "ended_by": "livenessProbe"}, "liveness"),
+        ({"code": 137, "signal": "SIGKILL", "killed_by": "grace over", "ended_by": "startupProbe"}, "startup"),
+        ({"code": 137, "signal": "SIGKILL", "killed_by": "unknown sender"}, "other"),
+        ({"code": 137, "signal": None, "killed_by": None}, "itself"),
     ],
 )
 def test_137_has_one_cause(container, fields, cause):
@@ -51,21 +51,21 @@ def _endpoint(at, ready, service="web"):
 
 
 def test_a_window_is_lost_from_the_last_exit_until_the_service_knows(ending_of, container):
-    late = ending_of(container(exited_at=1.0), container("log", exited_at=2.0), endpoints=(_endpoint(3.5, False),))
+    late = ending_of(container(at=1.0), container("log", at=2.0), endpoints=(_endpoint(3.5, False),))
     assert lost_endpoint_windows(late) == [pytest.approx(1.5)]
 
 
 def test_a_window_is_lost_from_the_first_listener_that_closes_where_the_node_saw_it(ending_of, container):
     sockets = Sockets((), 0, "container", closed=(ListenerClosed("0.0.0.0", 80, 0.5, 0.4),))
-    late = ending_of(container(exited_at=9.0, sockets=sockets), endpoints=(_endpoint(2.0, None),))
+    late = ending_of(container(at=9.0, sockets=sockets), endpoints=(_endpoint(2.0, None),))
     assert lost_endpoint_windows(late) == [pytest.approx(1.5)]
 
 
 def test_nothing_is_lost_when_the_service_knew_first_or_nobody_saw_the_exit(ending_of, container):
     in_time = (_endpoint(0.01, False), _endpoint(6.0, None))
-    assert lost_endpoint_windows(ending_of(container(exited_at=5.0), endpoints=in_time)) == []
-    assert lost_endpoint_windows(ending_of(container(exited_at=None), endpoints=(_endpoint(9, None),))) == []
-    assert lost_endpoint_windows(ending_of(container(exited_at=1.0))) == []
+    assert lost_endpoint_windows(ending_of(container(at=5.0), endpoints=in_time)) == []
+    assert lost_endpoint_windows(ending_of(container(at=None), endpoints=(_endpoint(9, None),))) == []
+    assert lost_endpoint_windows(ending_of(container(at=1.0))) == []
 
 
 def test_each_service_has_a_window_of_its_own(ending_of, container):
@@ -75,12 +75,12 @@ def test_each_service_has_a_window_of_its_own(ending_of, container):
         _endpoint(0.1, False, "b"),
         _endpoint(5.0, None, "c"),
     )
-    assert lost_endpoint_windows(ending_of(container(exited_at=2.0), endpoints=seen)) == [1.0, 3.0]
+    assert lost_endpoint_windows(ending_of(container(at=2.0), endpoints=seen)) == [1.0, 3.0]
 
 
 def test_what_nobody_saw_has_no_sample(ending_of, container):
     hook = PreStop("exec", "unknown", 4.0)
-    _, found = measure(ending_of(container(term_at=None, exited_at=None, exit_code=None, pre_stop=hook)))
+    _, found = measure(ending_of(container(signal_at=None, at=None, code=None, hook=hook)))
     assert [(each.metric, each.labels) for each in found] == [
         ("ends", ("graceful", "deleted")),
         ("hooks", ("unknown",)),
@@ -88,7 +88,7 @@ def test_what_nobody_saw_has_no_sample(ending_of, container):
 
 
 def test_runs_before_the_last_one_count_too(ending_of, container):
-    killed = container(exit_code=137, signal="SIGKILL", killed_by="out of memory", term_at=None, ended_by="itself")
+    killed = container(code=137, signal="SIGKILL", killed_by="out of memory", signal_at=None, ended_by="itself")
     _, found = measure(ending_of(container(), earlier=(killed, killed)))
     assert Counter(each.metric for each in found)["sigkills"] == 2
     assert [each.labels for each in found if each.metric == "exits137"] == [("oom",)] * 2

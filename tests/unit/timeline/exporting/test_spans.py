@@ -65,7 +65,7 @@ def test_every_text_can_be_sent():
 
 
 def test_a_drain_whose_end_nobody_saw_says_so(ending_of, container):
-    ending = ending_of(container(exited_at=None, exit_code=None), gone=9.0)
+    ending = ending_of(container(at=None, code=None), gone=9.0)
     drain = next(each for each in spans_of(ending) if each.name == "drain")
     assert drain.attributes["lastcall.end_seen"] is False
     assert (drain.end_ns - drain.start_ns) / 1e9 == pytest.approx(7.0)

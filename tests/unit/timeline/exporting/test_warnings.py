@@ -23,7 +23,7 @@ def _stories():
     samples()
 
 
-KILLED = {"exit_code": 137, "signal": "SIGKILL", "killed_by": "grace over"}
+KILLED = {"code": 137, "signal": "SIGKILL", "killed_by": "grace over"}
 STAMP = "2026-11-25T00:00:00Z"
 
 

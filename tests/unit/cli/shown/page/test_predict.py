@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.endings.story import Budget, ContainerEnding, Ending, PodFacts, PreStop
+from lastcall.endings.story import Budget, ContainerEnding, Ending, Exit, PodFacts, PreStop, Stop
 from lastcall.ui.predict import Next, what_comes_next, what_if_deleted
 
 
@@ -94,19 +94,19 @@ def test_sidecars_end_after_the_others_in_the_reverse_of_their_order() -> None:
 
 
 def test_a_sidecar_waits_for_its_turn_and_is_not_late_meanwhile() -> None:
-    app = ContainerEnding("app", "container", True, term_at=3.0, stop_timeout=5.0)
+    app = ContainerEnding("app", "container", True, stop=Stop(signal_at=3.0, timeout=5.0))
     mesh = ContainerEnding("mesh", "sidecar", True)
     made = replace(ending(app), containers=(app, mesh), budget=replace(BUDGET, grace=8))
     found = [each for each in what_comes_next(made, with_sidecars(), 6.5) if each.container == "mesh"]
     assert [(each.what, each.earliest, each.latest) for each in found] == [("term", 6.5, 8), ("kill", 8.5, 10)]
-    alone = replace(made, containers=(replace(app, exited_at=4.0, exit_code=0), mesh))
+    alone = replace(made, containers=(replace(app, exit=Exit(at=4.0, code=0)), mesh))
     found = [each for each in what_comes_next(alone, with_sidecars(), 6.5) if each.container == "mesh"]
     assert [each.what for each in found] == ["term", "kill"]
 
 
 def test_a_hook_takes_whole_seconds_off_the_grace_period() -> None:
     hook = PreStop("exec", "succeeded", 2.1, started_at=0.02, finished_at=2.1)
-    stopping = ContainerEnding("app", "container", True, pre_stop=hook)
+    stopping = ContainerEnding("app", "container", True, hook=hook)
     found = times(what_comes_next(ending(stopping), pod({"exec": {}}), 2.1))
     assert found["kill"] == (10.1, 10.1)
 
@@ -124,13 +124,13 @@ def ending(container: ContainerEnding, zero: str = "DeleteAccepted", gone: float
 
 
 def test_after_the_stop_signal_sigkill_is_left() -> None:
-    stopping = ContainerEnding("app", "container", True, term_at=3.0, stop_timeout=7.0)
+    stopping = ContainerEnding("app", "container", True, stop=Stop(signal_at=3.0, timeout=7.0))
     assert times(what_comes_next(ending(stopping), pod(), 4.0)) == {"kill": (10, 10), "gone": (4, 10)}
 
 
 def test_while_the_hook_runs_its_own_time_counts() -> None:
     hook = PreStop("exec", "unknown", 0.0, started_at=0.5)
-    waits = ContainerEnding("app", "container", True, pre_stop=hook)
+    waits = ContainerEnding("app", "container", True, hook=hook)
     found = times(what_comes_next(ending(waits), pod({"exec": {}}), 2.0))
     assert found["term"] == (0.5, 10.5) and found["kill"] == (10.5, 12.5) and "hook" not in found
 
