@@ -14,7 +14,6 @@ from .bounds import percentage as percentage
 from .bounds import upper_bound as upper_bound
 from .causes import CAUSE_IDS as CAUSE_IDS
 from .causes import WHY as WHY
-from .container_runs import serving_containers as serving_containers
 from .control import ENOUGH as ENOUGH
 from .control import Control as Control
 from .control import asks_the_application as asks_the_application
@@ -62,6 +61,7 @@ from .reduce import pod_lives as pod_lives
 from .role import LoadGenerator as LoadGenerator
 from .secured import HTTP1 as HTTP1
 from .secured import Secured as Secured
+from .serving import serving_containers as serving_containers
 from .shares import Balance as Balance
 from .thresholds import MaxLost as MaxLost
 from .thresholds import Pooled as Pooled

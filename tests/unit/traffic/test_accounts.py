@@ -272,10 +272,10 @@ def test_connections_that_are_kept_pin_their_requests_to_a_pod() -> None:
 
 
 def test_what_the_kernel_held_for_a_container_that_exited_is_known_of_its_pod() -> None:
-    def looked(at: int, **facts: int) -> Record:
-        return Record(f"r{at}", at * 10**9, 0, "shim", kinds.SOCKETS_AT_EXIT, "u", facts=facts)
+    def looked(at: int, container: str, **facts: int) -> Record:
+        return Record(f"r{at}", at * 10**9, 0, "shim", kinds.SOCKETS_AT_EXIT, "u", container, facts=facts)
 
-    (found,) = pod_lives([looked(1, backlog=2, unread=1), looked(2, backlog=1)])  # two containers
+    (found,) = pod_lives([looked(1, "app", backlog=2, unread=1), looked(2, "log", backlog=1)])
     assert (found.never_accepted, found.unread) == (3, 1)
     assert tell_left(found) == " (exited with 3 never accepted, 1 with unread data)"
     (other,) = pod_lives([Record("r", 10**9, 0, "kubelet", kinds.POD_CREATED, "u", facts={"name": "web-1"})])

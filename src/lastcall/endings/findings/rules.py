@@ -252,7 +252,7 @@ def _killed(c: ContainerEnding, ending: Ending, version: str) -> Iterator[Findin
     if c.exit.killed_by == "unknown sender":
         text = said("killedByOther", "status" if c.exit.from_status else "", container=c.name, when=when)
         yield Finding("killedByOther", "problem", text, c.name, fix("killedByOther"))
-    elif c.exit.killed_by in ("grace over", "StopContainer"):
+    elif c.exit.killed_by_grace:
         yield Finding("killed", "problem", _why_killed(c, when), c.name, why.killed_advice(c, ending))
     else:
         why_killed = tell("the shim died") if c.exit.killed_by == "the shim died" else c.exit.killed_by
