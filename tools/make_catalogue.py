@@ -25,7 +25,7 @@ from typed_docs import doc_of, fields, is_shape, object_of, sentence_for  # noqa
 from lastcall.endings.catalogue.lookup import CATALOGUE  # noqa: E402
 from lastcall.endings.render.json_v1 import DEFINITIONS, Document  # noqa: E402
 from lastcall.experiment.rollout import document as rollout  # noqa: E402
-from lastcall.traffic.account import CAUSE_IDS  # noqa: E402
+from lastcall.traffic.causes import CAUSE_IDS  # noqa: E402
 
 RECORDS = "lastcall.records.definitions"
 MODULES = (

@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rollout_lives import pod_life
 
 from browser import Browser
 from lastcall.experiment.rollout.html import html_page
 from lastcall.experiment.rollout.result import Result
 from lastcall.traffic.account import account
 from lastcall.traffic.advice import judge
-from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import Outcome
 
 NAME = "checkout-with-a-rather-long-name-6f7d8c9b54-x2x4z"
@@ -18,9 +18,9 @@ NAME = "checkout-with-a-rather-long-name-6f7d8c9b54-x2x4z"
 
 def rollout() -> Result:
     """20 000 requests, five of them lost at a Pod whose rules were late."""
-    life = PodLife("u", name=NAME, ip="10.244.0.2", ready=1.0, routed=1.1, deleted=10.0, hook=10.0, stop=12.0,
+    life = pod_life("u", name=NAME, ip="10.244.0.2", ready=1.0, routed=1.1, deleted=10.0, hook=10.0, stop=12.0,
                    term=12.0, exited=12.1, unrouted=13.0)  # fmt: skip
-    after = PodLife("v", name=NAME[:-1] + "q", ip="10.244.0.3", ready=10.5, routed=10.6)
+    after = pod_life("v", name=NAME[:-1] + "q", ip="10.244.0.3", ready=10.5, routed=10.6)
     outcomes = [_outcome(number) for number in range(1, 20001)]
     spec = {"template": {"spec": {"containers": [{"name": "app"}]}}}
     owner = {"kind": "Deployment", "metadata": {"name": "checkout"}, "spec": spec}

@@ -2,16 +2,17 @@
 
 from typing import Any
 
+from rollout_lives import pod_life
+
 from lastcall.experiment.rollout.result import Result
 from lastcall.traffic.account import account
 from lastcall.traffic.advice import judge
-from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import Outcome
 
 
 def rollout_result(name: str = "web-1", workload: str = "web", **more: Any) -> Result:
     """One of three requests is answered, one is reset by the Pod `name`, and one is refused."""
-    life = PodLife("u", name=name, ip="10.244.0.2", ready=1.0, routed=1.1, deleted=10.0, stop=12.0, term=12.0,
+    life = pod_life("u", name=name, ip="10.244.0.2", ready=1.0, routed=1.1, deleted=10.0, stop=12.0, term=12.0,
                    exited=14.0, unrouted=13.0, killed=True)  # fmt: skip
     outcomes = [Outcome(1, "fresh", 8.0, 8.0, 8.1, 1, 0.0, 200, "10.244.0.2", ""),
                 Outcome(2, "fresh", 12.5, 12.5, 14.0, 2, 0.0, 0, "10.244.0.2", "reset before bytes"),

@@ -7,7 +7,9 @@ from .exit_status import NOT_GRACEFUL as NOT_GRACEFUL
 from .exit_status import OK as OK
 from .exit_status import WORLD as WORLD
 from .exit_status import exit_status as exit_status
+from .facts.containers import container_runs as container_runs
 from .facts.finalizers import removers as removers
+from .facts.pod import facts_from_records as facts_from_records
 from .facts.pod import pod_facts as pod_facts
 from .findings.restarts import last_words as last_words
 from .picture.lanes import Lane as Lane

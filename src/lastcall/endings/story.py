@@ -124,9 +124,9 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The stop of a container by the runtime. `signal` is the stop signal, sent at `signal_at`; `kill_at` is when
-    SIGKILL was sent. `floor`: `timeout` is the least that every container gets. `deducted` are the seconds that the
-    preStop hook took of it."""
+    """The stop of a container by the runtime, first asked for at `requested_at`. `signal` is the stop signal, sent at
+    `signal_at`, once however often the stop is tried; `kill_at` is when SIGKILL was sent. `floor`: `timeout` is the
+    least that every container gets. `deducted` are the seconds that the preStop hook took of it."""
 
     requested_at: float | None = field(default=None, metadata=HIDDEN)
     seconds: float | None = field(default=None, metadata=key("stopSeconds"))
@@ -160,6 +160,11 @@ class Exit:
     @property
     def sigkilled(self) -> bool:
         return self.signal == "SIGKILL"
+
+    @property
+    def killed_by_grace(self) -> bool:
+        """Whether SIGKILL ended it because its grace period was over, or was 0."""
+        return self.sigkilled and self.killed_by in ("grace over", "StopContainer")
 
     @property
     def failed_by_itself(self) -> bool:

@@ -11,14 +11,17 @@ from typing import Any, Literal
 from lastcall.endings import CATALOGUE, fix, said
 from lastcall.records import kinds
 from lastcall.records.said import Said, fact_of, joined, tell
-from lastcall.traffic.account import CAUSE_IDS, WHY, Account, LostRequest, NeverAnswered
+from lastcall.traffic.account import Account
 from lastcall.traffic.advice_check import why_not
 from lastcall.traffic.bounds import percentage
-from lastcall.traffic.container_runs import SKEW_SECONDS
+from lastcall.traffic.causes import CAUSE_IDS, WHY
 from lastcall.traffic.hooks import WaitingHook, own_sleep, waiting_hook
 from lastcall.traffic.lives import PodLife
+from lastcall.traffic.lost_request import LostRequest
+from lastcall.traffic.moments import SKEW_SECONDS, is_over
 from lastcall.traffic.outcome import LONG_LIVED, Kind
 from lastcall.traffic.patches import merged
+from lastcall.traffic.shares import NeverAnswered
 
 SPARE_SECONDS = 1.0
 """Beyond the longest lag that was seen: what is left over is what saves requests on a slower day."""
@@ -256,7 +259,7 @@ def _behind_a_proxy(account: Account, lives: Sequence[PodLife], owner: dict[str,
         if each.cause != "server error":
             continue
         moments = next((life.behind for life in lives if life.name == each.pod and each.phase == "draining"), {})
-        gone = {name for name, at in moments.items() if at <= each.outcome.finished + SKEW_SECONDS}
+        gone = {name for name, at in moments.items() if is_over(at, each.outcome.finished + SKEW_SECONDS)}
         if not gone or each.outcome.status not in PROXY_ERRORS:
             return []
         behind |= gone
@@ -287,7 +290,7 @@ def _let_the_proxy_end_first(
     lag = max(max((life.routing_lag or 0.0 for life in lives), default=0.0), longest_lag)
     seconds = max(1, math.ceil(lag + SPARE_SECONDS))
     hooks = {each["name"]: waiting_hook(each, seconds, sleep_hooks=sleep_hooks) for each in behind}
-    drain = max((life.exited - life.term for life in lives if life.exited and life.term), default=0.0)
+    drain = _longest_drain(lives)
     grace = grace_of(owner)
     needed = max(grace, math.ceil(seconds + drain + SPARE_SECONDS))
     words = {
@@ -310,7 +313,7 @@ def _drain(
 ) -> Advice:
     """What was cut off came while the rules still named the Pod, or is the application's own to finish."""
     replaced = _replaced(lives)
-    if any(life.term is not None and life.unrouted is not None and life.unrouted > life.term for life in replaced):
+    if any(life.term and life.unrouted and life.unrouted.since(life.term) > 0 for life in replaced):
         return _sleep_before_stop(count, lives, owner, port, sleep_hooks, longest_lag)
     left = _left_behind(replaced)
     return Advice("cutOff", fix("cutOff", "left", **left) if left else fix("cutOff"), count)
@@ -340,8 +343,8 @@ def _sleep_before_stop(
     seconds = max(1, math.ceil(max(lag, longest_lag) + SPARE_SECONDS))
     spec, grace = owner["spec"]["template"]["spec"], grace_of(owner)
     hooks = {each["name"]: waiting_hook(each, seconds, sleep_hooks=sleep_hooks) for each in _in_a_hurry(spec, seconds)}
-    drain = max((life.exited - life.term for life in lives if life.exited and life.term), default=0.0)
-    took = max((life.term - life.hook for life in lives if life.term and life.hook), default=0.0)
+    drain = _longest_drain(lives)
+    took = max((life.term.since(life.hook) for life in lives if life.term and life.hook), default=0.0)
     kept = took if any(hook.keeps for hook in hooks.values()) else 0.0
     needed = math.ceil(seconds + kept + drain + SPARE_SECONDS)
     more = _and_grace(needed) if grace < needed else ""
@@ -365,12 +368,15 @@ def _and_grace(seconds: int) -> str:
 def _replaced(lives: Sequence[PodLife]) -> list[PodLife]:
     """The Pods that another one could stand in for when they were told to stop. With none the rules go on naming one
     that ends: how long they do is not a lag, and no hook changes it."""
-    ended = [life for life in lives if life.signalled is not None]
+    ended = [(life, life.signalled.latest) for life in lives if life.signalled is not None]
     return [
-        life
-        for life in ended
-        if len(lives) < 2 or any(other.listens(life.signalled or 0.0) for other in lives if other is not life)
+        life for life, at in ended if len(lives) < 2 or any(other.listens(at) for other in lives if other is not life)
     ]
+
+
+def _longest_drain(lives: Sequence[PodLife]) -> float:
+    """From a Pod's stop signal to its exit, in seconds."""
+    return max((life.exited.since(life.term) for life in lives if life.exited and life.term), default=0.0)
 
 
 def _hooks_of_others(pod_spec: dict[str, Any], serving: str) -> list[str]:
@@ -429,7 +435,7 @@ def _more_grace(account: Account, count: int, lives: Sequence[PodLife], owner: d
     grace = grace_of(owner)
     killed = [each.outcome for each in account.lost if each.cause == "killed"]
     took = max((account.longest.get(each.kind, 0.0) for each in killed), default=0.0)
-    hook = max((life.term - life.deleted for life in lives if life.term and life.deleted), default=0.0)
+    hook = max((life.term.since(life.deleted) for life in lives if life.term and life.deleted), default=0.0)
     wanted = math.ceil(hook + took + SPARE_SECONDS)
     wanted = wanted if took and wanted > grace else grace * 2
     return Advice(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from lastcall.traffic.lives import PodLife
+from lastcall.traffic.moments import Moment
 
 _BELOW = 2
 """Indexes: below the edge no rate of requests is too low to find nothing, only the Pods' own times vary."""
@@ -44,10 +45,10 @@ def measure_end(lives: Sequence[PodLife], delayed: float) -> MeasuredEnd | None:
     for life in lives:
         if life.deleted is None or life.term is None or life.exited is None:
             continue
-        hooks.append((life.hook if life.hook is not None else life.term) - life.deleted)
-        terms.append(life.term - life.deleted)
-        accepts.append(max(0.0, _stops_accepting(life, life.term, life.exited) - life.term))
-        drains.append(max(0.0, life.exited - life.term))
+        hooks.append((life.hook if life.hook is not None else life.term).since(life.deleted))
+        terms.append(life.term.since(life.deleted))
+        accepts.append(max(0.0, _stops_accepting(life, life.term, life.exited).since(life.term)))
+        drains.append(max(0.0, life.exited.since(life.term)))
         if life.routing_lag is not None:
             lags.append(life.routing_lag - delayed)
         killed = killed or life.killed
@@ -57,11 +58,11 @@ def measure_end(lives: Sequence[PodLife], delayed: float) -> MeasuredEnd | None:
     return MeasuredEnd(min(hooks), min(terms), min(accepts), max(drains), own_lag, killed)
 
 
-def _stops_accepting(life: PodLife, term: float, exited: float) -> float:
+def _stops_accepting(life: PodLife, term: Moment, exited: Moment) -> Moment:
     """When a new connection was no longer sure to be served: what was not seen is taken to be early."""
     if life.listener_closed is not None:
         return life.listener_closed
-    return exited if life.killed or exited - term > _LOOK_SECONDS else term
+    return exited if life.killed or exited.since(term) > _LOOK_SECONDS else term
 
 
 def deaf_seconds(end: MeasuredEnd, lag: float, sleep: float | None = None) -> float:

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from lastcall.traffic.account import REUSED, Cause, led_to
-from lastcall.traffic.container_runs import SKEW_SECONDS
+from lastcall.traffic.causes import Cause
 from lastcall.traffic.find_safe import MeasuredEnd, deaf_seconds
-from lastcall.traffic.lives import PodLife, by_address
-from lastcall.traffic.outcome import Kind, Outcome
+from lastcall.traffic.lives import PodLife, by_address, led_to
+from lastcall.traffic.moments import SKEW_SECONDS
+from lastcall.traffic.outcome import REUSED, Kind, Outcome
 
 QUICK_SECONDS = 0.1
 """A request that is answered sooner is hardly ever under way when its Pod is told to stop."""
@@ -131,9 +131,9 @@ def _took(outcomes: Sequence[Outcome], causes: Mapping[int, Cause]) -> float:
 
 def _at_stop(outcome: Outcome, cause: Cause | None, life: PodLife | None) -> AtStop:
     """Of one request; unknown where no stop signal came upon it."""
-    stop = life.signalled if life is not None else None
-    if stop is None:
+    if life is None or life.signalled is None:
         return "unknown"
+    stop = life.signalled.latest
     if cause in ("stale connection", "cut off", "never read"):
         return "lost"
     if cause not in (None, "killed"):

@@ -20,6 +20,8 @@ for seconds and whose messages are echoed · requests of HTTP/2 (prior knowledge
 KINDS: tuple[Kind, ...] = get_args(Kind)
 LONG_LIVED: tuple[Kind, ...] = ("stream", "websocket")
 """They outlive any hook: the application has to end them."""
+REUSED: tuple[Kind, ...] = ("keep-alive", "http2")
+"""Requests that come on connections that others were on before."""
 
 Lost = Literal[
     "refused",
@@ -40,6 +42,7 @@ Lost = Literal[
 ]
 LOST: tuple[Lost, ...] = get_args(Lost)
 TIMEOUTS: tuple[Lost, ...] = ("connect timeout", "timeout")
+NEVER_CONNECTED: tuple[Lost, ...] = ("refused", "unreachable", "connect timeout")
 BEFORE_BYTES: tuple[Lost, ...] = ("reset before bytes", "closed before bytes")
 NEW_SECONDS = 0.01
 """A connection no older than this was opened for the request."""
@@ -146,3 +149,8 @@ class Outcome:
 
 
 _VALUES = attrgetter(*(each.name for each in fields(Outcome)))
+
+
+def never_connected(outcome: Outcome) -> bool:
+    """To no Pod, that is: a published port takes every connection."""
+    return outcome.lost in NEVER_CONNECTED or outcome.behind in NEVER_CONNECTED

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 
 from lastcall.kube.cluster import Serving, ServingContainer
 from lastcall.kube.proxy import RecordingSink
-from lastcall.traffic.account import REUSED
 from lastcall.traffic.generator import Load
-from lastcall.traffic.outcome import Kind, Lost, Outcome
+from lastcall.traffic.outcome import REUSED, Kind, Lost, Outcome
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World
 

@@ -20,8 +20,10 @@ from lastcall.kube.cluster.egress import pair
 from lastcall.kube.cluster.propagation import parse_propagation
 from lastcall.manifests.read import Manifest, load_manifests
 from lastcall.records import kinds
-from lastcall.traffic.account import Account, Balance, LostRequest
+from lastcall.traffic.account import Account
+from lastcall.traffic.lost_request import LostRequest
 from lastcall.traffic.outcome import Kind, Outcome
+from lastcall.traffic.shares import Balance
 from lastcall.world.clock import RealClock, monotonic
 
 NAIVE = Path(__file__).resolve().parents[3] / "examples" / "rollout" / "naive.yaml"

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from rollout_lives import pod_life
 
 from lastcall.experiment.rollout.find_safe import Found, exit_is_good, find_safe
 from lastcall.experiment.rollout.find_safe_report import as_json, sentence, sleep_sentence, tell_surprises, tell_text
 from lastcall.experiment.rollout.options import RolloutOptions
 from lastcall.kube.cluster.propagation import parse_propagation
 from lastcall.manifests.read import load_manifests
-from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import Outcome
 
 POLITE = Path(__file__).resolve().parents[3] / "examples" / "rollout" / "polite.yaml"
@@ -66,7 +66,7 @@ class Kernel:
             losses={kind: Counter(each.outcome.kind for each in lost)[kind] for kind in self.rates},
             control_lost=0,
         )
-        life = PodLife(
+        life = pod_life(
             "u", ip="10.1", deleted=DELETED, hook=DELETED, term=stop, exited=stop + 0.1, unrouted=DELETED + lag
         )
         judgement = SimpleNamespace(verdict="requests lost" if lost else "nothing lost", sentence="")

@@ -11,6 +11,7 @@ import published_schema
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
+from rollout_lives import pod_life
 
 from lastcall.cli.rollout import rounds
 from lastcall.cli.rollout.command import rollout as command
@@ -27,7 +28,6 @@ from lastcall.experiment.rollout.result import Result
 from lastcall.manifests.read import load_manifests
 from lastcall.traffic.account import account
 from lastcall.traffic.advice import judge
-from lastcall.traffic.lives import PodLife
 from lastcall.traffic.outcome import Outcome
 from lastcall.traffic.thresholds import MaxLost, Thresholds
 from lastcall.ui.command_page.messages import Again
@@ -39,7 +39,7 @@ OWNER = next(each.obj for each in MANIFESTS if each.resource.kind == "Deployment
 
 def found(lost: int, *, control: int = 0, took: float = 0.01, held_up: float = 0.0, **more: Any) -> Result:
     """100 requests while a Pod is deleted at 10, so many of them refused by it."""
-    life = PodLife(
+    life = pod_life(
         "u", name="web-1", ip="10.1", ready=0.5, routed=1.0, deleted=10.0, term=10.1, exited=10.2, unrouted=14.0
     )
     outcomes = [Outcome(n, "fresh", 5.0, 5.0, 5.01, 1, 0.0, 200, "10.1", "truncated" if n <= control else "")

@@ -4,24 +4,30 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from rollout_lives import pod_life
 
 from lastcall.experiment.rollout.report import tell_left
 from lastcall.kube.api.patch.apply import strategic_merge_patch
 from lastcall.kube.api.resources import DEPLOYMENTS
 from lastcall.records import kinds
 from lastcall.records.record import Record
-from lastcall.traffic.account import account, decide_cause
+from lastcall.traffic.account import account
 from lastcall.traffic.advice import judge
 from lastcall.traffic.bounds import upper_bound
-from lastcall.traffic.lives import PodLife, pod_lives
+from lastcall.traffic.causes import Loss, decide_cause
+from lastcall.traffic.lives import PodLife
+from lastcall.traffic.moments import Moment
 from lastcall.traffic.outcome import Outcome
 from lastcall.traffic.patches import merged
+from lastcall.traffic.reduce import pod_lives
+
+AT = Moment.at
 
 
 def life(**times: Any) -> PodLife:
     """A Pod that is deleted at 10, gets SIGTERM at 12, exits at 15 and is in the rules from 1 to 11."""
     usual = {"ready": 0.5, "routed": 1.0, "deleted": 10.0, "hook": 10.0, "term": 12.0, "exited": 15.0, "unrouted": 11.0}
-    return PodLife("u", name="web-1", ip="10.244.0.2", **{**usual, **times})
+    return pod_life("u", name="web-1", ip="10.244.0.2", **{**usual, **times})
 
 
 def request(sent: float, finished: float | None = None, lost: str = "", kind: str = "fresh", **more: Any) -> Outcome:
@@ -69,41 +75,41 @@ CAUSES = [
 
 @pytest.mark.parametrize(("outcome", "pod", "cause"), [row[1:] for row in CAUSES], ids=[row[0] for row in CAUSES])
 def test_each_lost_request_has_a_cause(outcome: Outcome, pod: PodLife | None, cause: str) -> None:
-    assert decide_cause(outcome, pod) == cause
+    assert decide_cause(Loss(outcome, pod)).cause == cause
 
 
 def test_a_refusal_before_the_first_probe_is_laid_to_the_pod_that_is_published_unready() -> None:
-    new = PodLife("v", name="web-2", ip="10.244.0.3", ready=8.0, routed=6.0, probed=7.9)
-    old = PodLife("w", name="web-3", ip="10.244.0.4", ready=2.0, routed=2.1, probed=2.0)
+    new = pod_life("v", name="web-2", ip="10.244.0.3", ready=8.0, routed=6.0, probed=7.9)
+    old = pod_life("w", name="web-3", ip="10.244.0.4", ready=2.0, routed=2.1, probed=2.0)
     (lost,) = account([request(6.5, lost="refused", served_by="")], [old, new], [], 5.0).lost
     assert (lost.pod, lost.cause) == ("web-2", "not ready yet")
 
 
 def test_what_the_only_pod_refuses_while_it_ends_is_for_want_of_another_one() -> None:
     ending = life(unrouted=None)
-    later = PodLife("v", name="web-2", ip="10.244.0.3", ready=17.0, routed=17.1)
+    later = pod_life("v", name="web-2", ip="10.244.0.3", ready=17.0, routed=17.1)
     outcome = request(15.5, lost="refused", served_by="")
     assert [each.cause for each in account([outcome], [ending, later], [], 5.0).lost] == ["no endpoint"]
-    other = PodLife("w", name="web-3", ip="10.244.0.4", ready=2.0, routed=2.1)
+    other = pod_life("w", name="web-3", ip="10.244.0.4", ready=2.0, routed=2.1)
     assert [each.cause for each in account([outcome], [ending, later, other], [], 5.0).lost] == ["late endpoint"]
 
 
 def test_what_is_sent_to_the_only_pod_after_its_stop_signal_is_for_want_of_another_one_too() -> None:
     ending = life(unrouted=None)  # its signal at 12
-    later = PodLife("v", name="web-2", ip="10.244.0.3", ready=17.0, routed=17.1)
+    later = pod_life("v", name="web-2", ip="10.244.0.3", ready=17.0, routed=17.1)
     for sent, cause in ((12.5, "no endpoint"), (11.5, "cut off")):
         outcome = request(sent, 15, "reset before bytes", age=0.0)
         assert [each.cause for each in account([outcome], [ending, later], [], 5.0).lost] == [cause]
 
 
 def test_a_refused_connection_is_laid_to_the_pod_that_the_rules_named_and_that_did_not_listen() -> None:
-    ending, healthy = life(unrouted=14.0), PodLife("v", name="web-2", ip="10.244.0.3", ready=0.5, routed=1.0)
+    ending, healthy = life(unrouted=14.0), pod_life("v", name="web-2", ip="10.244.0.3", ready=0.5, routed=1.0)
     outcome = request(12.5, lost="refused", served_by="")
     (lost,) = account([outcome], [healthy, ending], [], 5.0).lost
     assert (lost.pod, lost.phase, lost.cause, lost.at) == ("web-1", "draining", "late endpoint", 7.5)
     answered, later = request(2, 3, served_by="10.244.0.3"), request(14.5, lost="refused", served_by="")
     assert account([answered, later], [healthy, ending], [], 5.0).lost[0].cause == "unexplained"
-    paused = replace(healthy, pauses=[(14.4, 14.8)])
+    paused = replace(healthy, pauses=[(AT(14.4), AT(14.8))])
     assert account([answered, later], [paused, ending], [], 5.0).lost[0].cause == "no endpoint"
 
 
@@ -114,8 +120,8 @@ def test_a_connect_that_nobody_answered_is_told_by_when_it_was_sent() -> None:
 
 
 def test_a_refused_connection_is_laid_to_the_newest_pod_of_the_rules_that_has_not_answered_yet() -> None:
-    old = PodLife("v", name="web-1", ip="10.244.0.3", ready=0.5, routed=1.0)
-    new = PodLife("w", name="web-2", ip="10.244.0.4", ready=20.0, routed=20.1)
+    old = pod_life("v", name="web-1", ip="10.244.0.3", ready=0.5, routed=1.0)
+    new = pod_life("w", name="web-2", ip="10.244.0.4", ready=20.0, routed=20.1)
     outcomes = [request(2, 3, served_by=old.ip), request(20.5, lost="refused", served_by=""),
                 request(21, 22, served_by=new.ip), request(23, lost="refused", served_by="")]  # fmt: skip
     first, second = account(outcomes, [old, new], [], 5.0).lost
@@ -242,7 +248,7 @@ def test_messages_of_a_websocket_are_reconciled_apart_from_the_websocket() -> No
 
 
 def test_requests_of_each_pod_have_a_bound_of_their_own_and_all_are_in_one() -> None:
-    other = PodLife("v", name="web-2", ip="10.244.0.3", ready=0.5, routed=1.0)
+    other = pod_life("v", name="web-2", ip="10.244.0.3", ready=0.5, routed=1.0)
     outcomes = [request(11, 15, "truncated", id=1), *(request(11, 12, id=n) for n in (2, 3, 4)),
                 *(request(11, 12, id=n, served_by=other.ip) for n in range(5, 15)),
                 request(16, lost="refused", served_by="", id=15)]  # fmt: skip
@@ -257,7 +263,7 @@ def test_requests_of_each_pod_have_a_bound_of_their_own_and_all_are_in_one() -> 
 
 
 def test_connections_that_are_kept_pin_their_requests_to_a_pod() -> None:
-    other = PodLife("v", name="web-2", ip="10.244.0.3", ready=0.5, routed=1.0)
+    other = pod_life("v", name="web-2", ip="10.244.0.3", ready=0.5, routed=1.0)
     outcomes = [*(request(5, 5.1, id=n, kind="http2", connection=1 + n % 2) for n in range(30)),
                 *(request(5, 5.1, id=30 + n, served_by=f"10.244.0.{2 + n % 2}") for n in range(10))]  # fmt: skip
     http2, fresh = account(outcomes, [life(), other], [], 10.0).balance
@@ -266,10 +272,10 @@ def test_connections_that_are_kept_pin_their_requests_to_a_pod() -> None:
 
 
 def test_what_the_kernel_held_for_a_container_that_exited_is_known_of_its_pod() -> None:
-    def looked(at: int, **facts: int) -> Record:
-        return Record(f"r{at}", at * 10**9, 0, "shim", kinds.SOCKETS_AT_EXIT, "u", facts=facts)
+    def looked(at: int, container: str, **facts: int) -> Record:
+        return Record(f"r{at}", at * 10**9, 0, "shim", kinds.SOCKETS_AT_EXIT, "u", container, facts=facts)
 
-    (found,) = pod_lives([looked(1, backlog=2, unread=1), looked(2, backlog=1)])  # two containers
+    (found,) = pod_lives([looked(1, "app", backlog=2, unread=1), looked(2, "log", backlog=1)])
     assert (found.never_accepted, found.unread) == (3, 1)
     assert tell_left(found) == " (exited with 3 never accepted, 1 with unread data)"
     (other,) = pod_lives([Record("r", 10**9, 0, "kubelet", kinds.POD_CREATED, "u", facts={"name": "web-1"})])
@@ -450,16 +456,16 @@ def rules(at: float, node: str, receives: bool) -> Record:
 def test_a_pod_that_was_not_ready_for_a_while_was_not_named_meanwhile() -> None:
     (seen,) = pod_lives([rules(1, "a", True), rules(5, "a", False), rules(7, "a", True), rules(9, "a", False)])
     assert [seen.is_named(at) for at in (0.5, 2, 6, 8, 9.5)] == [False, True, False, True, False]
-    assert (seen.routed, seen.unrouted, seen.pauses) == (1, 9, [(5, 7)]) and seen.unready
+    assert (seen.routed, seen.unrouted, seen.pauses) == (AT(1), AT(9), [(AT(5), AT(7))]) and seen.unready
 
 
 def test_a_pod_is_named_until_the_last_node_has_changed_its_rules() -> None:
     (seen,) = pod_lives([rules(1, "a", True), rules(2, "b", True), rules(5, "a", False), rules(6, "b", False)])
-    assert (seen.is_named(5.5), seen.is_named(6.5), seen.unrouted, seen.pauses) == (True, False, 6, [])
+    assert (seen.is_named(5.5), seen.is_named(6.5), seen.unrouted, seen.pauses) == (True, False, AT(6), [])
 
 
 def test_what_unready_pods_lost_is_not_laid_to_the_rollout() -> None:
-    busy = PodLife("u", name="web-1", ip="10.244.0.2", ready=0.5, probed=0.4, routed=1.0, pauses=[(5.0, 7.0)])
+    busy = pod_life("u", name="web-1", ip="10.244.0.2", ready=0.5, probed=0.4, routed=1.0, pauses=[(5.0, 7.0)])
     refused = [request(6.0, lost="refused", served_by="", id=1), request(6.9, lost="refused", served_by="", id=2)]
     found = account(refused, [busy], [], 4.0)
     assert [each.cause for each in found.lost] == ["no endpoint", "no endpoint"]
@@ -473,11 +479,11 @@ def test_what_unready_pods_lost_is_not_laid_to_the_rollout() -> None:
 def test_only_a_probe_of_the_port_proves_that_a_pod_listens_on_it(port: int | None, proves: bool) -> None:
     facts = {"probe": "readiness", "result": "success", "port": port}
     (found,) = pod_lives([Record("r", 3_000_000_000, 0, "node-1", kinds.PROBE_CHANGED, "u", facts=facts)], 8080)
-    assert found.probed == (3.0 if proves else None)
+    assert found.probed == (AT(3) if proves else None)
 
 
 def test_the_application_that_ends_before_the_proxy_of_its_pod_is_given_the_hook() -> None:
-    ending = life(hook=None, term=10.1, unrouted=11.0, behind={"log": 10.4})
+    ending = life(hook=None, term=10.1, unrouted=11.0, behind={"log": AT(10.4)})
     errors = [request(6), *(request(10.5, 10.6, "5xx", status=502, id=number) for number in (2, 3))]
     (advice,) = judged(*errors, pod=ending).advice
     patched = strategic_merge_patch(DEPLOYMENTS, deployment(), advice.patch)["spec"]["template"]["spec"]
@@ -485,9 +491,9 @@ def test_the_application_that_ends_before_the_proxy_of_its_pod_is_given_the_hook
     assert hooks == {"log": {"preStop": {"sleep": {"seconds": 2}}}, "app": None} and "on log keeps" in advice.sentence
     for pod, outcomes in (
         (life(hook=None, term=10.1, unrouted=11.0), errors),  # nobody behind
-        (replace(ending, behind={"log": 10.7}), errors),  # it still listened
+        (replace(ending, behind={"log": AT(10.7)}), errors),  # it still listened
         (ending, [request(6), replace(errors[1], status=500)]),  # not a gateway's word
-        (life(deleted=None, hook=None, term=None, exited=None, unrouted=None, behind={"log": 10.4}), errors),
+        (life(deleted=None, hook=None, term=None, exited=None, unrouted=None, behind={"log": AT(10.4)}), errors),
     ):
         (advice,) = judged(*outcomes, pod=pod).advice
         assert advice.patch == {} and "see the log of" in advice.sentence

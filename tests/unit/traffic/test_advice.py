@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from rollout_lives import pod_life
 
 from lastcall.kube.api.patch.apply import strategic_merge_patch
 from lastcall.kube.api.resources import DEPLOYMENTS
@@ -42,7 +43,7 @@ def good(number: int, at: float) -> Outcome:
 
 def not_listening(owner: dict[str, Any]) -> Judgement:
     """A Pod that is Ready at 20 and answers from 21 on."""
-    new = PodLife("n", **POD, ready=20.0, routed=20.1)
+    new = pod_life("n", **POD, ready=20.0, routed=20.1)
     found = account([good(1, 5.0), lost(2, 20.5), good(3, 21.0)], [new], [], 10.0)
     assert [each.cause for each in found.lost] == ["not listening yet"]
     return judge(found, [new], owner, 8080)
@@ -50,7 +51,7 @@ def not_listening(owner: dict[str, Any]) -> Judgement:
 
 def too_late(owner: dict[str, Any], hook: float | None = None) -> Judgement:
     """A Pod that is deleted at 10, gets its signal at 11, exits at once, and is routed to until 12."""
-    ending = PodLife("e", **POD, ready=0.5, routed=1.0, deleted=10.0, hook=hook, term=11.0, exited=11.1, unrouted=12.0)
+    ending = pod_life("e", **POD, ready=0.5, routed=1.0, deleted=10.0, hook=hook, term=11.0, exited=11.1, unrouted=12.0)
     return judge(account([good(1, 9.0), lost(2, 11.5)], [ending], [], 5.0), [ending], owner, 8080)
 
 
@@ -180,9 +181,9 @@ def test_an_update_that_may_not_run_two_pods_at_a_time_gets_no_patch_that_wants_
 
 
 def test_a_pod_that_no_other_stands_in_for_is_not_told_to_wait_for_rules_that_go_on_naming_it() -> None:
-    ending = PodLife("e", **POD, ready=0.5, routed=1.0, deleted=10.0, term=11.0, exited=11.1, unrouted=15.0)
-    later = PodLife("l", name="web-2", ip="10.244.0.3", ready=14.0, routed=15.0)
-    other = PodLife("o", name="web-3", ip="10.244.0.4", ready=2.0, routed=2.1)
+    ending = pod_life("e", **POD, ready=0.5, routed=1.0, deleted=10.0, term=11.0, exited=11.1, unrouted=15.0)
+    later = pod_life("l", name="web-2", ip="10.244.0.3", ready=14.0, routed=15.0)
+    other = pod_life("o", name="web-3", ip="10.244.0.4", ready=2.0, routed=2.1)
     cut = Outcome(2, "fresh", 10.99, 10.99, 11.05, 0, 0.0, 0, "10.244.0.2", "reset before bytes")
     for lives, id_ in (([ending, later], "cutOff"), ([ending, later, other], "lateEndpoint")):
         found = account([good(1, 9.0), cut], lives, [], 5.0)
@@ -255,8 +256,8 @@ def test_where_hooks_cannot_sleep_the_images_sleep_is_written() -> None:
 def started_slowly(after: float) -> tuple[list[Outcome], list[PodLife]]:
     """Ready at 1, answers from 3 on; disrupted at 10."""
     outcomes = [lost(1, 1.5, served_by=""), lost(2, 2.0, served_by=""), *(good(n, n) for n in range(3, 9))]
-    new = PodLife("n", name="web-2", ip="10.244.0.3", ready=after, routed=after, probed=None)
-    return outcomes, [PodLife("o", **POD, ready=1.0, routed=1.0), new]
+    new = pod_life("n", name="web-2", ip="10.244.0.3", ready=after, routed=after, probed=None)
+    return outcomes, [pod_life("o", **POD, ready=1.0, routed=1.0), new]
 
 
 def test_pods_that_are_ready_before_they_listen_are_the_cause_of_what_was_lost_at_the_start() -> None:
@@ -288,13 +289,13 @@ def test_losses_of_another_kind_before_the_disruption_stay_a_reason_to_look_firs
 def served_late(probe: dict[str, Any] | None, path: str = "/") -> tuple[Judgement, dict[str, Any]]:
     """A Pod that is Ready at 11, answers 503 at 12 and serves from 13 on; disrupted at 10."""
     owner = deployment({"readinessProbe": probe} if probe else None)
-    new = PodLife("n", name="web-2", ip="10.244.0.3", ready=11.0, routed=11.0)
+    new = pod_life("n", name="web-2", ip="10.244.0.3", ready=11.0, routed=11.0)
     outcomes = [
         good(1, 5.0),
         Outcome(2, "fresh", 12.0, 12.0, 12.0, 1, 0.0, 503, "10.244.0.3", "5xx"),
         Outcome(3, "fresh", 13.0, 13.0, 13.0, 1, 0.0, 200, "10.244.0.3", ""),
     ]
-    lives = [PodLife("o", **POD, ready=1.0, routed=1.0), new]
+    lives = [pod_life("o", **POD, ready=1.0, routed=1.0), new]
     found = account(outcomes, lives, [], 10.0)
     assert [each.cause for each in found.lost] == ["not serving yet"]
     return judge(found, lives, owner, 8080, path=path), owner
@@ -316,21 +317,21 @@ def test_a_probe_that_asks_another_page_is_named_and_left_to_its_user() -> None:
 
 def test_errors_of_a_pod_that_never_served_or_that_was_ending_are_no_slow_start() -> None:
     error = Outcome(2, "fresh", 12.0, 12.0, 12.0, 1, 0.0, 503, "10.244.0.2", "5xx")
-    deaf = PodLife("n", **POD, ready=11.0, routed=11.0)
+    deaf = pod_life("n", **POD, ready=11.0, routed=11.0)
     assert [each.cause for each in account([error], [deaf], [], 10.0).lost] == ["server error"]
-    ending = PodLife("e", **POD, ready=1.0, routed=1.0, deleted=11.0, term=11.5, exited=14.0)
+    ending = pod_life("e", **POD, ready=1.0, routed=1.0, deleted=11.0, term=11.5, exited=14.0)
     assert [each.cause for each in account([error, good(3, 13.0)], [ending], [], 10.0).lost] == ["server error"]
 
 
 ERRORS: list[tuple[str, list[PodLife], list[str], str]] = [
-    ("ending", [PodLife("e", **POD, ready=1.0, routed=1.0, deleted=11.0, term=11.5, exited=14.0)], ["10.244.0.2"],
+    ("ending", [pod_life("e", **POD, ready=1.0, routed=1.0, deleted=11.0, term=11.5, exited=14.0)], ["10.244.0.2"],
      "with errors while it ended: see the log of web-1."),
-    ("serving", [PodLife("e", **POD, ready=1.0, routed=1.0)], ["10.244.0.2"],
+    ("serving", [pod_life("e", **POD, ready=1.0, routed=1.0)], ["10.244.0.2"],
      "with errors, in Pods that nothing had ended: see the log of web-1."),
-    ("both", [PodLife("e", **POD, ready=1.0, routed=1.0, deleted=11.0, term=11.5, exited=14.0),
-              PodLife("n", name="web-2", ip="10.244.0.3", ready=1.0, routed=1.0)], ["10.244.0.2", "10.244.0.3"],
+    ("both", [pod_life("e", **POD, ready=1.0, routed=1.0, deleted=11.0, term=11.5, exited=14.0),
+              pod_life("n", name="web-2", ip="10.244.0.3", ready=1.0, routed=1.0)], ["10.244.0.2", "10.244.0.3"],
      "The application answered with errors: see its log."),
-    ("of no known Pod", [PodLife("e", **POD, ready=1.0, routed=1.0)], [""],
+    ("of no known Pod", [pod_life("e", **POD, ready=1.0, routed=1.0)], [""],
      "The application answered with errors: see its log."),
 ]  # fmt: skip
 
@@ -347,7 +348,7 @@ def test_errors_are_told_with_whose_log_to_see_and_whether_it_was_ending(
 
 def test_errors_at_the_start_before_the_disruption_are_told_with_their_probe() -> None:
     errors = [Outcome(n, "fresh", n, n, n, 1, 0.0, 503, "10.244.0.2", "5xx") for n in (2, 3)]
-    lives = [PodLife("o", **POD, ready=1.0, routed=1.0)]
+    lives = [pod_life("o", **POD, ready=1.0, routed=1.0)]
     found = account([*errors, good(4, 5.0), good(5, 11.0)], lives, [], 10.0)
     assert (found.control_lost, found.not_serving_yet) == (2, 2)
     told = judge(found, lives, deployment({"readinessProbe": {"tcpSocket": {"port": 8080}}}), 8080)
@@ -359,7 +360,7 @@ def test_a_program_that_pid_1_leaves_behind_is_named_when_its_requests_were_cut_
     def told(when: str, **process: Any) -> str:
         facts = {"when": when, "signal": "SIGTERM", "processes": [{"pid": 9, "name": "python3", **process}]}
         record = Record("r", int(10.2e9), 0, "runtime", kinds.PROCESSES_LEFT, "e", "app", facts=facts)
-        ending = PodLife("e", **POD, ready=0.5, routed=1.0, deleted=8.0, term=10.0, exited=10.2, unrouted=9.0)
+        ending = pod_life("e", **POD, ready=0.5, routed=1.0, deleted=8.0, term=10.0, exited=10.2, unrouted=9.0)
         ending.records.append(record)
         cut = Outcome(2, "fresh", 9.5, 9.5, 10.2, 1, 0.0, 0, "10.244.0.2", "closed before bytes")
         return judge(account([good(1, 7.0), cut], [ending], [], 8.0), [ending], deployment(), 8080).sentence

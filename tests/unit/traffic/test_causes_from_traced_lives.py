@@ -4,14 +4,15 @@ import math
 from dataclasses import replace
 
 import pytest
+from rollout_lives import pod_life
 
-from lastcall.traffic.account import Account, LostRequest, account
-from lastcall.traffic.lives import PodLife
+from lastcall.traffic.account import Account, account
+from lastcall.traffic.lives import Outage, PodLife
+from lastcall.traffic.lost_request import LostRequest
+from lastcall.traffic.moments import Moment
 from lastcall.traffic.outcome import Kind, Lost, Outcome
-from lastcall.traffic.traced import (
-    Bounds,
+from lastcall.traffic.through_api import (
     Traced,
-    TracedPod,
     explained,
     listens_when_ready,
     reached,
@@ -22,6 +23,8 @@ from lastcall.traffic.traced import (
 )
 
 BEGAN = 100.0
+DOWN = Outage(Moment(101.5, math.inf), Moment(101.5, math.inf))
+PRINTED = {"old-1": {7: 1}}
 
 
 def lost(
@@ -33,19 +36,19 @@ def lost(
     return found
 
 
-def ending(name: str = "old-1", deleted: float = 101.0, exited: float = 101.2, **more: object) -> TracedPod:
+def ending(name: str = "old-1", deleted: float = 101.0, exited: float = 101.2, **more: object) -> PodLife:
     """A Pod whose DELETE was seen 20 ms after it was sent, and that had ended by `exited`."""
-    began = Bounds(deleted - 0.02, deleted)
-    stop = Bounds(deleted - 0.02, min(deleted + 0.05, exited))
-    known = {"deleted": began, "signalled": stop, "exited": Bounds(stop.earliest, exited)}
-    return TracedPod(name, name, "10.0.0.1", ready=0.0, **(known | more))  # type: ignore[arg-type]
+    began = Moment(deleted - 0.02, deleted)
+    stop = Moment(deleted - 0.02, min(deleted + 0.05, exited))
+    known = {"deleted": began, "term": stop, "exited": Moment(stop.earliest, exited)}
+    return pod_life(name, name, "10.0.0.1", ready=0.0, **(known | more))
 
 
-def staying(name: str = "old-2") -> TracedPod:
-    return TracedPod(name, name, "10.0.0.2", ready=0.0)
+def staying(name: str = "old-2") -> PodLife:
+    return pod_life(name, name, "10.0.0.2", ready=0.0)
 
 
-def traced(*pods: TracedPod, error: float = 0.002, **more: object) -> Traced:
+def traced(*pods: PodLife, error: float = 0.002, **more: object) -> Traced:
     known = {"since": 90.0, "error": error, "probed": True}
     return Traced(pods, **(known | more))  # type: ignore[arg-type]
 
@@ -78,23 +81,21 @@ def test_before_any_end_nothing_explains_a_refusal() -> None:
     [
         ([ending()], {}, "nodes may have had no Pod"),
         ([ending(), staying()], {"whole_service": False}, "nodes may have had no Pod"),
-        ([ending(), TracedPod("new", "new", ready=103.0)], {}, "nodes may have had no Pod"),
+        ([ending(), pod_life("new", "new", ready=103.0)], {}, "nodes may have had no Pod"),
         (
-            [ending(), staying(), TracedPod("new", "new", new=True, created=101.5, ready=101.6)],
+            [ending(), staying(), pod_life("new", "new", created=101.5, ready=101.6)],
             {"probed": False},
             "may not have listened yet",
         ),
         (
-            [ending(), TracedPod("b", "b", ready=0.0, restarts=[Bounds(101.5, math.inf)]), staying()],
+            [ending(), pod_life("b", "b", ready=0.0, outages=[DOWN]), staying()],
             {},
             "was started again",
         ),
         ([ending(), staying()], {"failed": True}, "could not be followed"),
     ],
 )
-def test_where_something_else_fits_too_it_is_not_known(
-    pods: list[TracedPod], more: dict[str, object], why: str
-) -> None:
+def test_where_something_else_fits_too_it_is_not_known(pods: list[PodLife], more: dict[str, object], why: str) -> None:
     found = explained(lost(), traced(*pods, **more))
     assert found.cause == "not seen" and why in found.not_known
 
@@ -105,7 +106,7 @@ def test_just_at_a_delete_the_clocks_are_what_is_told_and_no_other_pod() -> None
 
 
 def test_a_pod_that_sleeps_in_its_hook_still_listens_and_has_refused_nothing() -> None:
-    sleeping = ending(exited=107.0, signalled=Bounds(105.98, 107.0))
+    sleeping = ending(exited=107.0, term=Moment(105.98, 107.0))
     assert explained(lost(at=103.0), traced(sleeping, staying())).cause == "unexplained"
     assert explained(lost(at=106.5), traced(sleeping, staying())).cause == "late endpoint"
 
@@ -121,7 +122,7 @@ def test_a_connect_that_nobody_answers_is_an_endeds_only_where_others_never_did_
 
 def test_a_connect_that_a_listening_pod_did_not_answer_at_once_was_not_sent_to_it() -> None:
     """It was only waited for when the Pod ended: something else has lost it."""
-    sleeping = ending(exited=106.9, signalled=Bounds(106.65, 106.7))
+    sleeping = ending(exited=106.9, term=Moment(106.65, 106.7))
     at_once = lost("connect timeout", 109.0, sent=106.0)
     assert explained(at_once, traced(sleeping, staying())).cause == "unexplained"
     unreachable = lost("unreachable", 109.0, sent=106.0)
@@ -170,14 +171,14 @@ def test_what_did_not_take_a_connect_at_a_url_may_be_no_pod() -> None:
 def test_a_request_that_had_a_connection_is_explained_by_the_pod_that_printed_it() -> None:
     reset = lost("reset before bytes", 101.5, sent=101.1)
     assert "which Pod" in explained(reset, traced(ending(), staying())).not_known
-    pod = ending(exited=101.4, signalled=Bounds(100.98, 101.02), seen={7: 1})
-    found = explained(reset, traced(pod, staying()))
+    pod = ending(exited=101.4, term=Moment(100.98, 101.02))
+    found = explained(reset, traced(pod, staying(), printed=PRINTED))
     assert (found.cause, found.pod, found.seen) == ("cut off", "old-1", "begun")
-    killed = ending(exited=101.4, signalled=Bounds(100.98, 101.02), seen={7: 1}, killed=True)
-    assert explained(reset, traced(killed)).cause == "killed"
-    vague = ending(exited=102.4, seen={7: 1})  # it may have been alive when the request was lost
-    vague.signalled = Bounds(100.98, 102.4)
-    found = explained(reset, traced(vague))
+    killed = ending(exited=101.4, term=Moment(100.98, 101.02), killed=True)
+    assert explained(reset, traced(killed, printed=PRINTED)).cause == "killed"
+    vague = ending(exited=102.4)  # it may have been alive when the request was lost
+    vague.term = Moment(100.98, 102.4)
+    found = explained(reset, traced(vague, printed=PRINTED))
     assert (found.cause, found.pod) == ("not seen", "old-1") and "stop signal" in found.not_known
 
 
@@ -192,7 +193,7 @@ def test_reasons_are_counted_and_the_lag_is_at_least_what_was_refused() -> None:
     assert dict(found.causes) == {"late endpoint": 2, "not seen": 1}
     ((why, count),) = reasons(found)
     assert count == 1 and "± 50.0 ms" in why
-    (life,) = with_lags(found, [PodLife("u", "old-1", deleted=101.0)])
+    (life,) = with_lags(found, [pod_life("u", "old-1", deleted=101.0)])
     assert life.routing_lag == pytest.approx(0.999)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rollout_lives import pod_life
 
 from lastcall.traffic.find_safe import (
     EdgeSearch,
@@ -22,7 +23,7 @@ from lastcall.traffic.lives import PodLife
 def life(**times: Any) -> PodLife:
     """Deleted at 10, its hook begins at 10.1, SIGTERM at 12, its exit at 12.5, and 0.2 s until nobody is sent to it."""
     usual = {"deleted": 10.0, "hook": 10.1, "term": 12.0, "exited": 12.5, "unrouted": 10.2}
-    return PodLife("u", **{**usual, **times})
+    return pod_life("u", **{**usual, **times})
 
 
 def end(**values: Any) -> MeasuredEnd:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from rollout_lives import pod_life
 
 from lastcall.traffic.find_safe import MeasuredEnd
 from lastcall.traffic.kind_ends import KindEnd, combine, drains, measure_kinds, probe_lag, short_seconds
@@ -14,7 +15,9 @@ POD = "10.244.0.2"
 
 def life() -> PodLife:
     """Deleted at 10, its stop signal at 12, its exit at 13."""
-    return PodLife("u", name="web-1", ip=POD, deleted=10.0, hook=10.0, stop=12.0, term=12.0, exited=13.0, unrouted=10.1)
+    return pod_life(
+        "u", name="web-1", ip=POD, deleted=10.0, hook=10.0, stop=12.0, term=12.0, exited=13.0, unrouted=10.1
+    )
 
 
 def sent(kind: Any, at: float, until: float, number: int = 1, **more: Any) -> Outcome:

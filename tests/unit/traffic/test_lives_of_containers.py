@@ -3,14 +3,19 @@
 from typing import Any
 
 import pytest
+from rollout_lives import pod_life
 
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.traffic.account import account
 from lastcall.traffic.advice import judge
-from lastcall.traffic.container_runs import serving_containers
-from lastcall.traffic.lives import PodLife, pod_lives
+from lastcall.traffic.lives import PodLife
+from lastcall.traffic.moments import Moment
 from lastcall.traffic.outcome import Outcome
+from lastcall.traffic.reduce import pod_lives
+from lastcall.traffic.serving import serving_containers
+
+AT = Moment.at
 
 
 def record(at: float, kind: str, container: str = "", **facts: Any) -> Record:
@@ -38,7 +43,8 @@ def run(container: str, start: float, stop: float | None, exit_: float | None, k
     if killed and exit_ is not None:
         found.append(record(exit_ - 0.01, kinds.SIGNAL_SENT, container, signal="SIGKILL", why="grace over"))
     if exit_ is not None:
-        found.append(record(exit_, kinds.PROCESS_EXITED, container, exitCode=0))
+        code, signal = (137, "SIGKILL") if killed else (0, None)
+        found.append(record(exit_, kinds.PROCESS_EXITED, container, exitCode=code, signal=signal))
     return found
 
 
@@ -67,7 +73,7 @@ def test_a_refusal_is_not_laid_to_a_healthy_pod_whose_init_container_has_ended()
     healthy = life_of(
         [*created(init="init", app="container"), *run("init", 1.2, None, 1.5), *run("app", 2, None, None)]
     )
-    ending = PodLife("v", "web-0", "10.244.0.9", ready=0.5, routed=1.0, deleted=10.0, term=10.1, exited=10.2,
+    ending = pod_life("v", "web-0", "10.244.0.9", ready=0.5, routed=1.0, deleted=10.0, term=10.1, exited=10.2,
                      unrouted=11.0)  # fmt: skip
     (lost,) = account([request(10.5, 10.5, "refused", served_by="")], [healthy, ending], [], 5.0).lost
     assert (lost.pod, lost.cause) == ("web-0", "late endpoint")
@@ -77,13 +83,13 @@ def test_an_ephemeral_container_that_is_killed_is_not_the_pods_end() -> None:
     added = record(4, kinds.EPHEMERAL_CONTAINERS_ADDED, containers=[{"name": "debug", "target": ""}])
     records = [*created(app="container"), *run("app", 2, 10.1, 10.5), added, *run("debug", 4, 10.0, 40, True), DELETED]
     found = life_of(records)
-    assert (found.exited, found.killed, found.stop) == (10.5, False, 10.1)
+    assert (found.exited, found.killed, found.stop) == (AT(10.5), False, AT(10.1))
 
 
 def test_a_pod_has_ended_when_the_last_of_its_containers_and_sidecars_has() -> None:
     begun = [*created(proxy="sidecar", app="container"), *run("app", 2, 10, 10.5), DELETED]
     assert life_of([*begun, *run("proxy", 1.5, 10.5, None)]).exited is None
-    assert life_of([*begun, *run("proxy", 1.5, 10.5, 11)]).exited == 11
+    assert life_of([*begun, *run("proxy", 1.5, 10.5, 11)]).exited == AT(11)
 
 
 def test_of_several_containers_the_end_of_the_one_that_serves_counts() -> None:
@@ -93,8 +99,8 @@ def test_of_several_containers_the_end_of_the_one_that_serves_counts() -> None:
     records = [*created(proxy="sidecar", app="container"), *run("app", 2, 10, 12), sockets, metrics, DELETED,
                *run("proxy", 1.5, 12, 20, True)]  # fmt: skip
     by_look, by_word = life_of(records, 8080), life_of(records, None, {"app"})
-    assert (by_look.exited, by_look.killed, by_look.listener_closed) == (12, False, None)
-    assert (by_word.exited, by_word.killed, by_word.listener_closed) == (12, False, 10.03)
+    assert (by_look.exited, by_look.killed, by_look.listener_closed) == (AT(12), False, None)
+    assert (by_word.exited, by_word.killed, by_word.listener_closed) == (AT(12), False, AT(10.11))
     (lost,) = account([request(11, 12, "truncated")], [by_look], [], 5.0).lost
     assert lost.cause == "cut off"
     assert life_of(records).killed, "without a port nobody knows which of them serves"
@@ -105,7 +111,7 @@ def test_what_a_crash_or_a_restart_lost_is_laid_to_it(stop: float | None, cause:
     records = [*created(app="container"), *run("app", 2, stop, 6), *run("app", 8, 20, 20.5),
                record(20, kinds.DELETE_ACCEPTED)]  # fmt: skip
     found = life_of(records)
-    assert (found.exited, found.stop) == (20.5, 20)
+    assert (found.exited, found.stop) == (AT(20.5), AT(20))
     assert [found.phase(at) for at in (5, 7, 9, 21)] == ["ready", "restarting", "ready", "after its exit"]
     lost = account([request(5.5, 6, "truncated"), request(7, 7, "refused", served_by=""),
                     request(12, 13, "truncated")], [found], [], 4.0).lost  # fmt: skip
@@ -130,3 +136,35 @@ def test_a_named_port_is_the_containers_that_declares_it() -> None:
     assert serving_containers(spec, 15000) == (15000, {"proxy"})
     assert serving_containers(spec, 9999) == (9999, set())
     assert serving_containers(spec, "grpc") == (None, set())
+
+
+def test_a_stop_that_is_tried_again_began_with_the_first_request() -> None:
+    """The stop signal is sent once in a container's life, so a later request has none after it."""
+    again = record(10.5, kinds.STOP_REQUESTED, "app")
+    found = life_of([*created(app="container"), *run("app", 2, 10.1, 12), again, DELETED])
+    assert (found.stop, found.term, found.signalled) == (AT(10.1), AT(10.11), AT(10.1))
+
+
+def test_signals_that_go_to_an_exec_or_to_another_process_are_not_the_containers() -> None:
+    execs = [
+        record(5, kinds.SIGNAL_SENT, "app", signal="SIGKILL", pid=9, why="exec timeout"),
+        record(10.05, kinds.SIGNAL_SENT, "app", signal="SIGTERM", why="caller gone"),
+    ]
+    found = life_of([*created(app="container"), *run("app", 2, 10.1, 12), *execs, DELETED])
+    assert (found.term, found.killed) == (AT(10.11), False)
+
+
+@pytest.mark.parametrize(("why", "killed"), [("grace over", True), ("StopContainer", True), ("the shim died", False)])
+def test_a_pod_was_killed_when_sigkill_for_its_grace_period_ended_a_container(why: str, killed: bool) -> None:
+    """With a grace period of 0 nothing but SIGKILL is sent, as the stop itself."""
+    kill = [record(10.5, kinds.SIGNAL_SENT, "app", signal="SIGKILL", pid=1, why=why)]
+    ends = [record(10.6, kinds.PROCESS_EXITED, "app", exitCode=137, signal="SIGKILL")]
+    begun = [*created(app="container"), *run("app", 2, None, None), DELETED]
+    assert life_of([*begun, *kill, *ends]).killed == killed
+    by_itself = [record(10.6, kinds.PROCESS_EXITED, "app", exitCode=0, signal=None)]
+    assert not life_of([*begun, *kill, *by_itself]).killed, "it was quicker than the signal"
+
+
+def test_a_container_that_outlived_its_shim_ended_when_init_says_so() -> None:
+    died = Record("r-d", 12 * 10**9, 0, "init", kinds.PROCESS_DIED, facts={"role": "orphan", "pid": 1, "exitCode": 0})
+    assert life_of([*created(app="container"), *run("app", 2, 10, None), died, DELETED]).exited == AT(12)

@@ -58,18 +58,25 @@ def container_runs(
     starts = [i for i, entry in enumerate(mine) if entry.record.kind == kinds.PROCESS_STARTED]
     if not starts:
         starts = [i for i, entry in enumerate(mine) if entry.record.kind == kinds.CONTAINER_STARTED]
-    before = replace(facts, exit_code=None, reason=None, signal=None)  # the object reports the last run
     ends_at = next((entry.at for entry in entries if entry.record.kind in _ENDS), None)
-    earlier = [_run(before, mine[start:end], True, orphans, ends_at) for start, end in pairwise(starts)]
+    earlier: list[ContainerEnding] = []
+    if len(starts) > 1:
+        before = replace(facts, exit_code=None, reason=None, signal=None)  # the object reports the last run
+        earlier = [_run(before, mine[start:end], True, orphans, ends_at) for start, end in pairwise(starts)]
     last = mine[starts[-1] :] if starts else mine
-    ending = replace(_run(facts, last, bool(starts), orphans, ends_at), restarts=max(0, len(starts) - 1))
+    ending = _run(facts, last, bool(starts), orphans, ends_at, max(0, len(starts) - 1))
     return ending, [each for each in earlier if each.exit.code is not None]
 
 
 def _run(
-    facts: ContainerFacts, last: Sequence[Entry], started: bool, orphans: Sequence[Entry], ends_at: float | None
+    facts: ContainerFacts,
+    last: Sequence[Entry],
+    started: bool,
+    orphans: Sequence[Entry],
+    ends_at: float | None,
+    restarts: int = 0,
 ) -> ContainerEnding:
-    """One run: what the records from its start to the next one tell."""
+    """One run: what the records from its start to the next one tell; `restarts` are those before it."""
     # A run begins with the process, or with the kubelet's word where nobody saw the process.
     begun = started and last[0].record.kind == kinds.PROCESS_STARTED
     start = last[0].told(kinds.PROCESS_STARTED) if begun else None
@@ -86,6 +93,7 @@ def _run(
         kind=facts.kind,
         started=started or exit_ is not None,
         started_at=last[0].at if started else None,
+        restarts=restarts,
         process=_process(pid, start, signalled, sent.kill),
         stop=stop,
         exit=_exit(facts, last, sent, exit_, ends_at),
@@ -132,22 +140,17 @@ def _process(
 
 def _stop(run: Sequence[Entry], sent: _Sent, signalled: "ProcessSignalState | None", exit_: Entry | None) -> Stop:
     requested = _last(run, kinds.STOP_REQUESTED)
-    stop = Stop(
+    asked = requested.told(kinds.STOP_REQUESTED) if requested else None
+    return Stop(
+        requested_at=next((each.at for each in run if each.record.kind == kinds.STOP_REQUESTED), None),
         seconds=_stop_seconds(requested, _last(run, kinds.STOP_FINISHED), exit_),
+        timeout=asked.get("timeoutSeconds") if asked else None,
+        floor=bool(asked and asked.get("floor")),
+        why=str(asked.get("why") or "") if asked else "",
+        deducted=asked.get("deductedSeconds") if asked else None,
         signal=_stop_signal(signalled, sent.stops),
         signal_at=sent.stops[0].at if sent.stops else None,
         kill_at=sent.kill.at if sent.kill else None,
-    )
-    if requested is None:
-        return stop
-    asked = requested.told(kinds.STOP_REQUESTED)
-    return replace(
-        stop,
-        requested_at=requested.at,
-        timeout=asked.get("timeoutSeconds"),
-        floor=bool(asked.get("floor")),
-        why=str(asked.get("why") or ""),
-        deducted=asked.get("deductedSeconds"),
     )
 
 
@@ -166,23 +169,18 @@ def _exit(facts: ContainerFacts, run: Sequence[Entry], sent: _Sent, exit_: Entry
 
 
 def _seen(run: Sequence[Entry], stop: Stop, exit_: Entry | None, ends_at: float | None) -> Seen:
-    seen = Seen(
+    exited = exit_.told(kinds.PROCESS_EXITED) if exit_ else None
+    return Seen(
         probe=_failed_probe(run, ends_at),
         last_lines=_last_lines(run),
+        oom_kills=_whole(exited.get("oomKills")) if exited else None,
+        memory_limit=_whole(exited.get("memoryLimit")) if exited else None,
+        peak_rss=_whole(exited.get("peakRss")) if exited else None,
+        ended_together=bool(exited and exited.get("endedTogether")),
         processes_left=processes_left_of(run),
         children_ended=children_ended_of(run),
         sockets=sockets_of(run, stop.signal_at),
         first_reaction=first_reaction_of(run, stop.signal_at, exit_.at if exit_ else None),
-    )
-    if exit_ is None:
-        return seen
-    exited = exit_.told(kinds.PROCESS_EXITED)
-    return replace(
-        seen,
-        oom_kills=_whole(exited.get("oomKills")),
-        memory_limit=_whole(exited.get("memoryLimit")),
-        peak_rss=_whole(exited.get("peakRss")),
-        ended_together=bool(exited.get("endedTogether")),
     )
 
 
@@ -264,7 +262,10 @@ def _last_lines(entries: Sequence[Entry]) -> tuple[str, ...]:
 
 
 def _last(entries: Sequence[Entry], kind: str) -> Entry | None:
-    return next((entry for entry in reversed(entries) if entry.record.kind == kind), None)
+    for entry in reversed(entries):
+        if entry.record.kind == kind:
+            return entry
+    return None
 
 
 def _whole(value: Any) -> int | None:

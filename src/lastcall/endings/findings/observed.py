@@ -77,9 +77,7 @@ NEVER_STARTED = of_run("whether it was started", lambda c: not c.started, kinds.
 ENDED = of_run("when it ended", _ended, kinds.PROCESS_EXITED)
 KILLED = of_run(_HOW, once_ended(lambda c: c.exit.sigkilled), kinds.PROCESS_EXITED, kinds.SIGNAL_SENT)
 NOT_KILLED = of_run(_HOW, once_ended(lambda c: not c.exit.sigkilled), kinds.PROCESS_EXITED)
-GRACE_OVER = of_run(
-    "who sent the signal", once_ended(lambda c: c.exit.killed_by in ("grace over", "StopContainer")), kinds.SIGNAL_SENT
-)
+GRACE_OVER = of_run("who sent the signal", once_ended(lambda c: c.exit.killed_by_grace), kinds.SIGNAL_SENT)
 SIGNALLED = of_run(_SENT, _signalled, kinds.SIGNAL_SENT)
 FAILED_CODE = of_run("its exit code", once_ended(lambda c: bool(c.exit.code)), kinds.PROCESS_EXITED)
 BEFORE_DELETE = of_run("when it ended", lambda c: c.exit.before_delete, kinds.PROCESS_EXITED)

@@ -18,7 +18,7 @@ from lastcall.kube.client import ConnectionLost
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.trace import SECOND, Follower, MissingRight, OnObject, Scope, Target, condition_of, deletion_of, stamp_ns
-from lastcall.traffic import Bounds, PodLife, TracedPod, ids_printed, pod_lives
+from lastcall.traffic import Moment, Outage, PodLife, ids_printed, pod_lives
 from lastcall.world.clock import monotonic, now
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -42,7 +42,8 @@ class Following:
     target: Target
     world: World
     serving: frozenset[str] = frozenset()
-    pods: dict[str, TracedPod] = field(default_factory=dict)
+    pods: dict[str, PodLife] = field(default_factory=dict)
+    """By uid; their moments have the bounds that a watch gives them."""
     records: list[Record] = field(default_factory=list)
     began: float | None = None
     """When the disruption was asked for; no Pod of it was deleted before."""
@@ -118,7 +119,8 @@ class Following:
     def pod(self, pod: Object) -> None:
         """A state of a Pod of the workload."""
         at, uid = monotonic(self.world.clock), uid_of(pod)
-        found = self.pods.setdefault(uid, TracedPod(uid, name_of(pod), new=self.began is not None, created=at))
+        new = Moment.at(at) if self.began is not None else None
+        found = self.pods.setdefault(uid, PodLife(uid, name_of(pod), created=new))
         found.ip = str((pod.get("status") or {}).get("podIP") or found.ip)
         was_ready = found.ready is not None
         ready = condition_of(pod, "Ready").get("status") == "True"
@@ -129,28 +131,28 @@ class Following:
             made = stamp_ns(timestamp)
             if made is not None:
                 self._deleted_stamps[uid] = made / SECOND - (grace or 0)
-            found.deleted = Bounds(-_FOREVER, at)
+            found.deleted = Moment(-_FOREVER, at)
         before, last = self._states.get(uid), self._seen_at.get(uid, at)
         if ready and found.ready is None:
-            found.ready = at
-        if not ready and found.ready is not None and found.deleted is None and found.unready is None:
-            found.unready = last
+            found.ready = Moment.at(at)
+        if not ready and found.ready is not None and found.deleted is None and found.unreadied is None:
+            found.unreadied = Moment(last, at)
         if found.deleted is None and before is not None and was_ready:
             self._note_restart(found, before, pod, last, at, ready=ready)
         elif found.deleted is not None and found.exited is None and self._has_ended(pod):
-            found.exited = Bounds(-_FOREVER, at)
+            found.exited = Moment(-_FOREVER, at)
         self._states[uid], self._seen_at[uid] = pod, at
 
     def gone(self, uid: str) -> None:
         """Its story is told."""
 
     def _note_restart(
-        self, found: TracedPod, before: Object, pod: Object, last: float, at: float, *, ready: bool
+        self, found: PodLife, before: Object, pod: Object, last: float, at: float, *, ready: bool
     ) -> None:
-        if found.restarts and found.restarts[-1].latest == _FOREVER and ready:
-            found.restarts[-1] = Bounds(found.restarts[-1].earliest, at)
+        if found.outages and found.outages[-1].exited.latest == _FOREVER and ready:
+            found.outages[-1] = _outage(found.outages[-1].exited.earliest, at)
         if self._runs(before) != self._runs(pod):
-            found.restarts.append(Bounds(last, at if ready else _FOREVER))
+            found.outages.append(_outage(last, at if ready else _FOREVER))
 
     def _statuses(self, pod: Object) -> list[Mapping[str, Any]]:
         those = (pod.get("status") or {}).get("containerStatuses") or ()
@@ -192,32 +194,31 @@ class Following:
 
     # -- what was found -----------------------------------------------------------------------------------------------
 
-    def traced(self) -> list[TracedPod]:
-        """Every Pod of the workload that was seen."""
-        printed: dict[str, list[str]] = {}
-        for record in self.records:
-            if record.kind == kinds.OUTPUT:
-                printed.setdefault(record.pod_uid, []).append(str(record.told(kinds.OUTPUT).get("text")))
+    def bounded_lives(self) -> list[PodLife]:
+        """Every Pod of the workload that was seen, with the bounds of its end."""
         lives = {life.uid: life for life in pod_lives(self.records, None, self.serving)}
         return [
-            replace(
-                self._bounded(each),
-                seen=ids_printed(printed.get(uid, ())),
-                killed=uid in lives and lives[uid].killed,
-            )
-            for uid, each in self.pods.items()
+            replace(self._bounded(each), killed=uid in lives and lives[uid].killed) for uid, each in self.pods.items()
         ]
 
-    def _bounded(self, pod: TracedPod) -> TracedPod:
+    def printed(self) -> dict[str, dict[int, int]]:
+        """The ids of requests that each Pod printed, by its uid, and how often."""
+        lines: dict[str, list[str]] = {}
+        for record in self.records:
+            if record.kind == kinds.OUTPUT:
+                lines.setdefault(record.pod_uid, []).append(str(record.told(kinds.OUTPUT).get("text")))
+        return {uid: ids_printed(those) for uid, those in lines.items() if uid in self.pods}
+
+    def _bounded(self, pod: PodLife) -> PodLife:
         if pod.deleted is None:
             return pod
         earliest = max(self.began if self.began is not None else -_FOREVER, self._stamped(pod.uid))
-        deleted = Bounds(min(earliest, pod.deleted.latest), pod.deleted.latest)
+        deleted = Moment(min(earliest, pod.deleted.latest), pod.deleted.latest)
         ended = pod.exited.latest if pod.exited is not None else self._gone.get(pod.uid, _FOREVER)
         hooked, slept = self._hooks(self._states[pod.uid], self._graces.get(pod.uid))
         told = ended if hooked else min(ended, self._killing.get(pod.uid, _FOREVER))
-        signalled = Bounds(min(deleted.earliest + slept, told), told)
-        return replace(pod, deleted=deleted, signalled=signalled, exited=Bounds(signalled.earliest, ended))
+        term = Moment(min(deleted.earliest + slept, told), told)
+        return replace(pod, deleted=deleted, term=term, exited=Moment(term.earliest, ended))
 
     def _stamped(self, uid: str) -> float:
         """The earliest moment that the API server's stamp of the DELETE allows."""
@@ -250,3 +251,8 @@ class Following:
             return ""
         ahead = now(self.world.clock).timestamp() - monotonic(self.world.clock)
         return replace(server, seconds=server.seconds - ahead).text
+
+
+def _outage(since: float, until: float) -> Outage:
+    """A container that serves may have been down between two moments, for any time of it."""
+    return Outage(Moment(since, until), Moment(since, until))

@@ -368,7 +368,7 @@ class ExistingRollout:
         self, following: Following, target: Target, since: float, load: LoadClient | PodLoad, direct: bool
     ) -> Traced:
         error = load.offset.error if isinstance(load, PodLoad) else 0.0
-        pods = following.traced()
+        pods = following.bounded_lives()
         ends = [each.deleted.earliest for each in pods if each.deleted is not None]
         service = target.service.obj["spec"]
         container = serving_container(target.workload.obj["spec"]["template"]["spec"], target.container_port)
@@ -377,6 +377,7 @@ class ExistingRollout:
             pods,
             since,
             error,
+            printed=following.printed(),
             probed=listens_when_ready(container, target.container_port) and not unready,
             whole_service=not (is_local(target.service.obj) or following.has_gaps),
             silent_before=silent_before(self.outcomes, min(ends, default=math.inf), error),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from lastcall.kube.api import ENDPOINTSLICES, Object, name_of
 from lastcall.kube.client import Client, Informer
 from lastcall.kube.proxy import DelayLine
-from lastcall.traffic import PodLife
+from lastcall.traffic import PodLife, exactly
 from lastcall.world.clock import monotonic
 from lastcall.world.delays import Delay
 from lastcall.world.tasks import Tasks
@@ -59,7 +59,7 @@ class Balancer:
     def note(self, lives: list[PodLife]) -> None:
         """Put what this balancer did in the place of what the node's proxy did."""
         for life in lives:
-            life.routed, life.unrouted = self.added.get(life.ip), self.removed.get(life.ip)
+            life.routed, life.unrouted = exactly(self.added.get(life.ip)), exactly(self.removed.get(life.ip))
             life.pauses.clear()
 
     def _seconds(self) -> float:

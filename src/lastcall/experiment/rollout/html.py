@@ -25,7 +25,18 @@ from lastcall.experiment.rollout.report import (
 from lastcall.experiment.rollout.result import Result
 from lastcall.experiment.rollout.scale import Scale
 from lastcall.experiment.rollout.strips import Strip, strips
-from lastcall.traffic import LOST_MEANS, WHY, Account, LostRequest, PodLife, Thresholds, check, percentage, upper_bound
+from lastcall.traffic import (
+    LOST_MEANS,
+    WHY,
+    Account,
+    LostRequest,
+    Moment,
+    PodLife,
+    Thresholds,
+    check,
+    percentage,
+    upper_bound,
+)
 
 MOST_LOST = 300
 """Rows of lost requests, those that are alike in one; the JSON has all."""
@@ -195,8 +206,8 @@ def _row(name: str, content: object, height: int, strip: Strip | None = None) ->
 
 
 def _lane(life: PodLife, began: float, lost: Sequence[LostRequest], scale: Scale) -> list[Markup | None]:
-    def at(moment: float | None, default: float) -> float:
-        return default if moment is None else moment - began
+    def at(moment: Moment | None, default: float) -> float:
+        return default if moment is None else moment.latest - began
 
     end = at(life.exited, scale.end)
     drain = at(life.signalled, end)
@@ -211,7 +222,7 @@ def _lane(life: PodLife, began: float, lost: Sequence[LostRequest], scale: Scale
     if life.routed is not None:
         until = at(life.unrouted, scale.end)
         words = "gets new connections" if life.unrouted is None else f"gets new connections until {until:.2f} s"
-        drawn.append(scale.rect(life.routed - began, until, 27, 5, "b-ready", words))
+        drawn.append(scale.rect(life.routed.latest - began, until, 27, 5, "b-ready", words))
     if life.killed and life.exited is not None:
         drawn.append(
             tag("circle", tag("title", "SIGKILL"), cx=percent(scale.at(end)), cy=15, r=5, class_="killed-mark")

@@ -25,6 +25,7 @@ from lastcall.traffic import (
     Kind,
     Latencies,
     LostRequest,
+    Moment,
     PodLife,
     Thresholds,
     When,
@@ -320,8 +321,8 @@ def _experiment(result: Result) -> "document.Experiment":
 
 
 def _pod(life: PodLife, began: float) -> "document.Pod":
-    def after(at: float | None) -> float | None:
-        return None if at is None else round(at - began, 6)
+    def after(moment: Moment | None) -> float | None:
+        return None if moment is None else round(moment.latest - began, 6)
 
     return {
         "name": life.name,

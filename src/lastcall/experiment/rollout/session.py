@@ -224,7 +224,7 @@ class RolloutSession:
             judgement = await checked_by_server(
                 client, self._judge(found, lives, owner), owner, self.target.workload.resource
             )
-        changed = [life.unrouted for life in lives if life.unrouted is not None]
+        changed = [life.unrouted.latest for life in lives if life.unrouted is not None]
         return Result(
             account=found,
             judgement=judgement,

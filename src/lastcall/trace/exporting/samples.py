@@ -81,7 +81,7 @@ def cause_of_137(run: ContainerEnding) -> Cause137 | None:
         return "liveness"
     if run.exit.ended_by == "startupProbe":
         return "startup"
-    if run.exit.killed_by in ("grace over", "StopContainer"):
+    if run.exit.killed_by_grace:
         return "grace"
     return "other" if run.exit.sigkilled else "itself"
 

@@ -7,35 +7,55 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from lastcall.traffic import Bounds, Outcome, PodLife, Traced, TracedPod, reached
+from lastcall.traffic import MOMENTS, Moment, Outage, Outcome, PodLife, Traced, reached
 
-_LIFE = ("uid", "name", "ip", "ready", "deleted", "hook", "stop", "term", "exited", "routed", "unrouted", "killed")
+_PLAIN = ("uid", "name", "ip", "killed")
+_OUTAGE = ("exited", "restarted", "stop")
 
 
 def traced_to_wire(traced: Traced) -> dict[str, Any]:
     """Without the requests that were answered, which the other process has."""
+    told = asdict(replace(traced, pods=(), printed={}, reached=()))
+    del told["corners"]  # made of the Pods again
     # `asdict` makes another Counter of a Counter, of its pairs.
-    pods = [{**asdict(replace(each, seen={})), "seen": dict(each.seen)} for each in traced.pods]
-    return {**asdict(replace(traced, pods=(), reached=())), "pods": pods, "reached": bool(traced.reached)}
+    printed = {uid: dict(ids) for uid, ids in traced.printed.items()}
+    return {**told, "pods": lives_to_wire(traced.pods), "printed": printed, "reached": bool(traced.reached)}
 
 
 def traced_from_wire(told: Mapping[str, Any], outcomes: Sequence[Outcome]) -> Traced:
     """As it was, with these requests."""
-    pods = [_pod(each) for each in told["pods"]]
-    return Traced(**{**told, "pods": pods, "reached": reached(outcomes) if told["reached"] else ()})
-
-
-def _pod(told: Mapping[str, Any]) -> TracedPod:
-    bounds = {name: Bounds(**told[name]) if told[name] else None for name in ("deleted", "signalled", "exited")}
-    restarts = [Bounds(**each) for each in told["restarts"]]
-    seen = {int(number): count for number, count in told["seen"].items()}
-    return TracedPod(**{**told, **bounds, "restarts": restarts, "seen": seen})
+    printed = {uid: {int(number): count for number, count in ids.items()} for uid, ids in told["printed"].items()}
+    reached_at = reached(outcomes) if told["reached"] else ()
+    return Traced(**{**told, "pods": lives_from_wire(told["pods"]), "printed": printed, "reached": reached_at})
 
 
 def lives_to_wire(lives: Sequence[PodLife]) -> list[dict[str, Any]]:
-    """What is drawn of them."""
-    return [{name: getattr(each, name) for name in _LIFE} for each in lives]
+    """What is drawn of them, and what causes are concluded from."""
+    return [_life_to_wire(each) for each in lives]
 
 
 def lives_from_wire(told: Sequence[Mapping[str, Any]]) -> list[PodLife]:
-    return [PodLife(**each) for each in told]
+    return [_life_from_wire(each) for each in told]
+
+
+def _life_to_wire(life: PodLife) -> dict[str, Any]:
+    plain = {name: getattr(life, name) for name in _PLAIN}
+    moments = {name: _moment_to_wire(getattr(life, name)) for name in MOMENTS}
+    outages = [{name: _moment_to_wire(getattr(each, name)) for name in _OUTAGE} for each in life.outages]
+    return {**plain, **{name: told for name, told in moments.items() if told}, "outages": outages}
+
+
+def _life_from_wire(told: Mapping[str, Any]) -> PodLife:
+    values: dict[str, Any] = {name: told[name] for name in _PLAIN}
+    values |= {name: Moment(*told[name]) for name in MOMENTS if name in told}
+    outages = [_outage(each) for each in told["outages"]]
+    return PodLife(**values, outages=outages)
+
+
+def _outage(told: Mapping[str, Any]) -> Outage:
+    values: dict[str, Any] = {name: Moment(*told[name]) if told[name] else None for name in _OUTAGE}
+    return Outage(**values)
+
+
+def _moment_to_wire(moment: Moment | None) -> list[float] | None:
+    return None if moment is None else [moment.earliest, moment.latest]

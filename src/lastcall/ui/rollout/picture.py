@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from lastcall.traffic import CAUSE_IDS, LOST_MEANS, WHY, Account, LostRequest, Outcome, PodLife
+from lastcall.traffic import CAUSE_IDS, LOST_MEANS, WHY, Account, LostRequest, Moment, Outcome, PodLife
 
 MOST_COLUMNS = 240
 LEAST_COLUMN = 0.05
@@ -65,8 +65,8 @@ def _strips(outcomes: Sequence[Outcome], begin: float, wide: float) -> list[dict
 
 
 def _pod(life: PodLife, zero: float) -> dict[str, Any]:
-    def at(moment: float | None) -> float | None:
-        return None if moment is None else round(moment - zero, 3)
+    def at(moment: Moment | None) -> float | None:
+        return None if moment is None else round(moment.latest - zero, 3)
 
     return {
         "uid": life.uid,

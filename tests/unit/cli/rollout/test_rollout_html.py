@@ -3,6 +3,7 @@
 from dataclasses import replace
 from html.parser import HTMLParser
 
+from rollout_lives import pod_life
 from rollout_results import rollout_result as result
 
 from lastcall.endings.render.markup import svg, tag
@@ -10,7 +11,7 @@ from lastcall.experiment.not_simulated import Note
 from lastcall.experiment.rollout.html import html_page
 from lastcall.experiment.rollout.result import Result
 from lastcall.traffic.account import account
-from lastcall.traffic.lives import PodLife
+from lastcall.traffic.moments import Moment
 from lastcall.traffic.outcome import Outcome
 from lastcall.traffic.thresholds import MaxLost, Thresholds
 
@@ -60,7 +61,7 @@ def test_each_lost_request_is_a_mark_in_the_lane_of_its_pod_or_of_none() -> None
 
 def test_a_mark_stands_in_the_lane_of_the_pod_that_was_sent_to_not_in_that_of_its_successor() -> None:
     first = result()
-    lives = [*first.lives, PodLife("w", name="web-1", ip="10.244.0.3", ready=15.0, routed=15.1)]
+    lives = [*first.lives, pod_life("w", name="web-1", ip="10.244.0.3", ready=15.0, routed=15.1)]
     page = html_page([replace(first, lives=lives)])
     assert page.count(f"<title>{next(iter(read(html_page([first])).lanes['web-1']))}") == 1
 
@@ -81,7 +82,7 @@ def bars(page: str) -> list[str | None]:
 def test_a_pod_without_a_hook_has_no_bar_of_one_and_no_key_to_it() -> None:
     page = html_page([result()])
     assert bars(page) == ["b-object", "b-drain"] and "preStop hook" not in page
-    life = replace(result().lives[0], hook=10.0)
+    life = replace(result().lives[0], hook=Moment.at(10.0))
     with_hook = html_page([result(lives=[life])])
     assert bars(with_hook) == ["b-object", "b-preStop", "b-drain"] and "preStop hook, 2.00 s" in with_hook
 

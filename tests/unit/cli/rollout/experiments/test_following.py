@@ -12,6 +12,7 @@ from lastcall.experiment.existing.pod_ends import Following
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.trace.scope import Target
+from lastcall.traffic.moments import Moment
 from lastcall.world.clock import Clock
 from lastcall.world.world import World
 
@@ -78,7 +79,7 @@ class Watched:
 
     @property
     def only(self) -> Any:
-        (found,) = self.following.traced()
+        (found,) = self.following.bounded_lives()
         return found
 
 
@@ -94,8 +95,8 @@ def test_an_end_without_a_hook_lies_between_the_disruption_and_what_was_heard() 
     there.sees(11.0, deleted=DELETED, ended=True)
     found = there.only
     assert (found.deleted.earliest, found.deleted.latest) == (9.0, 10.3)
-    assert (found.signalled.earliest, found.signalled.latest) == (9.0, 10.5)
-    assert (found.exited.latest, found.ready, found.new) == (11.0, 1.0, False)
+    assert (found.term.earliest, found.term.latest) == (9.0, 10.5)
+    assert (found.exited.latest, found.ready, found.created) == (11.0, Moment.at(1.0), None)
 
 
 def test_the_api_servers_stamp_bounds_the_delete_once_its_clock_was_compared() -> None:
@@ -131,9 +132,9 @@ def test_a_hook_that_sleeps_keeps_the_signal_away_and_another_may_end_at_once(ho
     there.following.began = 9.0
     there.sees(10.3, deleted=DELETED, hook=hook)
     there.hears(10.5, kinds.KILLING)
-    assert (there.only.signalled.earliest, there.only.signalled.latest) == (earliest, math.inf)
+    assert (there.only.term.earliest, there.only.term.latest) == (earliest, math.inf)
     there.hears(16.0, kinds.OBJECT_REMOVED)
-    assert (there.only.signalled.latest, there.only.exited.latest) == (16.0, 16.0)
+    assert (there.only.term.latest, there.only.exited.latest) == (16.0, 16.0)
 
 
 def test_a_pod_that_a_kubelet_removes_with_a_grace_of_0_slept_in_its_hook_before() -> None:
@@ -143,17 +144,17 @@ def test_a_pod_that_a_kubelet_removes_with_a_grace_of_0_slept_in_its_hook_before
     there.following.began = 9.0
     there.sees(10.3, deleted=DELETED, hook=hook)
     there.sees(15.9, deleted=DELETED, hook=hook, ended=True, grace=0)
-    assert (there.only.signalled.earliest, there.only.exited.latest) == (14.0, 15.9)
+    assert (there.only.term.earliest, there.only.exited.latest) == (14.0, 15.9)
 
 
 def test_a_restart_and_a_pod_that_was_unready_are_seen() -> None:
     there = Watched()
     there.sees(1.0)
     there.sees(5.0, ready=False, restarts=1)
-    assert [(each.earliest, each.latest) for each in there.only.restarts] == [(1.0, math.inf)]
+    assert [(each.exited.earliest, each.exited.latest) for each in there.only.outages] == [(1.0, math.inf)]
     there.sees(7.0, restarts=1)
-    assert [(each.earliest, each.latest) for each in there.only.restarts] == [(1.0, 7.0)]
-    assert there.only.unready == 1.0
+    assert [(each.exited.earliest, each.exited.latest) for each in there.only.outages] == [(1.0, 7.0)]
+    assert there.only.unreadied == Moment(1.0, 5.0)
 
 
 def test_a_pod_of_which_the_start_was_seen_late_has_not_been_restarted() -> None:
@@ -163,6 +164,6 @@ def test_a_pod_of_which_the_start_was_seen_late_has_not_been_restarted() -> None
     there.clock.seconds = 1.0
     there.following.pod(state)
     there.sees(6.0)  # Ready, with its first containers, by one event
-    assert there.only.restarts == [] and there.only.ready == 6.0
+    assert there.only.outages == [] and there.only.ready == Moment.at(6.0)
     there.sees(7.0)
-    assert there.only.restarts == []
+    assert there.only.outages == []

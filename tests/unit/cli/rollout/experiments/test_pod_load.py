@@ -5,6 +5,7 @@ import json
 from collections.abc import Awaitable, Callable
 
 import pytest
+from rollout_lives import pod_life
 
 from lastcall.errors import WorldError
 from lastcall.experiment.existing.pod_load import NAME, PodLoad, generator_pod, new_token
@@ -12,9 +13,10 @@ from lastcall.kube.api.errors import StatusError, status_failure
 from lastcall.kube.client.api import ConnectionLost
 from lastcall.traffic.account import Account, account
 from lastcall.traffic.generator import Load
+from lastcall.traffic.moments import Moment
 from lastcall.traffic.outcome import Outcome
 from lastcall.traffic.served import ServedGenerator
-from lastcall.traffic.traced import Bounds, Traced, TracedPod, with_causes
+from lastcall.traffic.through_api import Traced, with_causes
 from lastcall.world.clock import RealClock, monotonic
 from lastcall.world.tasks import Tasks
 
@@ -157,9 +159,9 @@ def joined_with_an_end(now: Seconds, clock: RealClock) -> tuple[Account, PodLoad
             outcomes, *_ = await measured(generator, 1.5)
             tasks.cancel()
         found = account(outcomes, [], (), began, begun=generator.begun, whole_output=False)
-        end = Bounds(left[0], left[1])
-        pods = [TracedPod("old", "old", ready=0.0, deleted=end, signalled=end, exited=end)]
-        pods.append(TracedPod("other", "other", ready=0.0))
+        end = Moment(left[0], left[1])
+        pods = [pod_life("old", "old", ready=0.0, deleted=end, term=end, exited=end)]
+        pods.append(pod_life("other", "other", ready=0.0))
         return with_causes(found, Traced(pods, began, generator.offset.error, probed=True)), generator, left[0]
 
     return asyncio.run(experiment())

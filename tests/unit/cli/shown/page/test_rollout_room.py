@@ -3,12 +3,13 @@
 from typing import Any
 
 import pytest
+from rollout_lives import pod_life
 
 from lastcall.records import kinds
 from lastcall.records.record import Record
-from lastcall.traffic.lives import PodLife
+from lastcall.traffic.moments import Moment
 from lastcall.traffic.outcome import Outcome
-from lastcall.traffic.traced import Bounds, Traced, TracedPod
+from lastcall.traffic.through_api import Traced
 from lastcall.ui.rollout.followed import lives_to_wire, traced_to_wire
 from lastcall.ui.rollout.room import RolloutRoom
 from lastcall.ui.rollout.values import Values
@@ -145,11 +146,11 @@ def test_on_somebodys_cluster_causes_are_concluded_from_bounds_and_nothing_is_pr
     shown, asked, again = room()
     theirs = {"context": "prod", "here": "lastcall rollout --from-cluster deployment/web --context prod --ui"}
     pods = [
-        TracedPod("u", "web-1", "10.244.0.2", ready=1.0, deleted=Bounds(10.0, 10.1), signalled=Bounds(10.0, 10.1),
-                  exited=Bounds(10.1, 10.2)),
-        TracedPod("v", "web-2", "10.244.0.3", ready=1.0),
+        pod_life("u", "web-1", "10.244.0.2", ready=1.0, deleted=Moment(10.0, 10.1), term=Moment(10.0, 10.1),
+                  exited=Moment(10.1, 10.2)),
+        pod_life("v", "web-2", "10.244.0.3", ready=1.0),
     ]  # fmt: skip
-    lives = lives_to_wire([PodLife("u", "web-1", "10.244.0.2", ready=1.0, deleted=10.05, exited=10.2)])
+    lives = lives_to_wire([pod_life("u", "web-1", "10.244.0.2", ready=1.0, deleted=10.05, exited=10.2)])
     known = {"theirs": theirs, "lives": lives, "traced": traced_to_wire(Traced(pods, 5.0, 0.001, probed=True))}
     shown.told({**STATE, **known})
     shown.outcomes([outcome(1, 9.0), outcome(2, 10.5, "refused")])

@@ -1,31 +1,30 @@
 """Causes of lost requests from what a cluster's API told of its Pods' ends. Pure.
 
-The rules are those of `account.py`. There a record says when something was; here the API bounds it: a DELETE was
-before its event came, a stop signal after the hook's sleep. And requests are timed by another machine's clock, wrong by
-an error that was measured. So a cause is claimed only where every time within the error gives it, and where every Pod
-that can have been the one gives it. Else what is not known is told, and why.
+The causes are those of `causes.py`. Here the API bounds when something was, and requests are timed by another machine's
+clock, wrong by an error that was measured. So a cause is claimed only where every time within the bounds and the error
+gives it, and where every Pod that can have been the one gives it. Else what is not known is told, and why.
 
 Three things are concluded: that rules which never had to do without an endpoint named one, so that somebody refused;
 that a Pod which listened did not refuse; and that rules which sent many connections to others, one after another, and
 none to a Pod, did not name it any more.
 """
 
+# check: pure
+
 import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
-from typing import Any, Literal
+from typing import Any
 
 from lastcall.endings import said
-from lastcall.traffic.account import Account, Cause, LostRequest, decide_cause, never_connected
+from lastcall.traffic.account import Account
+from lastcall.traffic.causes import Cause, Loss, NotKnown, exact_cause, one_of, shifted
 from lastcall.traffic.lives import PodLife
-from lastcall.traffic.outcome import Outcome
-
-NotKnown = Literal["", "pods", "clock", "pod", "rules", "start", "signal", "restart", "silence", "entrance", "over"]
-"""Variants of `notSeen` in the catalogue."""
-
+from lastcall.traffic.lost_request import LostRequest
+from lastcall.traffic.moments import Moment, is_over
+from lastcall.traffic.outcome import Outcome, never_connected
 
 ANSWER_SECONDS = 0.3
 """So soon a Pod that listens answers a connect; the next packet that asks comes a second after the first."""
@@ -36,74 +35,36 @@ NEW = frozenset({"fresh", "tcp", "stream", "websocket"})
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """A moment, in seconds of our monotonic clock, between two others."""
-
-    earliest: float
-    latest: float
-
-
-@dataclass(slots=True)
-class TracedPod:
-    """One Pod of the workload. `ready` is when it was first seen Ready, `unready` when it was not any more without a
-    DELETE. `restarts`: from when to when a container that serves may have been down while nobody deleted the Pod.
-    `signalled`: when the containers that serve may have got their stop signal; `exited`: when all of them had ended.
-    `seen` are the ids of requests that it printed after the DELETE, and how often. `new`: it came in the experiment."""
-
-    uid: str
-    name: str = ""
-    ip: str = ""
-    new: bool = False
-    created: float = 0.0
-    ready: float | None = None
-    unready: float | None = None
-    deleted: Bounds | None = None
-    signalled: Bounds | None = None
-    exited: Bounds | None = None
-    killed: bool = False
-    restarts: list[Bounds] = field(default_factory=list)
-    seen: Mapping[int, int] = field(default_factory=dict)
-
-    def lives(self) -> Iterator[PodLife]:
-        """Every life within the bounds: its corners, in the order that an end has."""
-        moments = ((None,) if each is None else (each.earliest, each.latest) for each in self._ends)
-        for deleted, signalled, exited in set(product(*moments)):
-            known = [each for each in (deleted, signalled, exited) if each is not None]
-            if known == sorted(known):
-                yield PodLife(
-                    self.uid,
-                    self.name,
-                    self.ip,
-                    ready=self.ready,
-                    deleted=deleted,
-                    term=signalled,
-                    exited=exited,
-                    killed=self.killed,
-                    routed=-math.inf,  # when rules stopped to name it is not known
-                )
-
-    @property
-    def _ends(self) -> tuple[Bounds | None, Bounds | None, Bounds | None]:
-        return self.deleted, self.signalled, self.exited
-
-
-@dataclass(frozen=True, slots=True)
 class Traced:
-    """What was seen from outside. `since`: from then on Pods were followed. `probed`: a Pod is Ready, and named, only
-    when it listens for requests. `whole_service`: every node sends to any Pod. `silent_before`: a connect timed out
-    before any Pod ended, so that Pods that listen may do that here. `failed`: Pods could not be followed. `direct`: a
-    connect is answered by a Pod, and by nothing before it. `reached`: when connects were begun that Pods took, sorted;
-    empty where rules do not choose each Pod as often as the others."""
+    """What was seen from outside. `pods` are those of the workload, within bounds; one that came in the experiment has
+    `created`. `printed`: of each Pod, by its uid, the ids of requests that it printed after the DELETE, and how often.
+    `since`: from then on Pods were followed. `probed`: a Pod is Ready, and named, only when it listens for requests.
+    `whole_service`: every node sends to any Pod. `silent_before`: a connect timed out before any Pod ended, so that
+    Pods that listen may do that here. `failed`: Pods could not be followed. `direct`: a connect is answered by a Pod,
+    and by nothing before it. `reached`: when connects were begun that Pods took, sorted; empty where rules do not
+    choose each Pod as often as the others."""
 
-    pods: Sequence[TracedPod]
+    pods: Sequence[PodLife]
     since: float
     error: float
     probed: bool
+    printed: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     whole_service: bool = True
     silent_before: bool = False
     failed: bool = False
     direct: bool = True
     reached: Sequence[float] = ()
+    corners: Mapping[str, tuple[PodLife, ...]] = field(init=False, repr=False, compare=False)
+    """Of each Pod, by its uid, the exact lives at the ends of its bounds."""
+
+    def __post_init__(self) -> None:
+        # When rules stopped to name a Pod is not known.
+        named = {pod.uid: replace(pod, routed=Moment.at(-math.inf)) for pod in self.pods}
+        object.__setattr__(self, "corners", {uid: tuple(life.corners()) for uid, life in named.items()})
+
+    def printed_by(self, number: int) -> list[PodLife]:
+        """Return the Pods that printed a request."""
+        return [pod for pod in self.pods if number in self.printed.get(pod.uid, {})]
 
 
 def with_causes(found: Account, traced: Traced) -> Account:
@@ -133,20 +94,20 @@ def _while_named(lost: Sequence[LostRequest], traced: Traced) -> Iterator[LostRe
         yield each if still.get(each.outcome.id, True) else _not_known(each, "over", traced)
 
 
-def _may_name(pod: TracedPod, since: float, until: float, traced: Traced) -> bool:
+def _may_name(pod: PodLife, since: float, until: float, traced: Traced) -> bool:
     """Whether rules that named a Pod that did not listen may have sent everything to others between two moments."""
     passed = bisect_left(traced.reached, until) - bisect_right(traced.reached, since)
-    others = sum(each.ready is not None and each.ready <= until for each in traced.pods if each is not pod)
+    others = sum(is_over(each.ready, until) for each in traced.pods if each is not pod)
     return passed <= 0 or (others / (others + 1)) ** passed >= NEVER
 
 
 def explained(lost: LostRequest, traced: Traced) -> LostRequest:
     """One lost request, with its cause, or with `not_known`."""
     outcome = lost.outcome
-    those = [each for each in traced.pods if outcome.id in each.seen]
+    those = traced.printed_by(outcome.id)
     pod = those[0] if len(those) == 1 else None
     if pod is not None:
-        lost = replace(lost, seen="answered" if pod.seen[outcome.id] > 1 else "begun")
+        lost = replace(lost, seen="answered" if traced.printed[pod.uid][outcome.id] > 1 else "begun")
     if lost.cause == "server error":
         return replace(lost, pod=pod.name if pod else "", phase="", between=("", ""))
     if traced.failed:
@@ -155,20 +116,24 @@ def explained(lost: LostRequest, traced: Traced) -> LostRequest:
         return _explained_refusal(lost, traced) if traced.direct else _not_known(lost, "entrance", traced)
     if pod is None:
         return _not_known(lost, "pod", traced)
-    causes = {
-        decide_cause(at, life)
-        for at in _shifted(outcome, traced.error)
-        for life in pod.lives()
-        if life.exited is None or life.exited >= at.sent  # it has printed it
-    }
-    if causes == {"unexplained"} or len(causes) != 1:
-        return _not_known(replace(lost, pod=pod.name), "signal", traced)
-    return replace(lost, cause=causes.pop(), pod=pod.name, phase="", between=("", ""))
+    lost = replace(lost, pod=pod.name)
+    decision = one_of({exact_cause(each) for each in _of_printed(outcome, pod, traced)})
+    if decision.cause in ("unexplained", "not seen"):
+        return _not_known(lost, decision.not_known or "signal", traced)
+    return replace(lost, cause=decision.cause, phase="", between=("", ""))
+
+
+def _of_printed(outcome: Outcome, pod: PodLife, traced: Traced) -> Iterator[Loss]:
+    """A request with every life of the Pod that has printed it: it had not exited, nor was it down."""
+    for at in shifted(outcome, traced.error):
+        for life in traced.corners[pod.uid]:
+            if life.exited is None or life.exited.latest >= at.sent:
+                yield Loss(at, replace(life, outages=[]))
 
 
 def _explained_refusal(lost: LostRequest, traced: Traced) -> LostRequest:
     """Of one that reached no Pod."""
-    worlds = [_refusing(at, traced) for at in _shifted(lost.outcome, traced.error)]
+    worlds = [_refusing(at, traced) for at in shifted(lost.outcome, traced.error)]
     causes = {cause for world in worlds for cause in world}
     if causes == {"late endpoint"} and all(worlds):
         names = {name for world in worlds for name in world["late endpoint"]}
@@ -189,10 +154,8 @@ def _refusing(outcome: Outcome, traced: Traced) -> dict[Cause, list[str]]:
     """Each cause that fits → the Pods that may have been the one; {} where nothing explains it."""
     found: dict[Cause, list[str]] = {}
     for pod in traced.pods:
-        causes = {decide_cause(outcome, life) for life in pod.lives() if _refuses(life, outcome)}
-        if any(each.earliest <= outcome.finished and outcome.sent <= each.latest for each in pod.restarts):
-            causes |= {"crashed", "restarted"}
-        if pod.new and not traced.probed and outcome.finished >= pod.created:
+        causes = {exact_cause(Loss(outcome, life)) for life in traced.corners[pod.uid] if _refuses(life, outcome)}
+        if not traced.probed and is_over(pod.created, outcome.finished):
             causes.add("not listening yet")
         for cause in causes:
             found.setdefault(cause, []).append(pod.name)
@@ -205,12 +168,13 @@ def _refusing(outcome: Outcome, traced: Traced) -> dict[Cause, list[str]]:
 
 
 def _refuses(life: PodLife, outcome: Outcome) -> bool:
-    """Whether its end can have refused it: then that had begun."""
-    begun = life.deleted is not None and life.deleted <= outcome.finished
+    """Whether it was down, or its end can have refused it: then that had begun."""
+    if life.outage(outcome.sent, outcome.finished) is not None:
+        return True
     asked = outcome.finished
     if outcome.lost in _SILENT or outcome.behind in _SILENT:
         asked = min(asked, outcome.sent + ANSWER_SECONDS)  # later it was only waited for
-    return begun and life.refuses(outcome.sent, asked)
+    return is_over(life.deleted, outcome.finished) and life.refuses(outcome.sent, asked)
 
 
 _SILENT = ("connect timeout", "unreachable")
@@ -222,9 +186,10 @@ def _always_somebody(traced: Traced, until: float) -> bool:
     at = traced.since
     spans = []
     for pod in traced.pods:
-        ends = [pod.unready, pod.deleted.earliest if pod.deleted else None, *(each.earliest for each in pod.restarts)]
+        ends = [pod.unreadied, pod.deleted, *(each.exited for each in pod.outages)]
         if pod.ready is not None:
-            spans.append((pod.ready, min((each for each in ends if each is not None), default=math.inf)))
+            first = min((each.earliest for each in ends if each is not None), default=math.inf)
+            spans.append((pod.ready.latest, first))
     for begin, end in sorted(spans):
         if begin <= at:
             at = max(at, end)
@@ -234,13 +199,6 @@ def _always_somebody(traced: Traced, until: float) -> bool:
 def silent_before(outcomes: Sequence[Outcome], moment: float, error: float) -> bool:
     """Whether a connect that was begun before any Pod ended was never answered."""
     return any(each.lost == "connect timeout" and each.sent < moment - error for each in outcomes)
-
-
-def _shifted(outcome: Outcome, error: float) -> list[Outcome]:
-    """The request at the times that its clock's error allows."""
-    return [
-        replace(outcome, sent=outcome.sent + by, finished=outcome.finished + by) for by in sorted({-error, 0.0, error})
-    ]
 
 
 def _not_known(lost: LostRequest, why: NotKnown, traced: Traced) -> LostRequest:
@@ -258,12 +216,12 @@ def with_lags(found: Account, lives: Sequence[PodLife]) -> list[PodLife]:
     last: dict[str, float] = {}
     for each in found.lost:
         if each.cause == "late endpoint":
-            begun = [life for life in lives if life.deleted is not None and life.deleted <= each.outcome.finished]
+            begun = [life for life in lives if is_over(life.deleted, each.outcome.finished)]
             those = [life for life in begun if life.name == each.pod] or begun
             if those:  # of several the last one: its lag is the least
-                uid = max(those, key=lambda life: life.deleted or 0.0).uid
+                uid = max(those, key=lambda life: life.deleted.latest if life.deleted is not None else 0.0).uid
                 last[uid] = max(each.outcome.sent, last.get(uid, 0.0))
-    return [replace(life, unrouted=last.get(life.uid, life.unrouted)) for life in lives]
+    return [replace(life, unrouted=Moment.at(last[life.uid])) if life.uid in last else life for life in lives]
 
 
 def listens_when_ready(container: Mapping[str, Any], port: int | str) -> bool:

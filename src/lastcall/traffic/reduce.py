@@ -1,0 +1,198 @@
+"""The lives of Pods that get requests, from the timeline's records. Pure.
+
+How each container ended is what its story says (`endings/facts/containers.py`): a rollout and a story agree.
+"""
+
+# check: pure
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from lastcall.endings import ContainerEnding, Entry, container_runs, facts_from_records
+from lastcall.records import kinds
+from lastcall.records.order import by_time
+from lastcall.records.record import Record
+from lastcall.traffic.lives import Outage, PodLife, seconds
+from lastcall.traffic.moments import Moment, exactly
+
+if TYPE_CHECKING:
+    from lastcall.records.definitions.kube_proxy import EndpointRulesWritten
+    from lastcall.records.definitions.kubelet_start import ProbeChanged
+
+Runs = Sequence[ContainerEnding]
+"""Of one container; the last one is the newest."""
+
+_SERVE = ("container", "sidecar")
+_OF_A_RUN = frozenset(
+    {
+        kinds.CONTAINER_STARTED,
+        kinds.PROCESS_STARTED,
+        kinds.PRE_STOP_STARTED,
+        kinds.PRE_STOP_FINISHED,
+        kinds.STOP_REQUESTED,
+        kinds.SIGNAL_SENT,
+        kinds.LISTENER_CLOSED,
+        kinds.SOCKETS_AT_STOP,
+        kinds.SOCKETS_AT_EXIT,
+        kinds.PROCESS_EXITED,
+    }
+)
+"""What a life is made of, of all that a story tells of a container."""
+_OF_CONTAINERS = frozenset({kinds.POD_CREATED, kinds.EPHEMERAL_CONTAINERS_ADDED})
+_OF_A_POD = frozenset(
+    {
+        kinds.POD_CREATED,
+        kinds.NETWORK_ATTACHED,
+        kinds.POD_STATUS_WRITTEN,
+        kinds.DELETE_ACCEPTED,
+        kinds.PROBE_CHANGED,
+        kinds.ENDPOINT_RULES_WRITTEN,
+    }
+)
+
+
+def pod_lives(records: Iterable[Record], port: int | None = None, declared: Collection[str] = ()) -> list[PodLife]:
+    """Of every Pod that the records report, in order of appearance.
+
+    Requests go to the containers that were `declared` to have the port, else to those seen to listen on `port`; else
+    to any of them."""
+    ordered = sorted(records, key=by_time)
+    own: dict[str, list[Record]] = {}
+    orphans: list[Entry] = []
+    for record in ordered:
+        if record.pod_uid:
+            own.setdefault(record.pod_uid, []).append(record)
+        elif _is_orphan(record):
+            orphans.append(Entry(record, seconds(record)))
+    return [_life(uid, those, orphans, port, declared) for uid, those in own.items()]
+
+
+def _is_orphan(record: Record) -> bool:
+    return record.kind == kinds.PROCESS_DIED and record.told(kinds.PROCESS_DIED).get("role") == "orphan"
+
+
+def _life(
+    uid: str, records: Sequence[Record], orphans: Sequence[Entry], port: int | None, declared: Collection[str]
+) -> PodLife:
+    life = PodLife(uid, records=[each for each in records if each.kind != kinds.OUTPUT])
+    for record in life.records:
+        if record.kind in _OF_A_POD:
+            _note(life, record, seconds(record), port)
+    runs = dict(_runs(uid, life.records, orphans))
+    names = _serving(runs, port, declared)
+    _note_ends(life, [runs[name] for name in names], port)
+    life.behind = _stopped_behind({name: those[-1] for name, those in runs.items() if name not in names})
+    return life
+
+
+def _runs(uid: str, records: Sequence[Record], orphans: Sequence[Entry]) -> Iterator[tuple[str, Runs]]:
+    """The containers that may serve, each with its runs."""
+    entries: dict[str, list[Entry]] = {}
+    for record in records:
+        if record.kind in _OF_A_RUN:
+            entries.setdefault(record.container, []).append(Entry(record, seconds(record)))
+    told = [each for each in records if each.kind in _OF_CONTAINERS]
+    told += [those[0].record for those in entries.values()]
+    for facts in facts_from_records(uid, told).containers:
+        if facts.kind in _SERVE and facts.name in entries:
+            last, earlier = container_runs(facts, entries[facts.name], orphans)
+            yield facts.name, (*earlier, last)
+
+
+def _serving(runs: Mapping[str, Runs], port: int | None, declared: Collection[str]) -> list[str]:
+    """The containers that were `declared` to have the port, else those seen to listen on it, else all."""
+    listened = [name for name, those in runs.items() if any(port in _ports(run) for run in those)]
+    return [name for name in runs if name in declared] or listened or list(runs)
+
+
+def _ports(run: ContainerEnding) -> set[int]:
+    """The ports on which it was seen to listen."""
+    sockets = run.seen.sockets
+    if sockets is None:
+        return set()
+    last = sockets.at_exit.listeners if sockets.at_exit is not None else ()
+    return {each.port for each in (*sockets.listeners, *last)} | {each.port for each in sockets.closed}
+
+
+def _stopped_listening(run: ContainerEnding, port: int | None) -> float | None:
+    """When it closed `port`; any, where it was not seen to listen on that."""
+    closed = run.seen.sockets.closed if run.seen.sockets is not None else ()
+    those = [each.at for each in closed if each.port == port or port not in _ports(run)]
+    return min(those, default=None)
+
+
+def _stopped_behind(last: Mapping[str, ContainerEnding]) -> dict[str, Moment]:
+    """The containers that listened and do not serve → when each stopped that, or exited."""
+    ends = {name: (_stopped_listening(run, None), run.exit.at) for name, run in last.items() if _ports(run)}
+    found = {name: _earliest(moments) for name, moments in ends.items()}
+    return {name: moment for name, moment in found.items() if moment is not None}
+
+
+def _note_ends(life: PodLife, serving: Sequence[Runs], port: int | None) -> None:
+    """What became of the containers that serve; their last runs are those that end with the Pod."""
+    last = [runs[-1] for runs in serving]
+    life.hook = _earliest(run.hook.started_at for run in last if run.hook is not None)
+    life.stop = _earliest(run.stop.requested_at for run in last)
+    life.term = _earliest(run.stop.signal_at for run in last)
+    life.listener_closed = _earliest(_stopped_listening(run, port) for run in last)
+    life.killed = any(run.exit.killed_by_grace for run in last)
+    at_exit = [run.seen.sockets.at_exit for run in last if run.seen.sockets is not None]
+    left = [each for each in at_exit if each is not None]
+    life.never_accepted = sum(each.backlog for each in left) if left else None
+    life.unread = sum(each.unread for each in left) if left else None
+    exits = [run.exit.at for run in last if run.exit.at is not None]
+    life.exited = Moment.at(max(exits)) if exits and len(exits) == len(last) else None
+    found = [each for runs in serving for each in _outages(runs, life.deleted)]
+    life.outages = sorted(found, key=lambda each: each.exited.latest)
+
+
+def _outages(runs: Runs, deleted: Moment | None) -> Iterator[Outage]:
+    """The ends of a container before the Pod's own, which began with its DELETE."""
+    for run, after in zip(runs, [*runs[1:], None], strict=True):
+        at = run.exit.at
+        if at is not None and (after is not None or deleted is None or at < deleted.latest):
+            stop = run.stop.signal_at if run.stop.requested_at is None else run.stop.requested_at
+            restarted = after.started_at if after is not None else None
+            yield Outage(Moment.at(at), exactly(restarted), exactly(stop))
+
+
+def _earliest(moments: Iterable[float | None]) -> Moment | None:
+    return exactly(min((each for each in moments if each is not None), default=None))
+
+
+def _note(life: PodLife, record: Record, at: float, port: int | None) -> None:
+    match record.kind:
+        case kinds.POD_CREATED:
+            life.name, life.created = str(record.told(kinds.POD_CREATED).get("name")), Moment.at(at)
+        case kinds.NETWORK_ATTACHED:
+            life.ip = str(record.told(kinds.NETWORK_ATTACHED).get("ip"))
+        case kinds.POD_STATUS_WRITTEN if record.told(kinds.POD_STATUS_WRITTEN).get("ready") and life.ready is None:
+            life.ready = Moment.at(at)
+        case kinds.DELETE_ACCEPTED if life.deleted is None:
+            life.deleted = Moment.at(at)
+        case kinds.PROBE_CHANGED if _proves_listening(record.told(kinds.PROBE_CHANGED), port):
+            life.probed = life.probed or Moment.at(at)
+        case kinds.ENDPOINT_RULES_WRITTEN:
+            rules = record.told(kinds.ENDPOINT_RULES_WRITTEN)
+            _note_rules(life, str(rules.get("node")), at, rules)
+
+
+def _proves_listening(facts: "ProbeChanged", port: int | None) -> bool:
+    """Whether a readiness probe got an answer where requests go: a command, or another port, says nothing of that."""
+    if (facts.get("probe"), facts.get("result")) != ("readiness", "success"):
+        return False
+    asked = facts.get("port")
+    return asked is not None and port in (None, asked)
+
+
+def _note_rules(life: PodLife, node: str, at: float, facts: "EndpointRulesWritten") -> None:
+    if facts.get("receives"):
+        if life.unrouted is not None and not life.named_by:
+            life.pauses.append((life.unrouted, Moment.at(at)))
+        life.named_by[node] = None
+        life.nodes.add(node)
+        life.routed = life.routed or Moment.at(at)
+        life.unrouted = None
+    elif facts.get("received"):
+        life.named_by.pop(node, None)
+        life.unrouted = Moment.at(at) if not life.named_by else None
