@@ -12,6 +12,7 @@ from .facts.finalizers import removers as removers
 from .facts.pod import facts_from_records as facts_from_records
 from .facts.pod import pod_facts as pod_facts
 from .findings.restarts import last_words as last_words
+from .findings.rules import why_not_ended as why_not_ended
 from .picture.lanes import Lane as Lane
 from .picture.lanes import Mark as Mark
 from .picture.lanes import decide_picture as decide_picture

@@ -1,9 +1,7 @@
 from .account import Account as Account
 from .account import account as account
 from .advice import ASKS as ASKS
-from .advice import Advice as Advice
 from .advice import Judgement as Judgement
-from .advice import grace_of as grace_of
 from .advice import judge as judge
 from .advice import only_sleeps as only_sleeps
 from .advice import own_wait as own_wait
@@ -57,6 +55,8 @@ from .patches import merged as merged
 from .printed import answered_unseen as answered_unseen
 from .printed import ids_printed as ids_printed
 from .process import LoadClient as LoadClient
+from .proposal import Advice as Advice
+from .proposal import grace_of as grace_of
 from .reduce import pod_lives as pod_lives
 from .role import LoadGenerator as LoadGenerator
 from .secured import HTTP1 as HTTP1

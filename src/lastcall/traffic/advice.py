@@ -5,7 +5,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from lastcall.endings import CATALOGUE, fix, said
@@ -21,25 +21,19 @@ from lastcall.traffic.lost_request import LostRequest
 from lastcall.traffic.moments import SKEW_SECONDS, is_over
 from lastcall.traffic.outcome import LONG_LIVED, Kind
 from lastcall.traffic.patches import merged
+from lastcall.traffic.probe_advice import probe_the_application, probe_the_port
+from lastcall.traffic.proposal import (
+    SPARE_SECONDS,
+    Advice,
+    container_behind,
+    declared_serving,
+    grace_of,
+    in_template,
+)
 from lastcall.traffic.shares import NeverAnswered
-
-SPARE_SECONDS = 1.0
-"""Beyond the longest lag that was seen: what is left over is what saves requests on a slower day."""
+from lastcall.traffic.time_advice import more_time
 
 Verdict = Literal["nothing lost", "requests lost", "inconclusive"]
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """`patch` is a strategic merge patch for the owner of the Pods, {} when no manifest can help. `saves` is how many
-    of the lost requests it is for, `id` their cause in the catalogue. `refused`: why what was meant is not a patch for
-    this owner."""
-
-    id: str
-    sentence: str
-    saves: int
-    patch: dict[str, Any] = field(default_factory=dict)
-    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +208,11 @@ def _advice(
     found += [_goodbye(kind, count) for kind, count in goodbyes.most_common()]
     for cause, count in counts.most_common():
         if cause == "killed":
-            found.append(_more_grace(account, count, lives, owner))
+            found.append(more_time(account, count, lives, owner))
         elif cause == "not listening yet":
-            found.append(_readiness_probe(count, owner, port))
+            found.append(probe_the_port(count, owner, port))
         elif cause == "not serving yet":
-            found.append(_probe_of_the_application(count, owner, port, path))
+            found.append(probe_the_application(count, owner, port, path))
         elif cause == "no endpoint":
             unready = any(life.unready for life in lives)
             found.append(_never_unready(count) if unready else _never_fewer(count, owner, disrupt))
@@ -239,9 +233,15 @@ def _goodbye(kind: Kind, count: int) -> Advice:
 
 
 def _wants_a_goodbye(lost: LostRequest) -> bool:
-    """Whether only what the application says to its client would have saved it."""
+    """Whether only what the application says to its client would have saved it.
+
+    A program that waits for streams until it is killed waits for what may have no end: that more time would do is not
+    shown by a stream that the client itself ended.
+    """
     if lost.cause == "stale connection":
         return True
+    if lost.cause == "killed":
+        return lost.outcome.kind in LONG_LIVED
     return lost.cause == "cut off" and lost.outcome.kind in (*LONG_LIVED, "http2")
 
 
@@ -353,7 +353,7 @@ def _sleep_before_stop(
     if why := next((hook.why_not for hook in hooks.values() if hook.why_not), ""):
         return Advice("lateEndpoint", fix("lateEndpoint", "hookThere", seconds=seconds, why=why, **facts), count)
     facts |= {"hook": next(iter(hooks.values())).text, "them": tell("it") if count == 1 else tell("them"), "on": ""}
-    misplaced, name = "", _behind(spec, port)["name"]
+    misplaced, name = "", container_behind(spec, port)["name"]
     if name in hooks and (others := _hooks_of_others(spec, name)):
         misplaced = fix("lateEndpoint", "hookElsewhere", others=joined(others, " and "), name=name, port=port)
         facts |= {"hook": hooks[name].text, "on": tell(" on $container", container=name)}
@@ -389,7 +389,7 @@ def sleep_patch(owner: dict[str, Any], seconds: int, grace: int, *, sleep_hooks:
     """A strategic merge patch: the containers that serve wait so long before they are told to stop (0: not at all),
     each with what its hook does besides. The grace period is `grace` where the owner's is shorter."""
     spec = owner["spec"]["template"]["spec"]
-    hooks = {each["name"]: waiting_hook(each, seconds, sleep_hooks=sleep_hooks) for each in _serving(spec)}
+    hooks = {each["name"]: waiting_hook(each, seconds, sleep_hooks=sleep_hooks) for each in declared_serving(spec)}
     return _hooks_patch(owner, hooks, grace)
 
 
@@ -398,118 +398,32 @@ def _hooks_patch(owner: dict[str, Any], hooks: dict[str, WaitingHook], grace: in
     patch: dict[str, Any] = {"containers": [{"name": n, "lifecycle": {"preStop": hook}} for n, hook in changed]}
     if grace_of(owner) < grace:
         patch["terminationGracePeriodSeconds"] = grace
-    return _in_template(patch)
+    return in_template(patch)
 
 
 def only_sleeps(owner: dict[str, Any]) -> bool:
     """Whether the hooks of the containers that serve, if there are any, do nothing but wait."""
-    return all(own_sleep(each) is not None for each in _serving(owner["spec"]["template"]["spec"]))
+    return all(own_sleep(each) is not None for each in declared_serving(owner["spec"]["template"]["spec"]))
 
 
 def own_wait(owner: dict[str, Any]) -> int | None:
     """For how many seconds the longest of those hooks waits, 0 without one; None where one does something else."""
-    sleeps = [own_sleep(each) for each in _serving(owner["spec"]["template"]["spec"])]
+    sleeps = [own_sleep(each) for each in declared_serving(owner["spec"]["template"]["spec"])]
     return None if None in sleeps else max((each for each in sleeps if each is not None), default=0)
-
-
-def grace_of(owner: dict[str, Any]) -> int:
-    """terminationGracePeriodSeconds of the owner's Pods."""
-    return int(owner["spec"]["template"]["spec"].get("terminationGracePeriodSeconds", 30))
-
-
-def _serving(pod_spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """The containers that say which ports they listen on; the first one where none does."""
-    containers: list[dict[str, Any]] = pod_spec["containers"]
-    return [each for each in containers if each.get("ports")] or containers[:1]
 
 
 def _in_a_hurry(pod_spec: dict[str, Any], seconds: int) -> list[dict[str, Any]]:
     """Those of them that do not sleep so long already; all where each does."""
-    serving = _serving(pod_spec)
+    serving = declared_serving(pod_spec)
     return [each for each in serving if (own_sleep(each) or 0) < seconds] or serving
-
-
-def _more_grace(account: Account, count: int, lives: Sequence[PodLife], owner: dict[str, Any]) -> Advice:
-    """As long as the hook and the longest good answer of such requests took; twice what it was where that is not more,
-    for then it is not known how long they take."""
-    grace = grace_of(owner)
-    killed = [each.outcome for each in account.lost if each.cause == "killed"]
-    took = max((account.longest.get(each.kind, 0.0) for each in killed), default=0.0)
-    hook = max((life.term.since(life.deleted) for life in lives if life.term and life.deleted), default=0.0)
-    wanted = math.ceil(hook + took + SPARE_SECONDS)
-    wanted = wanted if took and wanted > grace else grace * 2
-    return Advice(
-        "requestKilled",
-        fix("requestKilled", wanted=wanted, grace=grace),
-        count,
-        _in_template({"terminationGracePeriodSeconds": wanted}),
-    )
-
-
-def _readiness_probe(count: int, owner: dict[str, Any], port: int | str) -> Advice:
-    """A probe of the port that requests go to. One that is there keeps all else that it says; its handler is never
-    joined by a second one."""
-    container = _behind(owner["spec"]["template"]["spec"], port)
-    name, probe = container["name"], container.get("readinessProbe")
-    if not probe:
-        made = {"tcpSocket": {"port": port}, "periodSeconds": 1}
-        return Advice(
-            "notListeningYet",
-            fix("notListeningYet"),
-            count,
-            _in_template({"containers": [{"name": name, "readinessProbe": made}]}),
-        )
-    handler = next((each for each in ("httpGet", "tcpSocket") if each in probe), "")
-    asked = probe[handler].get("port") if handler else None
-    if handler and _number_of(container, asked) != _number_of(container, port):
-        return Advice(
-            "notListeningYet",
-            fix("notListeningYet", "otherPort", name=name, asked=asked, port=port),
-            count,
-            _in_template({"containers": [{"name": name, "readinessProbe": {handler: {"port": port}}}]}),
-        )
-    if not handler:
-        return Advice("notListeningYet", fix("notListeningYet", "otherProbe", name=name, port=port), count)
-    return Advice("notListeningYet", fix("notListeningYet", "samePort", name=name, asked=asked), count)
 
 
 def _too_early(account: Account, owner: dict[str, Any], port: int | str, path: str) -> Advice | None:
     """For what was lost before the disruption, since Pods were Ready too early. A probe of the application waits for
     the port, too."""
     if account.not_serving_yet:
-        return _probe_of_the_application(account.not_listening_yet + account.not_serving_yet, owner, port, path)
-    return _readiness_probe(account.not_listening_yet, owner, port) if account.not_listening_yet else None
-
-
-def _probe_of_the_application(count: int, owner: dict[str, Any], port: int | str, path: str) -> Advice:
-    """A probe that asks for what requests ask for: that was answered with errors until the application served. One
-    that asks the application already, or a program, is the user's to correct."""
-    container = _behind(owner["spec"]["template"]["spec"], port)
-    name, probe = container["name"], container.get("readinessProbe") or {}
-    handler = next((each for each in ("httpGet", "tcpSocket", "exec", "grpc") if each in probe), "")
-    facts = {"name": name, "path": path, "handler": handler, "asked": (probe.get("httpGet") or {}).get("path", "/")}
-    if handler in ("httpGet", "exec", "grpc"):
-        variant = "httpGet" if handler == "httpGet" and facts["asked"] != path else "other"
-        return Advice("notServingYet", fix("notServingYet", variant, **facts), count)
-    asked = (probe.get("tcpSocket") or {}).get("port")
-    same = _number_of(container, asked) == _number_of(container, port)
-    made: dict[str, Any] = {"httpGet": {"path": path, "port": asked if same else port}}
-    made |= {"tcpSocket": None} if handler else {"periodSeconds": 1}
-    patch = _in_template({"containers": [{"name": name, "readinessProbe": made}]})
-    return Advice("notServingYet", fix("notServingYet", handler, **facts), count, patch)
-
-
-def _behind(pod_spec: dict[str, Any], port: int | str) -> dict[str, Any]:
-    """The container that says it listens on the port; else the first one that serves."""
-    serving = _serving(pod_spec)
-    named = [
-        each for each in serving for own in each.get("ports") or () if port in (own["containerPort"], own.get("name"))
-    ]
-    return named[0] if named else serving[0]
-
-
-def _number_of(container: dict[str, Any], port: int | str | None) -> int | str | None:
-    return next((own["containerPort"] for own in container.get("ports") or () if own.get("name") == port), port)
+        return probe_the_application(account.not_listening_yet + account.not_serving_yet, owner, port, path)
+    return probe_the_port(account.not_listening_yet, owner, port) if account.not_listening_yet else None
 
 
 def _never_unready(count: int) -> Advice:
@@ -543,7 +457,3 @@ def _for_one_pod(spec: dict[str, Any]) -> str:
     claims = [(each.get("persistentVolumeClaim") or {}).get("claimName") for each in pod.get("volumes") or ()]
     recreated = (spec.get("strategy") or {}).get("type") == "Recreate"
     return next((f"PersistentVolumeClaim {claim}" for claim in claims if claim and recreated), "")
-
-
-def _in_template(pod_spec: dict[str, Any]) -> dict[str, Any]:
-    return {"spec": {"template": {"spec": pod_spec}}}

@@ -52,6 +52,8 @@ REQUESTS: Mapping[str, Cause] = {
         fixes={
             "": "terminationGracePeriodSeconds: $wanted would give the application time to finish; $grace was too "
             "short.",
+            "unseen": "If the application ends on SIGTERM, terminationGracePeriodSeconds: $wanted would give it time "
+            "to finish; $grace was too short. What it does on SIGTERM was not observed.",
         },
         lint=("drainLongerThanGrace", "graceTooShort"),
     ),

@@ -17,7 +17,7 @@ from lastcall.endings.findings import (
 )
 from lastcall.endings.findings.subjects import ContainerSubject, PodSubject, RecordSubject, RunSubject
 from lastcall.endings.findings.table import Answer, Row, ask
-from lastcall.endings.story import Ending
+from lastcall.endings.story import Ending, Finding
 
 RECORD_ROWS: tuple[Row[RecordSubject], ...] = single_records.ROWS
 POD_ROWS: tuple[Row[PodSubject], ...] = pods.ROWS
@@ -71,3 +71,13 @@ def _about_containers(ending: Ending, version: str) -> Iterator[Answer]:
         yield ask(CONTAINER_ROWS, ContainerSubject(ending, earlier, last))
     for run in ending.containers:
         yield ask(RUN_ROWS, RunSubject(ending, run, version))
+
+
+_NOT_TOLD = {row.id for row in RUN_ROWS if row.answers is signals.WHY_NOT_ENDED} - {"connectionsOpenAtKill"}
+
+
+def why_not_ended(ending: Ending) -> Finding | None:
+    """Return why a container did not act on its stop signal until it was killed; None if it did, or nobody saw."""
+    killed = {c.name for c in ending.containers if c.exit.sigkilled}
+    found = [each for each in ending.findings if each.id in _NOT_TOLD and each.container in killed]
+    return next((each for each in found if each.advice), found[0] if found else None)
