@@ -16,13 +16,13 @@ from lastcall.endings.facts.budget import decide_budget, decide_overhead
 from lastcall.endings.facts.containers import container_runs
 from lastcall.endings.facts.pod import facts_from_records
 from lastcall.endings.findings.rules import findings_of
+from lastcall.endings.outcome import PROBES, Runs, decide_outcome
 from lastcall.endings.picture.spans import decide_spans
 from lastcall.endings.story import (
     ContainerEnding,
     Ending,
     EndpointTransition,
     Entry,
-    Outcome,
     OutputLine,
     PodFacts,
     SentSignal,
@@ -83,7 +83,7 @@ def build_ending(
     in_story = [
         e for e in map(entry, deaths) if e.told(kinds.PROCESS_DIED).get("role") != "orphan" and _is_within(e, entries)
     ]
-    by_probe = [(c.name, c.exit.ended_by) for c in containers if c.exit.ended_by in _PROBES]
+    by_probe = [(c.name, c.exit.ended_by) for c in containers if c.exit.ended_by in PROBES]
     decided_by = decide_decided_by(records, causes, by_id, by_probe)
     above = [by_id[each] for each in decided_by.chain if not by_id[each].pod_uid] if decided_by is not None else []
     in_story += map(entry, above)
@@ -93,7 +93,7 @@ def build_ending(
         zero_kind=zero.kind if zero else "",
         deleted_at_ns=accepted.wall_ns if accepted else None,
         grace_seconds=grace,
-        outcome=_outcome(containers, earlier, zero is not None),
+        outcome=decide_outcome(Runs(containers, earlier, ends=zero is not None)),
         entries=tuple(sorted([*entries, *in_story], key=lambda e: by_time(e.record))),
         containers=containers,
         earlier=earlier,
@@ -182,29 +182,6 @@ def _is_within(entry: Entry, entries: Sequence[Entry]) -> bool:
     """Whether the death of a process falls into the end of this Pod."""
     gone = _gone(entries)
     return entry.at >= 0 and (gone is None or entry.at <= gone)
-
-
-_PROBES = ("livenessProbe", "startupProbe")
-
-
-def _outcome(containers: Sequence[ContainerEnding], earlier: Sequence[ContainerEnding], ends: bool) -> Outcome:
-    last = [c for c in containers if c.exit.before_delete or (not ends and c.exit.at is not None)]
-    if any(c.exit.sigkilled and not (c in last and c.exit.ended_by in _PROBES) for c in containers):
-        return "killed"
-    if ends and any(c.started and c.exit.code is None for c in containers):
-        return "unknown"
-    # An init container that is tried again until it succeeds waits for something: that is not a crash.
-    runs = [c for c in earlier if c.kind != "init"]
-    killed = any(c.exit.ended_by == "itself" and c.exit.sigkilled for c in runs)
-    if killed or any(c.exit.failed_by_itself for c in [*last, *runs]):
-        return "crashed"
-    if any(c.exit.ended_by in _PROBES for c in [*earlier, *last]):
-        return "restarted"
-    if any(c.started and c.exit.code is None for c in containers):
-        return "unknown"
-    if any(c.hook and c.hook.outcome in ("failed", "outlived") for c in containers):
-        return "hookFailed"
-    return "graceful"
 
 
 def _not_known(ending: Ending) -> tuple[str, ...]:

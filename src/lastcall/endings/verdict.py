@@ -5,20 +5,10 @@
 from collections.abc import Sequence
 
 from lastcall.endings.facts.never_started import why_never_started
+from lastcall.endings.outcome import PROBES, sentence_of
 from lastcall.endings.story import OVERRUN_SECONDS, ContainerEnding, Ending
 from lastcall.records import kinds
 from lastcall.records.said import joined, tell
-
-OUTCOMES = {
-    "graceful": tell("ended gracefully"),
-    "killed": tell("was killed"),
-    "hookFailed": tell("ended, but its preStop hook failed"),
-    "crashed": tell("had crashed before its end began"),
-    "restarted": tell("had been restarted by a probe before its end began"),
-    "unknown": tell("how it ended is not known"),
-}
-_BY_ITSELF = {"crashed": tell("crashed"), "restarted": tell("was restarted by a probe")}
-"""Of a Pod whose end nobody began."""
 
 
 def had_ended(ending: Ending) -> bool:
@@ -65,11 +55,11 @@ def outcome_words(ending: Ending) -> str:
         if deleted:
             return tell("had been ended by a probe before its end began")
         return tell("was ended by a probe")
-    return OUTCOMES[ending.outcome] if deleted else _BY_ITSELF.get(ending.outcome, OUTCOMES[ending.outcome])
+    return sentence_of(ending.outcome, deleted=deleted)
 
 
 def _ended_by_probes(ending: Ending) -> list[ContainerEnding]:
-    return [c for c in [*ending.earlier, *ending.containers] if c.exit.ended_by in ("livenessProbe", "startupProbe")]
+    return [c for c in [*ending.earlier, *ending.containers] if c.exit.ended_by in PROBES]
 
 
 def _lives(ending: Ending) -> str:
