@@ -80,7 +80,7 @@ async def test_the_tour_is_played_without_a_cluster(site: str, browser: Browser,
     page = await browser.open(f"{site}/tour/index.html#/tour/hookCounts")
     await seen(page, "document.querySelector('.lanes')")
     assert "without a cluster" in await page.eval("document.querySelector('#run').innerText")
-    assert await page.eval("document.querySelectorAll('.versions tbody tr').length") == 4
+    assert await page.eval("document.querySelectorAll('.versions tbody tr').length") == 3
     await assert_good(page)
     await page.eval("document.querySelector('#start').click()")
     await seen(page, "document.querySelector('#play[aria-pressed=true]')")
