@@ -14,7 +14,11 @@ from lastcall.errors import UserError
 from lastcall.manifests.read import load_manifests, missing_namespaces
 from lastcall.manifests.yaml_documents import YAMLProblem, read_documents, written
 
-WORDS = json.loads(Path(__file__).with_name("data").joinpath("words_as_kubectl_reads_them.json").read_text())
+DATA = Path(__file__).with_name("data")
+WORDS = json.loads(DATA.joinpath("words_as_kubectl_reads_them.json").read_text())
+"""Texts after `k: ` and what kubectl 1.36.2 makes of them (`kubectl label --local -o json`), null for an error."""
+DOCUMENTS = json.loads(DATA.joinpath("documents_as_kubectl_reads_them.json").read_text())
+"""Whole files in the same way."""
 """(word, what kubectl 1.36.2 makes of `k: WORD`, in JSON; None where it refuses it): `kubectl annotate --local`
 of an object with this field."""
 YAML_VALUES = (
@@ -301,6 +305,32 @@ def test_a_word_is_what_kubectl_takes_it_for(line):
     (found,) = read(f"k: {word}\n")
     assert json.loads(json.dumps(found), parse_int=float) == json.loads(value, parse_int=float)
     assert type(found["k"]) in (type(json.loads(value)["k"]), float)
+
+
+@pytest.mark.parametrize("line", DOCUMENTS, ids=lambda line: repr(line[0][-30:]))
+def test_documents_are_separated_as_by_kubectl(line):
+    text, documents = line
+    if documents is None:
+        with pytest.raises(YAMLProblem):
+            [document["apiVersion"] + document["kind"] for document in read(text)]
+    else:
+        assert read(text) == documents
+
+
+def test_a_lone_exclamation_mark_is_read_as_if_it_were_not_there():
+    assert read("k: ! 5\n") == [{"k": 5}]  # kubectl: the text 5; PyYAML does not tell of the mark
+
+
+def test_json_values_one_after_the_other_keep_their_lines():
+    documents = list(read_documents('{"a": 1}\n\n{"a":\n {"b": 2}}\n{"a": 3}\n'))
+    assert [(each.value, each.line) for each in documents] == [({"a": 1}, 1), ({"a": {"b": 2}}, 3), ({"a": 3}, 5)]
+    assert documents[1].line_of("a.b") == 4
+
+
+def test_a_field_that_a_merge_key_brought_has_the_line_of_where_it_is_written():
+    (document,) = read_documents("a: &a {p: 1, q: 1}\nb:\n  p: 2\n  <<: *a\n  q: 2\n")
+    assert document.value["b"] == {"p": 1, "q": 2}
+    assert [document.line_of(path) for path in ("b.p", "b.q")] == [1, 5]
 
 
 def test_a_key_that_is_there_twice_is_noted_and_the_last_one_counts(load, capsys):
