@@ -28,6 +28,10 @@ from lastcall.kube.api import (
     served_resources,
 )
 from lastcall.manifests.checks import manifest_problems
+from lastcall.manifests.kustomize import KUSTOMIZATIONS
+from lastcall.manifests.left_out import hook_events, is_of_another_product
+from lastcall.manifests.paths import path_in, shown_path
+from lastcall.manifests.templates import template_in, unrendered_field
 from lastcall.manifests.workloads import OWNERS, may_have_pods
 from lastcall.manifests.yaml_documents import MAX_CHARACTERS, Document, YAMLProblem, read_documents
 from lastcall.world.files import irregular
@@ -70,6 +74,10 @@ class Reader:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """What is taken as kubectl takes it, and may not be meant."""
+    hooks: list[tuple[Object, Place]] = field(default_factory=list)
+    """Hooks of a chart, which are left out where anything else has Pods."""
+    of_others: list[str] = field(default_factory=list)
+    """Objects of kinds that other products define, which are left out."""
     manifests: list[Manifest] = field(default_factory=list)
     declared: dict[tuple[str, str], Resource] = field(default_factory=dict)
     """(apiVersion, kind) → what a CustomResourceDefinition among the manifests declares."""
@@ -79,6 +87,17 @@ class Reader:
     def problem(self, place: Place, message: str, field: str = "", what: str = "") -> None:
         head = f"{place.at(field)}: document {place.document.number}{f' ({what})' if what else ''}: "
         self.problems.append(f"{head}{f'{field}: ' if field else ''}{message}")
+
+    def note_left_out(self) -> None:
+        """Add a note for each reason to leave objects out."""
+        if self.hooks:
+            hooks = (f"{_what(each)} ({hook_events(each)}; {place.at()})" for each, place in self.hooks)
+            self.notes.append(f"left out, hooks that Helm runs at these events: {', '.join(hooks)}")
+        if self.of_others:
+            self.notes.append(
+                f"left out, kinds of other products: {', '.join(self.of_others)}. With their CustomResourceDefinitions "
+                "among the manifests they are created"
+            )
 
 
 def load_manifests(
@@ -92,8 +111,9 @@ def load_manifests(
 ) -> list[Manifest]:
     """All objects of the sources, in the order to create them; those that name no namespace go to `namespace`.
 
-    `note` gets each line about what may not be meant. Raises UserError with every problem, a line each; WorldError for
-    kustomize's own trouble.
+    `note` gets each line about what may not be meant, and about what is left out: a chart's hooks, and kinds of other
+    products that no CustomResourceDefinition among the manifests defines. Raises UserError with every problem, a line
+    each; WorldError for kustomize's own trouble.
     """
     reader = Reader(namespace=namespace)
     if sources.count(STDIN) > 1:
@@ -106,10 +126,11 @@ def load_manifests(
         from lastcall.manifests.kustomize import kustomized, told_name
 
         read += [(told_name(each), kustomized(each)) for each in dict.fromkeys(kustomizations)]
-    manifests = _manifests_in(read, reader)
-    for each in reader.notes:
-        note(each)
-    return manifests
+    try:
+        return _manifests_in(read, reader)
+    finally:
+        for each in reader.notes:
+            note(each)
 
 
 def manifests_of(read: Sequence[tuple[str, str]]) -> list[Manifest]:
@@ -123,6 +144,11 @@ def _manifests_in(read: Sequence[tuple[str, str]], reader: Reader) -> list[Manif
         reader.declared.update(_declared(value))
     for value, place in found:
         _read_object(reader, value, place)
+    if not reader.problems and not any(map(_has_pods, reader.manifests)):
+        hooks, reader.hooks = reader.hooks, []
+        for value, place in hooks:
+            _read_kind(reader, value, place)
+    reader.note_left_out()
     _check_together(reader)
     if reader.problems:
         raise UserError("\n".join(reader.problems))
@@ -208,7 +234,12 @@ def objects_in(reader: Reader, name: str, text: str) -> list[tuple[Any, Place]]:
             reader.notes += [f"{name}:{each.line}: {each}: the last one counts" for each in document.doubled]
             found += items_of(reader, document.value, Place(name, document))
     except YAMLProblem as problem:
-        reader.problems.append(f"{name}:{problem.line}: {problem}")
+        template = template_in(text)
+        if template is None:
+            reader.problems.append(f"{name}:{problem.line}: {problem}")
+        else:
+            line, command = template
+            reader.problems.append(f"{name}:{line}: {_UNRENDERED}: {command} | lastcall … -")
         return found
     if empty:
         reader.problems.append(f"{name}: no object in it: it is empty")
@@ -237,12 +268,19 @@ def _declared(value: Any) -> dict[tuple[str, str], Resource]:
     return {(each.api_version, each.kind): each for each in served_resources(value)}
 
 
+_UNRENDERED = "this is a template that nobody has rendered, render it first"
+
+
 # -- documents to objects -------------------------------------------------------------------------------------------
 
 
 def _read_object(reader: Reader, value: Any, place: Place) -> None:
     if not isinstance(value, dict):
         reader.problem(place, f"must be an object with apiVersion and kind, is {_shown(value)}", place.path)
+        return
+    if _is_kustomization(value, place):
+        directory = Path(place.file).parent
+        reader.problem(place, f"this is a kustomization, not an object: kustomize builds it with -k {directory}")
         return
     missing = [name for name in ("apiVersion", "kind") if not value.get(name) or not isinstance(value[name], str)]
     for name in missing:
@@ -251,19 +289,42 @@ def _read_object(reader: Reader, value: Any, place: Place) -> None:
         reader.problem(place, f"{given}: every object needs it, for example `{name}: {example}`", name)
     if missing:
         return
+    if hook_events(value):
+        reader.hooks.append((value, place))
+    else:
+        _read_kind(reader, value, place)
+
+
+def _read_kind(reader: Reader, value: Object, place: Place) -> None:
+    """Read an object that has apiVersion and kind."""
+    what = _what(value)
+    declared_groups = {each.group for each in reader.declared.values()}
+    if is_of_another_product(value["apiVersion"], declared_groups):
+        reader.of_others.append(f"{what} ({value['apiVersion']}; {place.at()})")
+        return
     resource = _resource(reader, value["apiVersion"], value["kind"], place)
     if resource is None:
         return
-    what = f"{value['kind']} {_name(value)}".strip()
     before = len(reader.problems)
     _check_metadata(reader, value, resource, place, what)
     if len(reader.problems) > before:
         return
     declared = resource in reader.declared.values()  # the API server checks it against its schema
-    for problem_field, message in () if declared else manifest_problems(value, resource):
+    problems = [] if declared else list(manifest_problems(value, resource))
+    unrendered = unrendered_field(value, [path_in(value, each) for each, _ in problems])
+    if unrendered is not None:
+        path, command = unrendered
+        problems = [(shown_path(path), f"{_UNRENDERED}: {command} | lastcall … -")]
+    for problem_field, message in problems:
         reader.problem(place, message, problem_field, what)
     if len(reader.problems) == before or _name(value):
         reader.manifests.append(Manifest(with_namespace(value, resource, reader.namespace), resource, place))
+
+
+def _is_kustomization(value: Object, place: Place) -> bool:
+    return Path(place.file).name in KUSTOMIZATIONS or str(value.get("apiVersion")).startswith(
+        "kustomize.config.k8s.io/"
+    )
 
 
 def _resource(reader: Reader, api_version: str, kind: str, place: Place) -> Resource | None:
@@ -317,6 +378,10 @@ def with_namespace(value: Object, resource: Resource, namespace: str) -> Object:
     return obj
 
 
+def _what(value: Object) -> str:
+    return f"{value['kind']} {_name(value)}".strip()
+
+
 def _name(value: Object) -> str:
     metadata = value.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
@@ -359,6 +424,7 @@ def _check_together(reader: Reader) -> None:
     if not reader.problems and not any(_has_pods(manifest) for manifest in reader.manifests):
         kinds = ", ".join(dict.fromkeys(manifest.resource.kind for manifest in reader.manifests))
         found = f"only {kinds}" if kinds else "nothing"
+        found += " beside what is left out" if reader.of_others else ""
         idle = next((manifest for manifest in reader.manifests if manifest.resource in OWNERS), None)
         if idle is not None:
             none = (idle.obj.get("spec") or {}).get("replicas") == 0

@@ -214,12 +214,99 @@ def test_an_owner_that_asks_for_no_pod_is_no_pod(load):
         ("extensions/v1beta1", "Deployment", "has no kind Deployment: write `apiVersion: apps/v1`"),
         ("node.k8s.io/v1", "Overhead", "is not known"),
         ("apps/v1", "Pod", "'apps/v1' has no kind Pod: write `apiVersion: v1`"),
-        ("example.com/v1", "Gizmo", "'Gizmo' of 'example.com/v1' is not known; served are APIService, Binding"),
+        ("app/v1", "Gizmo", "'Gizmo' of 'app/v1' is not known; served are APIService, Binding"),
+        ("networking.k8s.oi/v1", "Ingress", "has no kind Ingress: write `apiVersion: networking.k8s.io/v1`"),
+        ("kustomize.config.k8s.io/v1beta1", "Kustomization", "kustomize builds it with -k "),
     ],
 )
 def test_a_kind_that_is_not_served_gets_an_honest_text(load, api_version, kind, words):
     (line,) = problems(load, f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: x}}\n")
     assert words in line
+
+
+HOOK = """\
+apiVersion: {version}
+kind: {kind}
+metadata:
+  name: hook
+  annotations: {{helm.sh/hook: "{events}", helm.sh/hook-delete-policy: "{policy}"}}
+spec: {spec}
+"""
+JOB = "{template: {spec: {restartPolicy: Never, containers: [{name: app, image: busybox}]}}}"
+
+
+def left_out(capsys):
+    return [line for line in capsys.readouterr().out.splitlines() if line.startswith("left out")]
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "events", "policy", "stays"),
+    [
+        ("v1", "Pod", "test", "", False),
+        ("batch/v1", "Job", "pre-install, pre-upgrade", "", False),
+        ("v1", "ConfigMap", "test", "", False),
+        ("v1", "ConfigMap", "pre-delete", "", False),
+        ("v1", "ConfigMap", "pre-install", "before-hook-creation,hook-succeeded", False),
+        ("v1", "ConfigMap", "pre-upgrade, pre-install", "before-hook-creation", True),
+        ("v1", "ConfigMap", "post-install", "", True),
+    ],
+)
+def test_hooks_of_a_chart_are_left_out_unless_an_installation_leaves_them(
+    load, capsys, version, kind, events, policy, stays
+):
+    hook = HOOK.format(version=version, kind=kind, events=events, policy=policy, spec=JOB)
+    hook = hook.replace("spec: ", "data: {} # ") if kind == "ConfigMap" else hook
+    manifests = load(POD.format(name="a"), hook)
+    assert [each.resource.kind for each in manifests] == ["ConfigMap", "Pod"] if stays else ["Pod"]
+    listed = f"left out, hooks that Helm runs at these events: {kind} hook ({events}; "
+    assert [line.startswith(listed) for line in left_out(capsys)] == ([] if stays else [True])
+
+
+def test_a_hook_that_is_all_there_is_is_tried(load, capsys):
+    (manifest,) = load(HOOK.format(version="batch/v1", kind="Job", events="pre-upgrade", policy="", spec=JOB))
+    assert manifest.resource.kind == "Job"
+    assert left_out(capsys) == []
+
+
+MONITOR = "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: cart}\nspec: {}\n"
+
+
+def test_kinds_of_other_products_are_left_out_and_listed(load, capsys):
+    knative = MONITOR.replace("monitoring.coreos.com", "serving.knative.dev").replace("ServiceMonitor", "Service")
+    (manifest,) = load(POD.format(name="a"), MONITOR, knative)
+    assert manifest.resource.kind == "Pod"
+    (line,) = left_out(capsys)
+    assert "ServiceMonitor cart (monitoring.coreos.com/v1; " in line
+    assert "Service cart (serving.knative.dev/v1; " in line
+
+
+def test_nothing_but_kinds_of_other_products_is_no_pod(load):
+    (line,) = problems(load, MONITOR)
+    assert line.startswith("no Pod in the manifests (nothing beside what is left out)")
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "command"),
+    [
+        (POD.format(name="{{ .Values.name }}"), "m1.yaml:4: ", "helm template RELEASE CHART"),
+        (
+            "{{- if .Values.on }}\n" + POD.format(name="a") + "{{- end }}\n",
+            "m1.yaml:1: ",
+            "helm template RELEASE CHART",
+        ),
+        (POD.format(name="a-${STAGE}"), "m1.yaml:4: document 1 (Pod a-${STAGE}): metadata.name: ", "envsubst < FILE"),
+        (POD.format(name="a").replace("1.36", "${TAG:-1}"), "m1.yaml:8: ", "envsubst < FILE"),
+    ],
+)
+def test_a_template_is_recognised_with_the_command_that_renders_it(load, text, place, command):
+    (line,) = problems(load, text)
+    assert place in line
+    assert f"this is a template that nobody has rendered, render it first: {command} | lastcall … -" in line
+
+
+def test_marks_that_kubernetes_takes_are_no_template(load):
+    (manifest,) = load(POD.format(name="a") + "      args: ['${HOME}', '{{ . }}']\n")
+    assert manifest.obj["spec"]["containers"][0]["args"] == ["${HOME}", "{{ . }}"]
 
 
 def test_a_missing_image_and_an_invalid_name_are_told_by_field_and_line(load):
