@@ -198,6 +198,8 @@ class Application:
         self.subjects = subjects
         self.fresh = fresh
         hooks = {each for each in subjects if hook_events(each.raw)}
+        if not any(each.resource in TEMPLATES and each not in hooks for each in subjects):
+            hooks = set()  # they are all there is
         self.not_checked = tuple(
             NotChecked(each, "hook" if each in hooks else "kind")
             for each in subjects

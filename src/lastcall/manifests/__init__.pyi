@@ -2,11 +2,10 @@ from .apply import apply_manifests as apply_manifests
 from .checks import applied_bytes as applied_bytes
 from .checks import as_created as as_created
 from .checks import refusals as refusals
-from .kustomize import KUSTOMIZATIONS as KUSTOMIZATIONS
 from .kustomize import kustomized as kustomized
 from .kustomize import told_name as told_name
+from .kustomize_remote import KUSTOMIZATIONS as KUSTOMIZATIONS
 from .left_out import hook_events as hook_events
-from .left_out import is_of_another_product as is_of_another_product
 from .left_out import own_groups as own_groups
 from .names import closest as closest
 from .names import labels_text as labels_text

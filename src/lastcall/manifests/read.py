@@ -27,11 +27,8 @@ from lastcall.kube.api import (
     resource_for,
     served_resources,
 )
-from lastcall.manifests.checks import manifest_problems
-from lastcall.manifests.kustomize import KUSTOMIZATIONS
+from lastcall.manifests.checks import Problem, manifest_problems
 from lastcall.manifests.left_out import hook_events, is_of_another_product
-from lastcall.manifests.paths import path_in, shown_path
-from lastcall.manifests.templates import template_in, unrendered_field
 from lastcall.manifests.workloads import OWNERS, may_have_pods
 from lastcall.manifests.yaml_documents import MAX_CHARACTERS, Document, YAMLProblem, read_documents
 from lastcall.world.files import irregular
@@ -76,6 +73,10 @@ class Reader:
     """What is taken as kubectl takes it, and may not be meant."""
     hooks: list[tuple[Object, Place]] = field(default_factory=list)
     """Hooks of a chart, which are left out where anything else has Pods."""
+    may_be_template: bool = False
+    """Whether a text has marks of templates."""
+    cron_jobs: list[tuple[Object, Place]] = field(default_factory=list)
+    """CronJobs, which are left out where anything else has Pods: they start nothing before their next time."""
     of_others: list[str] = field(default_factory=list)
     """Objects of kinds that other products define, which are left out."""
     manifests: list[Manifest] = field(default_factory=list)
@@ -93,6 +94,9 @@ class Reader:
         if self.hooks:
             hooks = (f"{_what(each)} ({hook_events(each)}; {place.at()})" for each, place in self.hooks)
             self.notes.append(f"left out, hooks that Helm runs at these events: {', '.join(hooks)}")
+        if self.cron_jobs:
+            jobs = (f"{_what(each)} ({place.at()})" for each, place in self.cron_jobs)
+            self.notes.append(f"left out, CronJobs that start nothing before their next time: {', '.join(jobs)}")
         if self.of_others:
             self.notes.append(
                 f"left out, kinds of other products: {', '.join(self.of_others)}. With their CustomResourceDefinitions "
@@ -148,6 +152,10 @@ def _manifests_in(read: Sequence[tuple[str, str]], reader: Reader) -> list[Manif
         hooks, reader.hooks = reader.hooks, []
         for value, place in hooks:
             _read_kind(reader, value, place)
+    if not any(map(_has_pods, reader.manifests)):
+        cron_jobs, reader.cron_jobs = reader.cron_jobs, []
+        for value, place in cron_jobs:
+            reader.problem(place, _NOT_YET, "kind", str(value["kind"]))
     reader.note_left_out()
     _check_together(reader)
     if reader.problems:
@@ -228,12 +236,16 @@ def objects_in(reader: Reader, name: str, text: str) -> list[tuple[Any, Place]]:
     """What the documents of a text hold, the items of Lists each for itself; none of a text that is not YAML."""
     found: list[tuple[Any, Place]] = []
     empty = True
+    reader.may_be_template |= "{{" in text or "${" in text
     try:
         for document in read_documents(text):
             empty = False
             reader.notes += [f"{name}:{each.line}: {each}: the last one counts" for each in document.doubled]
             found += items_of(reader, document.value, Place(name, document))
     except YAMLProblem as problem:
+        # late: a manifest without errors needs no words for them
+        from lastcall.manifests.templates import template_in
+
         template = template_in(text)
         if template is None:
             reader.problems.append(f"{name}:{problem.line}: {problem}")
@@ -268,6 +280,10 @@ def _declared(value: Any) -> dict[tuple[str, str], Resource]:
     return {(each.api_version, each.kind): each for each in served_resources(value)}
 
 
+_NOT_YET = (
+    "a CronJob starts nothing before its next time, and lastcall run ends what runs: write what stands in its "
+    "spec.jobTemplate as a Job (apiVersion batch/v1), or apply it to a cluster that stays (lastcall up)"
+)
 _UNRENDERED = "this is a template that nobody has rendered, render it first"
 
 
@@ -278,11 +294,11 @@ def _read_object(reader: Reader, value: Any, place: Place) -> None:
     if not isinstance(value, dict):
         reader.problem(place, f"must be an object with apiVersion and kind, is {_shown(value)}", place.path)
         return
-    if _is_kustomization(value, place):
+    missing = [name for name in ("apiVersion", "kind") if not value.get(name) or not isinstance(value[name], str)]
+    if _is_kustomization(value, place, missing):
         directory = Path(place.file).parent
         reader.problem(place, f"this is a kustomization, not an object: kustomize builds it with -k {directory}")
         return
-    missing = [name for name in ("apiVersion", "kind") if not value.get(name) or not isinstance(value[name], str)]
     for name in missing:
         given = f"is {_shown(value[name])}, must be a text" if value.get(name) else "missing"
         example = "v1" if name == "apiVersion" else "Pod"
@@ -303,6 +319,9 @@ def _read_kind(reader: Reader, value: Object, place: Place) -> None:
         reader.of_others.append(f"{what} ({value['apiVersion']}; {place.at()})")
         return
     resource = _resource(reader, value["apiVersion"], value["kind"], place)
+    if resource == CRONJOBS:
+        reader.cron_jobs.append((value, place))
+        return
     if resource is None:
         return
     before = len(reader.problems)
@@ -311,36 +330,41 @@ def _read_kind(reader: Reader, value: Object, place: Place) -> None:
         return
     declared = resource in reader.declared.values()  # the API server checks it against its schema
     problems = [] if declared else list(manifest_problems(value, resource))
-    unrendered = unrendered_field(value, [path_in(value, each) for each, _ in problems])
-    if unrendered is not None:
-        path, command = unrendered
-        problems = [(shown_path(path), f"{_UNRENDERED}: {command} | lastcall … -")]
+    if reader.may_be_template:
+        problems = _unrendered(value, problems) or problems
     for problem_field, message in problems:
         reader.problem(place, message, problem_field, what)
     if len(reader.problems) == before or _name(value):
         reader.manifests.append(Manifest(with_namespace(value, resource, reader.namespace), resource, place))
 
 
-def _is_kustomization(value: Object, place: Place) -> bool:
-    return Path(place.file).name in KUSTOMIZATIONS or str(value.get("apiVersion")).startswith(
-        "kustomize.config.k8s.io/"
-    )
+def _is_kustomization(value: Object, place: Place, missing: Sequence[str]) -> bool:
+    if not missing:
+        return str(value["apiVersion"]).startswith("kustomize.config.k8s.io/")
+    # late: an object has apiVersion and kind
+    from lastcall.manifests.kustomize_remote import KUSTOMIZATIONS
+
+    return Path(place.file).name in KUSTOMIZATIONS
+
+
+def _unrendered(value: Object, problems: Sequence[Problem]) -> list[Problem]:
+    """Return the one problem that is a template's, [] for none."""
+    # late: few manifests have marks of templates
+    from lastcall.manifests.paths import path_in, shown_path
+    from lastcall.manifests.templates import unrendered_field
+
+    found = unrendered_field(value, [path_in(value, each) for each, _ in problems])
+    return [] if found is None else [(shown_path(found[0]), f"{_UNRENDERED}: {found[1]} | lastcall … -")]
 
 
 def _resource(reader: Reader, api_version: str, kind: str, place: Place) -> Resource | None:
     resource = resource_for(api_version, kind) or reader.declared.get((api_version, kind))
-    if resource is not None and resource != CRONJOBS:
+    if resource is not None:
         return resource
     of_kind = [resource.api_version for resource in (*SERVED, *reader.declared.values()) if resource.kind == kind]
-    if of_kind and resource is None:
+    if of_kind:
         message = f"{api_version!r} has no kind {kind}: write `apiVersion: {of_kind[0]}`"
         reader.problem(place, message, "apiVersion", kind)
-    elif resource == CRONJOBS:
-        message = (
-            "a CronJob starts nothing before its next time, and lastcall run ends what runs: write what stands in its "
-            "spec.jobTemplate as a Job (apiVersion batch/v1), or apply it to a cluster that stays (lastcall up)"
-        )
-        reader.problem(place, message, "kind", kind)
     elif known_kind(api_version, kind):
         message = f"{kind} ({api_version}) is not served by this version of lastcall yet: leave it out"
         reader.problem(place, message, "kind", kind)

@@ -268,6 +268,14 @@ def test_a_hook_that_is_all_there_is_is_tried(load, capsys):
     assert left_out(capsys) == []
 
 
+def test_a_cron_job_beside_other_pods_is_left_out(load, capsys):
+    cron_job = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: nightly}\nspec: {}\n"
+    (manifest,) = load(POD.format(name="a"), cron_job)
+    assert manifest.resource.kind == "Pod"
+    (line,) = left_out(capsys)
+    assert "CronJob nightly (" in line
+
+
 MONITOR = "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: cart}\nspec: {}\n"
 
 

@@ -433,6 +433,12 @@ def test_hooks_and_kinds_of_other_products_are_said_to_be_not_checked():
     ]
 
 
+def test_a_hook_that_is_all_there_is_is_checked():
+    hook = changed(TEST_HOOK, "spec.containers.0.command", ["wget -q web"])
+    assert "commandIsOneWord" in rules(hook)
+    assert "commandIsOneWord" not in rules(hook, WEB, service())
+
+
 def test_a_misspelt_kind_is_a_finding_and_not_one_of_another_product():
     found = report(obj("Deploymant", "web", "apps/v1"))
     assert [each.rule for each in found.findings] == ["unknownApiVersion"]
