@@ -4,8 +4,8 @@ import pytest
 from virtual_cluster import VirtualCluster, container, pod_manifest, run_cluster
 
 from lastcall.kube.api.errors import StatusError
-from lastcall.kube.api.meta import copy_object
-from lastcall.kube.api.resources import CONFIGMAPS, NAMESPACES, PODS, SECRETS
+from lastcall.kube.api.meta import copy_object, name_of
+from lastcall.kube.api.resources import APISERVICES, CONFIGMAPS, NAMESPACES, PODS, SECRETS
 from lastcall.kube.client.api import Client
 from lastcall.kube.cri.simulated_program import Program
 from lastcall.records import kinds
@@ -113,6 +113,64 @@ def test_the_conditions_say_what_a_finalizer_holds() -> None:
         await cluster.client.patch(CONFIGMAPS, "kept", {"metadata": {"finalizers": None}}, "gone")
         await cluster.wait_until_async(lambda: is_gone(cluster))
         assert cluster.now - at < 0.1
+
+    run_cluster(scenario)
+
+
+BROKEN = {
+    "metadata": {"name": "v1beta1.custom.metrics.k8s.io"},
+    "spec": {
+        "group": "custom.metrics.k8s.io",
+        "version": "v1beta1",
+        "groupPriorityMinimum": 100,
+        "versionPriority": 100,
+        "insecureSkipTLSVerify": True,
+        "service": {"name": "custom-metrics", "namespace": "kube-system"},
+    },
+}
+
+
+@pytest.mark.parametrize("by", ["the API comes back", "the API is removed"])
+def test_a_namespace_waits_while_the_api_of_another_server_does_not_answer(by: str) -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
+        client = cluster.client
+        service = await client.create(APISERVICES, BROKEN)
+        await fill(client)
+        await client.create(CONFIGMAPS, {"metadata": {"name": "c"}}, "gone")
+        await client.delete(NAMESPACES, "gone")
+        await cluster.sleep(20)
+        stale = "custom.metrics.k8s.io/v1beta1: stale GroupVersion discovery: custom.metrics.k8s.io/v1beta1"
+        found = await conditions(cluster)
+        assert found.pop("NamespaceDeletionDiscoveryFailure") == (
+            "True",
+            "Discovery failed for some groups, 1 failing: unable to retrieve the complete list of server APIs: "
+            + stale,
+        )
+        assert {status for status, _ in found.values()} == {"False"}
+        assert (await client.list(CONFIGMAPS, "gone")).items == [], "what is known goes"
+        if by == "the API is removed":
+            await client.delete(APISERVICES, name_of(service))
+        else:
+            now = await client.get(APISERVICES, name_of(service))
+            available = {"type": "Available", "status": "True", "reason": "Passed"}
+            await client.update(APISERVICES, {**now, "status": {"conditions": [available]}}, subresource="status")
+        at = cluster.now
+        await cluster.wait_until_async(lambda: is_gone(cluster))
+        assert cluster.now - at < 1
+
+    run_cluster(scenario)
+
+
+def test_an_api_of_this_server_holds_no_namespace() -> None:
+    async def scenario(cluster: VirtualCluster) -> None:
+        spec = {
+            each: value for each, value in BROKEN["spec"].items() if each not in ("service", "insecureSkipTLSVerify")
+        }
+        await cluster.client.create(APISERVICES, {**BROKEN, "spec": spec})
+        await fill(cluster.client)
+        await cluster.client.delete(NAMESPACES, "gone")
+        await cluster.sleep(1)
+        assert await is_gone(cluster)
 
     run_cluster(scenario)
 

@@ -156,6 +156,7 @@ def _look(done: Read, entries: Sequence[Entry], fail_on: str) -> Told:
         objects=len(done.subjects),
         exit_status=USAGE if unreadable else FINDINGS if failing else OK,
         version=__version__,
+        not_checked=[(each, _spot(each.subject, ())) for each in report.not_checked],
     )
 
 

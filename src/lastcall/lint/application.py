@@ -23,8 +23,8 @@ from lastcall.kube.api import (
     selector_of_expressions,
     selector_of_labels,
 )
-from lastcall.lint.subject import NotHere, Subject
-from lastcall.manifests import Path
+from lastcall.lint.subject import NotChecked, NotHere, Subject
+from lastcall.manifests import Path, hook_events
 
 TEMPLATES: dict[Resource, Path] = {
     PODS: (),
@@ -197,7 +197,15 @@ class Application:
     def __init__(self, subjects: Sequence[Subject], *, fresh: bool = False) -> None:
         self.subjects = subjects
         self.fresh = fresh
-        self.sound = [each for each in subjects if each.resource is not None and each.sound]
+        hooks = {each for each in subjects if hook_events(each.raw)}
+        if not any(each.resource in TEMPLATES and each not in hooks for each in subjects):
+            hooks = set()  # they are all there is
+        self.not_checked = tuple(
+            NotChecked(each, "hook" if each in hooks else "kind")
+            for each in subjects
+            if each in hooks or each.resource is None
+        )
+        self.sound = [each for each in subjects if each.resource is not None and each.sound and each not in hooks]
         self._not_here: dict[tuple[str, str, str], NotHere] = {}
         self._selected: dict[Subject, list[Workload]] = {}
         self._by_name = {(each.kind, each.namespace, each.name): each for each in self.sound}

@@ -63,6 +63,13 @@ def shell_of(text: str) -> str:
     return words[0] if words and program(words) in SHELLS else ""
 
 
+def script_file(argv: Sequence[str]) -> str:
+    """The file that is run, or that a shell is given; "" for none."""
+    if program(argv) not in SHELLS:
+        return str(argv[0]) if argv else ""
+    return next((word for word in argv[1:] if not word.startswith("-")), "") if "-c" not in argv else ""
+
+
 def words_of(text: str) -> list[str]:
     """A plain command line as words; [] for one that needs a shell."""
     if re.search(r"[|&;<>()$`*?\n]", text):

@@ -21,7 +21,7 @@ from lastcall.lint.rules import (
     updates,
     users,
 )
-from lastcall.lint.subject import Finding, NotHere, Subject
+from lastcall.lint.subject import Finding, NotChecked, NotHere, Subject
 from lastcall.manifests import refusals
 
 FAMILIES = (api, services, hosts, references, budgets, updates, limits, endings, programs, probes, jobs, users)
@@ -32,6 +32,7 @@ class Report(NamedTuple):
 
     findings: tuple[Finding, ...]
     not_here: tuple[NotHere, ...]
+    not_checked: tuple[NotChecked, ...] = ()
 
 
 def lint(subjects: Sequence[Subject], *, fresh: bool = False, valid: bool = False) -> Report:
@@ -48,7 +49,9 @@ def lint(subjects: Sequence[Subject], *, fresh: bool = False, valid: bool = Fals
     once = {(each.rule, id(each.subject), each.path, each.message): each for each in found}
     checked = [checked_patch(each) for each in once.values()]
     checked.sort(key=lambda each: (order[id(each.subject)], SEVERITIES.index(each.severity)))
-    return Report(tuple(checked), app.not_here)
+    wrong = {id(each.subject) for each in checked if each.rule == "unknownApiVersion"}
+    not_checked = tuple(each for each in app.not_checked if id(each.subject) not in wrong)
+    return Report(tuple(checked), app.not_here, not_checked)
 
 
 def checked_patch(finding: Finding) -> Finding:

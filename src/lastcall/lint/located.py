@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from lastcall.lint.catalogue.rule import SEVERITIES, Severity
-from lastcall.lint.subject import Finding, NotHere
+from lastcall.lint.subject import Finding, NotChecked, NotHere
 
 
 class Spot(NamedTuple):
@@ -38,6 +38,7 @@ class Told(NamedTuple):
     exit_status: int
     version: str
     fixed: Sequence[Located] = ()
+    not_checked: Sequence[tuple[NotChecked, Spot]] = ()
 
     @property
     def open(self) -> list[Located]:

@@ -10,11 +10,12 @@ from lastcall.manifests import Path
 
 
 class MountedFile(NamedTuple):
-    """`path` is where its mode is said, or could be. `mode` are the permission bits."""
+    """`path` is where its mode is said, or could be. `mode` are the permission bits. `source`: `ConfigMap hooks`."""
 
     text: str
     mode: int
     path: Path
+    source: str
 
 
 def mounted_file(workload: Workload, container: Container, name: str) -> MountedFile | None:
@@ -56,4 +57,4 @@ def _of_volume(workload: Workload, source: Object, inner: str, path: Path) -> Mo
         if found[1].get("mode") is not None:
             mode, where = int(found[1]["mode"]), (*path, "items", found[0], "mode")
     text = (configs.raw.get("data") or {}).get(key)
-    return MountedFile(text, mode, where) if isinstance(text, str) else None
+    return MountedFile(text, mode, where, f"{configs}") if isinstance(text, str) else None

@@ -13,7 +13,6 @@ from lastcall.lint.places import spot_of
 from lastcall.lint.subject import Subject, found
 from lastcall.lint.suppressing import Comment
 from lastcall.lint.suppressions import comments_of
-from lastcall.lint.templates import line_of_template, without_marks
 from lastcall.manifests import (
     KUSTOMIZATIONS,
     STDIN,
@@ -24,6 +23,7 @@ from lastcall.manifests import (
     items_of,
     kustomized,
     read_documents,
+    template_in,
     texts,
     told_name,
     with_namespace,
@@ -62,7 +62,9 @@ def read(
     for name, text in result.texts.items():
         _read_text(result, name, text, namespace)
     if not result.subjects and not result.of_texts:
-        raise UserError(f"no object in {', '.join(result.texts) or 'these directories'}")
+        kustomization = next((each for each in result.texts if Path(each).name in KUSTOMIZATIONS), "")
+        fix = f"\nfix: kustomize builds it: -k {Path(kustomization).parent}" if kustomization else ""
+        raise UserError(f"no object in {', '.join(result.texts) or 'these directories'}{fix}")
     return result
 
 
@@ -102,20 +104,15 @@ def _read_value(result: Read, value: Any, place: Place, namespace: str) -> None:
 
 
 def _not_read(name: str, text: str, problem: YAMLProblem) -> Located:
-    template = line_of_template(text)
-    if template is None or not _is_readable(without_marks(text)):
+    template = template_in(text)
+    if template is None:
         return _of_text("unreadable", Spot(name, problem.line, 1), f"{problem}.")
     line, command = template
     said = "This is a template that nobody has rendered."
-    return Located(found("unrendered", Subject({}, None), (), said, fix=f"Render it: {command}"), Spot(name, line, 1))
-
-
-def _is_readable(text: str) -> bool:
-    try:
-        list(read_documents(text))
-        return True
-    except YAMLProblem:
-        return False
+    return Located(
+        found("unrendered", Subject({}, None), (), said, fix=f"Render it: {command} | lastcall lint -"),
+        Spot(name, line, 1),
+    )
 
 
 def _of_text(rule: str, spot: Spot, text: str) -> Located:

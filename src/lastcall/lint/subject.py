@@ -75,6 +75,13 @@ class Finding(NamedTuple):
     automatic: bool = False
 
 
+class NotChecked(NamedTuple):
+    """An object that is not looked at with the others: one of a kind that lastcall does not know, or a chart's hook."""
+
+    subject: Subject
+    why: Literal["kind", "hook"]
+
+
 class NotHere(NamedTuple):
     """What the manifests refer to and do not hold: it may be in the cluster, so nothing is wrong that can be known."""
 

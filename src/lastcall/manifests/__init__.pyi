@@ -2,9 +2,11 @@ from .apply import apply_manifests as apply_manifests
 from .checks import applied_bytes as applied_bytes
 from .checks import as_created as as_created
 from .checks import refusals as refusals
-from .kustomize import KUSTOMIZATIONS as KUSTOMIZATIONS
 from .kustomize import kustomized as kustomized
 from .kustomize import told_name as told_name
+from .kustomize_remote import KUSTOMIZATIONS as KUSTOMIZATIONS
+from .left_out import hook_events as hook_events
+from .left_out import own_groups as own_groups
 from .names import closest as closest
 from .names import labels_text as labels_text
 from .names import similar_labels as similar_labels
@@ -25,6 +27,8 @@ from .read import manifests_of as manifests_of
 from .read import texts as texts
 from .read import waits as waits
 from .read import with_namespace as with_namespace
+from .templates import template_in as template_in
+from .templates import unrendered_field as unrendered_field
 from .workloads import OWNERS as OWNERS
 from .workloads import with_grace as with_grace
 from .yaml_documents import Document as Document

@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from lastcall.errors import UserError, WorldError
-from lastcall.manifests.kustomize_remote import is_builtin_plugin, is_remote, leads_on, remote_sources
+from lastcall.manifests.kustomize_remote import KUSTOMIZATIONS, is_builtin_plugin, is_remote, leads_on, remote_sources
 from lastcall.manifests.yaml_documents import MAX_CHARACTERS, YAMLProblem, read_documents
 from lastcall.world.os_errors import describe_os_error
 
 KUSTOMIZE_SECONDS = 120.0
 """How long a kustomization may take."""
-KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
-"""Files of a directory that say how to make manifests; kind and apiVersion may be left out of them."""
 _NO_NETWORK = {
     **dict.fromkeys(("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"), "http://127.0.0.1:1"),
     **dict.fromkeys(("NO_PROXY", "no_proxy"), ""),

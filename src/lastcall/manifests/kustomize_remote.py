@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+"""Files of a directory that say how to make manifests; kind and apiVersion may be left out of them."""
 _TEXTS = frozenset(("annotations", "commonAnnotations", "commonLabels", "labels", "metadata"))
 """Fields below which no text is a path."""
 _LEADS_ON = ("resources", "bases", "components", "generators", "transformers", "validators")

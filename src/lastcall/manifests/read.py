@@ -27,7 +27,8 @@ from lastcall.kube.api import (
     resource_for,
     served_resources,
 )
-from lastcall.manifests.checks import manifest_problems
+from lastcall.manifests.checks import Problem, manifest_problems
+from lastcall.manifests.left_out import hook_events, is_of_another_product
 from lastcall.manifests.workloads import OWNERS, may_have_pods
 from lastcall.manifests.yaml_documents import MAX_CHARACTERS, Document, YAMLProblem, read_documents
 from lastcall.world.files import irregular
@@ -70,6 +71,14 @@ class Reader:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """What is taken as kubectl takes it, and may not be meant."""
+    hooks: list[tuple[Object, Place]] = field(default_factory=list)
+    """Hooks of a chart, which are left out where anything else has Pods."""
+    may_be_template: bool = False
+    """Whether a text has marks of templates."""
+    cron_jobs: list[tuple[Object, Place]] = field(default_factory=list)
+    """CronJobs, which are left out where anything else has Pods: they start nothing before their next time."""
+    of_others: list[str] = field(default_factory=list)
+    """Objects of kinds that other products define, which are left out."""
     manifests: list[Manifest] = field(default_factory=list)
     declared: dict[tuple[str, str], Resource] = field(default_factory=dict)
     """(apiVersion, kind) → what a CustomResourceDefinition among the manifests declares."""
@@ -79,6 +88,20 @@ class Reader:
     def problem(self, place: Place, message: str, field: str = "", what: str = "") -> None:
         head = f"{place.at(field)}: document {place.document.number}{f' ({what})' if what else ''}: "
         self.problems.append(f"{head}{f'{field}: ' if field else ''}{message}")
+
+    def note_left_out(self) -> None:
+        """Add a note for each reason to leave objects out."""
+        if self.hooks:
+            hooks = (f"{_what(each)} ({hook_events(each)}; {place.at()})" for each, place in self.hooks)
+            self.notes.append(f"left out, hooks that Helm runs at these events: {', '.join(hooks)}")
+        if self.cron_jobs:
+            jobs = (f"{_what(each)} ({place.at()})" for each, place in self.cron_jobs)
+            self.notes.append(f"left out, CronJobs that start nothing before their next time: {', '.join(jobs)}")
+        if self.of_others:
+            self.notes.append(
+                f"left out, kinds of other products: {', '.join(self.of_others)}. With their CustomResourceDefinitions "
+                "among the manifests they are created"
+            )
 
 
 def load_manifests(
@@ -92,8 +115,9 @@ def load_manifests(
 ) -> list[Manifest]:
     """All objects of the sources, in the order to create them; those that name no namespace go to `namespace`.
 
-    `note` gets each line about what may not be meant. Raises UserError with every problem, a line each; WorldError for
-    kustomize's own trouble.
+    `note` gets each line about what may not be meant, and about what is left out: a chart's hooks, and kinds of other
+    products that no CustomResourceDefinition among the manifests defines. Raises UserError with every problem, a line
+    each; WorldError for kustomize's own trouble.
     """
     reader = Reader(namespace=namespace)
     if sources.count(STDIN) > 1:
@@ -106,10 +130,11 @@ def load_manifests(
         from lastcall.manifests.kustomize import kustomized, told_name
 
         read += [(told_name(each), kustomized(each)) for each in dict.fromkeys(kustomizations)]
-    manifests = _manifests_in(read, reader)
-    for each in reader.notes:
-        note(each)
-    return manifests
+    try:
+        return _manifests_in(read, reader)
+    finally:
+        for each in reader.notes:
+            note(each)
 
 
 def manifests_of(read: Sequence[tuple[str, str]]) -> list[Manifest]:
@@ -123,6 +148,15 @@ def _manifests_in(read: Sequence[tuple[str, str]], reader: Reader) -> list[Manif
         reader.declared.update(_declared(value))
     for value, place in found:
         _read_object(reader, value, place)
+    if not reader.problems and not any(map(_has_pods, reader.manifests)):
+        hooks, reader.hooks = reader.hooks, []
+        for value, place in hooks:
+            _read_kind(reader, value, place)
+    if not any(map(_has_pods, reader.manifests)):
+        cron_jobs, reader.cron_jobs = reader.cron_jobs, []
+        for value, place in cron_jobs:
+            reader.problem(place, _NOT_YET, "kind", str(value["kind"]))
+    reader.note_left_out()
     _check_together(reader)
     if reader.problems:
         raise UserError("\n".join(reader.problems))
@@ -202,13 +236,22 @@ def objects_in(reader: Reader, name: str, text: str) -> list[tuple[Any, Place]]:
     """What the documents of a text hold, the items of Lists each for itself; none of a text that is not YAML."""
     found: list[tuple[Any, Place]] = []
     empty = True
+    reader.may_be_template |= "{{" in text or "${" in text
     try:
         for document in read_documents(text):
             empty = False
             reader.notes += [f"{name}:{each.line}: {each}: the last one counts" for each in document.doubled]
             found += items_of(reader, document.value, Place(name, document))
     except YAMLProblem as problem:
-        reader.problems.append(f"{name}:{problem.line}: {problem}")
+        # late: a manifest without errors needs no words for them
+        from lastcall.manifests.templates import template_in
+
+        template = template_in(text)
+        if template is None:
+            reader.problems.append(f"{name}:{problem.line}: {problem}")
+        else:
+            line, command = template
+            reader.problems.append(f"{name}:{line}: {_UNRENDERED}: {command} | lastcall … -")
         return found
     if empty:
         reader.problems.append(f"{name}: no object in it: it is empty")
@@ -237,6 +280,13 @@ def _declared(value: Any) -> dict[tuple[str, str], Resource]:
     return {(each.api_version, each.kind): each for each in served_resources(value)}
 
 
+_NOT_YET = (
+    "a CronJob starts nothing before its next time, and lastcall run ends what runs: write what stands in its "
+    "spec.jobTemplate as a Job (apiVersion batch/v1), or apply it to a cluster that stays (lastcall up)"
+)
+_UNRENDERED = "this is a template that nobody has rendered, render it first"
+
+
 # -- documents to objects -------------------------------------------------------------------------------------------
 
 
@@ -245,41 +295,76 @@ def _read_object(reader: Reader, value: Any, place: Place) -> None:
         reader.problem(place, f"must be an object with apiVersion and kind, is {_shown(value)}", place.path)
         return
     missing = [name for name in ("apiVersion", "kind") if not value.get(name) or not isinstance(value[name], str)]
+    if _is_kustomization(value, place, missing):
+        directory = Path(place.file).parent
+        reader.problem(place, f"this is a kustomization, not an object: kustomize builds it with -k {directory}")
+        return
     for name in missing:
         given = f"is {_shown(value[name])}, must be a text" if value.get(name) else "missing"
         example = "v1" if name == "apiVersion" else "Pod"
         reader.problem(place, f"{given}: every object needs it, for example `{name}: {example}`", name)
     if missing:
         return
+    if hook_events(value):
+        reader.hooks.append((value, place))
+    else:
+        _read_kind(reader, value, place)
+
+
+def _read_kind(reader: Reader, value: Object, place: Place) -> None:
+    """Read an object that has apiVersion and kind."""
+    what = _what(value)
+    declared_groups = {each.group for each in reader.declared.values()}
+    if is_of_another_product(value["apiVersion"], declared_groups):
+        reader.of_others.append(f"{what} ({value['apiVersion']}; {place.at()})")
+        return
     resource = _resource(reader, value["apiVersion"], value["kind"], place)
+    if resource == CRONJOBS:
+        reader.cron_jobs.append((value, place))
+        return
     if resource is None:
         return
-    what = f"{value['kind']} {_name(value)}".strip()
     before = len(reader.problems)
     _check_metadata(reader, value, resource, place, what)
     if len(reader.problems) > before:
         return
     declared = resource in reader.declared.values()  # the API server checks it against its schema
-    for problem_field, message in () if declared else manifest_problems(value, resource):
+    problems = [] if declared else list(manifest_problems(value, resource))
+    if reader.may_be_template:
+        problems = _unrendered(value, problems) or problems
+    for problem_field, message in problems:
         reader.problem(place, message, problem_field, what)
     if len(reader.problems) == before or _name(value):
         reader.manifests.append(Manifest(with_namespace(value, resource, reader.namespace), resource, place))
 
 
+def _is_kustomization(value: Object, place: Place, missing: Sequence[str]) -> bool:
+    if not missing:
+        return str(value["apiVersion"]).startswith("kustomize.config.k8s.io/")
+    # late: an object has apiVersion and kind
+    from lastcall.manifests.kustomize_remote import KUSTOMIZATIONS
+
+    return Path(place.file).name in KUSTOMIZATIONS
+
+
+def _unrendered(value: Object, problems: Sequence[Problem]) -> list[Problem]:
+    """Return the one problem that is a template's, [] for none."""
+    # late: few manifests have marks of templates
+    from lastcall.manifests.paths import path_in, shown_path
+    from lastcall.manifests.templates import unrendered_field
+
+    found = unrendered_field(value, [path_in(value, each) for each, _ in problems])
+    return [] if found is None else [(shown_path(found[0]), f"{_UNRENDERED}: {found[1]} | lastcall … -")]
+
+
 def _resource(reader: Reader, api_version: str, kind: str, place: Place) -> Resource | None:
     resource = resource_for(api_version, kind) or reader.declared.get((api_version, kind))
-    if resource is not None and resource != CRONJOBS:
+    if resource is not None:
         return resource
     of_kind = [resource.api_version for resource in (*SERVED, *reader.declared.values()) if resource.kind == kind]
-    if of_kind and resource is None:
+    if of_kind:
         message = f"{api_version!r} has no kind {kind}: write `apiVersion: {of_kind[0]}`"
         reader.problem(place, message, "apiVersion", kind)
-    elif resource == CRONJOBS:
-        message = (
-            "a CronJob starts nothing before its next time, and lastcall run ends what runs: write what stands in its "
-            "spec.jobTemplate as a Job (apiVersion batch/v1), or apply it to a cluster that stays (lastcall up)"
-        )
-        reader.problem(place, message, "kind", kind)
     elif known_kind(api_version, kind):
         message = f"{kind} ({api_version}) is not served by this version of lastcall yet: leave it out"
         reader.problem(place, message, "kind", kind)
@@ -315,6 +400,10 @@ def with_namespace(value: Object, resource: Resource, namespace: str) -> Object:
     if resource.namespaced and isinstance(obj.get("metadata"), dict) and not obj["metadata"].get("namespace"):
         obj["metadata"]["namespace"] = namespace
     return obj
+
+
+def _what(value: Object) -> str:
+    return f"{value['kind']} {_name(value)}".strip()
 
 
 def _name(value: Object) -> str:
@@ -359,6 +448,7 @@ def _check_together(reader: Reader) -> None:
     if not reader.problems and not any(_has_pods(manifest) for manifest in reader.manifests):
         kinds = ", ".join(dict.fromkeys(manifest.resource.kind for manifest in reader.manifests))
         found = f"only {kinds}" if kinds else "nothing"
+        found += " beside what is left out" if reader.of_others else ""
         idle = next((manifest for manifest in reader.manifests if manifest.resource in OWNERS), None)
         if idle is not None:
             none = (idle.obj.get("spec") or {}).get("replicas") == 0

@@ -1,14 +1,17 @@
 """YAML as kubectl reads it, with the line of every field. Hostile input is a YAMLProblem, never a crash.
 
 Words are what they are for Kubernetes (`kube/api/text/yaml_scalars.py`): `y` is true, `12:30` and dates are texts. Of a
-key that is there twice the last one counts.
+key that is there twice the last one counts, and so it does when a merge key brings it.
 """
 
+import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import yaml
+from yaml.composer import Composer
 
 from lastcall.kube.api import LONG, MERGE, NULL, STR, NotInJSON, ScalarError, as_json, implicit_tag, key_text, resolve
 
@@ -83,6 +86,21 @@ class _Loader(yaml.CSafeLoader):
         return MERGE if value == "<<" else implicit_tag(value)
 
 
+class _AnchorsAgain(Composer, _Loader):
+    """Makes nodes of a text with an anchor that is there twice, which PyYAML alone refuses. It is slower."""
+
+    def __init__(self, text: str) -> None:
+        _Loader.__init__(self, text)
+        Composer.__init__(self)
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Return the next node; its anchor replaces an earlier one of that name."""
+        event = self.peek_event()
+        if isinstance(event, yaml.NodeEvent) and not isinstance(event, yaml.AliasEvent):
+            self.anchors.pop(event.anchor, None)
+        return super().compose_node(parent, index)
+
+
 class _Dumper(yaml.SafeDumper):
     """Puts texts in quotes that Kubernetes would take for something else."""
 
@@ -106,22 +124,31 @@ _TOO_DEEP = "exceeded maximum nesting depth"
 """What libyaml says from 1000 levels on: its scanner reads ahead of the events, so that it may come first."""
 
 
+_SEPARATOR = re.compile(r"^---[ \t\r]*[^# \t\r\n].*$", re.MULTILINE)
+"""A line that begins as a separator and is none to kubectl. (apimachinery pkg/util/yaml: YAMLReader)"""
+_NEXT_JSON = re.compile(r"[ \t\r]*\n\s*(?=\{)")
+_SOLIDUS = re.compile(r"(?<!\\)(?:\\\\)*\\/")
+
+
 def read_documents(text: str) -> Iterator[Document]:
     """The documents of a text, empty ones left out. Raises YAMLProblem."""
     if len(text) > MAX_CHARACTERS:
         raise YAMLProblem(f"the text has {len(text)} characters, at most {MAX_CHARACTERS} are read", 1)
+    if wrong := _SEPARATOR.search(text):
+        line = text.count("\n", 0, wrong.start()) + 1
+        raise YAMLProblem("not readable as YAML: nothing but a comment may follow --- in its line", line)
+    text = _with_separators(text)
     loader: _Loader | None = None
     number = 0
     try:
-        _check_depth(text)
-        loader = _Loader(text)
+        loader = (_AnchorsAgain if _check_events(text) else _Loader)(text)
         while loader.check_node():
             node = loader.get_node()
             number += 1
             if node is None or _is_empty(node):
                 continue
             doubled = _check(node)
-            yield Document(_value(loader, node, {}), number, node.start_mark.line + 1, doubled, node)
+            yield Document(_value(node, {}), number, node.start_mark.line + 1, doubled, node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         if error.problem == _TOO_DEEP:
@@ -135,16 +162,59 @@ def read_documents(text: str) -> Iterator[Document]:
             loader.dispose()
 
 
-def _check_depth(text: str) -> None:
-    depth = 0
+def _with_separators(text: str) -> str:
+    """Return a text of several JSON values, each on lines of its own, with `---` before each but the first.
+
+    kubectl reads such a text to its end (apimachinery pkg/util/yaml: YAMLOrJSONDecoder). Lines stay as they are.
+    """
+    start = len(text) - len(text.lstrip())
+    if text[start : start + 1] != "{" or _NEXT_JSON.search(text) is None:
+        return text
+    decoder = json.JSONDecoder()
+    parts: list[str] = []
+    try:
+        while True:
+            _, end = decoder.raw_decode(text, start)
+            following = _NEXT_JSON.match(text, end)
+            if following is None:
+                return "".join([*parts, text[start:]])
+            parts += [text[start:end], following[0], "--- "]
+            start = following.end()
+    except (ValueError, RecursionError):
+        return "".join([*parts, text[start:]])
+
+
+def _check_events(text: str) -> bool:
+    """Return True if an anchor is twice in one document. Raises YAMLProblem for what kubectl's parser refuses."""
+    depth, again, is_json = 0, False, False
+    anchors: set[str] = set()
+    solidus = "\\/" in text
     for event in yaml.parse(text, Loader=_Loader):
-        if isinstance(event, yaml.CollectionStartEvent):
+        line = event.start_mark.line + 1 if event.start_mark else 1
+        if isinstance(event, yaml.DocumentStartEvent):
+            anchors, is_json = set(), False
+            if event.version or event.tags:
+                raise YAMLProblem("not readable as YAML: kubectl takes no directives (%YAML, %TAG)", line)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            is_json = is_json or (depth == 0 and bool(event.flow_style) and isinstance(event, yaml.MappingStartEvent))
             depth += 1
             if depth > MAX_DEPTH:
-                mark = event.start_mark
-                raise YAMLProblem(f"nested more than {MAX_DEPTH} deep", mark.line + 1 if mark else 1)
+                raise YAMLProblem(f"nested more than {MAX_DEPTH} deep", line)
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
+        elif solidus and not is_json and _has_solidus(event, text):
+            raise YAMLProblem("not readable as YAML: found unknown escape character \\/: write / alone", line)
+        if isinstance(event, yaml.NodeEvent) and event.anchor and not isinstance(event, yaml.AliasEvent):
+            again = again or event.anchor in anchors
+            anchors.add(event.anchor)
+    return again
+
+
+def _has_solidus(event: yaml.Event, text: str) -> bool:
+    """Return True for a text in double quotes with `\\/`, which JSON has and Go's YAML has not."""
+    if not isinstance(event, yaml.ScalarEvent) or event.style != '"' or not event.start_mark or not event.end_mark:
+        return False
+    return _SOLIDUS.search(text, event.start_mark.index, event.end_mark.index) is not None
 
 
 def _is_empty(node: yaml.Node) -> bool:
@@ -191,17 +261,36 @@ def _doubled_keys(node: yaml.MappingNode) -> Iterator[DoubledKey]:
         seen.setdefault(key, mark.line + 1)
 
 
-def _value(loader: _Loader, node: yaml.Node, done: dict[int, Any]) -> Any:
+def _merge(node: yaml.MappingNode) -> None:
+    """Put what a mapping's merge keys bring in their place. (goyaml.v2/decode.go:merge)"""
+    if not any(key.tag == MERGE for key, _ in node.value):
+        return
+    pairs: list[tuple[yaml.Node, yaml.Node]] = []
+    for key, value in node.value:
+        if key.tag != MERGE:
+            pairs.append((key, value))
+            continue
+        parts = value.value[::-1] if isinstance(value, yaml.SequenceNode) else [value]  # the first one wins
+        for part in parts:
+            if not isinstance(part, yaml.MappingNode):
+                text = "map merge requires map or sequence of maps as the value"
+                raise YAMLProblem(f"not readable as YAML: {text}", value.start_mark.line + 1)
+            _merge(part)
+            pairs += part.value
+    node.value = pairs
+
+
+def _value(node: yaml.Node, done: dict[int, Any]) -> Any:
     """The value as JSON can have it: text keys, finite numbers, no types of other languages. An alias is one value."""
     if id(node) in done:
         return done[id(node)]
     line = node.start_mark.line + 1
     value: Any
     if isinstance(node, yaml.MappingNode):
-        loader.flatten_mapping(node)
-        value = {_key(key): _value(loader, each, done) for key, each in node.value}
+        _merge(node)
+        value = {_key(key): _value(each, done) for key, each in node.value}
     elif isinstance(node, yaml.SequenceNode):
-        value = [_value(loader, each, done) for each in node.value]
+        value = [_value(each, done) for each in node.value]
     else:
         assert isinstance(node, yaml.ScalarNode)
         try:
@@ -243,7 +332,7 @@ def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Mark, yaml.Nod
         child = node.value[step]
         return child.start_mark, child
     if isinstance(node, yaml.MappingNode):
-        # What a merge key brought stands before the mapping's own keys, which win.
+        # Of a key that is there twice, the last one counts.
         for key, value in reversed(node.value):
             if isinstance(key, yaml.ScalarNode) and _key(key) == str(step):
                 return key.start_mark, value

@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 from lastcall.experiment.ready import ObjectList
 from lastcall.kube.api import Object
 from lastcall.manifests.applying import Manifests, Reference
-from lastcall.testing.cluster import AsyncCluster
+from lastcall.testing.cluster import HELD_SECONDS, AsyncCluster
 from lastcall.testing.ending import Ending
 from lastcall.testing.namespace import REACH_SECONDS, READY_SECONDS, AsyncNamespace
 from lastcall.testing.rollout import Rollout, run_rollout
@@ -227,18 +227,20 @@ class Cluster(Namespace):
         """A new namespace, with a name that nobody has by default."""
         return Namespace(self._thread.run(self._async.create_namespace(name)), self._thread)
 
-    def delete_namespace(self, name: str, timeout: float = 120.0, *, grace: int | None = None) -> None:
-        """Delete a namespace and wait until it is gone."""
-        self._thread.run(self._async.delete_namespace(name, timeout, grace=grace))
+    def delete_namespace(
+        self, name: str, timeout: float = 120.0, *, grace: int | None = None, held: float | None = None
+    ) -> None:
+        """Delete a namespace and wait until it is gone. Raises StillThere, with what holds it."""
+        self._thread.run(self._async.delete_namespace(name, timeout, grace=grace, held=held))
 
     @contextmanager
     def temporary_namespace(self, name: str = "", *, grace: int | None = None) -> Iterator[Namespace]:
-        """A namespace for the time of a block."""
+        """A namespace for the time of a block. Raises StillThere at its end if finalizers hold the namespace."""
         found = self.create_namespace(name)
         try:
             yield found
         finally:
-            self.delete_namespace(found.namespace, grace=grace)
+            self.delete_namespace(found.namespace, grace=grace, held=HELD_SECONDS)
 
     def rollout(self, *manifests: Manifests, timeout: float = 600.0, **options: Any) -> Rollout:
         """`lastcall rollout` of these manifests, in a cluster of its own: see `lastcall.rollout`."""

@@ -7,10 +7,11 @@ from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
-from lastcall.errors import ClusterError
-from lastcall.kube.api import NAMESPACES, StatusError, is_not_found
+from lastcall.errors import ClusterError, LastcallError, StillThere
+from lastcall.kube.api import NAMESPACES, StatusError, is_not_found, name_of
 from lastcall.kube.cluster import ClusterProcess, ClusterStartError, unused_name
 from lastcall.manifests.applying import Named
+from lastcall.testing.held import held_by, is_held, kinds_left
 from lastcall.testing.link import Link
 from lastcall.testing.namespace import AsyncNamespace
 from lastcall.testing.rollout import Rollout, run_rollout
@@ -18,6 +19,8 @@ from lastcall.testing.rollout import Rollout, run_rollout
 __tracebackhide__ = True  # pytest shows the caller's line
 
 NAMESPACE_SECONDS = 120.0
+HELD_SECONDS = 5.0
+"""How long finalizers may hold the namespace of a test: time for an operator that still runs."""
 
 
 class AsyncCluster(AsyncNamespace):
@@ -89,9 +92,13 @@ class AsyncCluster(AsyncNamespace):
         return found
 
     async def delete_namespace(
-        self, name: str, timeout: float = NAMESPACE_SECONDS, *, grace: int | None = None
+        self, name: str, timeout: float = NAMESPACE_SECONDS, *, grace: int | None = None, held: float | None = None
     ) -> None:
-        """Delete a namespace and wait until it is gone; `grace` seconds for its Pods, their own by default."""
+        """Delete a namespace and wait until it is gone; `grace` seconds for its Pods, their own by default.
+
+        Raises StillThere, with what holds it, after `timeout` seconds, and once finalizers or an API that does not
+        answer have held it for `held` seconds.
+        """
         if grace is not None:
             await self._delete_owners(name)
             await self._end_pods(name, grace)
@@ -102,8 +109,35 @@ class AsyncCluster(AsyncNamespace):
                 raise
         if grace is not None:
             await self._end_pods(name, grace)  # what a controller that is not Kubernetes's made meanwhile
-        async with asyncio.timeout(timeout):
-            await self._objects.wait(Named(NAMESPACES, "", name), lambda obj: obj is None)
+        named = Named(NAMESPACES, "", name)
+        began = asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout(timeout):
+                if held is not None:
+                    await self._objects.wait(named, lambda obj: obj is None or is_held(obj))
+                async with asyncio.timeout(held):
+                    await self._objects.wait(named, lambda obj: obj is None)
+        except TimeoutError:
+            seconds = asyncio.get_running_loop().time() - began
+            raise StillThere(await self._what_holds(named, seconds)) from None
+
+    async def _what_holds(self, named: Named, seconds: float) -> str:
+        """Return a line for each object that is left in a namespace with finalizers, else what the namespace says."""
+        namespace = await self._objects.get(named)
+        lines = [f"namespace {named.name} is not gone after {seconds:.0f} s:"]
+        if namespace is None:
+            return f"namespace {named.name} was gone only after {seconds:.0f} s"
+        for word in kinds_left(namespace):
+            with suppress(LastcallError, StatusError):
+                resource = await self._objects.kind(word)
+                for each in (await self._objects.client.list(resource, named.name)).items:
+                    if finalizers := each["metadata"].get("finalizers"):
+                        lines.append(f"{resource.kind} {name_of(each)}: finalizers hold it ({', '.join(finalizers)})")
+        if len(lines) > 1:
+            lines.append("fix: delete these objects while the operator that removes their finalizers still runs")
+        else:
+            lines += held_by(namespace) or ["its Pods, or other objects, still end"]
+        return "\n".join(lines)
 
     async def _delete_owners(self, namespace: str) -> None:
         """Delete what makes Pods in a namespace and leave the Pods: an owner that is being deleted replaces none."""
@@ -134,12 +168,12 @@ class AsyncCluster(AsyncNamespace):
 
     @asynccontextmanager
     async def temporary_namespace(self, name: str = "", *, grace: int | None = None) -> AsyncIterator[AsyncNamespace]:
-        """A namespace for the time of a block."""
+        """A namespace for the time of a block. Raises StillThere at its end if finalizers hold the namespace."""
         found = await self.create_namespace(name)
         try:
             yield found
         finally:
-            await self.delete_namespace(found.namespace, grace=grace)
+            await self.delete_namespace(found.namespace, grace=grace, held=HELD_SECONDS)
 
     async def rollout(self, *manifests: Any, timeout: float = 600.0, **options: Any) -> Rollout:
         """`lastcall rollout` of these manifests, in a cluster of its own: see `lastcall.rollout`."""

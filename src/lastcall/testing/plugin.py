@@ -92,12 +92,31 @@ def lastcall_cluster(request: pytest.FixtureRequest) -> "Iterator[Cluster]":
         yield cluster
 
 
+def _namespace_grace(config: pytest.Config) -> int | None:
+    """Raises UsageError."""
+    given = str(config.getini("lastcall_namespace_grace")).strip()
+    if given and not given.isdecimal():
+        raise pytest.UsageError(f"lastcall_namespace_grace: {given!r} is not a number of seconds")
+    return int(given) if given else None
+
+
 @pytest.fixture
 def lastcall_namespace(request: pytest.FixtureRequest, lastcall_cluster: "Cluster") -> "Iterator[Namespace]":
-    """A new namespace of the cluster, removed after the test. When the test fails, its report describes the Pods."""
-    grace = str(request.config.getini("lastcall_namespace_grace")).strip()
-    with lastcall_cluster.temporary_namespace(grace=int(grace) if grace else None) as namespace:
-        yield namespace
+    """A new namespace of the cluster, removed after the test. When the test fails, its report describes the Pods.
+
+    A namespace that finalizers hold is left, with a warning that names them: the test has passed all the same.
+    """
+    # late: pytest imports the plugin in every run, with a cluster or without
+    import warnings
+
+    from lastcall.errors import StillThere
+
+    grace = _namespace_grace(request.config)
+    try:
+        with lastcall_cluster.temporary_namespace(grace=grace) as namespace:
+            yield namespace
+    except StillThere as error:
+        warnings.warn(pytest.PytestWarning(f"left after the test: {error}"), stacklevel=1)
 
 
 @pytest.fixture(scope="session")
@@ -107,24 +126,27 @@ def kubeconfig(lastcall_cluster: "Cluster") -> str:
 
 
 @pytest.fixture(scope="session")
-def lastcall_kubernetes(kubeconfig: str) -> Iterator[Any]:
+def lastcall_kubernetes(request: pytest.FixtureRequest) -> Iterator[Any]:
     """A `kubernetes.client.ApiClient` for the cluster; the test is skipped where that package is not installed."""
-    kubernetes = pytest.importorskip("kubernetes")
+    kubernetes = pytest.importorskip("kubernetes")  # before a cluster is started
+    kubeconfig = request.getfixturevalue("kubeconfig")
     with kubernetes.config.new_client_from_config(config_file=kubeconfig) as client:
         yield client
 
 
 @pytest.fixture
-def lastcall_kr8s(lastcall_namespace: "Namespace") -> Any:
+def lastcall_kr8s(request: pytest.FixtureRequest) -> Any:
     """A `kr8s.Api` for the test's namespace; the test is skipped where kr8s is not installed."""
-    kr8s = pytest.importorskip("kr8s")
+    kr8s = pytest.importorskip("kr8s")  # before a cluster is started
+    lastcall_namespace: Namespace = request.getfixturevalue("lastcall_namespace")
     return kr8s.api(kubeconfig=lastcall_namespace.kubeconfig, namespace=lastcall_namespace.namespace)
 
 
 @pytest.fixture
-def lastcall_lightkube(lastcall_namespace: "Namespace") -> Any:
+def lastcall_lightkube(request: pytest.FixtureRequest) -> Any:
     """A `lightkube.Client` for the test's namespace; the test is skipped where lightkube is not installed."""
-    lightkube = pytest.importorskip("lightkube")
+    lightkube = pytest.importorskip("lightkube")  # before a cluster is started
+    lastcall_namespace: Namespace = request.getfixturevalue("lastcall_namespace")
     config = lightkube.KubeConfig.from_file(lastcall_namespace.kubeconfig)
     return lightkube.Client(config=config, namespace=lastcall_namespace.namespace)
 

@@ -86,6 +86,45 @@ def test_a_failed_test_tells_how_its_pods_ended_and_what_they_printed() -> None:
     assert "lastcall: namespace" not in without
 
 
+HELD = """
+def test_passes(lastcall_namespace):
+    meta = {"name": "kept", "finalizers": ["example.com/hold"]}
+    lastcall_namespace.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta})
+"""
+WITHOUT = """
+import sys
+
+import pytest
+
+for name in ("kr8s", "kubernetes", "lightkube"):
+    sys.modules[name] = None
+
+@pytest.mark.parametrize("name", ("kr8s", "kubernetes", "lightkube"))
+def test_with(request, name):
+    request.getfixturevalue(f"lastcall_{name}")
+"""
+
+
+def test_a_namespace_that_a_finalizer_holds_is_left_with_a_warning() -> None:
+    with pytest_of(HELD, "-W", "default::pytest.PytestWarning") as command:
+        result = command.finish(120)
+    assert result.status == 0 and "1 passed, 1 warning" in result.out, result.out + result.err
+    assert "ConfigMap kept: finalizers hold it (example.com/hold)" in result.out
+
+
+def test_a_missing_client_library_is_named_before_a_cluster_is_looked_for() -> None:
+    with pytest_of(WITHOUT, "-rs", "--lastcall-cluster", "nobody-started-this") as command:
+        result = command.finish(60)
+    assert result.status == 0 and "3 skipped" in result.out, result.out + result.err
+    assert all(name in result.out for name in ("'kr8s'", "'kubernetes'", "'lightkube'"))
+
+
+def test_a_grace_that_is_no_number_is_named() -> None:
+    with pytest_of(HELD, "-o", "lastcall_namespace_grace=soon") as command:
+        result = command.finish(120)
+    assert "lastcall_namespace_grace: 'soon' is not a number of seconds" in result.out, result.out + result.err
+
+
 def test_a_cluster_that_runs_already_is_used_and_stays() -> None:
     with pytest_of(TESTS, "--lastcall-cluster", "mine") as command:
         assert "no cluster named 'mine' is running" in command.finish(120).out

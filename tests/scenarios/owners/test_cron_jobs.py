@@ -108,6 +108,7 @@ def test_with_replace_what_runs_goes_first():
         (active,) = (await status(cluster))["active"]
         assert active["uid"] == uid_of(second)
         assert f"SuccessfulDelete: Deleted job {name_of(first)}" in events_about(cluster, "c")
+        assert not [each for each in events_about(cluster, "c") if each.startswith("MissingJob")]
         why = [record.facts["why"] for record in cluster.records(kinds.DELETION_DECIDED)]
         still = f"Job {name_of(first)} of CronJob c still runs when the next is due, and concurrencyPolicy is Replace"
         assert why[0] == still

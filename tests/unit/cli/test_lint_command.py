@@ -208,6 +208,20 @@ def test_what_is_not_in_the_files_is_told_as_not_checked():
     assert "Secret db (namespace default), for Pod p, p.yaml:4" in typed(name).stdout
 
 
+def test_kinds_of_other_products_are_told_as_not_checked():
+    monitor = "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: cart}\n"
+    name = written(monitor, "monitor.yaml")
+    document = json.loads(typed(name, "-o", "json").stdout)
+    (each,) = document["notChecked"]
+    assert (each["object"]["kind"], each["why"], each["line"]) == ("ServiceMonitor", "kind", 1)
+    assert "    ServiceMonitor cart (monitoring.coreos.com/v1), monitor.yaml:1" in typed(name).stdout
+
+
+def test_a_kustomization_alone_is_answered_with_the_option_that_builds_it():
+    name = written("resources: [web.yaml]\n", "kustomization.yaml")
+    assert "fix: kustomize builds it: -k ." in str(typed(name).exception)
+
+
 def test_sarif_has_what_its_readers_need():
     written(BROKEN.replace("# both", "# lastcall-lint: ignore budgetNeverAllows -- drained by hand"))
     document = json.loads(typed("web.yaml", "-o", "sarif").stdout)

@@ -14,7 +14,11 @@ from lastcall.errors import UserError
 from lastcall.manifests.read import load_manifests, missing_namespaces
 from lastcall.manifests.yaml_documents import YAMLProblem, read_documents, written
 
-WORDS = json.loads(Path(__file__).with_name("data").joinpath("words_as_kubectl_reads_them.json").read_text())
+DATA = Path(__file__).with_name("data")
+WORDS = json.loads(DATA.joinpath("words_as_kubectl_reads_them.json").read_text())
+"""Texts after `k: ` and what kubectl 1.36.2 makes of them (`kubectl label --local -o json`), null for an error."""
+DOCUMENTS = json.loads(DATA.joinpath("documents_as_kubectl_reads_them.json").read_text())
+"""Whole files in the same way."""
 """(word, what kubectl 1.36.2 makes of `k: WORD`, in JSON; None where it refuses it): `kubectl annotate --local`
 of an object with this field."""
 YAML_VALUES = (
@@ -210,12 +214,107 @@ def test_an_owner_that_asks_for_no_pod_is_no_pod(load):
         ("extensions/v1beta1", "Deployment", "has no kind Deployment: write `apiVersion: apps/v1`"),
         ("node.k8s.io/v1", "Overhead", "is not known"),
         ("apps/v1", "Pod", "'apps/v1' has no kind Pod: write `apiVersion: v1`"),
-        ("example.com/v1", "Gizmo", "'Gizmo' of 'example.com/v1' is not known; served are APIService, Binding"),
+        ("app/v1", "Gizmo", "'Gizmo' of 'app/v1' is not known; served are APIService, Binding"),
+        ("networking.k8s.oi/v1", "Ingress", "has no kind Ingress: write `apiVersion: networking.k8s.io/v1`"),
+        ("kustomize.config.k8s.io/v1beta1", "Kustomization", "kustomize builds it with -k "),
     ],
 )
 def test_a_kind_that_is_not_served_gets_an_honest_text(load, api_version, kind, words):
     (line,) = problems(load, f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: x}}\n")
     assert words in line
+
+
+HOOK = """\
+apiVersion: {version}
+kind: {kind}
+metadata:
+  name: hook
+  annotations: {{helm.sh/hook: "{events}", helm.sh/hook-delete-policy: "{policy}"}}
+spec: {spec}
+"""
+JOB = "{template: {spec: {restartPolicy: Never, containers: [{name: app, image: busybox}]}}}"
+
+
+def left_out(capsys):
+    return [line for line in capsys.readouterr().out.splitlines() if line.startswith("left out")]
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "events", "policy", "stays"),
+    [
+        ("v1", "Pod", "test", "", False),
+        ("batch/v1", "Job", "pre-install, pre-upgrade", "", False),
+        ("v1", "ConfigMap", "test", "", False),
+        ("v1", "ConfigMap", "pre-delete", "", False),
+        ("v1", "ConfigMap", "pre-install", "before-hook-creation,hook-succeeded", False),
+        ("v1", "ConfigMap", "pre-upgrade, pre-install", "before-hook-creation", True),
+        ("v1", "ConfigMap", "post-install", "", True),
+    ],
+)
+def test_hooks_of_a_chart_are_left_out_unless_an_installation_leaves_them(
+    load, capsys, version, kind, events, policy, stays
+):
+    hook = HOOK.format(version=version, kind=kind, events=events, policy=policy, spec=JOB)
+    hook = hook.replace("spec: ", "data: {} # ") if kind == "ConfigMap" else hook
+    manifests = load(POD.format(name="a"), hook)
+    assert [each.resource.kind for each in manifests] == ["ConfigMap", "Pod"] if stays else ["Pod"]
+    listed = f"left out, hooks that Helm runs at these events: {kind} hook ({events}; "
+    assert [line.startswith(listed) for line in left_out(capsys)] == ([] if stays else [True])
+
+
+def test_a_hook_that_is_all_there_is_is_tried(load, capsys):
+    (manifest,) = load(HOOK.format(version="batch/v1", kind="Job", events="pre-upgrade", policy="", spec=JOB))
+    assert manifest.resource.kind == "Job"
+    assert left_out(capsys) == []
+
+
+def test_a_cron_job_beside_other_pods_is_left_out(load, capsys):
+    cron_job = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: nightly}\nspec: {}\n"
+    (manifest,) = load(POD.format(name="a"), cron_job)
+    assert manifest.resource.kind == "Pod"
+    (line,) = left_out(capsys)
+    assert "CronJob nightly (" in line
+
+
+MONITOR = "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: cart}\nspec: {}\n"
+
+
+def test_kinds_of_other_products_are_left_out_and_listed(load, capsys):
+    knative = MONITOR.replace("monitoring.coreos.com", "serving.knative.dev").replace("ServiceMonitor", "Service")
+    (manifest,) = load(POD.format(name="a"), MONITOR, knative)
+    assert manifest.resource.kind == "Pod"
+    (line,) = left_out(capsys)
+    assert "ServiceMonitor cart (monitoring.coreos.com/v1; " in line
+    assert "Service cart (serving.knative.dev/v1; " in line
+
+
+def test_nothing_but_kinds_of_other_products_is_no_pod(load):
+    (line,) = problems(load, MONITOR)
+    assert line.startswith("no Pod in the manifests (nothing beside what is left out)")
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "command"),
+    [
+        (POD.format(name="{{ .Values.name }}"), "m1.yaml:4: ", "helm template RELEASE CHART"),
+        (
+            "{{- if .Values.on }}\n" + POD.format(name="a") + "{{- end }}\n",
+            "m1.yaml:1: ",
+            "helm template RELEASE CHART",
+        ),
+        (POD.format(name="a-${STAGE}"), "m1.yaml:4: document 1 (Pod a-${STAGE}): metadata.name: ", "envsubst < FILE"),
+        (POD.format(name="a").replace("1.36", "${TAG:-1}"), "m1.yaml:8: ", "envsubst < FILE"),
+    ],
+)
+def test_a_template_is_recognised_with_the_command_that_renders_it(load, text, place, command):
+    (line,) = problems(load, text)
+    assert place in line
+    assert f"this is a template that nobody has rendered, render it first: {command} | lastcall … -" in line
+
+
+def test_marks_that_kubernetes_takes_are_no_template(load):
+    (manifest,) = load(POD.format(name="a") + "      args: ['${HOME}', '{{ . }}']\n")
+    assert manifest.obj["spec"]["containers"][0]["args"] == ["${HOME}", "{{ . }}"]
 
 
 def test_a_missing_image_and_an_invalid_name_are_told_by_field_and_line(load):
@@ -301,6 +400,32 @@ def test_a_word_is_what_kubectl_takes_it_for(line):
     (found,) = read(f"k: {word}\n")
     assert json.loads(json.dumps(found), parse_int=float) == json.loads(value, parse_int=float)
     assert type(found["k"]) in (type(json.loads(value)["k"]), float)
+
+
+@pytest.mark.parametrize("line", DOCUMENTS, ids=lambda line: repr(line[0][-30:]))
+def test_documents_are_separated_as_by_kubectl(line):
+    text, documents = line
+    if documents is None:
+        with pytest.raises(YAMLProblem):
+            [document["apiVersion"] + document["kind"] for document in read(text)]
+    else:
+        assert read(text) == documents
+
+
+def test_a_lone_exclamation_mark_is_read_as_if_it_were_not_there():
+    assert read("k: ! 5\n") == [{"k": 5}]  # kubectl: the text 5; PyYAML does not tell of the mark
+
+
+def test_json_values_one_after_the_other_keep_their_lines():
+    documents = list(read_documents('{"a": 1}\n\n{"a":\n {"b": 2}}\n{"a": 3}\n'))
+    assert [(each.value, each.line) for each in documents] == [({"a": 1}, 1), ({"a": {"b": 2}}, 3), ({"a": 3}, 5)]
+    assert documents[1].line_of("a.b") == 4
+
+
+def test_a_field_that_a_merge_key_brought_has_the_line_of_where_it_is_written():
+    (document,) = read_documents("a: &a {p: 1, q: 1}\nb:\n  p: 2\n  <<: *a\n  q: 2\n")
+    assert document.value["b"] == {"p": 1, "q": 2}
+    assert [document.line_of(path) for path in ("b.p", "b.q")] == [1, 5]
 
 
 def test_a_key_that_is_there_twice_is_noted_and_the_last_one_counts(load, capsys):

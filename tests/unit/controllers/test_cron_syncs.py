@@ -197,6 +197,34 @@ def test_a_job_that_it_does_not_know_is_said() -> None:
     run(test)
 
 
+def test_a_job_that_a_newer_status_has_replaced_is_not_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(world: World, api: FakeAPI, _: ListRecorder) -> None:
+        of = cron_job(world, schedule=NEVER)
+        put = api.put(CRONJOBS, of)
+        await world.clock.sleep(1)
+        get, newer = api.get, {"on": True}
+
+        async def fresh(resource: object, name: str, namespace: str = "", **options: object) -> Object:
+            found = await get(resource, name, namespace, **options)
+            if resource != CRONJOBS or not newer["on"]:
+                return found
+            meta = {**found["metadata"], "resourceVersion": "999999"}
+            return {**found, "metadata": meta, "status": {}}
+
+        monkeypatch.setattr(api, "get", fresh)
+        active = [{"name": "old", "namespace": "default", "uid": "old"}]
+        api.put(CRONJOBS, {**put, "status": {"active": active}})
+        await world.clock.sleep(1)
+        assert events(api) == []
+        assert status(api)["active"] == active
+        newer["on"] = False
+        api.put(CRONJOBS, {**put, "status": {"active": active}, "spec": {**put["spec"], "suspend": True}})
+        await world.clock.sleep(1)
+        assert events(api) == [("Normal", "MissingJob", "Active job went missing: old")]
+
+    run(test)
+
+
 def test_an_active_job_that_ends_or_is_missing_is_no_longer_active() -> None:
     async def test(world: World, api: FakeAPI, _: ListRecorder) -> None:
         of = api.put(CRONJOBS, cron_job(world, schedule=NEVER, suspend=True))

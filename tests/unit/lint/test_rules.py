@@ -110,6 +110,9 @@ def private(mode: int, **security: Any) -> dict:
 STOP_SH = obj("ConfigMap", "hooks", data={"stop.sh": "#!/bin/bash\necho ending\nserver --drain\n"})
 
 
+CRLF = obj("ConfigMap", "hooks", data={"stop.sh": "#!/bin/sh\r\necho ending\r\n"})
+
+
 def scripted(command: list[str], where: str, **volume: Any) -> dict:
     """A file of a ConfigMap, run by the command at `where`."""
     made = in_pod(WEB, "volumes", [{"name": "hooks", "configMap": {"name": "hooks", **volume}}])
@@ -185,6 +188,13 @@ CASES = (
     Case("shellKeepsSignal", (STOP_SH, scripted(["/hooks/stop.sh"], "command", defaultMode=0o755)), ("command",)),
     Case("fileNotExecutable", (STOP_SH, scripted(["/hooks/stop.sh"], "command")), ("command",), True),
     Case("fileNotExecutable", (STOP_SH, scripted(["sh", "-c", "/hooks/stop.sh --now"], "lifecycle.preStop.exec.command")), ("preStop", "exec", "command"), True),
+    Case("scriptLineEnds", (CRLF, scripted(["/hooks/stop.sh"], "command", defaultMode=0o755)), ("command",), severity="error"),
+    Case("scriptLineEnds", (CRLF, scripted(["sh", "-c", "exec /hooks/stop.sh"], "lifecycle.preStop.exec.command", defaultMode=0o755)), ("command",), severity="error"),
+    Case("scriptLineEnds", (CRLF, scripted(["sh", "/hooks/stop.sh"], "lifecycle.postStart.exec.command")), ("postStart", "exec", "command"), severity="warning"),
+    Case("scriptLineEnds", (changed(CRLF, "data", {"stop.sh": "#!/bin/sh\necho a\r\nserver\r\n"}), scripted(["/hooks/stop.sh"], "command", defaultMode=0o755)), ("command",), severity="warning"),
+    Case("scriptNoInterpreter", (changed(CRLF, "data", {"stop.sh": "echo ending\n"}), scripted(["/hooks/stop.sh"], "command", defaultMode=0o755)), ("command",)),
+    Case("scriptNoInterpreter", (changed(CRLF, "data", {"stop.sh": "\n#!/bin/sh\necho\n"}), scripted(["/hooks/stop.sh"], "readinessProbe.exec.command", defaultMode=0o755)), ("command",)),
+    Case("unrendered", (in_container(WEB, "image", "example.com/web:${VERSION}"),), ("image",)),
     Case("hookCommandMissing", (in_container(in_container(WEB, "env", [{"name": "PATH", "value": "/opt/app/bin"}]), "lifecycle.preStop", {"exec": {"command": ["sleep", "5"]}}),), ("command",), True),
     Case("graceOnProbe", (in_container(WEB, "livenessProbe.terminationGracePeriodSeconds", 60),), ("livenessProbe", "terminationGracePeriodSeconds"), True),
     Case("hookCommandMissing", (in_container(in_container(WEB, "image", "python:3.13-slim"), "lifecycle.preStop", {"exec": {"command": ["sh", "-c", "curl -X POST localhost/stop"]}}),), ("command",)),
@@ -325,6 +335,15 @@ PROXIED = in_pod(
     "initContainers",
     [{**SIDECAR, "ports": [{"name": "http", "containerPort": 80}], "startupProbe": {"tcpSocket": {"port": "http"}}}],
 )
+TEST_HOOK = changed(
+    obj("Pod", "test", spec={"restartPolicy": "Never", "containers": [{"name": "wget", "image": "busybox:1.36"}]}),
+    "metadata",
+    {
+        "name": "test",
+        "labels": WEB["spec"]["template"]["metadata"]["labels"],
+        "annotations": {"helm.sh/hook": "test"},
+    },
+)
 IN_ORDER = {
     "an application": (WEB, service(), budget(maxUnavailable=1), INGRESS, SETTINGS, in_container(deployment("b"), "env", ENV)),
     "a budget that leaves one": (WEB, budget(minAvailable=1)),
@@ -390,6 +409,9 @@ IN_ORDER = {
     "a file of a ConfigMap that may be run": (STOP_SH, scripted(["/hooks/stop.sh"], "lifecycle.preStop.exec.command", defaultMode=0o555)),
     "a file of a ConfigMap for its interpreter": (STOP_SH, scripted(["bash", "/hooks/stop.sh"], "lifecycle.preStop.exec.command")),
     "a script of a ConfigMap that ends with exec": (changed(STOP_SH, "data", {"stop.sh": "setup\nexec server\n"}), scripted(["sh", "/hooks/stop.sh"], "command")),
+    "a script without an interpreter that a shell runs": (changed(STOP_SH, "data", {"stop.sh": "echo ending\n"}), scripted(["sh", "-c", "/hooks/stop.sh"], "lifecycle.preStop.exec.command", defaultMode=0o755)),
+    "a script in Python with Windows line ends": (changed(STOP_SH, "data", {"stop.sh": "import time\r\n"}), scripted(["python3", "/hooks/stop.sh"], "lifecycle.preStop.exec.command")),
+    "a test of the chart beside the application": (WEB, service(), TEST_HOOK),
     "a PATH with the usual places": (in_container(in_container(WEB, "env", [{"name": "PATH", "value": "/opt/app/bin:/usr/bin"}]), "lifecycle.preStop", SLEEPER),),
     "an unprivileged image": (in_container(in_pod(WEB, "securityContext", {"runAsNonRoot": True}), "image", "nginxinc/nginx-unprivileged:1.29"),),
     "a quota with room": (quota(pods="3", **{"requests.cpu": "1", "limits.memory": "1Gi"}), WEB),
@@ -399,6 +421,28 @@ IN_ORDER = {
     "a namespace that only warns": (changed(RESTRICTED, "metadata.labels", {"pod-security.kubernetes.io/warn": "restricted"}), WEB),
     "a bare Pod": (obj("Pod", "once", spec={"restartPolicy": "Never", "containers": [worker()]}),),
 }  # fmt: skip
+
+
+def test_hooks_and_kinds_of_other_products_are_said_to_be_not_checked():
+    monitor = obj("ServiceMonitor", "web", "monitoring.coreos.com/v1")
+    found = report(WEB, service(), TEST_HOOK, monitor)
+    assert found.findings == ()
+    assert [(str(each.subject), each.why) for each in found.not_checked] == [
+        ("Pod test", "hook"),
+        ("ServiceMonitor web", "kind"),
+    ]
+
+
+def test_a_hook_that_is_all_there_is_is_checked():
+    hook = changed(TEST_HOOK, "spec.containers.0.command", ["wget -q web"])
+    assert "commandIsOneWord" in rules(hook)
+    assert "commandIsOneWord" not in rules(hook, WEB, service())
+
+
+def test_a_misspelt_kind_is_a_finding_and_not_one_of_another_product():
+    found = report(obj("Deploymant", "web", "apps/v1"))
+    assert [each.rule for each in found.findings] == ["unknownApiVersion"]
+    assert found.not_checked == ()
 
 
 @pytest.mark.parametrize("name", IN_ORDER)

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from lastcall.errors import StillThere
+from lastcall.experiment.ready.objects import Seen
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import Resource
 from lastcall.testing.cluster import AsyncCluster
@@ -70,3 +72,64 @@ def test_owners_are_deleted_before_their_pods_so_that_none_is_replaced() -> None
         ("pods", "web-1-a", 1),
         ("namespaces", "a", None),
     ]
+
+
+LAMPS = Resource("example.com", "v1", "lamps", "Lamp", namespaced=True)
+REMAINING = "Some resources are remaining: lamps.example.com has 2 resource instances"
+FINALIZERS = "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"
+
+
+def terminating(**messages: str) -> Object:
+    conditions = [{"type": each, "status": "True", "message": message} for each, message in messages.items()]
+    fine = {"type": "NamespaceDeletionContentFailure", "status": "False", "message": "All content deleted"}
+    return {"metadata": {"name": "a"}, "status": {"conditions": [*conditions, fine]}}
+
+
+class Held:
+    """A namespace that stays as it is: whoever waits for more than that waits for ever."""
+
+    def __init__(self, namespace: Object, **objects: list[Object]) -> None:
+        self.namespace, self.client = namespace, Asked(objects)
+
+    async def wait(self, _: object, seen: Seen) -> None:
+        if not seen(self.namespace):
+            await asyncio.Event().wait()
+
+    async def get(self, _: object) -> Object:
+        return self.namespace
+
+    async def kind(self, word: str) -> Resource:
+        assert word == "lamps.example.com"
+        return LAMPS
+
+
+def what_holds(objects: Held, **options: Any) -> list[str]:
+    cluster = AsyncCluster("a")
+    cluster._connected = SimpleNamespace(objects=objects)  # type: ignore[assignment]
+    with pytest.raises(StillThere) as error:
+        asyncio.run(cluster.delete_namespace("a", **options))
+    return str(error.value).splitlines()
+
+
+@pytest.mark.parametrize("options", [{"held": 0.0}, {"timeout": 0.0}])
+def test_objects_with_finalizers_are_named_as_what_holds_a_namespace(options: dict[str, float]) -> None:
+    lamps = [named("red", finalizers=["example.com/hold"]), named("blue")]
+    left = terminating(NamespaceContentRemaining=REMAINING, NamespaceFinalizersRemaining=FINALIZERS)
+    assert what_holds(Held(left, lamps=lamps), **options) == [
+        "namespace a is not gone after 0 s:",
+        "Lamp red: finalizers hold it (example.com/hold)",
+        "fix: delete these objects while the operator that removes their finalizers still runs",
+    ]
+
+
+def test_an_api_that_does_not_answer_is_named_as_what_holds_a_namespace() -> None:
+    failed = "Discovery failed for some groups, 1 failing: custom.metrics.k8s.io/v1beta1"
+    assert what_holds(Held(terminating(NamespaceDeletionDiscoveryFailure=failed)), held=0.0)[1:] == [failed]
+
+
+def test_pods_that_end_are_waited_for_until_the_limit() -> None:
+    remaining = "Some resources are remaining: pods. has 1 resource instances"
+    left = terminating(NamespaceContentRemaining=remaining)
+    held = Held(left)
+    held.kind = lambda word: Held.kind(held, "lamps.example.com")  # type: ignore[method-assign]
+    assert what_holds(held, held=0.0, timeout=0.01)[1:] == [remaining]

@@ -17,7 +17,7 @@ API: tuple[Rule, ...] = (
         "error",
         "certain",
         "The text is a template that nobody has rendered: `{{ … }}` or `${…}` stands where Kubernetes refuses it.",
-        "kubectl apply refuses it.",
+        "The API server refuses it, or, of an image, the kubelet.",
         "helm.sh/docs/helm/helm_template",
         "Render it, and check the result.",
     ),

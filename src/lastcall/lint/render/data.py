@@ -86,6 +86,9 @@ def as_json(told: Told) -> dict[str, Any]:
             }
             for each, spot in told.not_here
         ],
+        "notChecked": [
+            {"object": _object(each.subject), "why": each.why, **_spot(spot)} for each, spot in told.not_checked
+        ],
     }
 
 

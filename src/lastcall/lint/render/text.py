@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 
 from lastcall.lint.catalogue.lookup import RULES
 from lastcall.lint.catalogue.rule import Certainty, Severity
-from lastcall.lint.located import Located, Told
-from lastcall.lint.subject import Op
+from lastcall.lint.located import Located, Spot, Told
+from lastcall.lint.subject import NotChecked, Op
 from lastcall.manifests import shown_path
 from lastcall.records.quoting import log_line, one_line, without_commands
 
@@ -23,6 +23,12 @@ _Line = str | tuple[str, Severity, str]
 """A line, or what stands before, in and after its coloured word."""
 
 
+_NOT_CHECKED = {
+    "kind": "Kinds of other products, of which nothing was checked:",
+    "hook": "Hooks that Helm runs, not checked as parts of the application:",
+}
+
+
 def plain(text: str, **style: object) -> str:
     return text
 
@@ -34,6 +40,9 @@ def text(told: Told, style: Style = plain) -> str:
         lines += _finding(each)
     if told.not_here:
         lines += ["Not in these files, and therefore not checked:", *_not_here(told), ""]
+    for why, head in _NOT_CHECKED.items():
+        if listed := [_not_checked(each, spot) for each, spot in told.not_checked if each.why == why]:
+            lines += [head, *listed, ""]
     return "".join(f"{_shown(line, style)}\n" for line in (*lines, _summary(told)))
 
 
@@ -75,6 +84,10 @@ def _not_here(told: Told) -> Iterator[str]:
     for each, spot in told.not_here:
         what = f"Pods with {each.name}" if each.kind == "Pod" else f"{each.kind} {each.name}"
         yield f"    {what} (namespace {each.namespace}), for {each.subject}, {spot.file}:{spot.line}"
+
+
+def _not_checked(each: NotChecked, spot: Spot) -> str:
+    return f"    {each.subject} ({each.subject.raw.get('apiVersion')}), {spot.file}:{spot.line}"
 
 
 def _summary(told: Told) -> str:

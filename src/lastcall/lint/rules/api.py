@@ -3,25 +3,25 @@
 import json
 from collections.abc import Iterator
 
-from lastcall.kube.api import SERVED, Resource, known_kind, known_types, warnings_on_create
+from lastcall.kube.api import SERVED, Resource, known_kind, warnings_on_create
 from lastcall.lint.application import Application
 from lastcall.lint.subject import Finding, Op, Subject, found
-from lastcall.lint.templates import how_to_render
 from lastcall.manifests import (
     Path,
     applied_bytes,
     closest,
     meant_field,
+    own_groups,
     path_in,
     refusals,
     shown_path,
+    unrendered_field,
     value_at,
     wrong_type,
 )
 
 MOST_ANNOTATION_BYTES = 256 << 10
 """Of all annotations of an object, keys and values (TotalAnnotationSizeLimitB)."""
-GROUPS_OF_OLD = frozenset(("extensions",))
 
 
 def findings(app: Application) -> Iterator[Finding]:
@@ -47,13 +47,12 @@ def refused(subject: Subject) -> Iterator[Finding]:
         yield found("tooLongToApply", subject, ("metadata",), text)
     all_refusals = list(refusals(subject.raw, subject.resource))
     paths = [path_in(subject.raw, each.field) for each in all_refusals]
-    for path in paths:
-        value = value_at(subject.raw, path)
-        if (command := how_to_render(value)) is not None:
-            subject.sound = False
-            text = f"{shown_path(path)} is {json.dumps(value)}: a template that nobody has rendered."
-            yield found("unrendered", subject, path, text, fix=f"Render it: {command}")
-            return
+    if (unrendered := unrendered_field(subject.raw, paths)) is not None:
+        path, command = unrendered
+        subject.sound = False
+        text = f"{shown_path(path)} is {json.dumps(value_at(subject.raw, path))}: a template that nobody has rendered."
+        yield found("unrendered", subject, path, text, fix=f"Render it: {command} | lastcall lint -")
+        return
     for each, path in zip(all_refusals, paths, strict=True):
         if each.why == "wrongType":
             subject.sound = False
@@ -87,7 +86,7 @@ def _kind(subject: Subject) -> Iterator[Finding]:
     """An apiVersion of Kubernetes's own that has no such kind (any more)."""
     api_version = str(subject.raw.get("apiVersion") or "")
     group = api_version.rpartition("/")[0]
-    if known_kind(api_version, subject.kind) or group not in _own_groups():
+    if known_kind(api_version, subject.kind) or group not in own_groups():
         return
     best = next((each.api_version for each in SERVED if each.kind == subject.kind), None)
     text = f"{api_version!r} has no kind {subject.kind}"
@@ -109,10 +108,6 @@ def _kind(subject: Subject) -> Iterator[Finding]:
         patch=patch,
         automatic=True,
     )
-
-
-def _own_groups() -> frozenset[str]:
-    return frozenset(each.rpartition("/")[0].rpartition("/")[0] for each in known_types()) | GROUPS_OF_OLD
 
 
 def _duplicates(app: Application) -> Iterator[Finding]:

@@ -165,7 +165,7 @@ def _signal(workload: Workload, container: Container) -> Iterator[Finding]:
     if not command:
         return  # the image's entrypoint is not known
     where = (*container.path, "args" if container.spec.get("args") and len(command) < 3 else "command")
-    file = mounted_file(workload, container, _script_file(argv))
+    file = mounted_file(workload, container, commands.script_file(argv))
     if file is not None:
         shell = commands.shell_of(file.text) if commands.program(argv) not in commands.SHELLS else argv[0]
         script = [shell, "-c", file.text] if shell else []
@@ -201,13 +201,6 @@ def _signal(workload: Workload, container: Container) -> Iterator[Finding]:
         last = (*container.path, "args", at_end) if at_end else (*container.path, "command", len(command))
         text = f"SIGTERM makes the uWSGI of {container.name} reload in place of ending: --die-on-term is not set."
         yield found("stopSignalReloads", workload.subject, where, text, patch=[Op("add", last, "--die-on-term")])
-
-
-def _script_file(argv: list[str]) -> str:
-    """The file that is run, or that a shell is given; "" for none."""
-    if commands.program(argv) not in commands.SHELLS:
-        return str(argv[0])
-    return next((word for word in argv[1:] if not word.startswith("-")), "") if "-c" not in argv else ""
 
 
 _DRAINS = (

@@ -14,6 +14,7 @@ def findings(app: Application) -> Iterator[Finding]:
         for container in workload.all_containers:
             yield from _one_word(workload, container)
             yield from _not_executable(workload, container)
+            yield from _scripts(workload, container)
 
 
 _COMMANDS: tuple[tuple[str, ...], ...] = (
@@ -55,6 +56,38 @@ def _not_executable(workload: Workload, container: Container) -> Iterator[Findin
             fix = f"mode {file.mode | 0o111:04o} ({file.mode | 0o111}), or run it by its interpreter: sh {words[0]}."
             yield found("fileNotExecutable", workload.subject, where, text, fix=fix, patch=patch, automatic=True)
             return
+
+
+def _scripts(workload: Workload, container: Container) -> Iterator[Finding]:
+    """A script of a ConfigMap that the kernel cannot run, or whose lines a shell does not understand."""
+    for path in _COMMANDS:
+        argv = (value_at(container.spec, path) or {}).get("command") or []
+        script = commands.shell_script(argv)
+        lines = [argv] if script is None else commands.commands_of(script)
+        for words in lines:
+            words = words[1:] if words and words[0] == "exec" else words
+            name = commands.script_file(words)
+            file = mounted_file(workload, container, name) if name else None
+            if file is None:
+                continue
+            where, by_name = (*container.path, *path, "command"), name == words[0]
+            head = f"{container.name} runs {name} of {file.source}, "
+            first = file.text.partition("\n")[0]
+            if by_name and first.startswith("#!") and first.endswith("\r"):
+                text = f"{head}whose first line ends with a carriage return: its interpreter is not found."
+                yield found("scriptLineEnds", workload.subject, where, text)
+            elif by_name and script is None and not first.startswith("#!"):
+                yield found("scriptNoInterpreter", workload.subject, where, f"{head}which does not begin with #!.")
+            elif "\r\n" in file.text and (not by_name or commands.shell_of(file.text)):
+                text = f"{head}whose lines end with a carriage return: a shell takes it for a part of the last word."
+                yield found(
+                    "scriptLineEnds",
+                    workload.subject,
+                    where,
+                    text,
+                    severity="warning",
+                    certainty="dependsOnApplication",
+                )
 
 
 def missing_program(container: Container, argv: list[str]) -> str:

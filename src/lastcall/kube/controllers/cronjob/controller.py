@@ -103,6 +103,8 @@ class CronJobController:
         status = cron_job.setdefault("status", {})
         active: list[ObjectReference] = status.get("active") or []
         jobs = self._jobs.by_index(CONTROLLER, uid_of(cron_job))
+        if await self._is_behind(cron_job, jobs, active):
+            return  # the newer version is seen soon, and enqueued
         for job in jobs_to_forget(cron_job, jobs):
             if not is_terminating(job):
                 active = await self._delete_job(cron_job, job, active, "is beyond its history limit")
@@ -143,6 +145,22 @@ class CronJobController:
                 self._event(cron_job, "Normal", "MissingJob", f"Active job went missing: {each.get('name', '')}")
                 active = [other for other in active if other is not each]
         return active
+
+    async def _is_behind(self, cron_job: CronJob, jobs: list[Job], active: list[ObjectReference]) -> bool:
+        """Return True if a Job of `active` is gone because this controller has replaced it, in a newer status.
+
+        The cache of CronJobs may be behind the cache of Jobs: the Job would be said to be missing (MissingJob).
+        """
+        children = {uid_of(job) for job in jobs}
+        if all(each.get("uid") in children for each in active):
+            return False
+        try:
+            fresh = await self._client.get(CRONJOBS, name_of(cron_job), namespace_of(cron_job))
+        except StatusError as error:
+            if is_not_found(error):
+                return True
+            raise
+        return resource_version_of(fresh) != resource_version_of(cron_job)
 
     async def _is_known(self, cron_job: CronJob, job: Job) -> bool:
         """The cache of CronJobs may be behind the cache of Jobs."""

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, cast
 
 from lastcall.kube.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.kube.api.meta import Object, copy_object, is_terminating, name_of, namespace_of
-from lastcall.kube.api.resources import BINDINGS, CONVERTED, EVENTS, NAMESPACES, PODS, SERVED, Resource
+from lastcall.kube.api.resources import APISERVICES, BINDINGS, CONVERTED, EVENTS, NAMESPACES, PODS, SERVED, Resource
 from lastcall.kube.api.text.times import parse_rfc3339
 from lastcall.kube.client.api import Client, ConnectionLost
+from lastcall.kube.client.discovery import Discovered
 from lastcall.kube.client.workqueue import RateLimit
 from lastcall.kube.controllers.informers import NAMESPACE, Informers
+from lastcall.kube.controllers.kinds.aggregated import undiscovered
 from lastcall.kube.controllers.kinds.declared import DeclaredKinds
 from lastcall.kube.controllers.kinds.discovered import content_of
 from lastcall.kube.controllers.namespace.conditions import (
@@ -64,14 +66,19 @@ class NamespaceController:
         limit = RateLimit(max_delay=60.0, per_second=0)
         self._worker = Worker(world, COMPONENT, self._sync, workers=10, rate_limit=limit, client=client)
         self._declared = DeclaredKinds(informers) if self._discover is None else None
+        self._services = informers.get(APISERVICES) if self._discover is None else None
         self._namespaces.add_handler(self._changed, lambda _, namespace: self._changed(namespace))
         for informer in self._contents:
             informer.add_handler(None, None, self._removed)
+        if self._services is not None:
+            self._services.add_handler(None, lambda _, service: self._api_changed(service), self._api_changed)
 
     async def run(self) -> None:
         """Work until cancelled; starts when the caches are filled."""
         known = [self._namespaces, self._pods]
-        await self._worker.run(known if self._declared is None else [*known, self._declared.informer])
+        if self._declared is not None and self._services is not None:
+            known += [self._declared.informer, self._services]
+        await self._worker.run(known)
 
     def _changed(self, namespace: Object) -> None:
         if is_terminating(namespace):
@@ -85,6 +92,12 @@ class NamespaceController:
             return
         if obj["kind"] == "Pod" or not any(each.has_any(NAMESPACE, name) for each in self._contents):
             self._worker.queue.add(name)
+
+    def _api_changed(self, service: Object) -> None:
+        """An API of another server may be discovered now, or is gone: what waits for it is looked at again."""
+        if service["spec"].get("service"):
+            for namespace in self._namespaces.items():
+                self._changed(namespace)
 
     # -- one namespace -----------------------------------------------------------------------------------------------
 
@@ -123,7 +136,9 @@ class NamespaceController:
 
     async def _kinds(self, findings: Findings) -> list[Resource]:
         """All kinds but Pods that the namespace may have objects of. What cannot be found out makes it wait."""
-        if self._declared is not None:
+        if self._declared is not None and self._services is not None:
+            if failed := undiscovered(self._services.items()):
+                findings.undiscovered = _undiscovered(Discovered(failed=failed))
             return [*CONTENT, *(each for each in self._declared.resources() if each.namespaced)]
         assert self._discover is not None
         try:
@@ -132,7 +147,7 @@ class NamespaceController:
             findings.undiscovered = str(error)
             return []
         if found.failed:
-            findings.undiscovered = f"Discovery failed for some groups, {len(found.failed)} failing: {found.error}"
+            findings.undiscovered = _undiscovered(found)
         return [each for each in content_of(found) if each not in (PODS, *CONVERTED)]
 
     async def _delete_kind(self, resource: Resource, namespace: Object, findings: Findings) -> int:
@@ -231,3 +246,8 @@ class NamespaceController:
             if latest["metadata"]["uid"] != namespace["metadata"]["uid"]:
                 return namespace
             namespace = latest
+
+
+def _undiscovered(found: Discovered) -> str:
+    """(`ProcessDiscoverResourcesErr`)"""
+    return f"Discovery failed for some groups, {len(found.failed)} failing: {found.error}"
