@@ -4,6 +4,7 @@ Source: kube-aggregator pkg/apiserver/handler_discovery.go; the words are client
 """
 
 # check: pure
+# check: plain objects because APIService does not have its type yet
 
 from collections.abc import Iterable
 
