@@ -346,6 +346,8 @@ class Ending:
     spans: tuple[Span, ...] = ()
     gone: float | None = None
     overhead: float | None = None
+    until: float = 0.0
+    """The last moment of which this tells: that of the last record, or now."""
     findings: tuple[Finding, ...] = ()
     not_known: tuple[str, ...] = field(default=())
     decided_by: DecidedBy | None = None

@@ -7,6 +7,7 @@ import pytest
 from lastcall.experiment.reasons.causes import waiting_helps
 from lastcall.experiment.reasons.why_not_ready import (
     Unschedulable,
+    hook_fails_again_and_again,
     in_short,
     is_crash_looping,
     why_no_pods,
@@ -289,6 +290,29 @@ def crashed(times: int, code: int, state: str) -> dict[str, Any]:
 )
 def test_three_failures_in_a_row_are_a_crash_loop(times: int, code: int, state: str, given_up: bool) -> None:
     assert is_crash_looping(crashed(times, code, state)) is given_up
+
+
+@pytest.mark.parametrize(("counts", "given_up"), [((2,), False), ((3,), True), ((1, 2), True), ((), False)])
+def test_a_post_start_hook_that_failed_three_times_will_fail_again(counts: tuple[int, ...], given_up: bool) -> None:
+    events = [event("FailedPostStartHook", "PostStartHook failed", count) for count in counts]
+    assert hook_fails_again_and_again([*events, event("BackOff", "x", 9)]) is given_up
+
+
+HOOK = 'HTTP lifecycle hook (/) for Container "app" in Pod "p" failed - error: Get "http://10.0.0.2:80/": '
+HOOKS = [
+    (
+        f"{HOOK}dial tcp 10.0.0.2:80: connect: connection refused",
+        "Let the postStart hook try again until port 80 answers",
+    ),
+    ("failed - error: command 'x' exited with 127: x: not found", "an image that has it"),
+    ("failed - error: command 'x' exited with 3: no", "let it end with 0"),
+]
+
+
+@pytest.mark.parametrize(("message", "fix"), HOOKS)
+def test_a_post_start_hook_that_failed_is_mended_by_how_it_failed(message: str, fix: str) -> None:
+    lines = why_not_ready(pod(waits("PostStartHookError", message)))
+    assert fix in lines[-1] and lines[-1].endswith("[restartedPostStart]")
 
 
 def test_exits_that_a_rule_of_the_container_restarts_are_no_crash_loop() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from lastcall.errors import NotReady
 from lastcall.experiment.ready.objects import Objects, pods_below
 from lastcall.experiment.ready.readiness import HAVE_PODS, Readiness, readiness
-from lastcall.experiment.reasons.object_events import events_of, last_events_of
+from lastcall.experiment.reasons.object_events import events_of, hook_keeps_failing, last_events_of
 from lastcall.experiment.reasons.why_not_ready import (
     hopeless_reason,
     is_crash_looping,
@@ -65,8 +65,9 @@ async def _look_for_hope(objects: Objects, waiting: dict[Named, Readiness], hope
         await objects.clock.sleep(LOOK_SECONDS)
         for named in list(waiting):
             pods = await _pods_of(objects, named)
-            if any(hopeless_reason(pod) or is_crash_looping(pod) for pod in pods):
-                hopeless.set()
+            for pod in pods:
+                if hopeless_reason(pod) or is_crash_looping(pod) or await hook_keeps_failing(objects.client, pod):
+                    hopeless.set()
 
 
 async def _pods_of(objects: Objects, named: Named) -> list[Object]:

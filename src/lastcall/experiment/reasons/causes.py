@@ -34,6 +34,13 @@ _SOURCES = (
     _Row(r"references non-existent (?:config|secret) key: (?P<key>\S+)", "configMissing", "keyOfVolume"),
 )
 _CLAIM = _Row(r'persistentvolumeclaim "(?P<name>[^"]+)" not found', "claimMissing")
+_POST_START = (
+    _Row(r":(?P<port>\d+): connect: connection refused", "restartedPostStart", "tooEarly"),
+    _Row("executable file not found|exited with 127:", "restartedPostStart", "notFound"),
+    _Row("exited with 126:", "restartedPostStart", "notExecutable"),
+    _Row(r"exited with \d+:", "restartedPostStart", "code"),
+    _Row("", "restartedPostStart"),
+)
 _SCHEDULING = (
     _CLAIM,
     _Row(r'persistentvolumeclaim "(?P<name>[^"]+)" is being deleted', "claimMissing", "deleted", stays=False),
@@ -74,8 +81,8 @@ _ROWS: Mapping[str, tuple[_Row, ...]] = {
         _Row("(?i)connection refused|ECONNREFUSED", "initContainerRuns", "refused"),
         _Row("", "initContainerRuns"),
     ),
-    "RunContainerError": (_Row("", "commandNotStarted"),),
-    "StartError": (_Row("", "commandNotStarted"),),
+    "PostStartHookError": _POST_START,
+    "FailedPostStartHook": _POST_START,
     "CrashLoopBackOff": (_Row("", "crashLoop"),),
     "FailedScheduling": _SCHEDULING,
     "Unschedulable": _SCHEDULING,

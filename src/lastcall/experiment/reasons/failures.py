@@ -14,7 +14,7 @@ from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.records.text import printable
 
-_LESS = ("probeFailed", "crashLoop")
+_LESS = ("probeFailed", "crashLoop", "restartedPostStart")
 """Causes of which an end that was seen tells more."""
 _OF_ENDS = {*RESTARTS, "outOfMemory", "childOutOfMemory", "killedByOther"} - {"restartedByRule"}
 _GENERAL = tuple(f"  fix: {fix_of(id_)}" for id_ in _LESS)
@@ -35,7 +35,7 @@ def ends_told(pod: Object, records: Iterable[Record], version: str, *, now_ns: i
     """Lines about every end of a container of the Pod before the Pod's own, and what those that are not well printed
     last; none for a Pod whose containers are well."""
     own = [record for record in records if record.pod_uid == uid_of(pod)]
-    (ending,) = build_endings(own, [pod_facts(pod)], kubernetes_version=version)
+    (ending,) = build_endings(own, [pod_facts(pod)], kubernetes_version=version, now_ns=now_ns)
     unready = _of_unready(pod, ending)
     peers = fix_of_peers(pod, (line for _, lines in unready for line in lines))
     fixes = [f"  fix: {printable(peers, 1000)}"] if peers else []

@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from lastcall.experiment.reasons.why_not_ready import hopeless_reason
+from lastcall.experiment.reasons.why_not_ready import has_failed, hook_fails_again_and_again, hopeless_reason
 from lastcall.kube.api import EVENTS, Object, StatusError, namespace_of, uid_of
 from lastcall.kube.client import Client, ConnectionLost
 from lastcall.world.clock import Clock, monotonic
@@ -17,6 +17,11 @@ async def events_of(client: Client, obj: Object) -> list[Object]:
         listed = await client.list(EVENTS, namespace_of(obj), field_selector=f"involvedObject.uid={uid_of(obj)}")
         return listed.items
     return []
+
+
+async def hook_keeps_failing(client: Client, pod: Object) -> bool:
+    """Return whether a postStart hook of the Pod fails again and again."""
+    return has_failed(pod) and hook_fails_again_and_again(await events_of(client, pod))
 
 
 async def last_events_of(client: Client, clock: Clock, pod: Object) -> list[Object]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lastcall.experiment.reasons.causes import fix_of, fixes_for, waiting_helps
+from lastcall.experiment.reasons.starts import REASONS as REASONS_OF_STARTS
+from lastcall.experiment.reasons.starts import fixes_of_start
 from lastcall.kube.api import Object, name_of, namespace_of, restarts_by_rule, uid_of
 
 HOPELESS = (
@@ -56,6 +58,12 @@ def is_crash_looping(pod: Object) -> bool:
         (container.get("restartCount") or 0) >= CRASHES - 1 and "running" not in (container.get("state") or {})
         for container in _crashed(pod)
     )
+
+
+def hook_fails_again_and_again(events: Iterable[Object]) -> bool:
+    """Whether a postStart hook of a Pod with these Events has failed as often as a container that is crash looping."""
+    failures = (each.get("count") or 1 for each in events if each.get("reason") == "FailedPostStartHook")
+    return sum(failures) >= CRASHES
 
 
 def _crashed(pod: Object) -> Iterator[Object]:
@@ -131,11 +139,16 @@ def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
         if why and why not in told:
             told.add(why)
             lines.append(f"  condition {condition.get('type')} is False: {why}")
+    messages: dict[str, list[str]] = {}
     for name, reason, message in _waiting(pod):
-        lines.append(f"  container {name}: {reason}{f': {message}' if message else ''}")
-        fixes.update(dict.fromkeys(fixes_for(reason, message)))
+        before = messages.setdefault(name, [])
+        if not any(each and each in message for each in before):
+            lines.append(f"  container {name}: {reason}{f': {message}' if message else ''}")
+        before.append(message)
+        found = fixes_of_start(message, pod, name) if reason in REASONS_OF_STARTS else fixes_for(reason, message)
+        fixes.update(dict.fromkeys(found))
     warnings = _newest_warnings(events)
-    lines += [f"  Event {_event(event)}" for event in warnings]
+    lines += [f"  Event {_event(event)}" for event in warnings if not _repeats(event, lines)]
     # Whoever has crashed answers no readiness probe: that is not what to correct.
     crashed = any(_crashed(pod))
     causes = [each for each in warnings if not (crashed and str(each.get("message")).startswith("Readiness probe"))]
@@ -295,6 +308,16 @@ def _newest_warnings(events: Sequence[Object], limit: int = 4) -> list[Object]:
 
 def _fixes_of(events: Sequence[Object]) -> list[str]:
     return [each for event in events for each in fixes_for(str(event.get("reason")), str(event.get("message")))]
+
+
+_OF_AN_ERROR = "Error: "
+
+
+def _repeats(event: Object, lines: Iterable[str]) -> bool:
+    """Whether an Event says in the same words what a container's state says."""
+    text = str(event.get("message") or "")
+    error = text.removeprefix(_OF_AN_ERROR)
+    return error != text and " " in error and any(error in line for line in lines)
 
 
 def _event(event: Object) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from lastcall.errors import Crashed, WorldError
 from lastcall.experiment.reasons.failures import with_ends
-from lastcall.experiment.reasons.object_events import events_of, last_events_of
+from lastcall.experiment.reasons.object_events import events_of, hook_keeps_failing, last_events_of
 from lastcall.experiment.reasons.siblings import fix_of_old_pod
 from lastcall.experiment.reasons.why_not_ready import (
     HOPELESS,
@@ -114,7 +114,7 @@ class Waiting:
 
     async def _crashing(self, pods: Sequence[Object]) -> list[Object]:
         """Those that crash again and again, with nothing else left to come up that they may be waiting for."""
-        crashing = [pod for pod in pods if is_crash_looping(pod)]
+        crashing = [pod for pod in pods if is_crash_looping(pod) or await hook_keeps_failing(self.client(), pod)]
         if not crashing:
             return []
         of_it = {uid_of(pod) for pod in pods}

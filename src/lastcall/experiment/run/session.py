@@ -16,7 +16,7 @@ from lastcall.endings import Ending, build_endings, pod_facts, removers
 from lastcall.endings.render import TICK_SECONDS, LiveTimeline
 from lastcall.errors import Crashed, WorldError
 from lastcall.experiment.ready.progress import Progress, progress
-from lastcall.experiment.reasons.object_events import events_of, last_events_of
+from lastcall.experiment.reasons.object_events import events_of, hook_keeps_failing, last_events_of
 from lastcall.experiment.reasons.owner_watch import FollowedOwner, OwnerFollower
 from lastcall.experiment.reasons.pod_watch import FollowedPod, PodFollower
 from lastcall.experiment.reasons.why_not_ready import (
@@ -57,6 +57,9 @@ if TYPE_CHECKING:
 
 KILL_MARGIN_SECONDS = 5.0
 """How much longer than its grace period a force-deleted Pod's containers are followed."""
+
+_LOOKED_AT = 10
+"""Pods whose Events are read in one look."""
 
 LAST_WORDS_SECONDS = 0.3
 """How long the others may still tell what they saw after a process of the cluster has died."""
@@ -295,6 +298,8 @@ class Session:
                 self._give_up(follower, "no node takes the Pod, and nothing that goes on here changes that")
             elif late and all(is_crash_looping(pod.obj) for pod in late):
                 self._give_up(follower, "a container crashes again and again, and nothing else is to come up")
+            elif late and all([await hook_keeps_failing(client, pod.obj) for pod in late[:_LOOKED_AT]]):
+                self._give_up(follower, "a postStart hook fails again and again, and nothing else is to come up")
             told = [in_short(pod.obj, await events_of(client, pod.obj)) for pod in late[:2]]
             told += [f"{len(late) - 2} more"] if len(late) > 2 else []
             now = monotonic(self.clock)
