@@ -110,7 +110,15 @@ FIXES = [
      ["startupProbe: failureThreshold times periodSeconds"]),
     ("Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 404",
      ["the program answered the probe with 404: correct the probe's path"]),
-    ("ErrImagePull", "no such host", ["`lastcall image import FILE`"]),
+    ("ErrImagePull", "dial tcp: lookup registry.example on 10.96.0.10:53: no such host",
+     ["`lastcall image import FILE`", "does not reach the registry"]),
+    ("ErrImagePull", 'failed to resolve reference "docker.io/library/webb:1": docker.io/library/webb:1: not found',
+     ["the registry has no image of this name and tag"]),
+    ("ErrImagePull", "it is not in the image store", ["a private registry wants `docker login`"]),
+    ("ImagePullBackOff", 'Back-off pulling image "web:2": ErrImagePull: manifest unknown: manifest unknown',
+     ["the registry has no image of this name and tag: correct spec.containers[].image"]),
+    ("ErrImagePull", "pull access denied, repository does not exist or may require authorization: authorization failed",
+     ["imagePullSecrets: the registry wants credentials"]),
 ]  # fmt: skip
 
 

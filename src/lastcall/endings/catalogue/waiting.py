@@ -18,7 +18,15 @@ WAITING: Mapping[str, Cause] = {
     "imageNotPulled": Cause(
         title="The image cannot be pulled.",
         remedy="Correct the image's name or the registry's credentials (imagePullSecrets).",
-        fixes={"": _PULL},
+        fixes={
+            "": _PULL,
+            "unknown": "image: the registry has no image of this name and tag: correct spec.containers[].image, or "
+            "push it. `lastcall image import FILE` takes one that only this machine has from `docker save`",
+            "denied": "imagePullSecrets: the registry wants credentials, or has no such image: name a Secret with "
+            "them, or `docker login`",
+            "unreachable": "`lastcall image import FILE` takes the image from `docker save`: this machine does not "
+            "reach the registry",
+        },
     ),
     "imageNameInvalid": Cause(
         title="The image's name is invalid.",

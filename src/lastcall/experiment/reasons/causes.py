@@ -34,6 +34,16 @@ _SOURCES = (
     _Row(r"references non-existent (?:config|secret) key: (?P<key>\S+)", "configMissing", "keyOfVolume"),
 )
 _CLAIM = _Row(r'persistentvolumeclaim "(?P<name>[^"]+)" not found', "claimMissing")
+_PULL = (
+    _Row(
+        r"(?i)manifest unknown|name unknown|(?:manifest|image|repository)[^:]* not found|: not found\Z",
+        "imageNotPulled",
+        "unknown",
+    ),
+    _Row("(?i)unauthorized|denied|authentication required|no basic auth", "imageNotPulled", "denied"),
+    _Row("no such host|dial tcp|connection refused|i/o timeout", "imageNotPulled", "unreachable"),
+    _Row("", "imageNotPulled"),
+)
 _POST_START = (
     _Row(r":(?P<port>\d+): connect: connection refused", "restartedPostStart", "tooEarly"),
     _Row("executable file not found|exited with 127:", "restartedPostStart", "notFound"),
@@ -61,8 +71,8 @@ _SCHEDULING = (
 )
 _ROWS: Mapping[str, tuple[_Row, ...]] = {
     "ErrImageNeverPull": (_Row("", "imageNeverPulled"),),
-    "ErrImagePull": (_Row("", "imageNotPulled"),),
-    "ImagePullBackOff": (_Row("", "imageNotPulled"),),
+    "ErrImagePull": _PULL,
+    "ImagePullBackOff": _PULL,
     "InvalidImageName": (_Row("", "imageNameInvalid"),),
     "CreateContainerConfigError": (
         _Row("image will run as root", "rootForbidden"),
