@@ -6,6 +6,7 @@ import pytest
 
 from lastcall.experiment.reasons.causes import waiting_helps
 from lastcall.experiment.reasons.why_not_ready import (
+    Refused,
     Unschedulable,
     hook_fails_again_and_again,
     in_short,
@@ -298,6 +299,21 @@ def crashed(times: int, code: int, state: str) -> dict[str, Any]:
 )
 def test_three_failures_in_a_row_are_a_crash_loop(times: int, code: int, state: str, given_up: bool) -> None:
     assert is_crash_looping(crashed(times, code, state)) is given_up
+
+
+def test_pods_that_the_api_server_refuses_are_given_up_when_nothing_else_goes_on() -> None:
+    condition = {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}
+    owner = {"metadata": {"uid": "o"}, "status": {"conditions": [condition]}}
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    steady = {**pod(ready), "spec": {"nodeName": "n"}}
+    starting = {**pod({}), "spec": {"nodeName": "n"}}
+    refused = Refused()
+    assert not refused.look([owner], [steady], 10.0)
+    assert not refused.look([owner], [steady], 12.0)
+    assert not refused.look([owner], [starting], 14.0)
+    assert refused.look([owner], [steady], 14.0)
+    assert not refused.look([{"metadata": {"uid": "o"}}], [steady], 15.0)
+    assert not refused.look([owner], [steady], 16.0)
 
 
 @pytest.mark.parametrize(("counts", "given_up"), [((2,), False), ((3,), True), ((1, 2), True), ((), False)])

@@ -219,6 +219,27 @@ WAITING: Mapping[str, Cause] = {
         },
         lint=("limitRangeRefuses", "podSecurityRefuses", "accountMissing"),
     ),
+    "webhookRefuses": Cause(
+        title="An admission webhook refuses the owner's Pods, or cannot be asked about them.",
+        remedy="As the webhook says; or exempt the Pods by its selectors, or use failurePolicy: Ignore.",
+        fixes={
+            "": "$webhook (failurePolicy: $policy) cannot be asked, as the message says: mend its server, or "
+            "failurePolicy: Ignore",
+            "denied": "$webhook refuses the Pods: correct the template as its message says",
+            "itself": "$webhook (failurePolicy: $policy) has to admit the Pods of $owner, and its Service $service "
+            "selects only these: nobody answers for it. Exempt them with its objectSelector: {matchExpressions: [{key: "
+            "$key, operator: NotIn, values: [$value]}]}, or failurePolicy: Ignore",
+            "noEndpoints": "$webhook (failurePolicy: $policy) cannot be asked: its Service $service has no Pod that is "
+            "Ready and listens: see why, or failurePolicy: Ignore",
+            "noService": "$webhook (failurePolicy: $policy) cannot be asked: its Service $service does not exist: add "
+            "it to the manifests, or remove the webhook",
+            "timeout": "$webhook (failurePolicy: $policy) did not answer within its timeoutSeconds: see what its "
+            "server waits for, or failurePolicy: Ignore",
+            "certificate": "$webhook (failurePolicy: $policy) is not trusted: clientConfig.caBundle has to hold the CA "
+            "of the certificate of its server",
+        },
+        lint=("webhookGuardsItself",),
+    ),
     "oldPodInTheWay": Cause(
         title="A new Pod does not become Ready while the old one, which has the same containers, runs.",
         remedy="strategy Recreate, which ends the old Pod first; or a program that becomes Ready without what the old "

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from lastcall.errors import NotReady
 from lastcall.experiment.ready.objects import Objects, pods_below
 from lastcall.experiment.ready.readiness import HAVE_PODS, Readiness, readiness
-from lastcall.experiment.reasons.object_events import events_of, hook_keeps_failing, last_events_of
+from lastcall.experiment.reasons.object_events import events_of, hook_keeps_failing, last_events_of, webhooks_of
 from lastcall.experiment.reasons.why_not_ready import (
     hopeless_reason,
     is_crash_looping,
@@ -93,7 +93,9 @@ async def told(objects: Objects, waiting: dict[Named, Readiness], why: str) -> s
         late = [pod for pod in pods if not is_ready(pod) and (pod.get("status") or {}).get("phase") != "Succeeded"]
         if named.resource in HAVE_PODS:
             ready = sum(map(is_ready, pods))
-            lines += told_once(why_no_pods(str(named), obj, ready, None, await events_of(objects.client, obj))[1:])
+            events = await events_of(objects.client, obj)
+            webhooks = await webhooks_of(objects.client, events)
+            lines += told_once(why_no_pods(str(named), obj, ready, None, events, webhooks)[1:])
         for pod in late:
             lines += why_not_ready(pod, await last_events_of(objects.client, objects.clock, pod))
             lines += await last_lines(objects, pod)

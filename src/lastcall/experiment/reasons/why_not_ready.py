@@ -10,6 +10,7 @@ from typing import Any
 from lastcall.experiment.reasons.causes import fix_of, fixes_for, waiting_helps
 from lastcall.experiment.reasons.starts import REASONS as REASONS_OF_STARTS
 from lastcall.experiment.reasons.starts import fixes_of_start
+from lastcall.experiment.reasons.webhooks import Webhooks, fixes_of_webhook
 from lastcall.kube.api import Object, name_of, namespace_of, restarts_by_rule, uid_of
 
 HOPELESS = (
@@ -99,6 +100,20 @@ class Unschedulable:
         return [pod for pod in late if not waiting_helps(unschedulable_message(pod), pods_may_go=going)]
 
 
+@dataclass(slots=True)
+class Refused:
+    """Whether the API server refuses Pods of an owner, has for a while, and nothing goes on that may change it. `look`
+    about every second, with the owners and all their Pods."""
+
+    _since: dict[str, float] = field(default_factory=dict)
+
+    def look(self, owners: Iterable[Object], pods: Iterable[Object], now: float) -> bool:
+        """Return True if waiting changes nothing."""
+        refused = {uid_of(owner) for owner in owners if replica_failure(owner)}
+        self._since = {uid: self._since.get(uid, now) for uid in refused}
+        return any(now - since >= SURE_SECONDS for since in self._since.values()) and not any(map(may_go, pods))
+
+
 def may_go(pod: Object) -> bool:
     """Whether a Pod may leave its node by itself, or is on its way to Ready, upon which its owner may end another."""
     if "deletionTimestamp" in pod["metadata"] or pod["spec"].get("restartPolicy") in ("Never", "OnFailure"):
@@ -159,8 +174,16 @@ def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
     return lines
 
 
-def why_no_pods(what: str, owner: Object, ready: int, wanted: int | None, events: Sequence[Object]) -> list[str]:
-    """Lines about an owner that does not have its Pods: how many it has, its conditions, what Events say of it."""
+def why_no_pods(
+    what: str,
+    owner: Object,
+    ready: int,
+    wanted: int | None,
+    events: Sequence[Object],
+    webhooks: Webhooks = Webhooks(),  # noqa: B008 (it keeps nothing)
+) -> list[str]:
+    """Lines about an owner that does not have its Pods: how many it has, its conditions, what Events say of it, and
+    which of `webhooks` refuses them."""
     lines = [f"{what}: {_how_far(owner, ready, wanted)}"]
     for condition in (owner.get("status") or {}).get("conditions") or []:
         wrong = condition.get("status") == ("True" if condition.get("type") == "ReplicaFailure" else "False")
@@ -170,6 +193,8 @@ def why_no_pods(what: str, owner: Object, ready: int, wanted: int | None, events
     warnings = _newest_warnings(events)
     lines += [f"  Event {_event(event)}" for event in warnings]
     fixes = _fixes_of(warnings)
+    for event in warnings:
+        fixes += fixes_of_webhook(str(event.get("message")), owner, webhooks)
     if "minReadySeconds" in lines[0]:
         fixes.append(fix_of("notAvailableYet", seconds=owner["spec"]["minReadySeconds"]))
     return [*told_once(lines), *(f"  fix: {each}" for each in dict.fromkeys(fixes))]

@@ -16,10 +16,11 @@ from lastcall.endings import Ending, build_endings, pod_facts, removers
 from lastcall.endings.render import TICK_SECONDS, LiveTimeline
 from lastcall.errors import Crashed, WorldError
 from lastcall.experiment.ready.progress import Progress, progress
-from lastcall.experiment.reasons.object_events import events_of, hook_keeps_failing, last_events_of
+from lastcall.experiment.reasons.object_events import events_of, hook_keeps_failing, last_events_of, webhooks_of
 from lastcall.experiment.reasons.owner_watch import FollowedOwner, OwnerFollower
 from lastcall.experiment.reasons.pod_watch import FollowedPod, PodFollower
 from lastcall.experiment.reasons.why_not_ready import (
+    Refused,
     Unschedulable,
     has_failed,
     hopeless_reason,
@@ -176,7 +177,7 @@ class Session:
             tasks.spawn(owners.run(version), name="follow owners")
         tasks.spawn(follower.run(version), name="follow Pods")
         self._note(started, f"created {', '.join([*(each.what for each in parents), *(pod.key for pod in pods)])}")
-        waiting = tasks.spawn(self._say_what_is_late(follower, client), name="what is late")
+        waiting = tasks.spawn(self._say_what_is_late(follower, owners, client), name="what is late")
         try:
             await self._wait_ready(follower, owners, client)
         finally:
@@ -264,7 +265,9 @@ class Session:
             lines.append(f"not every Pod became Ready within {self.options.timeout:g} s (--timeout)")
         for owner in waiting:
             state = state_of(owner)
-            lines += why_no_pods(owner.what, owner.obj, state.ready, state.wanted, await owners.events_of(owner))
+            events = await owners.events_of(owner)
+            webhooks = await webhooks_of(client, events)
+            lines += why_no_pods(owner.what, owner.obj, state.ready, state.wanted, events, webhooks)
         # late: 3.6 ms of `demo`
         from lastcall.experiment.reasons.failures import with_ends
 
@@ -286,16 +289,19 @@ class Session:
         self._given_up = why
         follower.changed.set()
 
-    async def _say_what_is_late(self, follower: PodFollower, client: Client) -> None:
+    async def _say_what_is_late(self, follower: PodFollower, owners: OwnerFollower, client: Client) -> None:
         """What is waited for, until cancelled: nobody waits in silence for a Pod that cannot start."""
-        began, stuck = monotonic(self.clock), Unschedulable()
+        began, stuck, refused = monotonic(self.clock), Unschedulable(), Refused()
         while True:
             await self.clock.sleep(1.0)
             there = [pod for pod in follower.pods.values() if not pod.gone]
             late = [pod for pod in there if not (pod.ready or pod.ended_by_itself)]
             objects = [pod.obj for pod in there]
-            if stuck.look(objects, objects, monotonic(self.clock), more_to_come=False):
+            now = monotonic(self.clock)
+            if stuck.look(objects, objects, now, more_to_come=False):
                 self._give_up(follower, "no node takes the Pod, and nothing that goes on here changes that")
+            elif refused.look([each.obj for each in owners.owners.values() if not each.gone], objects, now):
+                self._give_up(follower, "the API server refuses the Pods, and nothing that goes on here changes that")
             elif late and all(is_crash_looping(pod.obj) for pod in late):
                 self._give_up(follower, "a container crashes again and again, and nothing else is to come up")
             elif late and all([await hook_keeps_failing(client, pod.obj) for pod in late[:_LOOKED_AT]]):
