@@ -57,8 +57,8 @@ OTHERS = [
     (f"{FAILED}x509: certificate signed by unknown authority", Webhooks([configuration()], [SERVICE], [POD]),
      f"{NAMED} (failurePolicy: Fail) is not trusted: clientConfig.caBundle"),
     (f"{FAILED}EOF", Webhooks([configuration()], [SERVICE], [POD]), f"{NAMED} (failurePolicy: Fail) cannot be asked"),
-    (DENIED, Webhooks([configuration()]), f"{NAMED} refuses the Pods: correct the template as its message says"),
-    (DENIED, Webhooks(), "webhook labels.example.com refuses the Pods"),
+    (DENIED, Webhooks([configuration()]), f"{NAMED} refuses it: correct what its message names"),
+    (DENIED, Webhooks(), "webhook labels.example.com refuses it"),
     (REFUSED, Webhooks(), "webhook labels.example.com (failurePolicy: Fail) cannot be asked"),
 ]  # fmt: skip
 

@@ -225,7 +225,7 @@ WAITING: Mapping[str, Cause] = {
         fixes={
             "": "$webhook (failurePolicy: $policy) cannot be asked, as the message says: mend its server, or "
             "failurePolicy: Ignore",
-            "denied": "$webhook refuses the Pods: correct the template as its message says",
+            "denied": "$webhook refuses it: correct what its message names",
             "itself": "$webhook (failurePolicy: $policy) has to admit the Pods of $owner, and its Service $service "
             "selects only these: nobody answers for it. Exempt them with its objectSelector: {matchExpressions: [{key: "
             "$key, operator: NotIn, values: [$value]}]}, or failurePolicy: Ignore",

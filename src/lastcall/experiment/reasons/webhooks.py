@@ -88,7 +88,7 @@ def _only_its_own(service: Object, owner: Object, pods: Iterable[Object]) -> boo
     """Whether a Service selects the Pods of the owner, which the webhook has to admit, and no other Pod is there."""
     labels = (((owner.get("spec") or {}).get("template") or {}).get("metadata") or {}).get("labels") or {}
     selector = (service.get("spec") or {}).get("selector")
-    if not selector or namespace_of(service) != namespace_of(owner):
+    if not selector or not labels or namespace_of(service) != namespace_of(owner):
         return False
     wanted = selector_of_labels(selector)
     there = (each for each in pods if namespace_of(each) == namespace_of(service) and wanted.matches(labels_of(each)))

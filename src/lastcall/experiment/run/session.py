@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from lastcall.endings import Ending, build_endings, pod_facts, removers
 from lastcall.endings.render import TICK_SECONDS, LiveTimeline
-from lastcall.errors import Crashed, WorldError
+from lastcall.errors import Crashed, LastcallError, WorldError
 from lastcall.experiment.ready.progress import Progress, progress
 from lastcall.experiment.reasons.object_events import events_of, hook_keeps_failing, last_events_of, webhooks_of
 from lastcall.experiment.reasons.owner_watch import FollowedOwner, OwnerFollower
 from lastcall.experiment.reasons.pod_watch import FollowedPod, PodFollower
+from lastcall.experiment.reasons.webhooks import fixes_of_webhook
 from lastcall.experiment.reasons.why_not_ready import (
     Refused,
     Unschedulable,
@@ -46,7 +47,7 @@ from lastcall.kube.api import (
     uid_of,
 )
 from lastcall.kube.client import Client, ConnectionLost
-from lastcall.manifests import OWNERS, Manifest, apply_manifests, with_grace
+from lastcall.manifests import OWNERS, Applied, Manifest, apply_manifests, with_grace
 from lastcall.records import kinds
 from lastcall.records.record import Record, Recorder
 from lastcall.records.signal_names import signal_name
@@ -166,7 +167,7 @@ class Session:
         assert owners is not None
         version = (await client.list(PODS)).resource_version
         manifests = [replace(m, obj=with_grace(m.resource, m.obj, self.options.grace)) for m in manifests]
-        applied, notes = await apply_manifests(client, self.clock, manifests)
+        applied, notes = await self._apply(client, manifests)
         kept = (each.told for each in of_manifests(manifests))
         for note in [*notes, *self._dropped(manifests), *kept]:
             self._note(started, note)
@@ -197,6 +198,16 @@ class Session:
         self.live.begin([pod_facts(pod.obj) for pod in self._told()])
         await self._delete(pods, parents, client, tasks)
         await self._wait_gone(follower)
+
+    async def _apply(self, client: Client, manifests: Sequence[Manifest]) -> tuple[list[Applied], list[str]]:
+        try:
+            return await apply_manifests(client, self.clock, manifests)
+        except LastcallError as error:
+            webhooks = await webhooks_of(client, [{"message": str(error)}])
+            fixes = [f"  fix: {each}" for each in fixes_of_webhook(str(error), {}, webhooks)]
+            if not fixes:
+                raise
+            raise type(error)("\n".join([str(error), *fixes])) from error
 
     def _say_what_is_not_well(self, started: float) -> bool:
         """Whether containers have crashed, or were restarted, before anything was deleted."""
