@@ -189,7 +189,7 @@ def world(request: pytest.FixtureRequest, worlds: InParallel) -> Any:
         ("missing image", ["container app: ErrImagePull", "fix: `lastcall image import FILE`"]),
         ("missing image, never pulled", ["ErrImageNeverPull", "imagePullPolicy is Never"]),
         ("invalid image name", ["InvalidImageName", "correct spec.containers[].image"]),
-        ("image without the command", ["/no/such/program", "StartError", "correct command, args or workingDir"]),
+        ("image without the command", ["command: /no/such/program does not exist in the image"]),
         ("never Ready", ["not every Pod became Ready within 6 s (--timeout)", "Readiness probe failed"]),
         ("crashes", ["within 7 s (--timeout)", "exit code 4"]),
         ("missing ConfigMap", ["CreateContainerConfigError", 'configmap "no" not found', "add ConfigMap no to"]),

@@ -87,6 +87,31 @@ def says_that_a_signal_came(tape: Any) -> None:
     edit(k.OUTPUT, text="received SIGINT, stopping")(tape)
 
 
+def post_start(outcome: str) -> Story:
+    """Of a container that runs, and whose hook still runs or has ended at once."""
+
+    def story(tape: Any) -> None:
+        tape.started(at=-3.0)
+        tape.add(-2.9, "kubelet", k.POST_START_STARTED, "app", handler="exec", detail="warm-up")
+        if outcome:
+            post_start_ends(-2.8, outcome)(tape)
+        tape.accepted(10)
+
+    return story
+
+
+def post_start_ends(at: float, outcome: str = "succeeded") -> Change:
+    return add(at, "kubelet", k.POST_START_FINISHED, handler="exec", outcome=outcome, seconds=0.1, exitCode=1)
+
+
+def post_start_held(tape: Any) -> None:
+    post_start("")(tape)
+    post_start_ends(4.0)(tape)
+    tape.stop(4.01, 6)
+    tape.exit(4.1, 0)
+    tape.over(4.2, endpoint=False)
+
+
 def gone_before_its_containers(tape: Any) -> None:
     begin(tape)
     tape.add(0.1, "client", k.POD_GONE_SEEN, resourceVersion="152")
@@ -286,6 +311,9 @@ EXAMPLES: dict[str, Example] = {
         (edit(k.PRE_STOP_FINISHED, seconds=0.5),),
         (edit(k.STOP_REQUESTED, deductedSeconds=2),),
     ),
+    "postStartFailed": Example(post_start("failed"), (edit(k.POST_START_FINISHED, outcome="succeeded"),)),
+    "postStartRuns": Example(post_start(""), (post_start_ends(-0.5),)),
+    "postStartHeld": Example(post_start_held, (edit(k.POST_START_FINISHED, at=0.05),)),
     # the stop signal
     "stopSignalNotHandled:starting": Example(
         barely_begun, (along(NO_SIGTERM), edit(k.PROCESS_STARTED, at=-2.0)), (edit(k.PROCESS_EXITED, at=0.5),)

@@ -17,6 +17,7 @@ from lastcall.cli.terminal import say
 from lastcall.endings import Ending, find_ending, is_ongoing, known_endings, outcome_words
 from lastcall.kube.cluster import ControlClient
 from lastcall.records.record import Record
+from lastcall.world.clock import RealClock
 
 SCHEMA = "lastcall/endings/v1"
 
@@ -64,7 +65,7 @@ def story(
     with cluster_errors():
         version = str(client.status().get("kubernetesVersion") or "")
         records = asyncio.run(_records(client))
-    known = known_endings(records, version)
+    known = known_endings(records, version, RealClock().monotonic_ns())
     if follow:
         if pod is None and uid is None:
             raise click.UsageError("--follow needs POD")

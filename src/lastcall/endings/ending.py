@@ -40,8 +40,10 @@ _ZERO_KINDS = (kinds.DELETE_ACCEPTED, kinds.DELETE_SENT, kinds.TERMINATION_OBSER
 """What the times count from, best first."""
 
 
-def build_endings(records: Iterable[Record], pods: Sequence[PodFacts], *, kubernetes_version: str) -> list[Ending]:
-    """One story for each of `pods`, in their order."""
+def build_endings(
+    records: Iterable[Record], pods: Sequence[PodFacts], *, kubernetes_version: str, now_ns: int = 0
+) -> list[Ending]:
+    """One story for each of `pods`, in their order. `now_ns` of the monotonic clock, for what is still under way."""
     ordered = sorted(records, key=by_time)
     causes = join_causes(ordered)
     deaths = [record for record in ordered if record.kind in (kinds.PROCESS_DIED, kinds.PROCESS_RESTARTED)]
@@ -50,7 +52,7 @@ def build_endings(records: Iterable[Record], pods: Sequence[PodFacts], *, kubern
     for record in ordered:
         if record.pod_uid in own:
             own[record.pod_uid].append(record)
-    endings = [build_ending(pod, own[pod.uid], deaths, causes, kubernetes_version, by_id) for pod in pods]
+    endings = [build_ending(pod, own[pod.uid], deaths, causes, kubernetes_version, by_id, now_ns) for pod in pods]
     return told_twice(endings, ordered)
 
 
@@ -61,6 +63,7 @@ def build_ending(
     causes: dict[str, str],
     kubernetes_version: str,
     by_id: Mapping[str, Record],
+    now_ns: int = 0,
 ) -> Ending:
     """The story of one Pod. `records` are the Pod's own, sorted by time; `deaths` report the cluster's processes,
     and of those that were started again; `by_id` has all records, those about its owners too."""
@@ -104,6 +107,7 @@ def build_ending(
         gone=gone,
         decided_by=decided_by,
         overhead=decide_overhead(gone, budget, containers) if accepted else None,
+        until=max([(now_ns - zero_ns) / 1e9 if now_ns else 0.0, *(entry.at for entry in entries[-1:])]),
     )
     ending = replace(
         ending,

@@ -5,6 +5,7 @@
 from collections.abc import Sequence
 
 from lastcall.endings.ending import build_endings
+from lastcall.endings.findings.post_start import is_of_a_life
 from lastcall.endings.findings.restarts import is_over
 from lastcall.endings.story import Ending, PodFacts
 from lastcall.errors import UserError
@@ -14,13 +15,15 @@ _NAMED = 12
 """At most so many Pods stand in a message."""
 
 
-def known_endings(records: Sequence[Record], kubernetes_version: str) -> list[Ending]:
-    """The story of every Pod of which there are records, the latest end last. Pods that run have no `zero_kind`."""
+def known_endings(records: Sequence[Record], kubernetes_version: str, now_ns: int = 0) -> list[Ending]:
+    """The story of every Pod of which there are records, the latest end last. Pods that run have no `zero_kind`.
+    `now_ns` as in `build_endings`."""
     uids = dict.fromkeys(record.pod_uid for record in records if record.pod_uid)
     endings = build_endings(
         {record.id: record for record in records}.values(),  # a follower may hear a record twice
         [PodFacts(uid, "", "") for uid in uids],
         kubernetes_version=kubernetes_version,
+        now_ns=now_ns,
     )
     return sorted(endings, key=lambda ending: ending.zero_ns)
 
@@ -39,7 +42,11 @@ def find_ending(
         wanted = f"{wanted} with uid {uid}".strip()
     else:
         found = [e for e in known if e.pod.name == name and e.pod.namespace == where]
-    told = [e for e in found if e.zero_kind or e.earlier or any(is_over(c, e) for c in e.containers)]
+    told = [
+        e
+        for e in found
+        if e.zero_kind or e.earlier or any(is_over(c, e) for c in e.containers) or any(map(is_of_a_life, e.findings))
+    ]
     if told:
         return told[-1]
     if found:

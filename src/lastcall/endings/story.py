@@ -387,6 +387,8 @@ class Ending:
     spans: tuple[Span, ...] = field(default=(), metadata=HIDDEN)
     gone: float | None = None
     overhead: float | None = None
+    until: float = field(default=0.0, metadata=HIDDEN)
+    """The last moment of which this tells: that of the last record, or now."""
     findings: tuple[Finding, ...] = ()
     not_known: tuple[str, ...] = ()
     decided_by: DecidedBy | None = None

@@ -20,11 +20,26 @@ from lastcall.lint.rules import (
     services,
     updates,
     users,
+    webhooks,
 )
 from lastcall.lint.subject import Finding, NotChecked, NotHere, Subject
 from lastcall.manifests import refusals
 
-FAMILIES = (api, services, hosts, references, budgets, updates, limits, endings, programs, probes, jobs, users)
+FAMILIES = (
+    api,
+    services,
+    hosts,
+    references,
+    budgets,
+    updates,
+    limits,
+    endings,
+    programs,
+    probes,
+    jobs,
+    users,
+    webhooks,
+)
 
 
 class Report(NamedTuple):

@@ -1,3 +1,4 @@
+from .apply import Applied as Applied
 from .apply import apply_manifests as apply_manifests
 from .checks import applied_bytes as applied_bytes
 from .checks import as_created as as_created

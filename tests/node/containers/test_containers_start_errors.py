@@ -77,8 +77,43 @@ async def test_a_mount_that_cannot_be_made_is_named(world: ShimWorld):
     )
     message = await refused(world, sandbox, "true", mounts=(Mount("/proc/sys", "/mnt"),))
     assert "inside /proc" in message
+    mounting = 'error during container init: error mounting "{}" to rootfs at "{}": '
     message = await refused(world, sandbox, "true", mounts=(Mount("/etc/passwd/x", "/mnt"),))
-    assert message.endswith("not a directory")
+    assert message == mounting.format("/mnt", "/etc/passwd/x") + "mkdir /etc/passwd/x: not a directory"
+    message = await refused(world, sandbox, "true", mounts=(Mount("/etc/passwd", "/mnt"),))
+    assert message == mounting.format("/mnt", "/etc/passwd") + "mount /mnt:/etc/passwd: not a directory"
+    message = await refused(world, sandbox, "true", mounts=(Mount("/etc", "/etc/hostname"),))
+    assert message == mounting.format("/etc/hostname", "/etc") + "mount /etc/hostname:/etc: not a directory"
+    beside = Mount("/outer", "/mnt", readonly=True)
+    message = await refused(world, sandbox, "true", mounts=(beside, Mount("/outer/inner", "/mnt")))
+    assert message == mounting.format("/mnt", "/outer/inner") + "mkdir /outer/inner: read-only file system"
+
+
+@inside
+async def test_a_working_directory_is_made_in_a_root_that_is_read_only_for_the_program(world: ShimWorld):
+    from lastcall.kube.cri.api import LinuxContainerSecurityContext
+
+    readonly = LinuxContainerSecurityContext(readonly_rootfs=True)
+    status, output = await world.run("sh", "-c", "pwd", working_dir="/no/such/place", security_context=readonly)
+    assert (status.exit_code, output) == (0, "/no/such/place")
+
+
+@inside
+async def test_what_a_file_is_that_the_kernel_does_not_execute_is_on_record(world: ShimWorld):
+    script = world.images.layer / "bin/script"
+    script.write_bytes(b"#!/bin/sh\r\necho hi\r\n")
+    script.chmod(0o755)
+    status, output = await world.run("/bin/script")
+    assert (status.exit_code, output) == (255, "exec /bin/script: no such file or directory")
+    (ended,) = world.find("ProcessExited")
+    assert ended.facts["notExecuted"] == {
+        "path": "/bin/script",
+        "error": "no such file or directory",
+        "format": "script",
+        "interpreter": "/bin/sh",
+        "carriageReturn": True,
+        "machine": "",
+    }
 
 
 @inside
@@ -95,7 +130,7 @@ async def test_an_unknown_user_capability_or_working_directory_is_named(world: S
     odd = LinuxContainerSecurityContext(capabilities=Capability(add=("FLY",)))
     assert await refused(world, sandbox, "true", security_context=odd) == "unknown capability 'FLY'"
     message = await refused(world, sandbox, "true", working_dir="/etc/passwd")
-    assert message == 'chdir to cwd ("/etc/passwd") set in config.json failed: file exists'
+    assert message == "error during container init: mkdir /etc/passwd: not a directory"
 
 
 @inside

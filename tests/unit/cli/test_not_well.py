@@ -48,6 +48,18 @@ def test_a_container_that_runs_and_is_not_ready_is_told_with_its_last_lines() ->
     assert ends_told(pod(ready=True, state={"running": {}}), records, "1.36") == []
 
 
+def test_a_failure_on_a_stand_in_image_says_so() -> None:
+    stand_in = record(0.5, kinds.IMAGE_SUBSTITUTED, image="busybox:1.36", substitute="localhost/x:latest")
+    note = (
+        "  note: Image busybox:1.36 is not available: localhost/x:latest ran in its place. Programs in it may behave "
+        "differently."
+    )
+    assert ends_told(pod(), [stand_in, *crash(1)], "1.36")[-1] == note
+    assert with_ends(["why"], pod(), [stand_in], "1.36") == ["why", note]
+    assert ends_of_all([stand_in, *crash(1)], "1.36")[0].lines[-1] == note
+    assert ends_told(pod(ready=True, state={"running": {}}), [stand_in], "1.36") == []
+
+
 def test_a_container_that_ran_out_of_memory_before_is_told() -> None:
     killed = [
         record(1, kinds.PROCESS_STARTED, pid=7, exe="/bin/app", argv=["app"]),

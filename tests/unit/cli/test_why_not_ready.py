@@ -6,7 +6,9 @@ import pytest
 
 from lastcall.experiment.reasons.causes import waiting_helps
 from lastcall.experiment.reasons.why_not_ready import (
+    Refused,
     Unschedulable,
+    hook_fails_again_and_again,
     in_short,
     is_crash_looping,
     why_no_pods,
@@ -109,7 +111,15 @@ FIXES = [
      ["startupProbe: failureThreshold times periodSeconds"]),
     ("Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 404",
      ["the program answered the probe with 404: correct the probe's path"]),
-    ("ErrImagePull", "no such host", ["`lastcall image import FILE`"]),
+    ("ErrImagePull", "dial tcp: lookup registry.example on 10.96.0.10:53: no such host",
+     ["`lastcall image import FILE`", "does not reach the registry"]),
+    ("ErrImagePull", 'failed to resolve reference "docker.io/library/webb:1": docker.io/library/webb:1: not found',
+     ["the registry has no image of this name and tag"]),
+    ("ErrImagePull", "it is not in the image store", ["a private registry wants `docker login`"]),
+    ("ImagePullBackOff", 'Back-off pulling image "web:2": ErrImagePull: manifest unknown: manifest unknown',
+     ["the registry has no image of this name and tag: correct spec.containers[].image"]),
+    ("ErrImagePull", "pull access denied, repository does not exist or may require authorization: authorization failed",
+     ["imagePullSecrets: the registry wants credentials"]),
 ]  # fmt: skip
 
 
@@ -289,6 +299,44 @@ def crashed(times: int, code: int, state: str) -> dict[str, Any]:
 )
 def test_three_failures_in_a_row_are_a_crash_loop(times: int, code: int, state: str, given_up: bool) -> None:
     assert is_crash_looping(crashed(times, code, state)) is given_up
+
+
+def test_pods_that_the_api_server_refuses_are_given_up_when_nothing_else_goes_on() -> None:
+    condition = {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}
+    owner = {"metadata": {"uid": "o"}, "status": {"conditions": [condition]}}
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    steady = {**pod(ready), "spec": {"nodeName": "n"}}
+    starting = {**pod({}), "spec": {"nodeName": "n"}}
+    refused = Refused()
+    assert not refused.look([owner], [steady], 10.0)
+    assert not refused.look([owner], [steady], 12.0)
+    assert not refused.look([owner], [starting], 14.0)
+    assert refused.look([owner], [steady], 14.0)
+    assert not refused.look([{"metadata": {"uid": "o"}}], [steady], 15.0)
+    assert not refused.look([owner], [steady], 16.0)
+
+
+@pytest.mark.parametrize(("counts", "given_up"), [((2,), False), ((3,), True), ((1, 2), True), ((), False)])
+def test_a_post_start_hook_that_failed_three_times_will_fail_again(counts: tuple[int, ...], given_up: bool) -> None:
+    events = [event("FailedPostStartHook", "PostStartHook failed", count) for count in counts]
+    assert hook_fails_again_and_again([*events, event("BackOff", "x", 9)]) is given_up
+
+
+HOOK = 'HTTP lifecycle hook (/) for Container "app" in Pod "p" failed - error: Get "http://10.0.0.2:80/": '
+HOOKS = [
+    (
+        f"{HOOK}dial tcp 10.0.0.2:80: connect: connection refused",
+        "Let the postStart hook try again until port 80 answers",
+    ),
+    ("failed - error: command 'x' exited with 127: x: not found", "an image that has it"),
+    ("failed - error: command 'x' exited with 3: no", "let it end with 0"),
+]
+
+
+@pytest.mark.parametrize(("message", "fix"), HOOKS)
+def test_a_post_start_hook_that_failed_is_mended_by_how_it_failed(message: str, fix: str) -> None:
+    lines = why_not_ready(pod(waits("PostStartHookError", message)))
+    assert fix in lines[-1] and lines[-1].endswith("[restartedPostStart]")
 
 
 def test_exits_that_a_rule_of_the_container_restarts_are_no_crash_loop() -> None:

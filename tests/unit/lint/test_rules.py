@@ -107,6 +107,24 @@ def private(mode: int, **security: Any) -> dict:
     return in_pod(mounted, "securityContext", security)
 
 
+def webhook(kind: str = "Mutating", **fields: Any) -> dict:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
+    made = {
+        "name": "labels.example.com",
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "clientConfig": {"service": {"name": "web", "namespace": "default", "path": "/mutate"}},
+        "rules": [rule],
+        **fields,
+    }
+    return obj(f"{kind}WebhookConfiguration", "labels", "admissionregistration.k8s.io/v1", webhooks=[made])
+
+
+OF_OTHERS = {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]}
+BY_NAME = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["default"]}]}
+LABELLED = {"matchLabels": {"checked": "yes"}}
+ON_DEPLOYMENTS = {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"], "operations": ["CREATE"]}
+EVERYTHING = {"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "operations": ["*"]}
 STOP_SH = obj("ConfigMap", "hooks", data={"stop.sh": "#!/bin/bash\necho ending\nserver --drain\n"})
 
 
@@ -209,6 +227,10 @@ CASES = (
     Case("livenessNotPatient", (service(), in_container(WEB, "livenessProbe", {"httpGet": {"path": "/ready", "port": "http"}, "periodSeconds": 5}),), ("livenessProbe",)),
     Case("startupShorterThanDelay", (in_container(in_container(WEB, "startupProbe", {**ALIVE, "periodSeconds": 2}), "livenessProbe", {**ALIVE, "initialDelaySeconds": 60}),), ("startupProbe",)),
     # Services and Ingresses
+    Case("webhookGuardsItself", (WEB, service(), webhook()), ("webhooks", 0), True),
+    Case("webhookGuardsItself", (WEB, service(), webhook("Validating", rules=[EVERYTHING])), ("webhooks", 0), True),
+    Case("webhookGuardsItself", (WEB, service(), webhook(objectSelector={})), ("webhooks", 0)),
+    Case("webhookGuardsItself", (WEB, service(), webhook(failurePolicy="Fail")), ("webhooks", 0), True),
     Case("serviceSelectsNothing", (WEB, service(selector={"app": "webb"})), ("selector",), True, severity="warning"),
     Case("serviceSelectsNothing", (WEB, service(selector={"app": "webb"})), ("selector",), True, fresh=True, severity="error"),
     Case("serviceSelectsNothing", (WEB, service(selector={"run": "frontend"})), ("selector",), True),
@@ -515,3 +537,27 @@ def test_a_liveness_page_of_its_own_is_also_told_what_an_answer_may_take():
     own = only("livenessKillsStart", in_container(WEB, "livenessProbe", quick))
     assert "longer than 1 s (timeoutSeconds)" in own.message
     assert "timeoutSeconds" not in only("livenessKillsStart", same).message
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        webhook(failurePolicy="Ignore"),
+        webhook(objectSelector=OF_OTHERS),
+        webhook(namespaceSelector=BY_NAME),
+        webhook(namespaceSelector=LABELLED),
+        webhook(rules=[ON_DEPLOYMENTS]),
+        webhook(matchConditions=[{"name": "not-ours", "expression": "object.metadata.namespace != 'default'"}]),
+        webhook(clientConfig={"service": {"name": "elsewhere", "namespace": "default"}}),
+        webhook(clientConfig={"url": "https://hooks.example"}),
+    ],
+)
+def test_a_webhook_that_somebody_else_answers_for_or_that_exempts_its_pods_is_in_order(made: dict[str, Any]) -> None:
+    assert "webhookGuardsItself" not in rules(WEB, service(), made)
+
+
+def test_a_webhook_whose_service_has_other_pods_too_is_in_order() -> None:
+    apart = changed(deployment("apart"), "spec.template.metadata.labels", {"app": "web", "exempt": "yes"})
+    apart = changed(apart, "spec.selector.matchLabels", {"app": "web", "exempt": "yes"})
+    selector = {"matchExpressions": [{"key": "exempt", "operator": "DoesNotExist"}]}
+    assert "webhookGuardsItself" not in rules(WEB, apart, service(), webhook(objectSelector=selector))

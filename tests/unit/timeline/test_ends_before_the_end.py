@@ -87,6 +87,74 @@ def test_what_the_kernel_refused_a_program_that_crashed_is_what_is_mended(new_ta
     assert fix in finding(tape.ending(), "crashed").advice
 
 
+def refused(error: str, **facts: Any) -> dict[str, Any]:
+    """The facts of an exit after an execve that the kernel refused."""
+    found = {"path": "/app/run", "error": error, "format": "script", "interpreter": "", "carriageReturn": False,
+             "machine": "", **facts}  # fmt: skip
+    return {"notExecuted": found}
+
+
+NOT_THERE, NO_FORMAT = "no such file or directory", "exec format error"
+
+
+@pytest.mark.parametrize(
+    ("error", "facts", "fix"),
+    [
+        (NOT_THERE, refused(NOT_THERE, interpreter="/bin/sh", carriageReturn=True),
+         "Save /app/run with LF line ends: its first line ends with a carriage return (CRLF), so the kernel looks for "
+         "an interpreter called \"/bin/sh\\r\"."),
+        (NOT_THERE, refused(NOT_THERE, interpreter="/bin/bash"),
+         "Use an image that has /bin/bash, or change the first line of /app/run, which names it: the image has no such "
+         "interpreter."),
+        (NOT_THERE, refused(NOT_THERE, format="elf", interpreter="/lib/ld-musl-x86_64.so.1"),
+         "Build /app/run for the C library of this image, or link it statically: its loader, /lib/ld-musl-x86_64.so.1, "
+         "is not in the image."),
+        (NOT_THERE, {}, "/app/run is there: what is missing is the interpreter that its first line names"),
+        (NO_FORMAT, refused(NO_FORMAT, format="text"),
+         "Begin /app/run with a line such as #!/bin/sh, or command: [sh, /app/run]"),
+        (NO_FORMAT, refused(NO_FORMAT, format="elf", machine="arm64"),
+         "Use an image for this node's architecture: /app/run is built for arm64."),
+        (NO_FORMAT, {}, "The kernel does not know the format of /app/run"),
+    ],
+)  # fmt: skip
+def test_what_the_kernel_does_not_execute_is_named_with_what_the_file_is(
+    new_tape: Any, error: str, facts: dict[str, Any], fix: str
+) -> None:
+    tape = new_tape()
+    run(tape, -2, -1.9, code=255, lines=(f"exec /app/run: {error}",), **facts)
+    tape.accepted(5)
+    tape.over(0.2, endpoint=False)
+    found = finding(tape.ending(), "crashed")
+    assert found.advice.startswith(fix), found.advice
+    assert found.change.program == "fixCommand"
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "fix"),
+    [
+        (127, "/run.sh: line 4: serve\r: not found", "Save the script with LF line ends"),
+        (127, "run.sh: line 4: $'serve\\r': command not found", "Save the script with LF line ends"),
+        (2, "run.sh: 1: set: Illegal option -\r", "Save the script with LF line ends"),
+        (127, "/usr/bin/env: \u2018bash\\r\u2019: No such file or directory", "Save the script with LF line ends"),
+        (127, "sh: /scripts/run.sh: not found",
+         "Either /scripts/run.sh does not exist, or the interpreter that its first line names"),
+        (127, "bash: line 1: ./run.sh: cannot execute: required file not found",
+         "./run.sh is there: what is missing is the interpreter that its first line names"),
+        (127, "sh: serve: not found", "127 is a shell's word"),
+        (1, "progress 99 %\rprogress 100 %", "See what it printed"),
+    ],
+)  # fmt: skip
+def test_a_script_with_carriage_returns_that_a_shell_runs_is_known_by_what_the_shell_prints(
+    new_tape: Any, code: int, line: str, fix: str
+) -> None:
+    tape = new_tape()
+    run(tape, -2, -1.9, code=code, lines=("starting", line))
+    tape.accepted(5)
+    tape.over(0.2, endpoint=False)
+    found = finding(tape.ending(), "crashed")
+    assert found.advice.startswith(fix), found.advice
+
+
 def test_a_sidecar_that_the_node_ended_with_its_pod_is_no_crash_and_did_not_end_by_itself(new_tape: Any) -> None:
     tape = new_tape()
     tape.pod = PodFacts(tape.uid, "default", "web",

@@ -155,3 +155,4 @@ def from_host(name: str, directories: bool) -> None:
         content = host_directories() if directories else host_image()
         made = ImageStore().add(name, content)
     say(f"{reference} {made.id[7:19]} made from {made.annotations[MADE_FROM]}")
+    say(f"It stands in for {reference}: it does not have what the image of that name has.", err=True)

@@ -33,6 +33,15 @@ CONTAINERS: Mapping[str, Cause] = {
             "kubelet reports that as a failed hook (Event FailedPreStopHook), but nothing is wrong with the hook.",
         },
     ),
+    "postStartHeld": Cause(
+        title="A deletion waited for a postStart hook.",
+        remedy="A time limit for the hook.",
+        texts={
+            "": "The DELETE waited $waited for the postStart hook of $container, which had begun $before before it "
+            "($detail): the kubelet stops a container only when its hook has ended.",
+        },
+        fixes={"": "Give the postStart hook a time limit (exec: timeout 30 COMMAND)."},
+    ),
     "hookFailed": Cause(
         title="A preStop hook fails: the stop goes on without it, and no status shows it.",
         remedy="Correct the hook's command. To wait, use the sleep handler, which needs no program in the image.",

@@ -29,6 +29,25 @@ RESTARTS: Mapping[str, Cause] = {
             "serviceLink": "$value is what the kubelet puts into a variable for a Service of the namespace (NAME_PORT, "
             "as Docker's links had it): enableServiceLinks: false in the Pod's spec leaves it out, or set the variable "
             "in env.",
+            "interpreterReturn": "Save $path with LF line ends: its first line ends with a carriage return (CRLF), so "
+            'the kernel looks for an interpreter called "$interpreter\\r".',
+            "interpreterMissing": "Use an image that has $interpreter, or change the first line of $path, which names "
+            "it: the image has no such interpreter.",
+            "loaderMissing": "Build $path for the C library of this image, or link it statically: its loader, "
+            "$interpreter, is not in the image.",
+            "interpreterUnknown": "$path is there: what is missing is the interpreter that its first line names (#!), "
+            "or the loader of a program. If that line ends with a carriage return (CRLF), save the file with LF line "
+            "ends; else use an image that has it.",
+            "noInterpreter": "Begin $path with a line such as #!/bin/sh, or command: [sh, $path]: it is a text, and "
+            "the kernel executes none without that line.",
+            "architecture": "Use an image for this node's architecture: $path is built for $machine.",
+            "formatUnknown": "The kernel does not know the format of $path: a script begins with a line such as "
+            "#!/bin/sh, and a program is built for the node's architecture.",
+            "carriageReturn": "Save the script with LF line ends: the shell read a carriage return (CRLF) as a part of "
+            "what the line says.",
+            "scriptNotFound": "Either $path does not exist, or the interpreter that its first line names (#!): correct "
+            "the path, save the file with LF line ends if that line ends with a carriage return (CRLF), or use an "
+            "image that has the interpreter.",
             "inUse": "Another process of the Pod (or of the node, with hostNetwork) has that port: change one of them.",
         },
     ),
@@ -101,8 +120,40 @@ RESTARTS: Mapping[str, Cause] = {
     "restartedPostStart": Cause(
         title="A container was restarted because its postStart hook failed.",
         remedy="Correct the hook's command.",
-        texts={"": "The kubelet $did $container$times$after because its postStart hook failed ($end)."},
-        fixes={"": "Correct the postStart hook: its Event FailedPostStartHook says how it failed."},
+        texts={
+            "": "The kubelet $did $container$times$after because its postStart hook failed$because ($end).",
+            "said": "The hook's last line: $line",
+            "listened": "$container listened on port $port later.",
+        },
+        fixes={
+            "": "Correct the postStart hook: its Event FailedPostStartHook says how it failed.",
+            "tooEarly": "Let the postStart hook try again until port $port answers, with a time limit, or do its work "
+            "in the application: the hook runs beside the container's command and is not repeated. To see whether the "
+            "application is up, use a startupProbe or readinessProbe in its place.",
+            "notFound": "Correct the command of the postStart hook, or use an image that has it.",
+            "notExecutable": "Make the command of the postStart hook executable.",
+            "code": "Correct the command of the postStart hook, or let it end with 0 where its failure does not "
+            "matter (… || true): a hook that fails ends its container.",
+        },
+    ),
+    "postStartFailed": Cause(
+        title="The kubelet is ending a container because its postStart hook failed.",
+        remedy="Let the hook try again until what it needs is there, or correct its command.",
+        texts={"": "The kubelet is ending $container because its postStart hook failed$because."},
+    ),
+    "postStartRuns": Cause(
+        title="A postStart hook does not end: its container is not Running before, and a deletion waits for it.",
+        remedy="A time limit for the hook.",
+        texts={
+            "": "The postStart hook of $container has run for $seconds s ($detail): the container counts as Running "
+            "only when the hook has ended.",
+            "delete": "The DELETE waits for the postStart hook of $container, which has run for $seconds s ($detail): "
+            "the kubelet stops the container only when the hook has ended.",
+        },
+        fixes={
+            "": "Give the postStart hook a time limit (exec: timeout 30 COMMAND). To free this Pod now, end the hook's "
+            "process, or give it what it waits for.",
+        },
     ),
     "restartedByRule": Cause(
         title="A container ended with an exit code for which its restartPolicyRules restart it: this is not a crash.",

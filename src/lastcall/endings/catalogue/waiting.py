@@ -8,7 +8,6 @@ _PULL = (
     "`lastcall image import FILE` takes it from `docker save`; a private registry wants `docker login`, or an "
     "imagePullSecret"
 )
-_COMMAND = "correct command, args or workingDir"
 
 WAITING: Mapping[str, Cause] = {
     "imageNeverPulled": Cause(
@@ -19,7 +18,15 @@ WAITING: Mapping[str, Cause] = {
     "imageNotPulled": Cause(
         title="The image cannot be pulled.",
         remedy="Correct the image's name or the registry's credentials (imagePullSecrets).",
-        fixes={"": _PULL},
+        fixes={
+            "": _PULL,
+            "unknown": "image: the registry has no image of this name and tag: correct spec.containers[].image, or "
+            "push it. `lastcall image import FILE` takes one that only this machine has from `docker save`",
+            "denied": "imagePullSecrets: the registry wants credentials, or has no such image: name a Secret with "
+            "them, or `docker login`",
+            "unreachable": "`lastcall image import FILE` takes the image from `docker save`: this machine does not "
+            "reach the registry",
+        },
     ),
     "imageNameInvalid": Cause(
         title="The image's name is invalid.",
@@ -49,9 +56,64 @@ WAITING: Mapping[str, Cause] = {
         },
     ),
     "commandNotStarted": Cause(
-        title="The container's command cannot be started.",
-        remedy="Correct command, args or workingDir.",
-        fixes={"": _COMMAND},
+        title="The container's program cannot be started.",
+        remedy="Correct command or args, or use an image that has the program.",
+        fixes={
+            "notInPath": "$field: no directory of the image's PATH has $program: write its whole path, or use an image "
+            "that has it",
+            "oneWord": '$field: $words (each word is an item of its own; "$program" is taken for the name of one '
+            "program)",
+            "missing": "$field: $path does not exist in the image or in a volume: correct the path",
+            "directory": "$field: $path is a directory: name a program in it",
+            "mode": "volume $volume: defaultMode: 0755, which lets $path be executed; or command: [sh, $path]",
+            "notExecutable": "make $path executable for the container's user in the image (chmod +x), or command: [sh, "
+            "$path] for a script",
+            "none": "command: the image has neither ENTRYPOINT nor CMD: name its program",
+        },
+    ),
+    "workingDirRefused": Cause(
+        title="The container's working directory cannot be entered.",
+        remedy="Correct workingDir, or let the container's user enter it.",
+        fixes={
+            "notDirectory": "$field: $path is not a directory, or is below a file: name a directory",
+            "denied": "$field: the container's user may not enter $path: name a directory that it may enter, or change "
+            "runAsUser",
+            "readOnly": "$field: $path does not exist, and cannot be made in a volume that is read-only: name a "
+            "directory that exists",
+        },
+    ),
+    "mountRefused": Cause(
+        title="A volume cannot be mounted into the container: a directory over a file, or a file over a directory.",
+        remedy="subPath mounts one file of a volume; else mount the volume at a directory.",
+        fixes={
+            "": "volumeMounts of $container: what is to be mounted at $path, and what the image has there, are not "
+            "both files or both directories: correct mountPath or subPath",
+            "subPath": "volumeMounts of $container: subPath: $name for $path, which is a file in the image, while "
+            "volume $volume ($kind) is a directory",
+            "directory": "volumeMounts of $container: mountPath: a directory in place of $path, which is a file in the "
+            "image, while volume $volume ($kind) is a directory",
+            "either": "volumeMounts of $container: mountPath: $path/$name, if $path is a directory in the image; else "
+            "a subPath that volume $volume has (where it has none of that name, the kubelet makes a directory)",
+            "hostPath": "volume $volume: hostPath.type: File or Directory, as $path in the image is: $host on the node "
+            "is not the same",
+            "belowFile": "volumeMounts of $container: a mountPath that is not below a file: a part of $path is a file "
+            "in the image",
+            "readOnly": "volumeMounts of $container: a mountPath outside of $outer, which is read-only: $path cannot "
+            "be made in it",
+            "hostPathMissing": "volume $volume: hostPath.type: DirectoryOrCreate, or a path that exists on the node: "
+            "$source does not",
+            "sourceMissing": "volumeMounts of $container: what is to be mounted at $path does not exist on the node "
+            "($source): correct the volume",
+        },
+    ),
+    "userMissing": Cause(
+        title="The user or group that the image names is not in the image.",
+        remedy="securityContext.runAsUser and runAsGroup with numbers.",
+        fixes={
+            "": "securityContext.runAsUser: a number: the image's USER$name is not in its /etc/passwd",
+            "group": "securityContext.runAsGroup: a number: the group$name of the image's USER is not in its "
+            "/etc/group",
+        },
     ),
     "crashLoop": Cause(
         title="The container keeps crashing.",
@@ -156,6 +218,27 @@ WAITING: Mapping[str, Cause] = {
             "invalid": "correct the template as the message says",
         },
         lint=("limitRangeRefuses", "podSecurityRefuses", "accountMissing"),
+    ),
+    "webhookRefuses": Cause(
+        title="An admission webhook refuses the owner's Pods, or cannot be asked about them.",
+        remedy="As the webhook says; or exempt the Pods by its selectors, or use failurePolicy: Ignore.",
+        fixes={
+            "": "$webhook (failurePolicy: $policy) cannot be asked, as the message says: mend its server, or "
+            "failurePolicy: Ignore",
+            "denied": "$webhook refuses it: correct what its message names",
+            "itself": "$webhook (failurePolicy: $policy) has to admit the Pods of $owner, and its Service $service "
+            "selects only these: nobody answers for it. Exempt them with its objectSelector: {matchExpressions: [{key: "
+            "$key, operator: NotIn, values: [$value]}]}, or failurePolicy: Ignore",
+            "noEndpoints": "$webhook (failurePolicy: $policy) cannot be asked: its Service $service has no Pod that is "
+            "Ready and listens: see why, or failurePolicy: Ignore",
+            "noService": "$webhook (failurePolicy: $policy) cannot be asked: its Service $service does not exist: add "
+            "it to the manifests, or remove the webhook",
+            "timeout": "$webhook (failurePolicy: $policy) did not answer within its timeoutSeconds: see what its "
+            "server waits for, or failurePolicy: Ignore",
+            "certificate": "$webhook (failurePolicy: $policy) is not trusted: clientConfig.caBundle has to hold the CA "
+            "of the certificate of its server",
+        },
+        lint=("webhookGuardsItself",),
     ),
     "oldPodInTheWay": Cause(
         title="A new Pod does not become Ready while the old one, which has the same containers, runs.",

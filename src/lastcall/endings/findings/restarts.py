@@ -11,6 +11,9 @@ import re
 from collections.abc import Callable, Sequence
 
 from lastcall.endings.catalogue.lookup import fix, said
+from lastcall.endings.findings import not_executed
+from lastcall.endings.findings.post_start import KINDS as HOOK_KINDS
+from lastcall.endings.findings.post_start import because, hook_of, more, remedy
 from lastcall.endings.findings.subjects import ContainerSubject
 from lastcall.endings.findings.table import Fact, Row
 from lastcall.endings.findings.words import after_start, exit_code
@@ -18,7 +21,7 @@ from lastcall.endings.findings.words import listed as _and
 from lastcall.endings.findings.words import seconds as _s
 from lastcall.endings.story import Change, ContainerEnding, EndedBy, Ending, Finding, ProgramChange
 from lastcall.records import kinds
-from lastcall.records.said import tell
+from lastcall.records.said import joined, tell
 
 _REFUSED = re.compile(r":(\d+): connect: connection refused")
 _STATUS = re.compile(r"statuscode: (\d+)")
@@ -153,12 +156,14 @@ def _crashed(s: ContainerSubject) -> Finding:
         end=_end(c),
         output=_output(c, lines),
     )
-    found = ((variant, re.search(words, lines[-1], re.I)) for words, variant in _LAST_WORDS) if lines else ()
-    known = next(((variant, match) for variant, match in found if match), None)
-    advice = fix("crashed", known[0], **known[1].groupdict()) if known else fix(id_, _code(c))
     if succeeded:
         return Finding(id_, "info", text, c.name)
-    what: ProgramChange = "fixCommand" if _code(c) in ("notFound", "notExecutable") else "fixCrash"
+    advice = not_executed.advice(lines, s.entries((kinds.PROCESS_EXITED,)))
+    what: ProgramChange = "fixCommand" if advice or _code(c) in ("notFound", "notExecutable") else "fixCrash"
+    if not advice:
+        found = ((variant, re.search(words, lines[-1], re.I)) for words, variant in _LAST_WORDS) if lines else ()
+        known = next(((variant, match) for variant, match in found if match), None)
+        advice = fix("crashed", known[0], **known[1].groupdict()) if known else fix(id_, _code(c))
     return Finding(id_, "problem", text, c.name, advice, change=Change(program=what))
 
 
@@ -221,10 +226,12 @@ def _by_rule(s: ContainerSubject) -> Finding:
 def _post_start(s: ContainerSubject) -> Finding:
     those = _those(s, _ended_by("postStartHook"))
     c = those[-1]
-    times, did = _times(len(those)), _did(those, s.last)
-    text = said("restartedPostStart", container=c.name, did=did, times=times, after=_after(c), end=_end(c))
+    hook = hook_of(c, s.entries(HOOK_KINDS))
+    facts = {"did": _did(those, s.last), "times": _times(len(those)), "after": _after(c), "end": _end(c)}
+    text = said("restartedPostStart", container=c.name, because=because(hook), **facts)
+    text = joined([text, *more(c, hook)])
     change = Change(program="fixPostStart")
-    return Finding("restartedPostStart", "problem", text, c.name, fix("restartedPostStart"), change=change)
+    return Finding("restartedPostStart", "problem", text, c.name, remedy(hook), change=change)
 
 
 def _row(
@@ -264,7 +271,7 @@ ROWS = (
     ),
     _row("initContainerFailed", _fails(True), _crashed, _HOW, kinds.PROCESS_EXITED, kinds.OUTPUT),
     _row("crashed", _fails(False), _crashed, _HOW, kinds.PROCESS_EXITED, kinds.OUTPUT),
-    _row("restartedPostStart", _ended_by("postStartHook"), _post_start, _WHO, *_BY_NODE),
+    _row("restartedPostStart", _ended_by("postStartHook"), _post_start, _WHO, *_BY_NODE, kinds.POST_START_FINISHED),
     _row("restartedByRule", _ended_by("restartRule"), _by_rule, _WHO, kinds.PROCESS_EXITED),
     Row(
         "endsAndIsRestarted",

@@ -9,6 +9,7 @@ from lastcall.endings.findings import (
     hooks,
     kills,
     pods,
+    post_start,
     processes,
     restarts,
     signals,
@@ -24,6 +25,7 @@ POD_ROWS: tuple[Row[PodSubject], ...] = pods.ROWS
 CONTAINER_ROWS: tuple[Row[ContainerSubject], ...] = restarts.ROWS
 RUN_ROWS: tuple[Row[RunSubject], ...] = (
     *exits.ROWS,
+    *post_start.ROWS,
     *hooks.ROWS,
     *signals.ROWS,
     *processes.ROWS,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from lastcall.errors import NotReady
 from lastcall.experiment.ready.objects import Objects, pods_below
 from lastcall.experiment.ready.readiness import HAVE_PODS, Readiness, readiness
-from lastcall.experiment.reasons.object_events import events_of, last_events_of
+from lastcall.experiment.reasons.object_events import events_of, hook_keeps_failing, last_events_of, webhooks_of
 from lastcall.experiment.reasons.why_not_ready import (
     hopeless_reason,
     is_crash_looping,
@@ -65,8 +65,9 @@ async def _look_for_hope(objects: Objects, waiting: dict[Named, Readiness], hope
         await objects.clock.sleep(LOOK_SECONDS)
         for named in list(waiting):
             pods = await _pods_of(objects, named)
-            if any(hopeless_reason(pod) or is_crash_looping(pod) for pod in pods):
-                hopeless.set()
+            for pod in pods:
+                if hopeless_reason(pod) or is_crash_looping(pod) or await hook_keeps_failing(objects.client, pod):
+                    hopeless.set()
 
 
 async def _pods_of(objects: Objects, named: Named) -> list[Object]:
@@ -92,7 +93,9 @@ async def told(objects: Objects, waiting: dict[Named, Readiness], why: str) -> s
         late = [pod for pod in pods if not is_ready(pod) and (pod.get("status") or {}).get("phase") != "Succeeded"]
         if named.resource in HAVE_PODS:
             ready = sum(map(is_ready, pods))
-            lines += told_once(why_no_pods(str(named), obj, ready, None, await events_of(objects.client, obj))[1:])
+            events = await events_of(objects.client, obj)
+            webhooks = await webhooks_of(objects.client, events)
+            lines += told_once(why_no_pods(str(named), obj, ready, None, events, webhooks)[1:])
         for pod in late:
             lines += why_not_ready(pod, await last_events_of(objects.client, objects.clock, pod))
             lines += await last_lines(objects, pod)

@@ -34,6 +34,23 @@ _SOURCES = (
     _Row(r"references non-existent (?:config|secret) key: (?P<key>\S+)", "configMissing", "keyOfVolume"),
 )
 _CLAIM = _Row(r'persistentvolumeclaim "(?P<name>[^"]+)" not found', "claimMissing")
+_PULL = (
+    _Row(
+        r"(?i)manifest unknown|name unknown|(?:manifest|image|repository)[^:]* not found|: not found\Z",
+        "imageNotPulled",
+        "unknown",
+    ),
+    _Row("(?i)unauthorized|denied|authentication required|no basic auth", "imageNotPulled", "denied"),
+    _Row("no such host|dial tcp|connection refused|i/o timeout", "imageNotPulled", "unreachable"),
+    _Row("", "imageNotPulled"),
+)
+_POST_START = (
+    _Row(r":(?P<port>\d+): connect: connection refused", "restartedPostStart", "tooEarly"),
+    _Row("executable file not found|exited with 127:", "restartedPostStart", "notFound"),
+    _Row("exited with 126:", "restartedPostStart", "notExecutable"),
+    _Row(r"exited with \d+:", "restartedPostStart", "code"),
+    _Row("", "restartedPostStart"),
+)
 _SCHEDULING = (
     _CLAIM,
     _Row(r'persistentvolumeclaim "(?P<name>[^"]+)" is being deleted', "claimMissing", "deleted", stays=False),
@@ -54,8 +71,8 @@ _SCHEDULING = (
 )
 _ROWS: Mapping[str, tuple[_Row, ...]] = {
     "ErrImageNeverPull": (_Row("", "imageNeverPulled"),),
-    "ErrImagePull": (_Row("", "imageNotPulled"),),
-    "ImagePullBackOff": (_Row("", "imageNotPulled"),),
+    "ErrImagePull": _PULL,
+    "ImagePullBackOff": _PULL,
     "InvalidImageName": (_Row("", "imageNameInvalid"),),
     "CreateContainerConfigError": (
         _Row("image will run as root", "rootForbidden"),
@@ -74,8 +91,8 @@ _ROWS: Mapping[str, tuple[_Row, ...]] = {
         _Row("(?i)connection refused|ECONNREFUSED", "initContainerRuns", "refused"),
         _Row("", "initContainerRuns"),
     ),
-    "RunContainerError": (_Row("", "commandNotStarted"),),
-    "StartError": (_Row("", "commandNotStarted"),),
+    "PostStartHookError": _POST_START,
+    "FailedPostStartHook": _POST_START,
     "CrashLoopBackOff": (_Row("", "crashLoop"),),
     "FailedScheduling": _SCHEDULING,
     "Unschedulable": _SCHEDULING,

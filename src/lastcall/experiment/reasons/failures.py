@@ -14,7 +14,7 @@ from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.records.text import printable
 
-_LESS = ("probeFailed", "crashLoop")
+_LESS = ("probeFailed", "crashLoop", "restartedPostStart")
 """Causes of which an end that was seen tells more."""
 _OF_ENDS = {*RESTARTS, "outOfMemory", "childOutOfMemory", "killedByOther"} - {"restartedByRule"}
 _GENERAL = tuple(f"  fix: {fix_of(id_)}" for id_ in _LESS)
@@ -26,16 +26,34 @@ def with_ends(
 ) -> list[str]:
     """Lines that say why a Pod is not Ready, and what its containers' ends add to that; `now_ns` of the monotonic
     clock."""
-    ends = ends_told(pod, records, version, now_ns=now_ns)
+    ending = _ending_of(pod, records, version, now_ns)
+    ends = _ends(pod, ending, now_ns)
     told = tuple(f"[{id_}]" for id_ in _LESS) if any(line.startswith("  fix: ") for line in ends) else ()
-    return [*(line for line in why if not ends or (line not in _GENERAL and not line.endswith(told))), *ends]
+    kept = [line for line in why if not ends or (line not in _GENERAL and not line.endswith(told))]
+    return [*kept, *ends, *_stand_ins(ending)]
 
 
 def ends_told(pod: Object, records: Iterable[Record], version: str, *, now_ns: int = 0) -> list[str]:
     """Lines about every end of a container of the Pod before the Pod's own, and what those that are not well printed
     last; none for a Pod whose containers are well."""
+    ending = _ending_of(pod, records, version, now_ns)
+    lines = _ends(pod, ending, now_ns)
+    return [*lines, *_stand_ins(ending)] if lines else []
+
+
+def _ending_of(pod: Object, records: Iterable[Record], version: str, now_ns: int) -> Ending:
     own = [record for record in records if record.pod_uid == uid_of(pod)]
-    (ending,) = build_endings(own, [pod_facts(pod)], kubernetes_version=version)
+    (ending,) = build_endings(own, [pod_facts(pod)], kubernetes_version=version, now_ns=now_ns)
+    return ending
+
+
+def _stand_ins(ending: Ending) -> list[str]:
+    """Lines about images that others stood in for: what failed may be the fault of a stand-in."""
+    texts = dict.fromkeys(each.text for each in ending.findings if each.id == "imageSubstituted")
+    return [f"  note: {printable(text, 1000)}" for text in texts]
+
+
+def _ends(pod: Object, ending: Ending, now_ns: int) -> list[str]:
     unready = _of_unready(pod, ending)
     peers = fix_of_peers(pod, (line for _, lines in unready for line in lines))
     fixes = [f"  fix: {printable(peers, 1000)}"] if peers else []
@@ -76,6 +94,7 @@ def ends_of_all(records: Sequence[Record], version: str) -> list[NotWell]:
     for ending in build_endings(of_them, [PodFacts(uid, "", "") for uid in suspects], kubernetes_version=version):
         if lines := _lines(ending):
             findings = tuple(each for each in ending.findings if each.id in _OF_ENDS)
+            lines += _stand_ins(ending)
             found.append(NotWell(f"{ending.pod.namespace}/{ending.pod.name}", findings, tuple(lines)))
     return found
 

@@ -1,9 +1,21 @@
 """The Events about an object, for a person who asks why."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 
-from lastcall.experiment.reasons.why_not_ready import hopeless_reason
-from lastcall.kube.api import EVENTS, Object, StatusError, namespace_of, uid_of
+from lastcall.experiment.reasons.webhooks import Webhooks, speaks_of_a_webhook
+from lastcall.experiment.reasons.why_not_ready import has_failed, hook_fails_again_and_again, hopeless_reason
+from lastcall.kube.api import (
+    EVENTS,
+    MUTATINGWEBHOOKCONFIGURATIONS,
+    PODS,
+    SERVICES,
+    VALIDATINGWEBHOOKCONFIGURATIONS,
+    Object,
+    StatusError,
+    namespace_of,
+    uid_of,
+)
 from lastcall.kube.client import Client, ConnectionLost
 from lastcall.world.clock import Clock, monotonic
 
@@ -17,6 +29,26 @@ async def events_of(client: Client, obj: Object) -> list[Object]:
         listed = await client.list(EVENTS, namespace_of(obj), field_selector=f"involvedObject.uid={uid_of(obj)}")
         return listed.items
     return []
+
+
+async def webhooks_of(client: Client, events: Sequence[Object]) -> Webhooks:
+    """Return what the cluster knows of its webhooks, if one of the Events is about one; as far as it can be read."""
+    found = Webhooks()
+    if any(speaks_of_a_webhook(str(each.get("message"))) for each in events):
+        with suppress(StatusError, ConnectionLost):
+            configurations: list[Object] = []
+            for resource in (MUTATINGWEBHOOKCONFIGURATIONS, VALIDATINGWEBHOOKCONFIGURATIONS):
+                listed = await client.list(resource)
+                configurations += ({"kind": resource.kind, **each} for each in listed.items)
+            found = Webhooks(configurations)
+            services = (await client.list(SERVICES)).items
+            found = Webhooks(configurations, services, (await client.list(PODS)).items)
+    return found
+
+
+async def hook_keeps_failing(client: Client, pod: Object) -> bool:
+    """Return whether a postStart hook of the Pod fails again and again."""
+    return has_failed(pod) and hook_fails_again_and_again(await events_of(client, pod))
 
 
 async def last_events_of(client: Client, clock: Clock, pod: Object) -> list[Object]:

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lastcall.experiment.reasons.causes import fix_of, fixes_for, waiting_helps
+from lastcall.experiment.reasons.starts import REASONS as REASONS_OF_STARTS
+from lastcall.experiment.reasons.starts import fixes_of_start
+from lastcall.experiment.reasons.webhooks import Webhooks, fixes_of_webhook
 from lastcall.kube.api import Object, name_of, namespace_of, restarts_by_rule, uid_of
 
 HOPELESS = (
@@ -58,6 +61,12 @@ def is_crash_looping(pod: Object) -> bool:
     )
 
 
+def hook_fails_again_and_again(events: Iterable[Object]) -> bool:
+    """Whether a postStart hook of a Pod with these Events has failed as often as a container that is crash looping."""
+    failures = (each.get("count") or 1 for each in events if each.get("reason") == "FailedPostStartHook")
+    return sum(failures) >= CRASHES
+
+
 def _crashed(pod: Object) -> Iterator[Object]:
     """The statuses of containers whose last end was a failure, and not one that its own rules restart."""
     status, specs = pod.get("status") or {}, _specs(pod)
@@ -89,6 +98,20 @@ class Unschedulable:
             return []
         going = more_to_come or any(map(may_go, everywhere))
         return [pod for pod in late if not waiting_helps(unschedulable_message(pod), pods_may_go=going)]
+
+
+@dataclass(slots=True)
+class Refused:
+    """Whether the API server refuses Pods of an owner, has for a while, and nothing goes on that may change it. `look`
+    about every second, with the owners and all their Pods."""
+
+    _since: dict[str, float] = field(default_factory=dict)
+
+    def look(self, owners: Iterable[Object], pods: Iterable[Object], now: float) -> bool:
+        """Return True if waiting changes nothing."""
+        refused = {uid_of(owner) for owner in owners if replica_failure(owner)}
+        self._since = {uid: self._since.get(uid, now) for uid in refused}
+        return any(now - since >= SURE_SECONDS for since in self._since.values()) and not any(map(may_go, pods))
 
 
 def may_go(pod: Object) -> bool:
@@ -131,11 +154,16 @@ def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
         if why and why not in told:
             told.add(why)
             lines.append(f"  condition {condition.get('type')} is False: {why}")
+    messages: dict[str, list[str]] = {}
     for name, reason, message in _waiting(pod):
-        lines.append(f"  container {name}: {reason}{f': {message}' if message else ''}")
-        fixes.update(dict.fromkeys(fixes_for(reason, message)))
+        before = messages.setdefault(name, [])
+        if not any(each and each in message for each in before):
+            lines.append(f"  container {name}: {reason}{f': {message}' if message else ''}")
+        before.append(message)
+        found = fixes_of_start(message, pod, name) if reason in REASONS_OF_STARTS else fixes_for(reason, message)
+        fixes.update(dict.fromkeys(found))
     warnings = _newest_warnings(events)
-    lines += [f"  Event {_event(event)}" for event in warnings]
+    lines += [f"  Event {_event(event)}" for event in warnings if not _repeats(event, lines)]
     # Whoever has crashed answers no readiness probe: that is not what to correct.
     crashed = any(_crashed(pod))
     causes = [each for each in warnings if not (crashed and str(each.get("message")).startswith("Readiness probe"))]
@@ -146,8 +174,16 @@ def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
     return lines
 
 
-def why_no_pods(what: str, owner: Object, ready: int, wanted: int | None, events: Sequence[Object]) -> list[str]:
-    """Lines about an owner that does not have its Pods: how many it has, its conditions, what Events say of it."""
+def why_no_pods(
+    what: str,
+    owner: Object,
+    ready: int,
+    wanted: int | None,
+    events: Sequence[Object],
+    webhooks: Webhooks = Webhooks(),  # noqa: B008 (it keeps nothing)
+) -> list[str]:
+    """Lines about an owner that does not have its Pods: how many it has, its conditions, what Events say of it, and
+    which of `webhooks` refuses them."""
     lines = [f"{what}: {_how_far(owner, ready, wanted)}"]
     for condition in (owner.get("status") or {}).get("conditions") or []:
         wrong = condition.get("status") == ("True" if condition.get("type") == "ReplicaFailure" else "False")
@@ -157,6 +193,8 @@ def why_no_pods(what: str, owner: Object, ready: int, wanted: int | None, events
     warnings = _newest_warnings(events)
     lines += [f"  Event {_event(event)}" for event in warnings]
     fixes = _fixes_of(warnings)
+    for event in warnings:
+        fixes += fixes_of_webhook(str(event.get("message")), owner, webhooks)
     if "minReadySeconds" in lines[0]:
         fixes.append(fix_of("notAvailableYet", seconds=owner["spec"]["minReadySeconds"]))
     return [*told_once(lines), *(f"  fix: {each}" for each in dict.fromkeys(fixes))]
@@ -295,6 +333,16 @@ def _newest_warnings(events: Sequence[Object], limit: int = 4) -> list[Object]:
 
 def _fixes_of(events: Sequence[Object]) -> list[str]:
     return [each for event in events for each in fixes_for(str(event.get("reason")), str(event.get("message")))]
+
+
+_OF_AN_ERROR = "Error: "
+
+
+def _repeats(event: Object, lines: Iterable[str]) -> bool:
+    """Whether an Event says in the same words what a container's state says."""
+    text = str(event.get("message") or "")
+    error = text.removeprefix(_OF_AN_ERROR)
+    return error != text and " " in error and any(error in line for line in lines)
 
 
 def _event(event: Object) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from lastcall.errors import Crashed, WorldError
 from lastcall.experiment.reasons.failures import with_ends
-from lastcall.experiment.reasons.object_events import events_of, last_events_of
+from lastcall.experiment.reasons.object_events import events_of, hook_keeps_failing, last_events_of, webhooks_of
 from lastcall.experiment.reasons.siblings import fix_of_old_pod
 from lastcall.experiment.reasons.why_not_ready import (
     HOPELESS,
@@ -114,7 +114,7 @@ class Waiting:
 
     async def _crashing(self, pods: Sequence[Object]) -> list[Object]:
         """Those that crash again and again, with nothing else left to come up that they may be waiting for."""
-        crashing = [pod for pod in pods if is_crash_looping(pod)]
+        crashing = [pod for pod in pods if is_crash_looping(pod) or await hook_keeps_failing(self.client(), pod)]
         if not crashing:
             return []
         of_it = {uid_of(pod) for pod in pods}
@@ -192,7 +192,8 @@ class Waiting:
             ready = sum(map(is_ready, pods))
             lines += why_no_pods(what, owner, ready, wanted, await events_of(self.client(), owner))
             for replica_set in await self._replica_sets(owner):
-                more = why_no_pods("", replica_set, 0, 1, await events_of(self.client(), replica_set))[1:]
+                events = await events_of(self.client(), replica_set)
+                more = why_no_pods("", replica_set, 0, 1, events, await webhooks_of(self.client(), events))[1:]
                 lines += told_once(more, lines)
         told = await self._why_not_ready(late)
         found = (fix_of_old_pod(pod, pods, now(self.clock)) for pod in late)

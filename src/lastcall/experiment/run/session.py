@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from lastcall.endings import Ending, build_endings, pod_facts, removers
 from lastcall.endings.render import TICK_SECONDS, LiveTimeline
-from lastcall.errors import Crashed, WorldError
+from lastcall.errors import Crashed, LastcallError, WorldError
 from lastcall.experiment.ready.progress import Progress, progress
-from lastcall.experiment.reasons.object_events import events_of, last_events_of
+from lastcall.experiment.reasons.object_events import events_of, hook_keeps_failing, last_events_of, webhooks_of
 from lastcall.experiment.reasons.owner_watch import FollowedOwner, OwnerFollower
 from lastcall.experiment.reasons.pod_watch import FollowedPod, PodFollower
+from lastcall.experiment.reasons.webhooks import fixes_of_webhook
 from lastcall.experiment.reasons.why_not_ready import (
+    Refused,
     Unschedulable,
     has_failed,
     hopeless_reason,
@@ -45,7 +47,7 @@ from lastcall.kube.api import (
     uid_of,
 )
 from lastcall.kube.client import Client, ConnectionLost
-from lastcall.manifests import OWNERS, Manifest, apply_manifests, with_grace
+from lastcall.manifests import OWNERS, Applied, Manifest, apply_manifests, with_grace
 from lastcall.records import kinds
 from lastcall.records.record import Record, Recorder
 from lastcall.records.signal_names import signal_name
@@ -57,6 +59,9 @@ if TYPE_CHECKING:
 
 KILL_MARGIN_SECONDS = 5.0
 """How much longer than its grace period a force-deleted Pod's containers are followed."""
+
+_LOOKED_AT = 10
+"""Pods whose Events are read in one look."""
 
 LAST_WORDS_SECONDS = 0.3
 """How long the others may still tell what they saw after a process of the cluster has died."""
@@ -162,7 +167,7 @@ class Session:
         assert owners is not None
         version = (await client.list(PODS)).resource_version
         manifests = [replace(m, obj=with_grace(m.resource, m.obj, self.options.grace)) for m in manifests]
-        applied, notes = await apply_manifests(client, self.clock, manifests)
+        applied, notes = await self._apply(client, manifests)
         kept = (each.told for each in of_manifests(manifests))
         for note in [*notes, *self._dropped(manifests), *kept]:
             self._note(started, note)
@@ -173,7 +178,7 @@ class Session:
             tasks.spawn(owners.run(version), name="follow owners")
         tasks.spawn(follower.run(version), name="follow Pods")
         self._note(started, f"created {', '.join([*(each.what for each in parents), *(pod.key for pod in pods)])}")
-        waiting = tasks.spawn(self._say_what_is_late(follower, client), name="what is late")
+        waiting = tasks.spawn(self._say_what_is_late(follower, owners, client), name="what is late")
         try:
             await self._wait_ready(follower, owners, client)
         finally:
@@ -193,6 +198,16 @@ class Session:
         self.live.begin([pod_facts(pod.obj) for pod in self._told()])
         await self._delete(pods, parents, client, tasks)
         await self._wait_gone(follower)
+
+    async def _apply(self, client: Client, manifests: Sequence[Manifest]) -> tuple[list[Applied], list[str]]:
+        try:
+            return await apply_manifests(client, self.clock, manifests)
+        except LastcallError as error:
+            webhooks = await webhooks_of(client, [{"message": str(error)}])
+            fixes = [f"  fix: {each}" for each in fixes_of_webhook(str(error), {}, webhooks)]
+            if not fixes:
+                raise
+            raise type(error)("\n".join([str(error), *fixes])) from error
 
     def _say_what_is_not_well(self, started: float) -> bool:
         """Whether containers have crashed, or were restarted, before anything was deleted."""
@@ -261,7 +276,9 @@ class Session:
             lines.append(f"not every Pod became Ready within {self.options.timeout:g} s (--timeout)")
         for owner in waiting:
             state = state_of(owner)
-            lines += why_no_pods(owner.what, owner.obj, state.ready, state.wanted, await owners.events_of(owner))
+            events = await owners.events_of(owner)
+            webhooks = await webhooks_of(client, events)
+            lines += why_no_pods(owner.what, owner.obj, state.ready, state.wanted, events, webhooks)
         # late: 3.6 ms of `demo`
         from lastcall.experiment.reasons.failures import with_ends
 
@@ -283,18 +300,23 @@ class Session:
         self._given_up = why
         follower.changed.set()
 
-    async def _say_what_is_late(self, follower: PodFollower, client: Client) -> None:
+    async def _say_what_is_late(self, follower: PodFollower, owners: OwnerFollower, client: Client) -> None:
         """What is waited for, until cancelled: nobody waits in silence for a Pod that cannot start."""
-        began, stuck = monotonic(self.clock), Unschedulable()
+        began, stuck, refused = monotonic(self.clock), Unschedulable(), Refused()
         while True:
             await self.clock.sleep(1.0)
             there = [pod for pod in follower.pods.values() if not pod.gone]
             late = [pod for pod in there if not (pod.ready or pod.ended_by_itself)]
             objects = [pod.obj for pod in there]
-            if stuck.look(objects, objects, monotonic(self.clock), more_to_come=False):
+            now = monotonic(self.clock)
+            if stuck.look(objects, objects, now, more_to_come=False):
                 self._give_up(follower, "no node takes the Pod, and nothing that goes on here changes that")
+            elif refused.look([each.obj for each in owners.owners.values() if not each.gone], objects, now):
+                self._give_up(follower, "the API server refuses the Pods, and nothing that goes on here changes that")
             elif late and all(is_crash_looping(pod.obj) for pod in late):
                 self._give_up(follower, "a container crashes again and again, and nothing else is to come up")
+            elif late and all([await hook_keeps_failing(client, pod.obj) for pod in late[:_LOOKED_AT]]):
+                self._give_up(follower, "a postStart hook fails again and again, and nothing else is to come up")
             told = [in_short(pod.obj, await events_of(client, pod.obj)) for pod in late[:2]]
             told += [f"{len(late) - 2} more"] if len(late) > 2 else []
             now = monotonic(self.clock)

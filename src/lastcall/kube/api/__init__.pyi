@@ -57,6 +57,7 @@ from .resources import HORIZONTALPODAUTOSCALERS_V1 as HORIZONTALPODAUTOSCALERS_V
 from .resources import INGRESSES as INGRESSES
 from .resources import JOBS as JOBS
 from .resources import LIMITRANGES as LIMITRANGES
+from .resources import MUTATINGWEBHOOKCONFIGURATIONS as MUTATINGWEBHOOKCONFIGURATIONS
 from .resources import NAMESPACES as NAMESPACES
 from .resources import NETWORKPOLICIES as NETWORKPOLICIES
 from .resources import NODES as NODES
@@ -71,6 +72,7 @@ from .resources import SERVED as SERVED
 from .resources import SERVICEACCOUNTS as SERVICEACCOUNTS
 from .resources import SERVICES as SERVICES
 from .resources import STATEFULSETS as STATEFULSETS
+from .resources import VALIDATINGWEBHOOKCONFIGURATIONS as VALIDATINGWEBHOOKCONFIGURATIONS
 from .resources import Resource as Resource
 from .schema.checks import DecodeError as DecodeError
 from .schema.checks import check_fields as check_fields

@@ -31,6 +31,16 @@ TOGETHER: tuple[Rule, ...] = (
         "Use the port that the container listens on.",
     ),
     Rule(
+        "webhookGuardsItself",
+        "error",
+        "certain",
+        "An admission webhook with failurePolicy Fail has to admit all Pods that its Service selects.",
+        "While none of them runs, nobody answers for the webhook, so none of them can be created: after a scale to 0, "
+        "or the loss of their node, they do not come back.",
+        "apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go",
+        "Exempt them by its objectSelector or namespaceSelector, or use failurePolicy: Ignore.",
+    ),
+    Rule(
         "serviceSelectsJob",
         "warning",
         "certain",

@@ -3,8 +3,9 @@
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from lastcall.records.definitions.parts import Limits, Observed, Outcome, ResourceVersion, Seconds
+from lastcall.records.hook_text import hook_failure
 from lastcall.records.said import tell
-from lastcall.records.sentences import DETAIL, STEP, Words, fixed, row, sentences
+from lastcall.records.sentences import DETAIL, STEP, Words, after, fixed, row, sentences
 
 ACTOR = "kubelet"
 
@@ -128,6 +129,14 @@ class PostStartStarted(TypedDict):
     """The postStart hook begins."""
 
     handler: str
+    detail: NotRequired[Annotated[str, "the command, address or time"]]
+
+
+def post_start_started(facts: PostStartStarted) -> Words:
+    handler, detail = facts.get("handler", "?"), facts.get("detail")
+    if detail:
+        return Words(tell("postStart $handler starts: $detail", handler=handler, detail=detail))
+    return Words(tell("postStart $handler starts", handler=handler))
 
 
 class PostStartFinished(TypedDict):
@@ -137,6 +146,9 @@ class PostStartFinished(TypedDict):
     outcome: Outcome
     seconds: Seconds
     message: str
+    exitCode: NotRequired[int]
+    stdout: NotRequired[str]
+    stderr: NotRequired[str]
 
 
 def post_start_finished(facts: PostStartFinished) -> Words:
@@ -144,7 +156,11 @@ def post_start_finished(facts: PostStartFinished) -> Words:
     if outcome == "succeeded":
         return Words(tell("postStart $handler succeeded", handler=handler))
     if outcome == "failed":
-        return Words(tell("postStart $handler failed", handler=handler))
+        code, message = facts.get("exitCode"), hook_failure(str(facts.get("message") or ""))
+        why = tell(": exit code $code", code=code) if code else f": {message}" if message else ""
+        return Words(
+            tell("postStart $handler failed$when$why", handler=handler, when=after(facts), why=why), STEP, "bad"
+        )
     return Words(tell("postStart $handler $outcome", handler=handler, outcome=outcome))
 
 
@@ -190,7 +206,7 @@ SENTENCES = sentences(
     row(ContainerCreated, fixed("container created from $image", DETAIL)),
     row(ContainerStarted, fixed("container started", STEP)),
     row(ContainerStartFailed, container_start_failed),
-    row(PostStartStarted, fixed("postStart $handler starts", STEP)),
+    row(PostStartStarted, post_start_started),
     row(PostStartFinished, post_start_finished),
     row(ProbeChanged, probe_changed),
     row(PodRunning, fixed("phase Running", STEP)),

@@ -76,6 +76,17 @@ class ProcessLeft(TypedDict):
     afterSignal: NotRequired[Annotated[bool, "it did not run yet at that signal"]]
 
 
+class NotExecuted(TypedDict):
+    """A program that is there, and that the kernel refused to execute."""
+
+    path: str
+    error: Annotated[str, "no such file or directory: of its interpreter; exec format error …"]
+    format: Annotated[Literal["script", "elf", "text", "unknown"], "text: it has no #! line"]
+    interpreter: Annotated[str, "that its #! line names, or the loader of an elf program; empty without one"]
+    carriageReturn: Annotated[bool, "the #! line has one right behind the interpreter, as a part of its name"]
+    machine: Annotated[str, "the architecture of an elf program; empty if it is that of the node"]
+
+
 class Hang(TypedDict):
     """Why init ended a role whose event loop did not turn."""
 

@@ -11,14 +11,14 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from lastcall.kube.api.meta import name_of, namespace_of, uid_of
-from lastcall.kube.api.pods.handlers import handler_name
+from lastcall.kube.api.pods.handlers import handler_detail, handler_name
 from lastcall.kube.cri.api import ContainerConfig, Image, PodSandboxConfig, RuntimeService, RuntimeServiceError
 from lastcall.kube.node.interfaces import EventRecorder, ImageManager, ImagePullError, PodStatus, VolumeError
 from lastcall.kube.node.logs.files import LogLinks
 from lastcall.kube.node.pods.spec import container_field_path, init_containers_of
 from lastcall.kube.node.runtime.environment import ContainerConfigError
 from lastcall.kube.node.stopping.grace import KillReason
-from lastcall.kube.node.stopping.hooks import HandlerRunner, HookError
+from lastcall.kube.node.stopping.hooks import HandlerRunner, HookError, shown_output
 from lastcall.kube.node.stopping.kill_container import ContainerKiller
 from lastcall.kube.node.versions import Behaviour
 from lastcall.records import kinds
@@ -212,7 +212,7 @@ class ContainerStarter:
     async def _post_start(self, pod: Pod, container: Container, handler: LifecycleHandler, container_id: str) -> None:
         """Run to the end, without a time limit; a failure kills the container."""
         name, kind = container["name"], handler_name(handler)
-        begun: PostStartStarted = {"handler": kind}
+        begun: PostStartStarted = {"handler": kind, "detail": handler_detail(handler)}
         cause_id = self._record(kinds.POST_START_STARTED, pod, name, begun)
         started = self._world.clock.monotonic_ns()
         failure: HookError | None = None
@@ -226,6 +226,9 @@ class ContainerStarter:
             "seconds": (self._world.clock.monotonic_ns() - started) / 1e9,
             "message": str(failure) if failure else "",
         }
+        if failure is not None and failure.exit_code is not None:
+            facts["exitCode"] = failure.exit_code
+            facts["stdout"], facts["stderr"] = shown_output(failure.stdout), shown_output(failure.stderr)
         cause_id = self._record(kinds.POST_START_FINISHED, pod, name, facts, cause_id)
         if failure is None:
             return

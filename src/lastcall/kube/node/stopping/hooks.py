@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from lastcall.kube.api.types.container import Container, HTTPGetAction, LifecycleHandler, TCPSocketAction
     from lastcall.kube.api.types.pod import Pod
 
+OUTPUT_LIMIT = 4096
+"""Bytes of a hook's stdout and stderr kept in a record, each."""
+
 HTTP_RESPONSE_TO_HTTPS_CLIENT = "server gave HTTP response to HTTPS client"
 
 
@@ -211,6 +214,11 @@ class HandlerRunner:
             f"request to HTTPS lifecycle hook {host} got HTTP response, retry with HTTP succeeded",
             field_path=container_field_path(pod, container.get("name", "")),
         )
+
+
+def shown_output(output: bytes) -> str:
+    """Return a hook's output as records have it."""
+    return _text(output[:OUTPUT_LIMIT])
 
 
 def _text(output: bytes) -> str:

@@ -18,7 +18,7 @@ from lastcall.kube.node.pods.spec import container_field_path, find_container
 from lastcall.kube.node.runtime_deadlines import RUNTIME_REQUEST_TIMEOUT
 from lastcall.kube.node.stopping import grace
 from lastcall.kube.node.stopping.grace import KillReason
-from lastcall.kube.node.stopping.hooks import HandlerRunner, HookError, HookResult
+from lastcall.kube.node.stopping.hooks import HandlerRunner, HookError, HookResult, shown_output
 from lastcall.kube.node.stopping.order import TerminationOrdering
 from lastcall.kube.node.stopping.waiting import wait_at_most
 from lastcall.kube.node.versions import Behaviour
@@ -45,9 +45,6 @@ RULES = "pkg/kubelet/kuberuntime/kuberuntime_container.go"
 HOOK_RULES = "pkg/kubelet/lifecycle/handlers.go:Run"
 
 log = logging.getLogger(__name__)
-
-OUTPUT_LIMIT = 4096
-"""Bytes of a hook's stdout and stderr kept in a record, each."""
 
 
 @dataclass(slots=True)
@@ -261,7 +258,7 @@ class ContainerKiller:
         if result.exit_code is not None:
             facts["exitCode"] = result.exit_code
         if facts["handler"] == "exec":
-            facts["stdout"], facts["stderr"] = _shown(result.stdout), _shown(result.stderr)
+            facts["stdout"], facts["stderr"] = shown_output(result.stdout), shown_output(result.stderr)
         if hook.outlived:
             facts["late"] = True
         record_id = self._record(kinds.PRE_STOP_FINISHED, pod, name, HOOK_RULES, facts, hook.record_id)
@@ -304,7 +301,3 @@ class ContainerKiller:
             facts=facts,
             cause_id=cause_id,
         )
-
-
-def _shown(output: bytes) -> str:
-    return output[:OUTPUT_LIMIT].decode("utf-8", "replace")

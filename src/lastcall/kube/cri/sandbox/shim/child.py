@@ -24,7 +24,7 @@ import stat
 import struct
 import termios
 
-from lastcall.kube.cri.sandbox.shim import identity, idmap, limits
+from lastcall.kube.cri.sandbox.shim import identity, idmap, limits, not_executed
 from lastcall.kube.cri.sandbox.shim.rootfs.build import build
 from lastcall.kube.cri.sandbox.shim.rootfs.confined import SetupError, words
 from lastcall.kube.cri.sandbox.shim.single_id import filters
@@ -103,7 +103,7 @@ def _run(
             if mask & _SYS_ADMIN and create_cwd:
                 linux.unshare(linux.CLONE_NEWNS)  # which its root may then mount in
         environment = _environment(spec, who.home)
-        _change_directory(spec["cwd"] or "/", create_cwd)
+        _change_directory(spec["cwd"] or "/")
         identity.assume(who, mask, maps, lambda: filters.install(spec, who, mask, maps[0], status))
         if spec["noNewPrivs"]:
             privileges.set_no_new_privs()
@@ -114,7 +114,7 @@ def _run(
         linux.set_parent_death_signal(0)
         said = {"executing": os.path.realpath(program), "uid": who.uid, "gid": who.gid}
         status.send(json.dumps(said).encode())
-        code = _execute(program, spec["argv"], environment)
+        code = _execute(program, spec["argv"], environment, status)
     except SetupError as error:
         _report(status, str(error))
     except OSError as error:
@@ -124,11 +124,13 @@ def _run(
     os._exit(code)
 
 
-def _execute(program: str, argv: list[str], environment: dict[bytes, bytes]) -> int:
-    """Become the program. Return the exit status if that fails."""
+def _execute(program: str, argv: list[str], environment: dict[bytes, bytes], status: socket.socket) -> int:
+    """Become the program. Return the exit status if that fails, and say on `status` what the file is."""
     try:
         os.execve(program, argv, environment)  # noqa: S606 - what a runtime is for
     except OSError as error:
+        with contextlib.suppress(OSError):
+            status.send(json.dumps({"notExecuted": not_executed.describe(program, words(error))}).encode())
         # Like runc: the container has started by now; the reason is its only output.
         os.write(2, f"exec {program}: {words(error)}\n".encode())
     return _EXEC_FAILED
@@ -207,10 +209,8 @@ def _environment(spec: dict[str, Any], home: str) -> dict[bytes, bytes]:
     return environment
 
 
-def _change_directory(path: str, create: bool) -> None:
+def _change_directory(path: str) -> None:
     try:
-        if create:
-            os.makedirs(path, 0o755, exist_ok=True)
         os.chdir(path)
     except OSError as error:
         reason = words(error)

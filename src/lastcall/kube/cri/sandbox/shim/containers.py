@@ -319,6 +319,8 @@ class Container:
         if self.out_of_memory:
             facts["peakRss"] = status.peak_rss
             facts["endedTogether"] = self.limits.ended_together()
+        if process.not_executed is not None:
+            facts["notExecuted"] = process.not_executed
         self.record(kinds.PROCESS_EXITED, facts)
         if self.out_of_memory is None and status.signal == "SIGKILL" and not self._sigkill_sent:
             self._infer_out_of_memory()

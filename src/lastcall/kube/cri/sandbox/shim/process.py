@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-    from lastcall.records.definitions.parts import Ids
+    from lastcall.records.definitions.parts import Ids, NotExecuted
 
 _READ_SIZE = 1 << 16
 _PIPES_DRAINED_AT_EXIT = 64
@@ -148,6 +148,7 @@ class Process:
         self._loop = loop
         self._status: socket.socket | None = status
         self.program = ""  # the file it was about to execute, as the child saw it
+        self.not_executed: NotExecuted | None = None  # what the file is, if the kernel refused to execute it
         self._error = ""
         self.journal = journal
         status.setblocking(False)
@@ -199,6 +200,8 @@ class Process:
                 fds = array.array("i")
                 fds.frombytes(ancillary[0][2][: fds.itemsize])
                 self.on_listener(fds[0])
+            elif "notExecuted" in message:
+                self.not_executed = message["notExecuted"]
             else:
                 self.program = message["executing"]
                 self.ids = {"uid": message["uid"], "gid": message["gid"]}

@@ -7,9 +7,11 @@ containerd pkg/oci/mounts.go, runc libcontainer/rootfs_linux.go.
 
 from __future__ import annotations
 
+import errno
 import os
 
 from lastcall.kube.cri.sandbox.shim import idmap
+from lastcall.kube.cri.sandbox.shim.rootfs.confined import SetupError, words
 from lastcall.kube.cri.sandbox.shim.rootfs.kernel import mount_dev, mount_kernel
 from lastcall.kube.cri.sandbox.shim.rootfs.overlay import directories_of_layers, mount_rootfs
 from lastcall.kube.cri.sandbox.shim.rootfs.protect import make_readonly, mask, remount_readonly
@@ -51,5 +53,19 @@ def build(spec: dict[str, Any]) -> None:
     linux.pivot_root(".", ".")
     linux.umount2(".", linux.MNT_DETACH)
     os.chdir("/")
+    _make_working_directory(spec["cwd"] or "/")
     if spec["rootfs"]["readonly"]:
         remount_readonly("/")
+
+
+def _make_working_directory(path: str) -> None:
+    """Make what is missing of it, also in a root that is read-only afterwards. Raises SetupError.
+
+    Source: runc libcontainer/rootfs_linux.go:prepareRootfs, whose words these are.
+    """
+    try:
+        os.makedirs(path, 0o755, exist_ok=True)
+    except OSError as error:
+        code = errno.ENOTDIR if error.errno == errno.EEXIST else error.errno
+        reason = words(OSError(code, ""))
+        raise SetupError(f"error during container init: mkdir {path}: {reason}") from error

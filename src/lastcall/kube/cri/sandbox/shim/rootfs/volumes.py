@@ -33,7 +33,7 @@ def bind_mount(root: Root, mount: dict[str, Any], proc_device: int, users: idmap
         tree = clone_tree(source, readonly=mount["readonly"])
         if users is not None and mount.get("ownersMapped"):
             _map_owners(tree, source, users)
-        place = root.directory(target) if is_directory else root.file(target)
+        place = _mount_point(root, source, target, is_directory=is_directory)
         if target == "/" or os.stat(place).st_dev == proc_device:
             raise SetupError(f"{target!r} cannot be mounted because it is inside /proc or the root itself")
         attach(tree, place)
@@ -46,6 +46,24 @@ def bind_mount(root: Root, mount: dict[str, Any], proc_device: int, users: idmap
         raise SetupError(
             f'error during container init: error mounting "{source}" to rootfs at "{target}": {reason}'
         ) from error
+
+
+def _mount_point(root: Root, source: str, target: str, *, is_directory: bool) -> int:
+    """Open the place for a mount and make it where it is missing. Raises SetupError in the words of runc.
+
+    Source: runc libcontainer/rootfs_linux.go:createMountpoint, utils.go:mountViaFD.
+    """
+    try:
+        place = root.directory(target) if is_directory else root.file(target)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.close(root.open(target))
+            raise SetupError(f"mount {source}:{target}: {words(error)}") from error  # it is there, and is a file
+        raise SetupError(f"{'mkdir' if is_directory else 'open'} {target}: {words(error)}") from error
+    if not is_directory and stat.S_ISDIR(os.fstat(place).st_mode):
+        os.close(place)
+        raise SetupError(f"mount {source}:{target}: {os.strerror(errno.ENOTDIR).lower()}")
+    return place
 
 
 def _map_owners(tree: int, source: str, users: idmap.Users) -> None:
