@@ -4,6 +4,7 @@ Source: kube-aggregator pkg/apiserver/handler_discovery.go; the words are client
 """
 
 # check: pure
+# check: plain objects because the OpenAPI schema that types are made from has no APIService
 
 from collections.abc import Iterable
 
