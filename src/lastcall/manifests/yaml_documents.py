@@ -86,8 +86,11 @@ class _Loader(yaml.CSafeLoader):
         return MERGE if value == "<<" else implicit_tag(value)
 
 
-class _AnchorsAgain(Composer, _Loader):
-    """Makes nodes of a text with an anchor that is there twice, which PyYAML alone refuses. It is slower."""
+class _SlowLoader(Composer, _Loader):
+    """Makes nodes of a text with an anchor that is there twice, or a lone `!`, which PyYAML alone does not take.
+
+    It is slower.
+    """
 
     def __init__(self, text: str) -> None:
         _Loader.__init__(self, text)
@@ -99,6 +102,14 @@ class _AnchorsAgain(Composer, _Loader):
         if isinstance(event, yaml.NodeEvent) and not isinstance(event, yaml.AliasEvent):
             self.anchors.pop(event.anchor, None)
         return super().compose_node(parent, index)
+
+    def compose_scalar_node(self, anchor: Any) -> Any:
+        """Return the next scalar; a lone `!` makes it a text."""
+        event = self.peek_event()
+        node = super().compose_scalar_node(anchor)
+        if isinstance(event, yaml.ScalarEvent) and event.tag == "!":
+            node.tag = STR
+        return node
 
 
 class _Dumper(yaml.SafeDumper):
@@ -141,7 +152,7 @@ def read_documents(text: str) -> Iterator[Document]:
     loader: _Loader | None = None
     number = 0
     try:
-        loader = (_AnchorsAgain if _check_events(text) else _Loader)(text)
+        loader = (_SlowLoader if _check_events(text) else _Loader)(text)
         while loader.check_node():
             node = loader.get_node()
             number += 1
@@ -185,8 +196,11 @@ def _with_separators(text: str) -> str:
 
 
 def _check_events(text: str) -> bool:
-    """Return True if an anchor is twice in one document. Raises YAMLProblem for what kubectl's parser refuses."""
-    depth, again, is_json = 0, False, False
+    """Return True if an anchor is twice in one document, or there is a lone `!`.
+
+    Raises YAMLProblem for what kubectl's parser refuses.
+    """
+    depth, is_slow, is_json = 0, False, False
     anchors: set[str] = set()
     solidus = "\\/" in text
     for event in yaml.parse(text, Loader=_Loader):
@@ -205,9 +219,10 @@ def _check_events(text: str) -> bool:
         elif solidus and not is_json and _has_solidus(event, text):
             raise YAMLProblem("not readable as YAML: found unknown escape character \\/: write / alone", line)
         if isinstance(event, yaml.NodeEvent) and event.anchor and not isinstance(event, yaml.AliasEvent):
-            again = again or event.anchor in anchors
+            is_slow = is_slow or event.anchor in anchors
             anchors.add(event.anchor)
-    return again
+        is_slow = is_slow or (isinstance(event, yaml.ScalarEvent) and event.tag == "!")
+    return is_slow
 
 
 def _has_solidus(event: yaml.Event, text: str) -> bool:

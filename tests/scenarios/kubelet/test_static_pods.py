@@ -201,7 +201,7 @@ def test_static_pods_start_and_end_without_an_api_server() -> None:
                 b"%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n" % tuple([98 + i, 98 + i] + [97 + i] * 10)
                 for i in range(9)
             ),
-            "values",
+            "excessive aliasing",
         ),
         (b"[" * 5000, "nested too deeply"),
         (manifest(uid="../../etc"), "metadata.uid"),

@@ -412,10 +412,6 @@ def test_documents_are_separated_as_by_kubectl(line):
         assert read(text) == documents
 
 
-def test_a_lone_exclamation_mark_is_read_as_if_it_were_not_there():
-    assert read("k: ! 5\n") == [{"k": 5}]  # kubectl: the text 5; PyYAML does not tell of the mark
-
-
 def test_json_values_one_after_the_other_keep_their_lines():
     documents = list(read_documents('{"a": 1}\n\n{"a":\n {"b": 2}}\n{"a": 3}\n'))
     assert [(each.value, each.line) for each in documents] == [({"a": 1}, 1), ({"a": {"b": 2}}, 3), ({"a": 3}, 5)]

@@ -195,5 +195,22 @@ def test_values_are_counted_as_often_as_they_stand_for_something(monkeypatch: py
     monkeypatch.setattr(manifest, "MAX_NODES", 20)
     with pytest.raises(ManifestError, match=r"^it holds more than 20 values"):
         read(b"a: &a [1, 1, 1, 1, 1, 1]\nb: [*a, *a, *a]\n")
-    with pytest.raises(ManifestError, match=r"^it holds more than 20 values"):
+    with pytest.raises(ManifestError, match=r"^it is neither YAML nor JSON: .* contains itself"):
         read(b"&a [*a]")
+
+
+def test_words_are_what_they_are_for_kubernetes() -> None:
+    text = """
+apiVersion: v1
+kind: Pod
+metadata: {name: web, annotations: {at: 12:30, on: 2024-01-01, is: =}}
+spec:
+  hostNetwork: y
+  terminationGracePeriodSeconds: 0o36
+  containers: [{name: app, image: "i:1"}]
+"""
+    made = read(text.encode())
+    assert made["spec"]["hostNetwork"] is True
+    assert made["spec"]["terminationGracePeriodSeconds"] == 30
+    annotations = made["metadata"]["annotations"]
+    assert (annotations["at"], annotations["true"], annotations["is"]) == ("12:30", "2024-01-01", "=")

@@ -20,6 +20,7 @@ from lastcall.kube.api.meta import Object
 from lastcall.kube.api.pods.references import api_reference
 from lastcall.kube.api.resources import PODS
 from lastcall.kube.api.schema.checks import DecodeError, check_fields
+from lastcall.kube.api.text import go_yaml
 from lastcall.kube.api.validation import validate_create
 from lastcall.kube.node.static_pods.decide import (
     CONFIG_HASH,
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 MAX_NODES = 100_000
 """Values in one file with its YAML aliases followed."""
+_TOO_DEEP = "exceeded max"
+"""What libyaml and Go's YAML say of lists and objects in one another, above their limits."""
+_EMPTY = frozenset(("", "~", "null", "Null", "NULL"))
 _SYSTEM_FIELDS = (
     "resourceVersion",
     "generation",
@@ -111,32 +115,32 @@ def _decode(data: bytes) -> Object:
 
 
 def _parse(data: bytes) -> Any:
+    """Return the one document as Kubernetes reads it: `y` is true, `12:30` and dates are texts."""
     try:
-        documents = [each for each in yaml.safe_load_all(data.decode()) if each is not None]
-        if _size(documents) > MAX_NODES:
-            raise ManifestError(f"it holds more than {MAX_NODES} values")
-    except RecursionError:
-        raise ManifestError("it is nested too deeply") from None
-    except (UnicodeDecodeError, yaml.YAMLError, ValueError) as error:
-        if isinstance(error, ManifestError):
-            raise
+        documents = _count_documents(data.decode())
+        value = go_yaml.decode(data) if documents == 1 else None
+    except (UnicodeDecodeError, yaml.YAMLError, go_yaml.YAMLError) as error:
+        if _TOO_DEEP in str(error):
+            raise ManifestError("it is nested too deeply") from None
         raise ManifestError(f"it is neither YAML nor JSON: {' '.join(str(error).split())}") from None
-    if len(documents) != 1:
-        raise ManifestError(f"it holds {len(documents)} documents: a static Pod is one v1 Pod a file")
-    # As JSON has it: a date, say, is a text there, and two places never share one object.
-    try:
-        return json.loads(json.dumps(documents[0], default=str))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ManifestError(f"it is not a JSON object: {error}") from None
+    if documents != 1:
+        raise ManifestError(f"it holds {documents} documents: a static Pod is one v1 Pod a file")
+    if _size([value]) > MAX_NODES:
+        raise ManifestError(f"it holds more than {MAX_NODES} values")
+    return value
 
 
-def _size(value: Any, known: dict[int, int] | None = None) -> int:
-    """The number of values, each alias counted as often as it stands for something."""
-    known = {} if known is None else known
-    if not isinstance(value, dict | list):
-        return 1
-    if id(value) not in known:
-        known[id(value)] = MAX_NODES + 1  # a value that contains itself
-        items = value.values() if isinstance(value, dict) else value
-        known[id(value)] = 1 + sum(_size(item, known) for item in items)
-    return known[id(value)]
+def _count_documents(text: str) -> int:
+    """Return how many documents there are that are not empty. Raises yaml.YAMLError."""
+    number, begins = 0, False
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        if begins and not (isinstance(event, yaml.ScalarEvent) and event.implicit[0] and event.value in _EMPTY):
+            number += 1
+        begins = isinstance(event, yaml.DocumentStartEvent)
+    return number
+
+
+def _size(value: Any) -> int:
+    """Return the number of values; what an alias stands for is there each time."""
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + sum(map(_size, items))
