@@ -19,12 +19,14 @@ from .picture.lanes import decide_picture as decide_picture
 from .search import find_ending as find_ending
 from .search import known_endings as known_endings
 from .shell_script import pipeline_fix as pipeline_fix
+from .story import Change as Change
 from .story import ContainerEnding as ContainerEnding
 from .story import Ending as Ending
 from .story import Entry as Entry
 from .story import Finding as Finding
 from .story import PodFacts as PodFacts
 from .story import PreStop as PreStop
+from .story import ProgramChange as ProgramChange
 from .story import Severity as Severity
 from .verdict import is_ongoing as is_ongoing
 from .verdict import outcome_words as outcome_words

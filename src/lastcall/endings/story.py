@@ -311,7 +311,8 @@ class Span:
 
 ProgramChange = Literal[
     "stopIgnoringSignal", "unblockSignal", "passSignalOn", "useExec", "endOnStopSignal", "finishRequests",
-    "closeIdleConnections", "exitZero", "fixCrash", "fixCommand", "fixHook", "fixPostStart", "raiseOwnTimeout",
+    "closeIdleConnections", "endStreams", "fixServer", "exitZero", "fixCrash", "fixCommand", "fixHook", "fixPostStart",
+    "raiseOwnTimeout",
 ]  # fmt: skip
 """What only the program, its image or its script can change."""
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from lastcall.endings import CATALOGUE, fix, said
+from lastcall.endings import CATALOGUE, ProgramChange, fix, said
 from lastcall.records import kinds
 from lastcall.records.said import Said, fact_of, joined, tell
 from lastcall.traffic.account import Account
@@ -221,15 +221,16 @@ def _advice(
         elif cause == "server error":
             found.append(_see_the_log(account, count))
         elif cause in ("crashed", "restarted", "not ready yet"):
-            found.append(Advice(CAUSE_IDS[cause], fix(CAUSE_IDS[cause]), count))
+            program: ProgramChange | None = "fixCrash" if cause == "crashed" else None
+            found.append(Advice(CAUSE_IDS[cause], fix(CAUSE_IDS[cause]), count, program=program))
     return sorted(found, key=lambda each: -each.saves)
 
 
 def _goodbye(kind: Kind, count: int) -> Advice:
     """What the application has to say to its clients, by kind of request."""
     if kind in CATALOGUE["cutOff"].fixes:
-        return Advice("cutOff", fix("cutOff", kind), count)
-    return Advice("staleConnection", fix("staleConnection"), count)
+        return Advice("cutOff", fix("cutOff", kind), count, program="endStreams")
+    return Advice("staleConnection", fix("staleConnection"), count, program="closeIdleConnections")
 
 
 def _wants_a_goodbye(lost: LostRequest) -> bool:
@@ -272,10 +273,9 @@ def _see_the_log(account: Account, count: int) -> Advice:
     pods = sorted({each.pod for each in errors})
     ended = {_ENDS.get(each.phase) for each in errors}
     if not all(pods) or None in ended or len(ended) > 1 or len(pods) > _MOST_NAMED:
-        return Advice("serverError", fix("serverError"), count)
-    return Advice(
-        "serverError", fix("serverError", "ending" if ended == {True} else "serving", pods=joined(pods, " and ")), count
-    )
+        return Advice("serverError", fix("serverError"), count, program="fixServer")
+    sentence = fix("serverError", "ending" if ended == {True} else "serving", pods=joined(pods, " and "))
+    return Advice("serverError", sentence, count, program="fixServer")
 
 
 def _let_the_proxy_end_first(
@@ -316,7 +316,9 @@ def _drain(
     if any(life.term and life.unrouted and life.unrouted.since(life.term) > 0 for life in replaced):
         return _sleep_before_stop(count, lives, owner, port, sleep_hooks, longest_lag)
     left = _left_behind(replaced)
-    return Advice("cutOff", fix("cutOff", "left", **left) if left else fix("cutOff"), count)
+    if left:
+        return Advice("cutOff", fix("cutOff", "left", **left), count, program="passSignalOn")
+    return Advice("cutOff", fix("cutOff"), count, program="finishRequests")
 
 
 def _left_behind(lives: Sequence[PodLife]) -> dict[str, str]:

@@ -5,6 +5,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from lastcall.endings import ProgramChange
+
 SPARE_SECONDS = 1.0
 """Beyond the longest lag that was seen: what is left over is what saves requests on a slower day."""
 
@@ -12,13 +14,14 @@ SPARE_SECONDS = 1.0
 @dataclass(frozen=True, slots=True)
 class Advice:
     """`patch` is a strategic merge patch for the owner of the Pods, {} when no manifest can help. `saves` is how many
-    of the lost requests it is for, `id` their cause in the catalogue. `refused`: why what was meant is not a patch for
-    this owner."""
+    of the lost requests it is for, `id` their cause in the catalogue. `program` is what only the
+    program can change. `refused`: why what was meant is not a patch for this owner."""
 
     id: str
     sentence: str
     saves: int
     patch: dict[str, Any] = field(default_factory=dict)
+    program: ProgramChange | None = None
     refused: str = ""
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from lastcall.endings import Ending, Finding, PodFacts, build_endings, fix, why_not_ended
+from lastcall.endings import Change, Ending, Finding, PodFacts, build_endings, fix, why_not_ended
 from lastcall.records.said import tell
 from lastcall.traffic.account import Account
 from lastcall.traffic.lives import PodLife
@@ -35,9 +35,9 @@ def _ending_of(life: PodLife) -> Ending:
 
 def _end_on_signal(finding: Finding, count: int) -> Advice:
     """The program never acted on its stop signal: no grace period is long enough."""
-    patch = finding.change.patch if finding.change is not None else None
+    change = finding.change or Change()
     advice = tell("$why $fix", why=finding.text, fix=finding.advice) if finding.advice else finding.text
-    return Advice(finding.id, advice, count, in_template(patch) if patch else {})
+    return Advice(finding.id, advice, count, in_template(change.patch) if change.patch else {}, change.program)
 
 
 def _wanted_seconds(account: Account, lives: Sequence[PodLife], owner: dict[str, Any]) -> int:

@@ -5,7 +5,7 @@
 import re
 
 from lastcall.endings.catalogue.lookup import fix, said
-from lastcall.endings.findings.changes import NOTHING, Remedy, in_program, pause
+from lastcall.endings.findings.changes import NOTHING, Remedy, in_pod, in_program, pause
 from lastcall.endings.findings.observed import (
     HOOK_FAILED,
     HOOK_INTERRUPTED,
@@ -22,6 +22,8 @@ from lastcall.records.hook_text import hook_failure
 from lastcall.records.recalled import recalled
 from lastcall.records.said import joined, tell
 
+_SPARE_SECONDS = 10
+"""For the program's own end, after a hook that sleeps."""
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 """Exit codes of a shell for a program that is not there, and for one that may not be executed."""
 
@@ -74,11 +76,7 @@ def _failed(s: RunSubject) -> Finding:
 
 def _failed_remedy(c: ContainerEnding, hook: PreStop, ending: Ending) -> Remedy:
     """Return what to do by how the hook failed, and what it was to do."""
-    started = [e.record for e in ending.entries if e.record.kind == kinds.PRE_STOP_STARTED]
-    command = next(
-        (str(r.told(kinds.PRE_STOP_STARTED).get("detail") or "") for r in reversed(started) if r.container == c.name),
-        "",
-    )
+    command = _command(c, ending)
     missing = hook.exit_code == NOT_FOUND or "executable file not found" in hook_failure(hook.detail)
     missing = missing or "no such file or directory" in hook_failure(hook.detail)
     if hook.handler != "exec":
@@ -87,6 +85,15 @@ def _failed_remedy(c: ContainerEnding, hook: PreStop, ending: Ending) -> Remedy:
         return pause(fix("hookFailed", "sleep", seconds=match["seconds"]), c.name, c.kind, int(match["seconds"]))
     variant = "notFound" if missing else "notExecutable" if hook.exit_code == NOT_EXECUTABLE else ""
     return in_program(fix("hookFailed", variant), "fixHook")
+
+
+def _command(c: ContainerEnding, ending: Ending) -> str:
+    """Return what the last preStop hook of a container was to do; "" if nobody saw it."""
+    started = [e.record for e in ending.entries if e.record.kind == kinds.PRE_STOP_STARTED]
+    return next(
+        (str(r.told(kinds.PRE_STOP_STARTED).get("detail") or "") for r in reversed(started) if r.container == c.name),
+        "",
+    )
 
 
 def _outlived(s: RunSubject) -> Finding:
@@ -100,10 +107,18 @@ def _outlived(s: RunSubject) -> Finding:
         signal=c.stop.signal,
         left=f"{c.stop.timeout or 0:g}",
     )
-    grace = s.ending.grace_seconds
-    return Finding(
-        "hookOutlived", "problem", text, c.name, fix("hookOutlived", grace=grace) if grace is not None else ""
-    )
+    remedy = _longer_grace(c, s.ending)
+    return Finding("hookOutlived", "problem", text, c.name, remedy.advice, change=remedy.change)
+
+
+def _longer_grace(c: ContainerEnding, ending: Ending) -> Remedy:
+    """Return a grace period that covers the hook: what it sleeps, if that is all it does, else twice what it was."""
+    grace = ending.grace_seconds
+    if grace is None:
+        return NOTHING
+    slept = _SLEEP.search(_command(c, ending))
+    wanted = max(2 * grace, int(slept["seconds"]) + _SPARE_SECONDS if slept else 0)
+    return in_pod(fix("hookOutlived", grace=grace), terminationGracePeriodSeconds=wanted)
 
 
 def _not_counted(s: RunSubject) -> Finding:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.findings import not_executed
+from lastcall.endings.findings.changes import in_container
 from lastcall.endings.findings.post_start import KINDS as HOOK_KINDS
 from lastcall.endings.findings.post_start import because, hook_of, more, remedy
 from lastcall.endings.findings.subjects import ContainerSubject
@@ -137,7 +138,13 @@ def _killed_by_probe(c: ContainerEnding, times: int, did: str) -> Finding:
         output=f" ({output.splitlines()[-1].strip()[:200]})" if output else "",
         end=_end(c),
     )
-    return Finding(id_, "problem", text, c.name, advice)
+    change = _longer_start(c, wanted) if startup and variant in ("", "notYet", "late") and never else None
+    return Finding(id_, "problem", text, c.name, advice, change=change)
+
+
+def _longer_start(c: ContainerEnding, seconds: int) -> Change | None:
+    """Return a startupProbe that waits at least so long: its period is a second at least."""
+    return in_container("", c.name, c.kind, startupProbe={"failureThreshold": seconds}).change
 
 
 def _crashed(s: ContainerSubject) -> Finding:

@@ -5,7 +5,7 @@ Times are seconds, to the microsecond.
 
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from lastcall.endings import Severity
+from lastcall.endings import ProgramChange, Severity
 from lastcall.traffic import CAUSE_IDS, Kind
 
 CAUSES = list(CAUSE_IDS)
@@ -71,12 +71,14 @@ class PooledRuns(TypedDict):
 
 
 class Advice(TypedDict):
-    """A change of the manifest; `saves` is the number of requests that it would have saved."""
+    """A change of the manifest; `saves` is the number of requests that it would have saved. `program` is what only the
+    program can change: as `change.program` in `lastcall/ending/v1`."""
 
     id: str
     sentence: str
     saves: int
     patch: dict[str, Any]
+    program: ProgramChange | None
     refused: str | None
 
 

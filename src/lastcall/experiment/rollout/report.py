@@ -299,7 +299,14 @@ def _experiment(result: Result) -> "document.Experiment":
         "notSimulated": [_note(each) for each in result.notes if each.id not in OF_THE_RUN],
         "notes": [_note(each) for each in result.notes if each.id in OF_THE_RUN],
         "advice": [
-            {"id": a.id, "sentence": a.sentence, "saves": a.saves, "patch": a.patch, "refused": a.refused or None}
+            {
+                "id": a.id,
+                "sentence": a.sentence,
+                "saves": a.saves,
+                "patch": a.patch,
+                "program": a.program,
+                "refused": a.refused or None,
+            }
             for a in result.judgement.advice
         ],
         "patch": result.judgement.patch,
