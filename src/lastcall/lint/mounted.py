@@ -6,15 +6,18 @@ from typing import NamedTuple
 
 from lastcall.kube.api import Object
 from lastcall.lint.application import Container, Workload
+from lastcall.lint.subject import Subject
 from lastcall.manifests import Path
 
 
 class MountedFile(NamedTuple):
-    """`path` is where its mode is said, or could be. `mode` are the permission bits."""
+    """`path` is where its mode is said, or could be. `mode` are the permission bits. `source` is the ConfigMap."""
 
     text: str
     mode: int
     path: Path
+    source: Subject
+    key: str
 
 
 def mounted_file(workload: Workload, container: Container, name: str) -> MountedFile | None:
@@ -56,4 +59,4 @@ def _of_volume(workload: Workload, source: Object, inner: str, path: Path) -> Mo
         if found[1].get("mode") is not None:
             mode, where = int(found[1]["mode"]), (*path, "items", found[0], "mode")
     text = (configs.raw.get("data") or {}).get(key)
-    return MountedFile(text, mode, where) if isinstance(text, str) else None
+    return MountedFile(text, mode, where, configs, key) if isinstance(text, str) else None

@@ -125,6 +125,7 @@ BY_NAME = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator
 LABELLED = {"matchLabels": {"checked": "yes"}}
 ON_DEPLOYMENTS = {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"], "operations": ["CREATE"]}
 EVERYTHING = {"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "operations": ["*"]}
+CRLF = obj("ConfigMap", "hooks", data={"stop.sh": "#!/bin/sh\r\necho ending\r\n"})
 STOP_SH = obj("ConfigMap", "hooks", data={"stop.sh": "#!/bin/bash\necho ending\nserver --drain\n"})
 
 
@@ -201,6 +202,10 @@ CASES = (
     Case("shellKeepsSignal", (shell("server; echo it has left"),), ("command",)),
     Case("shellKeepsSignal", (STOP_SH, scripted(["sh", "/hooks/stop.sh"], "command")), ("command",)),
     Case("shellKeepsSignal", (STOP_SH, scripted(["/hooks/stop.sh"], "command", defaultMode=0o755)), ("command",)),
+    Case("scriptHasCarriageReturn", (scripted(["/hooks/stop.sh"], "command", defaultMode=0o755), CRLF),
+         ("data", "stop.sh"), True),
+    Case("scriptHasCarriageReturn", (scripted(["sh", "-c", "exec /hooks/stop.sh"], "command", defaultMode=0o755), CRLF),
+         ("data", "stop.sh"), True),
     Case("fileNotExecutable", (STOP_SH, scripted(["/hooks/stop.sh"], "command")), ("command",), True),
     Case("fileNotExecutable", (STOP_SH, scripted(["sh", "-c", "/hooks/stop.sh --now"], "lifecycle.preStop.exec.command")), ("preStop", "exec", "command"), True),
     Case("hookCommandMissing", (in_container(in_container(WEB, "env", [{"name": "PATH", "value": "/opt/app/bin"}]), "lifecycle.preStop", {"exec": {"command": ["sleep", "5"]}}),), ("command",), True),
@@ -517,3 +522,9 @@ def test_a_webhook_whose_service_has_other_pods_too_is_in_order() -> None:
     apart = changed(apart, "spec.selector.matchLabels", {"app": "web", "exempt": "yes"})
     selector = {"matchExpressions": [{"key": "exempt", "operator": "DoesNotExist"}]}
     assert "webhookGuardsItself" not in rules(WEB, apart, service(), webhook(objectSelector=selector))
+
+
+@pytest.mark.parametrize("text", ["#!/bin/sh\necho a\r\n", "echo a\r\n", "#!/bin/sh"])
+def test_a_script_whose_first_line_has_no_carriage_return_is_executed(text: str) -> None:
+    config = obj("ConfigMap", "hooks", data={"stop.sh": text})
+    assert "scriptHasCarriageReturn" not in rules(scripted(["/hooks/stop.sh"], "command", defaultMode=0o755), config)

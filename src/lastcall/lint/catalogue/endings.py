@@ -35,6 +35,15 @@ ENDINGS: tuple[Rule, ...] = (
         "Use the sleep handler, which needs no program in the image (Kubernetes 1.30 on).",
     ),
     Rule(
+        "scriptHasCarriageReturn",
+        "error",
+        "certain",
+        "A script of a ConfigMap is run by its name, and its first line ends with a carriage return (CRLF).",
+        "The kernel looks for an interpreter whose name ends with it: no such file or directory, exit code 255.",
+        "execve(2); Linux fs/binfmt_script.c",
+        "Save the script with LF line ends.",
+    ),
+    Rule(
         "commandIsOneWord",
         "warning",
         "dependsOnApplication",

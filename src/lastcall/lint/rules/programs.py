@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from lastcall.lint import commands, images
 from lastcall.lint.application import Application, Container, Workload
-from lastcall.lint.mounted import mounted_file
+from lastcall.lint.mounted import MountedFile, mounted_file
 from lastcall.lint.subject import Finding, Op, found
-from lastcall.manifests import value_at
+from lastcall.manifests import Path, value_at
 
 
 def findings(app: Application) -> Iterator[Finding]:
@@ -14,6 +14,7 @@ def findings(app: Application) -> Iterator[Finding]:
         for container in workload.all_containers:
             yield from _one_word(workload, container)
             yield from _not_executable(workload, container)
+            yield from _carriage_return(workload, container)
 
 
 _COMMANDS: tuple[tuple[str, ...], ...] = (
@@ -37,24 +38,45 @@ def _one_word(workload: Workload, container: Container) -> Iterator[Finding]:
 
 def _not_executable(workload: Workload, container: Container) -> Iterator[Finding]:
     """A file of a ConfigMap that is run by its name; the kernel refuses it to root, too."""
+    for name, file, where in _files(workload, container):
+        if file.mode & 0o111:
+            continue
+        text = (
+            f"{container.name} runs {name}, a file of a ConfigMap with mode {file.mode:04o}: it is not executable "
+            "(permission denied)."
+        )
+        patch = [Op("replace" if workload.subject.has(file.path) else "add", file.path, file.mode | 0o111)]
+        fix = f"mode {file.mode | 0o111:04o} ({file.mode | 0o111}), or run it by its interpreter: sh {name}."
+        yield found("fileNotExecutable", workload.subject, where, text, fix=fix, patch=patch, automatic=True)
+        return
+
+
+def _carriage_return(workload: Workload, container: Container) -> Iterator[Finding]:
+    """A script of a ConfigMap that is run by its name, and whose interpreter's name ends with a carriage return."""
+    for name, file, _ in _files(workload, container):
+        first = file.text.split("\n", 1)[0]
+        if not (first.startswith("#!") and first.endswith("\r")):
+            continue
+        text = (
+            f"{container.name} runs {name}, whose first line ends with a carriage return (CRLF): it becomes a part of "
+            f"{first[2:].strip()!r}, and there is no such program or option."
+        )
+        path: Path = ("data", file.key)
+        patch = [Op("replace", path, file.text.replace("\r\n", "\n"))]
+        yield found("scriptHasCarriageReturn", file.source, path, text, patch=patch, automatic=True)
+        return
+
+
+def _files(workload: Workload, container: Container) -> Iterator[tuple[str, MountedFile, Path]]:
+    """Yield the files of ConfigMaps that a container runs by their names, and where that is said."""
     for path in _COMMANDS:
         argv = (value_at(container.spec, path) or {}).get("command") or []
         script = commands.shell_script(argv)
-        lines = [argv] if script is None else commands.commands_of(script)
-        for words in lines:
+        for words in [argv] if script is None else commands.commands_of(script):
             words = words[1:] if words and words[0] == "exec" else words
             file = mounted_file(workload, container, words[0]) if words else None
-            if file is None or file.mode & 0o111:
-                continue
-            where = (*container.path, *path, "command")
-            text = (
-                f"{container.name} runs {words[0]}, a file of a ConfigMap with mode {file.mode:04o}: it is not "
-                "executable (permission denied)."
-            )
-            patch = [Op("replace" if workload.subject.has(file.path) else "add", file.path, file.mode | 0o111)]
-            fix = f"mode {file.mode | 0o111:04o} ({file.mode | 0o111}), or run it by its interpreter: sh {words[0]}."
-            yield found("fileNotExecutable", workload.subject, where, text, fix=fix, patch=patch, automatic=True)
-            return
+            if file is not None:
+                yield words[0], file, (*container.path, *path, "command")
 
 
 def missing_program(container: Container, argv: list[str]) -> str:
