@@ -46,7 +46,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parts = {}
     for world, some in cases.items():
-        file = STORED / f"{world}-{seed}-{commit()}.jsonl"
+        file = STORED / f"{world}-{seed}.jsonl"
         run = run_virtual if world == "virtual" else run_kernel
         parts[WORLDS[world]] = results = run(some, file, options.at_once)
         total: Counter[str] = sum(counted(results).values(), Counter())
@@ -90,6 +90,7 @@ def run_kernel(cases: list[Case], file: Path, at_once: int) -> list[dict[str, An
 def line(result: Result) -> str:
     """Return a line about a case."""
     words = [f"{each.fault}: {each.grade} ({', '.join(each.named) or 'nothing'})" for each in result.verdicts]
+    words = words or ["the fault did not show"]
     alarms = f"  FALSE ALARM {result.alarms}" if result.alarms else ""
     unsound = "" if result.sound else f"  NOT SOUND {result.error[-300:]}"
     error = f"  ERROR {result.error}" if result.error and result.sound else ""

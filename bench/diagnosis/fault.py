@@ -24,6 +24,8 @@ class Fault:
     - `verbs`: changes of the program that repair it.
     - `by_words`: the repair is outside of the Pod's spec and of the program (a ConfigMap that is missing). Then the
       advice is a change if it, or its finding, mentions the words that `apply` returned.
+    - `shows`: measured facts differ from those of a sound application. If they do not, it was not to be seen this
+      time (no request happened to be lost), and the case proves nothing.
     - `args`: what its command gets more than the shape's has.
     - `lint`: rules of `lastcall lint` that name it, which `run` and `rollout` report before they start a cluster.
     - `anywhere`: it can be injected into a neighbour's script, too, so that there are two faults.
@@ -41,6 +43,7 @@ class Fault:
     args: tuple[str, ...] = ()
     lint: frozenset[str] = frozenset()
     anywhere: bool = False
+    shows: bool = True
 
 
 @dataclass(frozen=True)

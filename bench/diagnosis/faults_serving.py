@@ -64,10 +64,13 @@ def target_port_name(app: Application, _: str, random: Random) -> tuple[str, ...
 def one_replica(app: Application, _: str, __: Random) -> None:
     app.workload = {"replicas": 1, "strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}}
     app.args[app.args.index("--disrupt") + 1] = "rollout"
+    app.program.start_seconds = 5.0  # longer than the old Pod goes on serving
 
 
-def update(app: Application) -> None:
-    app.args[app.args.index("--disrupt") + 1] = "rollout"
+def drops_kept(app: Application, name: str, _: Random) -> None:
+    """Drop kept connections on the signal, with the requests that come on them."""
+    app.programs[name].closes_idle = False
+    slow(app, "fresh=10,keep-alive=80")
 
 
 def unready_published(app: Application, name: str, random: Random) -> tuple[str, ...]:
@@ -90,7 +93,7 @@ SERVING = (
           ids("endStreams"), ids("staleConnection")),
     Fault("streamsKilled", "serving", ("streams",), grace_under_load, ids("requestKilled"), ids("endStreams"),
           ids("killed")),
-    Fault("dropsIdle", "serving", LOADED, behaves(closes_idle=False), ids("staleConnection"),
+    Fault("dropsIdle", "serving", LOADED, drops_kept, ids("staleConnection"),
           ids("closeIdleConnections")),
     Fault("neverAccepts", "serving", LOADED, behaves(on_stop="deaf"), ids("neverRead", "backlogNeverAccepted"),
           ids("keepListening"), ids("cutOff", "lateEndpoint")),

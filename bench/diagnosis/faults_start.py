@@ -248,7 +248,7 @@ START = (
     ),
     Fault(
         "postStartFails", "start", ANY, post_start("echo cannot register >&2; exit 1"), ids("restartedPostStart"),
-        ids("fixPostStart"), START_SYMPTOMS, args=TIMEOUT,
+        ids("fixPostStart"), START_SYMPTOMS, args=TIMEOUT, shows=False,
     ),
     Fault(
         "postStartHangs", "start", ANY, post_start("sleep 600"), ids("postStartHangs"), ids("fixPostStart"),

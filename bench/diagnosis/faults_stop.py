@@ -138,7 +138,7 @@ STOP = (
     ),
     Fault(
         "workersLeft", "stop", ("master",), on_stop("leaveWorkers"), frozenset({"childrenNotSignalled"}),
-        frozenset({"passSignalOn"}),
+        frozenset({"passSignalOn"}), shows=False,
     ),
     Fault(
         "workersNotSignalled", "stop", ("master",), on_stop("waitForWorkers"), frozenset({"childrenNotSignalled"}),
@@ -170,11 +170,11 @@ STOP = (
     Fault(
         "hookDiesWithContainer", "stop", ("single", "queue", "master", "pair"),
         hook(lambda r: {"exec": {"command": ["sh", "-c", "kill -TERM 1; sleep 3"]}}),
-        frozenset({"hookDiedWithContainer"}), frozenset({"fixHook"}), frozenset({"hookFailed"}),
+        frozenset({"hookDiedWithContainer"}), frozenset({"fixHook"}), frozenset({"hookFailed"}), shows=False,
     ),
     Fault(
         "endedBeforeHook", "stop", ("pair",), ended_by_itself, frozenset({"hookNotRun", "endedByItself"}),
-        frozenset({"fixHook"}), args=("--after", "4s"),
+        frozenset({"fixHook"}), args=("--after", "4s"), shows=False,
     ),
     Fault("graceTooShort", "stop", ALL, grace_too_short, frozenset({"killed"}), symptoms=frozenset()),
     Fault(
@@ -196,6 +196,7 @@ STOP = (
     Fault(
         "childOutOfMemory", "stop", SERVERS, memory("child"), frozenset({"childOutOfMemory", "outOfMemory"}),
         frozenset({"useLessMemory"}), frozenset({"crashed", "crashLoop", "zombies"}), args=("--after", "4s"),
+        shows=False,
     ),
     Fault(
         "killedFromInside", "stop", ("single", "queue", "stateful"), killer, frozenset({"killedByOther"}),
@@ -214,7 +215,10 @@ STOP = (
         frozenset({"exitCodeNotZero"}), proposed="sidecarEndsFirst",
     ),
     Fault(
-        "zombies", "stop", SERVERS, zombies, frozenset({"zombies"}), frozenset({"reapChildren"}),
+        "zombies", "stop", SERVERS, zombies, frozenset({"zombies"}), frozenset({"reapChildren"}), shows=False,
     ),
-    Fault("sidecarHoldsJob", "stop", ("job",), job_held, frozenset({"sidecarHoldsJob"}), args=("--after", "3s")),
+    Fault(
+        "sidecarHoldsJob", "stop", ("job",), job_held, frozenset({"sidecarHoldsJob"}), args=("--after", "3s"),
+        shows=False,
+    ),
 )  # fmt: skip

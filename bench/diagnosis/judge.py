@@ -152,9 +152,13 @@ def is_well(answer: Answer, gone: frozenset[str] = frozenset()) -> bool:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A change that the harness is to apply: a patch to be tried, or a repair that it knows to be one (`accepted`)."""
+    """A change that the harness is to apply: a patch to be tried, or a repair that it knows to be one (`accepted`).
 
-    kind: Literal["program", "words", "template", "workload", "none"]
+    `patch` is one of the Pod template's spec, `mapping` what a reader takes from a sentence: some of its fields may
+    belong to the container.
+    """
+
+    kind: Literal["program", "words", "patch", "mapping", "workload", "none"]
     patch: dict[str, Any] = field(default_factory=dict)
     container: str = ""
     accepted: bool = False
@@ -181,13 +185,13 @@ def _proposal(each: Named, truth: Injected) -> Proposal:
         return Proposal("program", accepted=verb in truth.fault.verbs, said=verb)
     container = each.container or truth.container
     if patch := each.change.get("patch"):
-        return Proposal("template", patch, container, said=json.dumps(patch))
+        return Proposal("patch", patch, container, said=json.dumps(patch))
     if patch := each.change.get("workload"):
         return Proposal("workload", patch, container, said=json.dumps(patch))
     if truth.fault.by_words and mentions(f"{each.advice}\n{each.text}", truth.words) and each.advice:
         return Proposal("words", accepted=True, said=each.advice)
     if mapping := mapping_in(each.advice):
-        return Proposal("template", mapping, container, said=json.dumps(mapping))
+        return Proposal("mapping", mapping, container, said=json.dumps(mapping))
     return Proposal("none", said=each.advice)
 
 

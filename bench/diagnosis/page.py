@@ -67,7 +67,8 @@ def _part(results: list[dict[str, Any]]) -> list[str]:
     total: Counter[str] = sum(counts.values(), Counter())
     sound = [each for each in results if each["sound"]]
     alarmed = [each for each in sound if each["alarms"]]
-    unsound = [each["case"] for each in results if not each["sound"] or not each["verdicts"]]
+    unsound = [each["case"] for each in results if not each["sound"]]
+    hidden = [each["case"] for each in sound if not each["verdicts"]]
     named = Counter(id_ for each in alarmed for id_ in each["alarms"])
     beside = sum(bool(v["beside"]) and v["grade"] in ("right", "half") for r in sound for v in r["verdicts"])
     lines = [
@@ -82,6 +83,9 @@ def _part(results: list[dict[str, Any]]) -> list[str]:
         "",
         f"Cases that prove nothing, because the application was not well without its fault: {len(unsound)}"
         + (f" ({', '.join(unsound)})." if unsound else "."),
+        "",
+        f"Cases in which the fault did not show (no request happened to be lost): {len(hidden)}"
+        + (f" ({', '.join(hidden)})." if hidden else "."),
         "",
         "| fault | ids that name it | right | half | silent | wrong | named when it was not right |",
         "|---|---|---|---|---|---|---|",

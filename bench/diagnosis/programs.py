@@ -42,6 +42,7 @@ class Program:
     """Answers 500 to every request but that of the probe."""
     ends_streams: bool = True
     closes_idle: bool = True
+    """Says `Connection: close` on the stop signal; else it drops kept connections."""
     finishes: bool = True
     """Answers the requests under way before it leaves."""
     leaves_zombies: bool = False

@@ -58,7 +58,7 @@ class Verdict:
 
 @dataclass
 class Result:
-    """The result of a case, as it is stored."""
+    """The result of a case, as it is stored. Without verdicts the fault did not show, or `error` says what failed."""
 
     case: str
     seed: str
@@ -167,7 +167,8 @@ def run_case(where: Asked, case: Case) -> tuple[Result, Answer | None]:
         sound_app, _ = build(case, [name for name, _ in case.faults])
         sound = where.ask(sound_app, sound_app.objects())
         result.alarms, result.sound = false_alarms(sound), is_well(sound)
-        result.verdicts = [_verdict(where, case, answer, each, injected, result.sound) for each in injected]
+        if not is_well(answer) or not all(each.fault.shows for each in injected):
+            result.verdicts = [_verdict(where, case, answer, each, injected, result.sound) for each in injected]
         if answer.status == OVERTIME:
             result.sound, result.error = False, f"the command took longer than {LIMIT_SECONDS:g} s"
         elif not result.sound:
@@ -201,13 +202,17 @@ def _verdict(
 
 def _goes_with(where: Asked, case: Case, truth: Injected, proposal: Proposal) -> bool:
     """Return True if the fault goes when the proposed patch is applied."""
-    if proposal.kind not in ("template", "workload"):
-        return False
     app, _ = build(case, [name for name, _ in case.faults if name != truth.fault.id])
-    if proposal.kind == "workload":
-        objects = patch_workload(app.objects(), proposal.patch)
-    else:
-        objects = patch_template(app.objects(), patch_of(proposal.patch, proposal.container), proposal.container)
+    match proposal.kind:
+        case "workload":
+            objects = patch_workload(app.objects(), proposal.patch)
+        case "patch":
+            objects = patch_template(app.objects(), proposal.patch, proposal.container)
+        case "mapping":
+            patch = patch_of(proposal.patch, proposal.container)
+            objects = patch_template(app.objects(), patch, proposal.container)
+        case _:
+            return False
     return is_well(where.ask(app, objects), truth.fault.causes)
 
 

@@ -118,11 +118,8 @@ _POLITE = """goodbye = asyncio.ensure_future(leaving.wait())
         if not request.done():
             request.cancel()
             return"""
-_ABRUPT = """goodbye = asyncio.ensure_future(leaving.wait())
-        await asyncio.wait((request, goodbye), return_when=asyncio.FIRST_COMPLETED)
-        goodbye.cancel()
-        if not request.done():
-            request.cancel()
+_ABRUPT = """await request
+        if leaving.is_set():
             return"""
 _NOTE = """name = next((each.split()[1] for each in lines if each.lower().startswith('x-request-id:')), '')
         if name:
@@ -134,6 +131,8 @@ def http(program: "Program", signals: str) -> str:
     leave = "server.close()\n    while connections:\n        await asyncio.wait(list(connections))"
     if program.on_stop == "deaf":
         leave = "loop.remove_reader(server.sockets[0].fileno())\n    await asyncio.sleep(1)\n    os._exit(0)"
+    elif not program.closes_idle:
+        leave = "server.close()\n    await asyncio.sleep(0.7)\n    os._exit(0)"
     elif not program.finishes:
         leave = f"server.close()\n    os._exit({program.exit_code})"
     status = []

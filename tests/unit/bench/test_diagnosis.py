@@ -185,9 +185,9 @@ def test_the_cause_of_another_fault_is_no_mistake_and_does_not_name_this_one() -
     [
         (problem("stopSignalNotHandled", program="handleStopSignal"), "program", True),
         (problem("stopSignalNotHandled", program="useLessMemory"), "program", False),
-        (problem("stopSignalNotHandled", patch={"shareProcessNamespace": True}), "template", False),
+        (problem("stopSignalNotHandled", patch={"shareProcessNamespace": True}), "patch", False),
         (problem("stopSignalNotHandled", workload={"spec": {}}), "workload", False),
-        (problem("stopSignalNotHandled", advice="`lifecycle: {preStop: {sleep: {seconds: 5}}}`."), "template", False),
+        (problem("stopSignalNotHandled", advice="`lifecycle: {preStop: {sleep: {seconds: 5}}}`."), "mapping", False),
     ],
 )  # fmt: skip
 def test_what_counts_as_a_proposed_change(named, kind, accepted) -> None:
