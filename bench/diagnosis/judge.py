@@ -120,9 +120,10 @@ def _facts(status: int, document: dict[str, Any]) -> dict[str, Any]:
     outcomes = [pod.get("outcome") for pod in document.get("pods") or ()] if not experiments else []
     lost = sum(each["lost"] + each["control"]["lost"] for each in experiments)
     verdicts = [each["verdict"] for each in experiments]
+    sentences = [each["sentence"] for each in experiments]
     return {
         "status": status, "ready": ready, "exitCodes": codes, "hooks": hooks, "outcomes": outcomes, "lost": lost,
-        "verdicts": verdicts,
+        "verdicts": verdicts, "sentences": sentences,
     }  # fmt: skip
 
 
@@ -145,6 +146,11 @@ def is_well(answer: Answer, gone: frozenset[str] = frozenset()) -> bool:
     if any(verdict != "nothing lost" for verdict in facts["verdicts"]):
         return False
     return not any(each.id in gone for each in answer.named if each.severity != "info")
+
+
+def is_open(answer: Answer) -> bool:
+    """Return True if an experiment without a lost request is inconclusive: the machine was too busy to say more."""
+    return "inconclusive" in answer.facts["verdicts"] and not answer.facts["lost"]
 
 
 # -- the judgement -----------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from bench.diagnosis.judge import (
     Proposal,
     false_alarms,
     grade,
+    is_open,
     is_well,
     named_of,
     proposals,
@@ -166,6 +167,8 @@ def run_case(where: Asked, case: Case) -> tuple[Result, Answer | None]:
         result.facts = answer.facts
         sound_app, _ = build(case, [name for name, _ in case.faults])
         sound = where.ask(sound_app, sound_app.objects())
+        if is_open(sound):
+            sound = where.ask(sound_app, sound_app.objects())
         result.alarms, result.sound = false_alarms(sound), is_well(sound)
         if not is_well(answer) or not all(each.fault.shows for each in injected):
             result.verdicts = [_verdict(where, case, answer, each, injected, result.sound) for each in injected]
