@@ -14,6 +14,7 @@ from bench.diagnosis.judge import (
     Named,
     false_alarms,
     grade,
+    is_open,
     is_well,
     mentions,
     named_of,
@@ -225,6 +226,12 @@ def test_an_application_of_which_the_cause_is_still_named_is_not_well() -> None:
     still = answer(Named("zombies", "warning"), status=0)
     assert is_well(still)
     assert not is_well(still, frozenset({"zombies"}))
+
+
+def test_an_experiment_that_lost_nothing_and_proves_nothing_is_made_again() -> None:
+    assert is_open(answer(verdicts=["inconclusive"], status=4))
+    assert not is_open(answer(verdicts=["inconclusive"], status=4, lost=3))
+    assert not is_open(answer(verdicts=["nothing lost"], status=0))
 
 
 def test_a_warning_about_a_sound_application_is_a_false_alarm() -> None:
