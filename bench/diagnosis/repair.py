@@ -56,7 +56,12 @@ def _value(text: str) -> str | None:
 
 
 def patch_of(mapping: dict[str, Any], container: str) -> dict[str, Any]:
-    """Return a patch of the Pod's spec: fields of a container go to the container."""
+    """Return a patch of the Pod's spec: fields of a container go to the container.
+
+    `restartPolicy: Always` makes a native sidecar: a Pod's own policy is never the change that is meant.
+    """
+    if mapping == {"restartPolicy": "Always"}:
+        return {"initContainers": [{"name": container, **mapping}]}
     if "spec" in mapping and isinstance(mapping["spec"], dict):
         mapping = mapping["spec"]
     own = {key: value for key, value in mapping.items() if key not in SPEC_FIELDS}
@@ -67,12 +72,14 @@ def patch_of(mapping: dict[str, Any], container: str) -> dict[str, Any]:
 def patch_template(objects: Sequence[Object], patch: dict[str, Any], container: str) -> list[Object]:
     """Return the objects with a strategic merge patch of the spec of the Pod that has this container.
 
-    Containers of the patch that are init containers in the Pod are patched there.
+    Containers of the patch that are init containers in the Pod are patched there. A container that the patch has among
+    the init containers becomes one: that is how a native sidecar is made.
     """
     changed = []
     for each in objects:
         spec = template_of(each)
         if spec is not None and container in _names(spec):
+            spec = _with_sidecars(spec, patch)
             merged = strategic_merge_patch(PODS, {"spec": spec}, {"spec": _moved(patch, spec)})["spec"]
             each = _with_template(each, merged)
         changed.append(each)
@@ -84,6 +91,7 @@ def _names(spec: Object) -> list[str]:
 
 
 def _moved(patch: dict[str, Any], spec: Object) -> dict[str, Any]:
+    """Return the patch with the patches of init containers in their list."""
     inits = {each["name"] for each in spec.get("initContainers", ())}
     of_inits = [each for each in patch.get("containers", ()) if each.get("name") in inits]
     if not of_inits:
@@ -91,6 +99,16 @@ def _moved(patch: dict[str, Any], spec: Object) -> dict[str, Any]:
     rest = [each for each in patch["containers"] if each not in of_inits]
     moved = {key: value for key, value in patch.items() if key != "containers"}
     return {**moved, "initContainers": of_inits, **({"containers": rest} if rest else {})}
+
+
+def _with_sidecars(spec: Object, patch: dict[str, Any]) -> Object:
+    """Return the spec with those containers among its init containers that the patch has there."""
+    wanted = {each["name"] for each in patch.get("initContainers", ())}
+    moving = [each for each in spec["containers"] if each["name"] in wanted]
+    if not moving:
+        return spec
+    stay = [each for each in spec["containers"] if each not in moving]
+    return {**spec, "containers": stay, "initContainers": [*spec.get("initContainers", ()), *moving]}
 
 
 def _with_template(obj: Object, spec: Object) -> Object:

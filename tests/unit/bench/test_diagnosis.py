@@ -298,6 +298,15 @@ def test_a_patch_reaches_the_pods_spec_and_the_container_and_init_containers() -
     assert len(changed["containers"]) == len(app.spec["containers"])
 
 
+def test_a_container_becomes_a_native_sidecar_where_the_advice_says_so() -> None:
+    app, _ = build(Case(0, "patch", "pair", ()))
+    patch = patch_of({"restartPolicy": "Always"}, app.neighbour)
+    changed = next(filter(None, map(template_of, patch_template(app.objects(), patch, app.neighbour))))
+    assert app.neighbour not in [each["name"] for each in changed["containers"]]
+    moved = changed["initContainers"][-1]
+    assert (moved["name"], moved["restartPolicy"], moved["image"]) == (app.neighbour, "Always", app.image)
+
+
 def test_a_patch_of_the_workload_reaches_the_deployment_alone() -> None:
     app, _ = build(Case(0, "patch", "web", ()))
     changed = patch_workload(app.objects(), {"spec": {"replicas": 7}})
