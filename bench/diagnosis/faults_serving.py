@@ -26,6 +26,7 @@ def leaves_at_once(app: Application, name: str, random: Random) -> None:
 def cuts_requests(app: Application, name: str, _: Random) -> None:
     """Leave on the signal without answering what is under way: long requests outlast the hook."""
     app.programs[name].finishes = False
+    app.programs[name].slow_seconds = 3.0
     slow(app)
 
 

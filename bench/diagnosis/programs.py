@@ -43,6 +43,8 @@ class Program:
     ends_streams: bool = True
     closes_idle: bool = True
     """Says `Connection: close` on the stop signal; else it drops kept connections."""
+    slow_seconds: float = 1.0
+    """How long an answer at /slow takes."""
     finishes: bool = True
     """Answers the requests under way before it leaves."""
     leaves_zombies: bool = False

@@ -80,7 +80,7 @@ async def serve(reader, writer):
         status = '200 OK'
         $status
         if path.startswith('/slow'):
-            await asyncio.sleep(1)
+            await asyncio.sleep($slow_seconds)
         close = 'Connection: close\\r\\n' if $closes else ''
         writer.write(f'HTTP/1.1 {status}\\r\\nContent-Length: 2\\r\\n{close}\\r\\nok'.encode())
         await writer.drain()
@@ -156,6 +156,7 @@ def http(program: "Program", signals: str) -> str:
         note_begin=_NOTE if program.prints_ids else "",
         note_end="if name:\n            print(name, 'answered', flush=True)" if program.prints_ids else "",
         status="\n        ".join(status),
+        slow_seconds=f"{program.slow_seconds:g}",
         closes="leaving.is_set()" if polite else "False",
         port=program.port,
         word=program.words[0],
