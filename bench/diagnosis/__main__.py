@@ -26,6 +26,8 @@ STORED = ROOT / "build" / "diagnosis"
 PAGE = ROOT / "docs" / "diagnosis.md"
 
 
+CASES = 120
+"""How many are run on the kernel where no number is given."""
 WORLDS = {"kernel": "On the kernel", "virtual": "In virtual time"}
 
 
@@ -38,6 +40,8 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=1)
     parser.add_argument("--page", action="store_true", help="write docs/diagnosis.md")
     options = parser.parse_args()
+    if not options.kernel and not options.virtual:
+        options.kernel = CASES
     seed = options.seed or seed_of_rules()
     cases = {"kernel": draw_cases(options.kernel, seed), "virtual": draw_virtual(options.virtual, seed)}
     if options.only:
@@ -99,7 +103,10 @@ def line(result: Result) -> str:
 
 def show(only: str, cases: dict[str, list[Case]]) -> int:
     """Run one case, and print everything about it."""
-    world, case = next((world, c) for world, some in cases.items() for c in some if only in (c.id, str(c.number)))
+    found = [(world, c) for world, some in cases.items() for c in some if only in (c.id, str(c.number))]
+    if not found:
+        sys.exit(f"bench.diagnosis: no case is called {only}")
+    world, case = found[0]
     app, injected = build(case)
     print(manifest(app.objects()))
     for each in injected:
