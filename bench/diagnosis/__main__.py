@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.diagnosis.case import Case, build, draw_cases
-from bench.diagnosis.page import GRADES, ROOT, commit, counted, git, page, seed_of_rules, share
+from bench.diagnosis.page import GRADES, ROOT, counted, git, measured_commit, page, seed_of_rules, share
 from bench.diagnosis.running import Result, load_results, manifest, place, run_case, store
 from bench.diagnosis.virtual import VirtualPlace, draw_virtual
 
@@ -48,9 +48,9 @@ def main() -> int:
         return show(options.only, cases)
     STORED.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    parts = {}
+    parts, measured = {}, measured_commit()
     for world, some in cases.items():
-        file = STORED / f"{world}-{seed}.jsonl"
+        file = STORED / f"{world}-{seed}-{measured}.jsonl"
         run = run_virtual if world == "virtual" else run_kernel
         parts[WORLDS[world]] = results = run(some, file, options.at_once)
         total: Counter[str] = sum(counted(results).values(), Counter())
@@ -58,7 +58,7 @@ def main() -> int:
     if options.page:
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         changed = "+" if git("status", "--porcelain", "--", "src") else ""
-        PAGE.write_text(page({title: some for title, some in parts.items() if some}, seed, commit() + changed, today))
+        PAGE.write_text(page({title: some for title, some in parts.items() if some}, seed, measured + changed, today))
     return 0
 
 

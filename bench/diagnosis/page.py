@@ -1,4 +1,4 @@
-"""Sums results up, and writes docs/diagnosis.md. Pure but for `commit` and `seed_of_rules`, which ask git."""
+"""Sums results up, and writes docs/diagnosis.md. Pure but for what asks git."""
 
 import subprocess
 from collections import Counter
@@ -23,8 +23,9 @@ def seed_of_rules() -> str:
     return git("log", "-1", "--format=%H", "--", *RULES)[:12]
 
 
-def commit() -> str:
-    return git("rev-parse", "--short=12", "HEAD")
+def measured_commit() -> str:
+    """Return the hash of the last commit that changed lastcall itself: results of another one are not mixed in."""
+    return git("log", "-1", "--format=%H", "--", "src")[:12]
 
 
 def counted(results: Iterable[dict[str, Any]]) -> dict[str, Counter[str]]:
