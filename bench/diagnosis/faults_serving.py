@@ -23,6 +23,12 @@ def leaves_at_once(app: Application, name: str, random: Random) -> None:
     no_pause(app, name, random)
 
 
+def stops_accepting(app: Application, name: str, random: Random) -> None:
+    """Leave the port open on the signal, and accept nothing more."""
+    app.programs[name].on_stop = "deaf"
+    no_pause(app, name, random)
+
+
 def cuts_requests(app: Application, name: str, _: Random) -> None:
     """Leave on the signal without answering what is under way: long requests outlast the hook."""
     app.programs[name].finishes = False
@@ -96,7 +102,7 @@ SERVING = (
           ids("killed")),
     Fault("dropsIdle", "serving", LOADED, drops_kept, ids("staleConnection"),
           ids("closeIdleConnections")),
-    Fault("neverAccepts", "serving", LOADED, behaves(on_stop="deaf"), ids("neverRead", "backlogNeverAccepted"),
+    Fault("neverAccepts", "serving", LOADED, stops_accepting, ids("neverRead", "backlogNeverAccepted"),
           ids("keepListening"), ids("cutOff", "lateEndpoint")),
     Fault("serverErrors", "serving", LOADED, behaves(errors=True), ids("serverError"), ids("fixServer"),
           ids("neverAnswered")),

@@ -123,7 +123,10 @@ _HANDLERS = frozenset({"handleStopSignal"})
 
 STOP = (
     Fault("noHandler", "stop", (*SERVERS, "database"), on_stop("nothing"), NOT_HANDLED, _HANDLERS, anywhere=True),
-    Fault("noHandlerInMaster", "stop", ("master",), on_stop("nothing"), NOT_HANDLED, _HANDLERS),
+    Fault(
+        "noHandlerInMaster", "stop", ("master",), on_stop("nothing"), NOT_HANDLED, _HANDLERS,
+        frozenset({"killed", "childrenNotSignalled"}),
+    ),
     Fault("noHandlerInShell", "stop", ("batch",), on_stop("nothing"), NOT_HANDLED | {"shellKeepsSignal"}, _HANDLERS),
     Fault("handlesOtherSignal", "stop", SERVERS, on_stop("interruptOnly"), NOT_HANDLED, _HANDLERS),
     Fault("ignores", "stop", (*SERVERS, "batch"), on_stop("ignore"), NOT_HANDLED, _HANDLERS | {"stopIgnoringSignal"}),
