@@ -25,8 +25,9 @@ from bench.diagnosis.judge import (
 from bench.diagnosis.page import counted, page
 from bench.diagnosis.programs import render
 from bench.diagnosis.repair import mapping_in, patch_of, patch_template, patch_workload
-from bench.diagnosis.running import manifest
+from bench.diagnosis.running import manifest, run_case
 from bench.diagnosis.shapes import SHAPES
+from bench.diagnosis.virtual import VirtualPlace
 
 from lastcall.endings import CATALOGUE
 from lastcall.lint.catalogue.lookup import RULES
@@ -263,6 +264,17 @@ def test_an_answer_is_read_from_an_error() -> None:
     ]
     assert read.named[1].advice == "Correct the image's name"
     assert not read.facts["ready"]
+
+
+def test_a_case_in_virtual_time_is_run_and_judged() -> None:
+    case = Case(0, "virtual", "batch", (("exitCode", False),))
+    result, said = run_case(VirtualPlace(), case)
+    assert result.error == ""
+    assert (result.sound, result.alarms) == (True, [])
+    assert said is not None
+    assert any(said.facts["exitCodes"].values())
+    assert [each.fault for each in result.verdicts] == ["exitCode"]
+    assert "exitCodeNotZero" in result.verdicts[0].named
 
 
 # -- changes -----------------------------------------------------------------------------------------------------------
