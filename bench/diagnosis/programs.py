@@ -267,9 +267,9 @@ while True:
         os.waitpid(pid, 0)
         workers.discard(pid)
     print('reloading: new workers', flush=True)
+    stopping = False
     for _ in range(2):
         spawn()
-    stopping = False
     while not stopping:
         time.sleep(0.1)
 """
