@@ -64,6 +64,7 @@ OTHERS = {
     "memory": "what clients make the control plane hold: MB during attacks and a minute later (10 min; --only NAME)",
     "turns": "all of the first line, 20 Pods at once and the API, in turns with another checkout (30 min; PATH)",
     "service-nodes": "EndpointSlice written → the rules of the last of 3 nodes (1 min; N: how many times, 20)",
+    "diagnosis": "how well causes are named: applications that are broken on purpose (1 h; --kernel 120 --virtual 500)",
     "rollouts": "`lastcall rollout` on the examples, again and again (hours; --runs 1 --seconds 5 --only polite: 30 s)",
 }
 """Name → what it measures, and about how long it takes; each is a module of this package."""

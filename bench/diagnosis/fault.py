@@ -1,0 +1,55 @@
+"""Defines what a fault is: how it is injected, which ids name it, and which changes repair it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Literal
+
+from bench.diagnosis.application import Application
+
+Apply = Callable[[Application, str, Random], "tuple[str, ...] | None"]
+"""Breaks an application in the container of this name; returns words that its repair has to mention, if any."""
+
+SIGNAL_SYMPTOMS = frozenset({"killed"})
+START_SYMPTOMS = frozenset({"crashed", "crashLoop", "probeFailed", "endsAndIsRestarted"})
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault.
+
+    - `shapes`: which applications it can be injected into.
+    - `causes`: ids that name it. `proposed` is the id that it would need where the catalogue has none.
+    - `symptoms`: ids of what it leads to. They are true, but no answer; alone they count as silence.
+    - `verbs`: changes of the program that repair it.
+    - `by_words`: the repair is outside of the Pod's spec and of the program (a ConfigMap that is missing). Then the
+      advice is a change if it, or its finding, mentions the words that `apply` returned.
+    - `shows`: measured facts differ from those of a sound application. If they do not, it was not to be seen this
+      time (no request happened to be lost), and the case proves nothing.
+    - `args`: what its command gets more than the shape's has.
+    - `lint`: rules of `lastcall lint` that name it, which `run` and `rollout` report before they start a cluster.
+    - `anywhere`: it can be injected into a neighbour's script, too, so that there are two faults.
+    """
+
+    id: str
+    group: Literal["stop", "start", "serving"]
+    shapes: tuple[str, ...]
+    apply: Apply
+    causes: frozenset[str]
+    verbs: frozenset[str] = frozenset()
+    symptoms: frozenset[str] = SIGNAL_SYMPTOMS
+    by_words: bool = False
+    proposed: str = ""
+    args: tuple[str, ...] = ()
+    lint: frozenset[str] = frozenset()
+    anywhere: bool = False
+    shows: bool = True
+
+
+@dataclass(frozen=True)
+class Injected:
+    """Name a fault that was injected, its container, and the words that its repair has to mention."""
+
+    fault: Fault
+    container: str
+    words: tuple[str, ...] = ()
