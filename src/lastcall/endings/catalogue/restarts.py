@@ -50,6 +50,7 @@ RESTARTS: Mapping[str, Cause] = {
             "image that has the interpreter.",
             "inUse": "Another process of the Pod (or of the node, with hostNetwork) has that port: change one of them.",
         },
+        lint=("scriptLineEnds", "scriptNoInterpreter"),
     ),
     "initContainerFailed": Cause(
         title="An init container fails, and the Pod's containers are not started.",
