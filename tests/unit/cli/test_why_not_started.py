@@ -120,6 +120,19 @@ def test_the_field_that_caused_it_and_the_value_that_repairs_it_are_named_once(
     assert sum(message in line for line in lines) == 1
 
 
+def test_a_container_that_never_ran_is_not_said_to_crash() -> None:
+    waits = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s restarting failed container"}}
+    message = f'{RUNC}exec: "serve": executable file not found in $PATH: unknown'
+    last = {"terminated": {"exitCode": 128, "reason": "StartError", "message": message}}
+    pod = {
+        "metadata": {"name": "web-1", "namespace": "default"},
+        "spec": {"containers": [{"name": "app", "command": ["serve"]}]},
+        "status": {"containerStatuses": [{"name": "app", "state": waits, "lastState": last, "restartCount": 2}]},
+    }
+    (told,) = [line for line in why_not_ready(pod) if "fix:" in line]
+    assert told.startswith("  fix: command: no directory of the image's PATH has serve")
+
+
 def test_the_words_of_other_versions_of_runc_are_known_too() -> None:
     newer = (
         "mount src=/x/conf, dst=/etc/hosts.conf, dstFd=/proc/thread-self/fd/11, flags=MS_BIND|MS_REC: not a directory"

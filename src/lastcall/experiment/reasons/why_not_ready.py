@@ -155,13 +155,17 @@ def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
             told.add(why)
             lines.append(f"  condition {condition.get('type')} is False: {why}")
     messages: dict[str, list[str]] = {}
-    for name, reason, message in _waiting(pod):
+    waiting = list(_waiting(pod))
+    never_started = {name for name, reason, _ in waiting if reason in REASONS_OF_STARTS}
+    for name, reason, message in waiting:
         before = messages.setdefault(name, [])
         if not any(each and each in message for each in before):
             lines.append(f"  container {name}: {reason}{f': {message}' if message else ''}")
         before.append(message)
-        found = fixes_of_start(message, pod, name) if reason in REASONS_OF_STARTS else fixes_for(reason, message)
-        fixes.update(dict.fromkeys(found))
+        if reason in REASONS_OF_STARTS:
+            fixes.update(dict.fromkeys(fixes_of_start(message, pod, name)))
+        elif name not in never_started:  # it does not crash: it has never run
+            fixes.update(dict.fromkeys(fixes_for(reason, message)))
     warnings = _newest_warnings(events)
     lines += [f"  Event {_event(event)}" for event in warnings if not _repeats(event, lines)]
     # Whoever has crashed answers no readiness probe: that is not what to correct.

@@ -141,6 +141,33 @@ async def test_the_token_volume_holds_token_authority_and_namespace(tmp_path: Pa
     ]
 
 
+async def test_what_the_kubelet_wrote_is_mounted_read_only_with_the_mount_points_in_it(tmp_path: Path) -> None:
+    api = Api()
+    api.objects["configmaps", "cm"] = {"data": {"a": "1"}}
+    config, scratch = {"name": "conf", "configMap": {"name": "cm"}}, {"name": "scratch", "emptyDir": {}}
+    mounts = [
+        {"name": "conf", "mountPath": "/etc/app"},
+        {"name": "scratch", "mountPath": "/etc/app/cache"},
+        {"name": "scratch", "mountPath": "/etc/app/cache/deep"},
+        {"name": "scratch", "mountPath": "/etc/application"},
+    ]
+    pod = make_pod(config, scratch, mounts=mounts)
+    async with volumes(tmp_path, api, Sink()) as manager:
+        await manager.wait_for_attach_and_mount(pod)
+        found = manager.mounts(pod, pod["spec"]["containers"][0], ())
+        assert {m.container_path: m.readonly for m in found if m.container_path.startswith("/etc/app")} == {
+            "/etc/app": True,
+            "/etc/app/cache": False,
+            "/etc/app/cache/deep": False,
+            "/etc/application": False,
+        }
+        assert (of(manager, pod, "/etc/app") / "cache").is_dir()
+        assert sorted(p.name for p in of(manager, pod, "/etc/app").iterdir() if not p.name.startswith("..")) == [
+            "a",
+            "cache",
+        ]
+
+
 @pytest.mark.rule("node-semantics 16/atomic")
 async def test_config_maps_and_secrets_with_items_modes_and_optional_sources(tmp_path: Path) -> None:
     api, sink = Api(), Sink()

@@ -17,6 +17,7 @@ import errno
 import logging
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +34,7 @@ from lastcall.kube.node.volumes.claims import NotProcessed, claimed_volume, path
 from lastcall.kube.node.volumes.downward import field_value
 from lastcall.kube.node.volumes.holders import MOST_HOLDERS, holders_of
 from lastcall.kube.node.volumes.host_volumes import check_host_path, set_up_empty_dir
+from lastcall.kube.node.volumes.nested import nested_mount_points
 from lastcall.kube.node.volumes.orphans import orphaned, take_down, tell, unmount_below
 from lastcall.kube.node.volumes.pod_files import ClusterDNS, dns_config_of, hostname_of, hosts_file, resolv_conf
 from lastcall.kube.node.volumes.sources import Files, PodTokens, VolumeSources
@@ -216,6 +218,9 @@ class HostVolumeManager:
                 return directory
             files = await self._fetched(pod, volume, known)
             write_payload(directory, files, self._world.clock.wall_ns(), fs_group)
+            for inner in nested_mount_points(pod, volume["name"]):
+                with suppress(FileExistsError):
+                    (directory / inner).mkdir(mode=0o755, parents=True, exist_ok=True)
         except OSError as error:
             raise VolumeError(error.strerror or str(error)) from None
         except ValueError as error:
@@ -274,6 +279,8 @@ class HostVolumeManager:
         directory = self._pod_dir(pod)
         known = self._known(pod)
         images = image_volumes_of(pod)
+        # Of these nobody may write (their plugins' GetAttributes; kubelet_pods.go:makeMounts).
+        contents = {volume["name"] for volume in pod["spec"].get("volumes") or [] if _kind(volume) in CONTENT}
         mounts: list[Mount] = []
         for index, mount in enumerate(container.get("volumeMounts") or []):
             volume = known.mounted.get(mount["name"])
@@ -289,7 +296,7 @@ class HostVolumeManager:
             if sub_path:
                 place = directory / "volume-subpaths" / mount["name"] / container["name"] / str(index)
                 volume = bind_sub_path(volume, sub_path, place, may_mount=self._may_mount)
-            read_only = bool(mount.get("readOnly")) or mount["name"] in known.read_only
+            read_only = bool(mount.get("readOnly")) or mount["name"] in known.read_only | contents
             mounts.append(Mount(mount["mountPath"], str(volume), read_only))
         taken = {mount.container_path for mount in mounts}
         files = {
