@@ -112,6 +112,40 @@ def post_start_held(tape: Any) -> None:
     tape.over(4.2, endpoint=False)
 
 
+def missed_another_container(tape: Any) -> None:
+    begin(tape)
+    cache = {"address": "0.0.0.0", "port": 6379, "backlog": 0}
+    tape.started("cache", pid=17)
+    tape.add(0.01, "runtime", k.SIGNAL_SENT, "cache", signal="SIGTERM", pid=17, why="StopContainer")
+    facts = {"signal": "SIGTERM", "listeners": [cache], "connections": 0, "scope": "container"}
+    tape.add(0.011, "runtime", k.SOCKETS_AT_STOP, "cache", **facts)
+    tape.exit(0.02, 0, container="cache", pid=17)
+    tape.output(0.3, "cannot flush: [Errno 111] Connection refused")
+    tape.pod = replace(tape.pod, containers=(*tape.pod.containers, ContainerFacts("cache")))
+    exited(tape, 0.4, code=1)
+
+
+def edit_of(container: str, kind: str, **facts: Any) -> Change:
+    """Return a change of the facts of one container's records of a kind."""
+
+    def change(tape: Any) -> None:
+        mine = [i for i, r in enumerate(tape.records) if r.kind == kind and r.container == container]
+        for index in mine:
+            tape.records[index] = replace(tape.records[index], facts={**tape.records[index].facts, **facts})
+
+    return change
+
+
+def kind_of(container: str, kind: Any) -> Change:
+    """Return a change of the kind of one container."""
+
+    def change(tape: Any) -> None:
+        those = tuple(replace(each, kind=kind) if each.name == container else each for each in tape.pod.containers)
+        tape.pod = replace(tape.pod, containers=those)
+
+    return change
+
+
 def gone_before_its_containers(tape: Any) -> None:
     begin(tape)
     tape.add(0.1, "client", k.POD_GONE_SEEN, resourceVersion="152")
@@ -288,6 +322,16 @@ EXAMPLES: dict[str, Example] = {
         ),
         (edit(k.PROCESS_EXITED, at=-0.5, exitCode=1), completed_by_itself),
     ),
+    "sidecarEndsFirst": Example(
+        missed_another_container,
+        (
+            unsent("SIGTERM"),
+            edit_of("app", k.PROCESS_EXITED, exitCode=137, signal=9),
+            edit_of("app", k.PROCESS_EXITED, exitCode=0),
+            kind_of("app", "sidecar"),
+            edit(k.OUTPUT, text="bye"),
+        ),
+    ),
     "exitCodeNotZero": Example(
         fails_on_its_signal,
         (
@@ -358,6 +402,17 @@ EXAMPLES: dict[str, Example] = {
             edit(k.PROCESSES_LEFT, when="exit"),
         ),
     ),
+    "childIgnoresSignal:waits": Example(
+        stories.waits_for_a_child_that_ignores_it,
+        (
+            NO_SIGTERM,
+            shown("default"),
+            program("/bin/sh", "sh"),
+            processes("app", disposition="default"),
+            edit(k.PROCESSES_LEFT, when="exit"),
+        ),
+        (TINI,),
+    ),
     "childrenNotSignalled:init": Example(
         stories.tini_whose_child_ignores_it,
         (NO_SIGTERM, program("/bin/web", "web"), along(NEWER), processes("sleep", child=True)),
@@ -375,7 +430,7 @@ EXAMPLES: dict[str, Example] = {
     "childrenNotSignalled": Example(
         stories.supervisor_with_children,
         (NO_SIGTERM, program("/bin/busybox", "sh"), both(NEWER, edit(k.PROCESSES_LEFT, more=0))),
-        (TINI,),
+        (TINI, both(processes(disposition="ignored"), edit(k.PROCESSES_LEFT, more=0))),
     ),
     "zombies": Example(stories.with_zombies, (edit(k.PROCESSES_LEFT, zombies=0),), (TINI,)),
     # 137

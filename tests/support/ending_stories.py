@@ -288,6 +288,12 @@ def tini_whose_child_ignores_it(tape: Any) -> None:
     killed(tape)
 
 
+def waits_for_a_child_that_ignores_it(tape: Any) -> None:
+    begin(tape, ("supervisor",), "handled", "/usr/bin/supervisor")
+    left(tape, DEAF)
+    killed(tape)
+
+
 def tini_that_signals_the_group(tape: Any) -> None:
     begin(tape, ("tini", "-g", "--", "app"), "handled", "/usr/bin/tini")
     left(tape, {**SLEEP, "child": False})

@@ -176,6 +176,8 @@ CONTAINERS: Mapping[str, Cause] = {
         texts={
             "": "PID 1 of $container$by_name passes $signal on, but $names $how; it took the full time until SIGKILL, "
             "$seconds.",
+            "waits": "PID 1 of $container$by_name handles $signal and waited for $names, which $how: passing the "
+            "signal on does not help. It took the full time until SIGKILL, $seconds.",
             "ignored": "ignores $signal (SigIgn in /proc)",
             "blocked": "blocks $signal (SigBlk in /proc)",
         },
@@ -352,6 +354,19 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "$why; $container had $total in place of $grace s.",
             "version": "Kubernetes $version does not take the preStop hook's time off the grace period (so it was from "
             "1.22 to 1.27; 1.28 fixed it)",
+        },
+    ),
+    "sidecarEndsFirst": Cause(
+        title="A container ended before another one of its Pod that still needed it.",
+        remedy="Make it a native sidecar: an init container with restartPolicy Always is stopped after the containers.",
+        texts={
+            "": "$container ended with $end, $before after $other had ended, which it still needed (inferred from what "
+            "it printed, $line, and from port $port, on which $other had listened). All containers of a Pod get their "
+            "stop signal at the same time.",
+        },
+        fixes={
+            "": "Make $other a native sidecar (under initContainers, with `restartPolicy: Always`): the kubelet stops "
+            "it when the containers have ended.",
         },
     ),
     "exitCodeNotZero": Cause(

@@ -3,7 +3,7 @@
 # check: pure
 
 from lastcall.endings.catalogue.lookup import fix, said
-from lastcall.endings.facts.pid1 import forwards, is_shell
+from lastcall.endings.facts.pid1 import is_shell
 from lastcall.endings.findings.changes import NOTHING, Remedy, in_container, in_pod
 from lastcall.endings.findings.observed import (
     BY_PROBE,
@@ -65,8 +65,10 @@ def _time_remedy(c: ContainerEnding, ending: Ending) -> Remedy:
     left = c.seen.processes_left
     if c.process.disposition != "handled" or (left is not None and left.alive and is_shell(c)):
         return NOTHING
-    if forwards(c) and left is not None and any(each.deaf and each.child for each in left.processes):
+    if left is not None and any(each.deaf and not each.after_signal for each in left.processes):
         return NOTHING  # childIgnoresSignal says it
+    if left is not None and left.processes and all(each.after_signal for each in left.processes):
+        return NOTHING  # reloadsOnSignal says it: no time is long enough
     if waiting := waiting_for_a_stuck_program(c):
         return Remedy(fix("killed", "stuck", connections=_connections(waiting), signal=c.stop.signal))
     if ending.grace_seconds is None:

@@ -154,6 +154,14 @@ def _deaf_child(c: ContainerEnding) -> bool | None:
     return _one_is_child((p for p in left.processes if p.deaf), child=True) if left is not None else None
 
 
+def _all_deaf(c: ContainerEnding) -> bool:
+    """Return whether the signal would do nothing to any process that was there when it came, so that it does not matter
+    who passes it on."""
+    left = c.seen.processes_left
+    older = [p for p in left.processes if not p.after_signal] if left is not None else []
+    return left is not None and not left.more and bool(older) and all(p.deaf for p in older)
+
+
 def _stranger(c: ContainerEnding) -> bool | None:
     left = c.seen.processes_left
     those = (p for p in left.processes if p.disposition == "default") if left is not None else ()
@@ -189,6 +197,7 @@ def _negated(holds: bool | None) -> bool | None:
 
 OLDER_PROCESSES = of_run(_LEFT, _left(_some_older), kinds.PROCESSES_LEFT)
 DEAF_CHILD = of_run(_LEFT, _left(_deaf_child), kinds.PROCESSES_LEFT)
+ALL_DEAF = of_run(_LEFT, _left(_all_deaf), kinds.PROCESSES_LEFT)
 STRANGER = of_run(_LEFT, _left(_stranger), kinds.PROCESSES_LEFT)
 NEW_PROCESSES = of_run(_LEFT, _left(_reloaded), kinds.PROCESSES_LEFT)
 ZOMBIES = of_run(

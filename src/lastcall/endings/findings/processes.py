@@ -8,9 +8,11 @@ from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.facts.pid1 import by_name, forwards
 from lastcall.endings.findings.changes import NOTHING, Remedy, in_container, in_program
 from lastcall.endings.findings.observed import (
+    ALL_DEAF,
     CHILD_KILLED,
     DEAF_CHILD,
     FORWARDS,
+    HANDLED,
     LEFT_AT_KILL,
     NO_SHELL,
     NOT_LEFT_AT_KILL,
@@ -51,10 +53,19 @@ def _left(s: RunSubject) -> ProcessesLeft:
 
 def _deaf(s: RunSubject) -> Finding:
     """PID 1 is an init: its child got the signal, and does nothing on it."""
+    those = [each for each in _left(s).processes if each.deaf and each.child and not each.after_signal]
+    return _ignores(s, those, "")
+
+
+def _waits_for_deaf(s: RunSubject) -> Finding:
+    """PID 1 handles the signal, and waited for processes that do nothing on it, whoever passes it on."""
+    return _ignores(s, [each for each in _left(s).processes if each.deaf and not each.after_signal], "waits")
+
+
+def _ignores(s: RunSubject, deaf: Sequence[ProcessLeft], variant: str) -> Finding:
     c = s.run
-    deaf = [each for each in _left(s).processes if each.deaf and each.child and not each.after_signal]
     how = said("childIgnoresSignal", deaf[0].disposition, signal=c.stop.signal)
-    text = said("childIgnoresSignal", **_facts(c), names=_names(deaf), how=how, seconds=_s(c.drain_seconds))
+    text = said("childIgnoresSignal", variant, **_facts(c), names=_names(deaf), how=how, seconds=_s(c.drain_seconds))
     advice = fix("childIgnoresSignal", deaf[0].disposition, signal=c.stop.signal, name=deaf[0].name)
     what: ProgramChange = "stopIgnoringSignal" if deaf[0].disposition == "ignored" else "unblockSignal"
     return Finding("childIgnoresSignal", "problem", text, c.name, advice, change=Change(program=what))
@@ -121,6 +132,14 @@ ROWS = (
         _deaf,
         answers=WHY_NOT_ENDED,
     ),
+    Row(
+        "childIgnoresSignal",
+        (SIGNALLED, HANDLED, NO_SHELL, ALL_DEAF, LEFT_AT_KILL),
+        _waits_for_deaf,
+        refuted_by=(FORWARDS,),
+        variant="waits",
+        answers=WHY_NOT_ENDED,
+    ),
     Row("childrenNotSignalled", (SIGNALLED, FORWARDS, OLDER_PROCESSES, STRANGER), _strangers, variant="init"),
     Row(
         "shellKeepsSignal",
@@ -140,7 +159,7 @@ ROWS = (
         "childrenNotSignalled",
         (SIGNALLED, NO_SHELL, OLDER_PROCESSES),
         _children,
-        refuted_by=(FORWARDS,),
+        refuted_by=(FORWARDS, ALL_DEAF),
         answers=WHY_NOT_ENDED,
     ),
 )

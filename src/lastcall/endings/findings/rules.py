@@ -15,6 +15,7 @@ from lastcall.endings.findings import (
     signals,
     single_records,
     sockets,
+    together,
 )
 from lastcall.endings.findings.subjects import ContainerSubject, PodSubject, RecordSubject, RunSubject
 from lastcall.endings.findings.table import Answer, Row, ask
@@ -38,6 +39,7 @@ RUN_ROWS: tuple[Row[RunSubject], ...] = (
     *sockets.ROWS,
     *processes.ZOMBIE_ROWS,
     *hooks.COUNTING_ROWS,
+    *together.ROWS,
     *exits.CODE_ROWS,
 )
 """About the last run of each container."""

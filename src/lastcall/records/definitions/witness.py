@@ -134,8 +134,9 @@ def child_ended(facts: ChildEnded) -> Words:
     if facts.get("signal"):
         return Words(tell("$who was ended by $signal", who=who, signal=facts["signal"]), STEP, "bad")
     if facts.get("exitCode") is None:
-        return Words(tell("$who ended", who=who))
-    return Words(tell("$who ended with exit code $code", who=who, code=facts["exitCode"]))
+        return Words(tell("$who ended", who=who), DETAIL)
+    level = STEP if facts["exitCode"] else DETAIL  # a shell's loop begins and ends programs all the time
+    return Words(tell("$who ended with exit code $code", who=who, code=facts["exitCode"]), level)
 
 
 SENTENCES = sentences(
