@@ -28,7 +28,6 @@ PAGE = ROOT / "docs" / "diagnosis.md"
 
 CASES = 120
 """How many are run on the kernel where no number is given."""
-WORLDS = {"kernel": "On the kernel", "virtual": "In virtual time"}
 
 
 def main() -> int:
@@ -52,13 +51,13 @@ def main() -> int:
     for world, some in cases.items():
         file = STORED / f"{world}-{seed}-{measured}.jsonl"
         run = run_virtual if world == "virtual" else run_kernel
-        parts[WORLDS[world]] = results = run(some, file, options.at_once)
+        parts[world] = results = run(some, file, options.at_once)
         total: Counter[str] = sum(counted(results).values(), Counter())
         print(f"{world}: " + ", ".join(f"{grade} {share(total, grade)}" for grade in GRADES))
     if options.page:
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         changed = "+" if git("status", "--porcelain", "--", "src") else ""
-        PAGE.write_text(page({title: some for title, some in parts.items() if some}, seed, measured + changed, today))
+        PAGE.write_text(page({world: some for world, some in parts.items() if some}, seed, measured + changed, today))
     return 0
 
 

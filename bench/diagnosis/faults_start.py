@@ -291,6 +291,6 @@ START = (
     Fault("claimMissing", "start", ANY, claim_missing, ids("claimMissing"), by_words=True, args=TIMEOUT),
     Fault("crash", "start", (*PYTHON, "batch"), crash, CRASHED, ids("fixCrash"), frozenset(), by_words=True,
           args=TIMEOUT),
-    Fault("crashLater", "start", PYTHON[:1], behaves(crash_after=1.5), CRASHED, ids("fixCrash"), ids("hookNotRun"),
-          args=("--after", "3s")),
+    Fault("crashLater", "start", PYTHON[:1], behaves(crash_after=1.5), CRASHED, ids("fixCrash"),
+          ids("hookNotRun", "endedByItself"), args=("--after", "3s")),
 )  # fmt: skip

@@ -10,6 +10,7 @@ from bench.diagnosis.case import FAULTS
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ("src/lastcall/endings", "src/lastcall/traffic", "src/lastcall/experiment/reasons")
+WORLDS = {"kernel": "On the kernel", "virtual": "In virtual time"}
 GRADES = ("right", "half", "silent", "wrong")
 
 
@@ -49,17 +50,21 @@ def page(parts: dict[str, Sequence[dict[str, Any]]], seed: str, at_commit: str, 
         "",
         "<!-- made by python -m bench.diagnosis -->",
         "",
-        f"Made on {date} at commit `{at_commit}`, seed `{seed}` (the last commit that changed a rule).",
+        f"Made on {date} at commit `{at_commit}`, seed `{seed}` (by default the last commit that changed a rule).",
         "",
-        "    python -m bench.diagnosis --kernel 120",
+        f"    python -m bench.diagnosis {' '.join(f'--{world} {len(some)}' for world, some in parts.items())} --page",
         "",
         "Applications are broken on purpose and handed to `lastcall run` or `lastcall rollout`, which knows nothing of",
         "it. **Right**: the injected cause is named, and the proposed change makes it go when it is applied. **Half**:",
         "one of the two. **Silent**: no cause is named. **Wrong**: another cause is named as certain, and the true one",
         "is not. Each application also runs without its fault: a warning or a problem then is a **false alarm**.",
+        "",
+        "The proposed change is the `change` of a finding (a patch, or a verb for the program), or a YAML mapping in",
+        "its advice. Where the repair is an object outside of the Pod, the advice has to name that object. A sentence",
+        "that only a person can follow is no change: the cause is then half right.",
     ]
-    for title, results in parts.items():
-        lines += ["", f"## {title}", "", *_part(list(results))]
+    for world, results in parts.items():
+        lines += ["", f"## {WORLDS[world]}", "", *_part(list(results))]
     return "\n".join(lines) + "\n"
 
 

@@ -342,7 +342,7 @@ def test_cases_that_prove_nothing_are_counted_apart() -> None:
 
 
 def test_the_page_has_a_row_for_a_fault_and_its_false_alarms() -> None:
-    text = page({"On the kernel": [result("right"), result("half", alarms=("zombies",))]}, "seed", "abc", "2026-01-01")
+    text = page({"kernel": [result("right"), result("half", alarms=("zombies",))]}, "seed", "abc", "2026-01-01")
     assert "| noHandler | `stopSignalNotHandled` | 1 | 1 |  |  | killed 1 |" in text
     assert "False alarms: 1 of 2 sound applications (zombies 1)." in text
 
