@@ -1,13 +1,17 @@
 """What a node's agent saw goes before what is concluded from statuses and Events."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lastcall.records import kinds
 from lastcall.records.record import Record
+from lastcall.trace import agent
 from lastcall.trace.drafts import draft
 from lastcall.trace.events import PodEvent
+from lastcall.trace.node_agent.translate import SEEN
 from lastcall.trace.pod_timeline import Moment, PodTimeline
 from lastcall.trace.stamps import SECOND, Clocks
 from lastcall.trace.stops import is_hook
@@ -139,3 +143,11 @@ def test_a_status_does_not_move_an_exit_that_was_seen() -> None:
 )
 def test_a_hook_is_known_by_its_arguments(command: list[str], argv: list[str], same: bool) -> None:
     assert is_hook(command, argv) is same
+
+
+def test_every_kind_that_an_agent_writes_is_taken_from_it() -> None:
+    """A line of another kind ends the agent."""
+    sources = "".join(path.read_text() for path in Path(agent.__file__).parent.glob("*.py"))
+    names = set(re.findall(r"kinds\.([A-Z_]+)", sources))
+    assert names
+    assert {getattr(kinds, name) for name in names} <= set(SEEN)

@@ -61,6 +61,15 @@ SEEN: dict[str, dict[str, tuple[type, ...]]] = {
         "zombies": (int,),
         "secondsBefore": (float, int),
     },
+    kinds.CHILD_ENDED: {
+        "pid": (int,),
+        "containerPid": (int,),
+        "name": (str,),
+        "disposition": (str,),
+        "exitCode?": (int,),
+        "signal?": (str,),
+        "secondsBefore": (float, int),
+    },
     kinds.EXEC_STARTED: {"execId": (str,), "pid": (int,), "argv": _TEXTS},
     kinds.EXEC_EXITED: {
         "execId": (str,),
