@@ -243,16 +243,16 @@ START = (
         by_words=True, args=TIMEOUT, lint=ids("secretMissing"),
     ),
     Fault(
-        "directoryOverFile", "start", PYTHON, directory_over_file, ids("mountHidesFile"), ids("fixMount"),
-        START_SYMPTOMS, by_words=True, args=TIMEOUT, proposed="mountHidesFile",
+        "directoryOverFile", "start", PYTHON, directory_over_file, ids("mountRefused"), ids("fixMount"),
+        START_SYMPTOMS, by_words=True, args=TIMEOUT,
     ),
     Fault(
         "postStartFails", "start", ANY, post_start("echo cannot register >&2; exit 1"), ids("restartedPostStart"),
         ids("fixPostStart"), START_SYMPTOMS, args=TIMEOUT, shows=False,
     ),
     Fault(
-        "postStartHangs", "start", ANY, post_start("sleep 600"), ids("postStartHangs"), ids("fixPostStart"),
-        START_SYMPTOMS, args=TIMEOUT, proposed="postStartHangs",
+        "postStartHangs", "start", ANY, post_start("sleep 600"), ids("postStartRuns"), ids("fixPostStart"),
+        START_SYMPTOMS, args=TIMEOUT,
     ),
     Fault(
         "initFails", "start", ANY, init_container("echo no such table: users; exit 1", "cat /seed/data.sql"),

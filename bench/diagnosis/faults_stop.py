@@ -107,6 +107,8 @@ def ended_by_itself(app: Application, name: str, _: Random) -> None:
 def sidecar_leaves_first(app: Application, name: str, _: Random) -> None:
     """Make the program need a proxy that is an ordinary container, which ends on the same signal."""
     app.programs[name].on_stop = "tellSidecar"
+    words = app.programs[name].words
+    app.programs[app.neighbour] = Program("server", 15001, "/", "proxy.py", words, on_stop="leave")
 
 
 def job_held(app: Application, _: str, random: Random) -> None:
@@ -206,8 +208,9 @@ STOP = (
         frozenset({"stopKilling"}), frozenset({"crashed", "crashLoop"}), args=("--after", "4s"),
     ),
     Fault(
-        "masterKillsWorkers", "stop", ("master",), on_stop("killWorkers"), frozenset({"exitCode137OfItsOwn"}),
-        frozenset({"passSignalOn", "handleStopSignal", "exitZero"}), frozenset({"exitCodeNotZero"}),
+        "masterKillsWorkers", "stop", ("master",), on_stop("killWorkers"),
+        frozenset({"childKilledInside", "exitCode137OfItsOwn"}),
+        frozenset({"passSignalOn", "handleStopSignal", "exitZero", "raiseOwnTimeout"}), frozenset({"exitCodeNotZero"}),
     ),
     Fault(
         "finalizer", "stop", ("single", "batch", "pair"), finalizer, frozenset({"heldByFinalizers"}), by_words=True,
@@ -215,7 +218,7 @@ STOP = (
     ),
     Fault(
         "sidecarLeavesFirst", "stop", ("pair",), sidecar_leaves_first, frozenset({"sidecarEndsFirst"}), frozenset(),
-        frozenset({"exitCodeNotZero"}), proposed="sidecarEndsFirst",
+        frozenset({"exitCodeNotZero"}),
     ),
     Fault(
         "zombies", "stop", SERVERS, zombies, frozenset({"zombies"}), frozenset({"reapChildren"}), shows=False,

@@ -81,7 +81,8 @@ def _of_experiments(document: dict[str, Any]) -> list[Named]:
         for id_ in dict.fromkeys((*lost, *advice)):
             proposed = advice.get(id_, {})
             patch = proposed.get("patch") or {}
-            change = proposed.get("change") or ({"workload": patch} if patch else {})
+            program = proposed.get("program")
+            change = {"workload": patch} if patch else {"program": program} if program else {}
             text = experiment["sentence"]
             named.append(Named(id_, "problem", "", text, proposed.get("sentence") or "", change, "rollout"))
         named += [_named(each, "rollout") for each in experiment.get("notWell") or ()]

@@ -291,7 +291,7 @@ sys.exit(137)
 def _master(program: Program) -> str:
     """Return a master with workers that share its listener."""
     ends: dict[str, str] = {"reload": _RELOAD, "leaveWorkers": "", "waitForWorkers": _WAIT, "killWorkers": _KILL}
-    deaf = program.on_stop in ("waitForWorkers", "killWorkers")
+    deaf = program.on_stop == "killWorkers"
     worker_signals = (
         "    signal.signal(signal.SIGTERM, signal.SIG_IGN)"
         if deaf

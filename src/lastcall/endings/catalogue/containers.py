@@ -361,8 +361,7 @@ CONTAINERS: Mapping[str, Cause] = {
         remedy="Make it a native sidecar: an init container with restartPolicy Always is stopped after the containers.",
         texts={
             "": "$container ended with $end, $before after $other had ended, which it still needed (inferred from what "
-            "it printed, $line, and from port $port, on which $other had listened). All containers of a Pod get their "
-            "stop signal at the same time.",
+            "it printed: $line). All containers of a Pod get their stop signal at the same time.",
         },
         fixes={
             "": "Make $other a native sidecar (under initContainers, with `restartPolicy: Always`): the kubelet stops "

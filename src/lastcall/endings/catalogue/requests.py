@@ -187,7 +187,10 @@ REQUESTS: Mapping[str, Cause] = {
     "serverError": Cause(
         title="The application answered with an error.",
         remedy="See the application's log.",
-        texts={"": "answered with an error"},
+        texts={
+            "": "answered with an error",
+            "always": "all of $count $kind requests were answered with an error in $seconds s before the disruption",
+        },
         fixes={
             "": "The application answered with errors: see its log.",
             "ending": "The application answered with errors while it ended: see the log of $pods.",

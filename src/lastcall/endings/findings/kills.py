@@ -23,7 +23,7 @@ from lastcall.endings.findings.table import Row
 from lastcall.endings.findings.words import at, exit_code
 from lastcall.endings.findings.words import connections as _connections
 from lastcall.endings.findings.words import seconds as _s
-from lastcall.endings.story import ContainerEnding, Ending, Finding
+from lastcall.endings.story import Change, ContainerEnding, Ending, Finding
 from lastcall.records import kinds
 from lastcall.records.said import tell
 
@@ -43,7 +43,8 @@ def _when_killed(c: ContainerEnding) -> str:
 def _by_other(s: RunSubject) -> Finding:
     c = s.run
     text = said("killedByOther", "status" if c.exit.from_status else "", container=c.name, when=_when_killed(c))
-    return Finding("killedByOther", "problem", text, c.name, fix("killedByOther"))
+    change = Change(program="stopKilling")
+    return Finding("killedByOther", "problem", text, c.name, fix("killedByOther"), change=change)
 
 
 def _time_over(s: RunSubject) -> Finding:

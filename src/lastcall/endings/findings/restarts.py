@@ -212,7 +212,8 @@ def _signalled(s: ContainerSubject) -> Finding:
     those = [run for run in s.earlier if _completes(run)]
     name, line = those[-1].name, _word_of_signal(those[-1])
     text = said("endsAndIsRestarted", "signalled", container=name, times=_times(len(those)), line=line)
-    return Finding("endsAndIsRestarted", "warning", text, name, fix("endsAndIsRestarted", "signalled"))
+    change = Change(program="stopKilling")
+    return Finding("endsAndIsRestarted", "warning", text, name, fix("endsAndIsRestarted", "signalled"), change=change)
 
 
 def _word_of_signal(run: ContainerEnding) -> str:

@@ -16,6 +16,7 @@ from lastcall.endings.findings.observed import (
     NEW_PROCESSES,
     NOT_HANDLED,
     NOT_KILLED,
+    OLDER_PROCESSES,
     SHELL,
     SIGNALLED,
     STILL_LISTENED,
@@ -100,7 +101,7 @@ def _not_handled(s: RunSubject) -> Finding:
         disposition=said("stopSignalNotHandled", c.process.disposition, signal=c.stop.signal),
         seconds=_s(c.drain_seconds),
     )
-    remedy = _remedy(c)
+    remedy = _remedy(s)
     return Finding("stopSignalNotHandled", "problem", text, c.name, remedy.advice, change=remedy.change)
 
 
@@ -113,14 +114,10 @@ def _program(c: ContainerEnding) -> str:
     return f" ({program})" if program else ""
 
 
-def _remedy(c: ContainerEnding) -> Remedy:
+def _remedy(s: RunSubject) -> Remedy:
     """Return what to do about a PID 1 that does not get the stop signal."""
-    if (
-        c.process.disposition == "default"
-        and is_shell(c)
-        and c.seen.processes_left is not None
-        and c.seen.processes_left.alive
-    ):
+    c = s.run
+    if c.process.disposition == "default" and is_shell(c) and OLDER_PROCESSES.holds(s):
         return NOTHING  # shellKeepsSignal says it
     if c.process.disposition in ("ignored", "blocked"):
         advice = fix("stopSignalNotHandled", c.process.disposition, signal=c.stop.signal)

@@ -15,47 +15,58 @@ from lastcall.records import kinds
 
 _REFUSED = re.compile(r"connection (?:refused|reset)|ECONNREFUSED|ECONNRESET|broken pipe|Errno (?:32|104|111)", re.I)
 """What strerror(3) and runtimes of languages say when the other side is gone."""
+_LOOPBACK = re.compile(r"\b127\.0\.0\.1\b|\blocalhost\b|\[::1\]")
+_BESIDE_SECONDS = 0.2
+"""Lines of one complaint, such as a traceback, are printed within this time."""
 _SKEW_SECONDS = 0.05
 """A line may be recorded a moment before the end that it is about."""
 
 _CONTAINER = of_run("its kind", lambda c: c.kind == "container")
 
 
-def _gone_before(s: RunSubject) -> list[tuple[ContainerEnding, int]]:
-    """Return the containers that had listened and ended before this one, each with its first port, last end first."""
-    end = s.run.exit.at
+def _gone_before(s: RunSubject, at: float) -> list[ContainerEnding]:
+    """Return the containers that had ended by then, and that had listened or may have: the last end first."""
     others = [c for c in s.ending.containers if c.name != s.run.name and c.kind == "container"]
-    listened = [(c, c.seen.sockets.listeners[0].port) for c in others if c.seen.sockets and c.seen.sockets.listeners]
-    before = [each for each in listened if end is not None and each[0].exit.at is not None and each[0].exit.at < end]
-    return sorted(before, key=lambda each: -(each[0].exit.at or 0.0))
+    before = [c for c in others if c.exit.at is not None and c.exit.at <= at + _SKEW_SECONDS]
+    listened = [c for c in before if c.seen.sockets is None or c.seen.sockets.listeners]
+    return sorted(listened, key=lambda c: -(c.exit.at or 0.0))
 
 
-def _complaint(s: RunSubject) -> tuple[ContainerEnding, int, OutputLine] | None:
-    """Return who was missed, its port, and the line that says so: it names the port, or only one container had left."""
-    gone = _gone_before(s)
-    for line in s.ending.output:
-        if line.container != s.run.name or not _REFUSED.search(line.text):
-            continue
-        missed = [each for each in gone if line.at >= (each[0].exit.at or 0.0) - _SKEW_SECONDS]
-        named = [each for each in missed if re.search(rf"\b{each[1]}\b", line.text)]
-        if named or len(missed) == 1:
-            return (*(named or missed)[0], line)
+def _ports(c: ContainerEnding) -> list[int]:
+    return [each.port for each in c.seen.sockets.listeners] if c.seen.sockets else []
+
+
+def _missed(s: RunSubject) -> tuple[ContainerEnding, OutputLine] | None:
+    """Return who was missed, and the line that says so.
+
+    The one whose port is named beside that line; else the only one that had left, if it listened or the line is about
+    this Pod's own network (a container that leaves at once has no record of its sockets).
+    """
+    mine = [line for line in s.ending.output if line.container == s.run.name]
+    for line in (each for each in mine if _REFUSED.search(each.text)):
+        beside = " ".join(each.text for each in mine if abs(each.at - line.at) <= _BESIDE_SECONDS)
+        gone = _gone_before(s, line.at)
+        named = [c for c in gone if any(re.search(rf"\b{port}\b", beside) for port in _ports(c))]
+        if named:
+            return named[0], line
+        if len(gone) == 1 and (_ports(gone[0]) or _LOOPBACK.search(beside)):
+            return gone[0], line
     return None
 
 
 _MISSED: Fact[RunSubject] = Fact(
     "what it printed after another container had ended",
-    lambda s: _complaint(s) is not None,
+    lambda s: _missed(s) is not None,
     (kinds.OUTPUT, kinds.PROCESS_EXITED),
 )
 
 
 def _ends_first(s: RunSubject) -> Finding:
-    found = _complaint(s)
+    found = _missed(s)
     assert found is not None
-    other, port, line = found
+    other, line = found
     before = _s((s.run.exit.at or 0.0) - (other.exit.at or 0.0))
-    facts = {"container": s.run.name, "other": other.name, "port": port, "before": before, "end": exit_code(s.run)}
+    facts = {"container": s.run.name, "other": other.name, "before": before, "end": exit_code(s.run)}
     text = said("sidecarEndsFirst", **facts, line=line.text.strip()[:200])
     native = {"initContainers": [{"name": other.name, "restartPolicy": "Always"}]}
     advice = fix("sidecarEndsFirst", other=other.name)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lastcall.endings import fix, said
+from lastcall.endings import ProgramChange, fix, said
 from lastcall.errors import UserError, WorldError
 from lastcall.experiment.reasons.causes import fix_of
 from lastcall.experiment.rollout.workload import WORKLOADS, find_workload, is_same, labels_of, selects, told_as
@@ -94,13 +94,18 @@ def never_heard(outcomes: Sequence[Outcome], seconds: float, target: Target, con
         count = sum(sum(ways[kind].values()) for kind in kinds)
         how = ", ".join(dict.fromkeys(way for kind in kinds for way in ways[kind]))
         facts = {"kind": joined(kinds, " and "), "count": count, "how": how, "seconds": f"{seconds:.3g}"}
+        id_ = "neverAnswered"
+        program: ProgramChange | None = None
         if kinds[0] in refused:
             why = said("neverAnswered", "refused", port=target.container_port, **facts)
             words = _listen(target, container)
+        elif all(set(ways[kind]) == {"5xx"} for kind in kinds):  # it speaks that kind, and answers with errors
+            id_, program = "serverError", "fixServer"
+            why, words = said("serverError", "always", **facts), fix("serverError")
         else:
             why, words = said("neverAnswered", **facts), fix("neverAnswered", ask=ASKS[kinds[0]])
         sentences.append(joined([why, words], ": "))
-        advice.append(Advice("neverAnswered", words, count))
+        advice.append(Advice(id_, words, count, program=program))
     return Judgement("inconclusive", joined(sentences, "; "), tuple(advice)) if advice else None
 
 
