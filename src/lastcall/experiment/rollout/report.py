@@ -13,6 +13,7 @@ from lastcall.endings.render import BREAK, Text
 from lastcall.experiment.not_simulated import OF_THE_RUN, Note
 from lastcall.experiment.reasons.failures import told_once
 from lastcall.experiment.rollout.lost import alike, tell_lost
+from lastcall.experiment.rollout.old_pods import HEAD, killed_sentence, old_pod_rows
 from lastcall.experiment.rollout.pool import latency_json, pool, pooled_json, worst
 from lastcall.experiment.rollout.result import Result
 from lastcall.traffic import (
@@ -38,6 +39,7 @@ from lastcall.traffic import (
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from lastcall.experiment.rollout import document
 
@@ -141,13 +143,10 @@ def tell_text(console: "Console", result: Result) -> None:  # noqa: C901, PLR091
             console.print(at + (BREAK + " " * 13).join(lines))
         if hidden := sum(each.count for each in groups[SHOWN:]):
             console.print(Text(f"  … and {hidden} more (--output json has all)", style="dim"))
-    _tell_latencies(console, result)
+    _tell_latencies(console, result, Table)
+    _tell_old_pods(console, result, Table)
     console.print()
-    style = {"nothing lost": "green", "requests lost": "red", "inconclusive": "yellow"}[result.judgement.verdict]
-    console.print(Text(f"{result.judgement.verdict}: ", style=f"bold {style}") + Text(result.judgement.sentence))
-    for names, ended in told_once(each for each in result.not_well if each.failed):
-        for finding in (each for each in ended.findings if each.severity == "problem"):
-            console.print(Text("not well: ", style="bold red") + Text(f"{names}: {finding.text}"))
+    _tell_verdict(console, result)
     for advice in result.judgement.advice[1:] if not result.unheard else ():
         console.print(f"  also, for {advice.saves}: {advice.sentence}")
     if result.judgement.patch:
@@ -156,6 +155,16 @@ def tell_text(console: "Console", result: Result) -> None:  # noqa: C901, PLR091
         console.print(Text(f"  the patch{tried}:", style="dim"))
         for line in yaml_lines(result.judgement.patch):
             console.print(Text(f"    {line}"))
+
+
+def _tell_verdict(console: "Console", result: Result) -> None:
+    style = {"nothing lost": "green", "requests lost": "red", "inconclusive": "yellow"}[result.judgement.verdict]
+    console.print(Text(f"{result.judgement.verdict}: ", style=f"bold {style}") + Text(result.judgement.sentence))
+    if killed := killed_sentence(result.lives):
+        console.print(Text("not well: ", style="bold red") + Text(killed))
+    for names, ended in told_once(each for each in result.not_well if each.failed):
+        for finding in (each for each in ended.findings if each.severity == "problem"):
+            console.print(Text("not well: ", style="bold red") + Text(f"{names}: {finding.text}"))
 
 
 def _print_wrapped(console: "Console", line: Text) -> None:
@@ -190,14 +199,26 @@ def _phases(found: Latencies, kind: Kind) -> list[When]:
     return [phase for phase in PHASES if kind in found[phase]]
 
 
-def _tell_latencies(console: "Console", result: Result) -> None:
-    # late: 4.6 ms of the start of `rollout`
-    from rich.table import Table
+def _tell_old_pods(console: "Console", result: Result, new_table: "type[Table]") -> None:
+    rows = old_pod_rows(result.lives)
+    if not rows or result.unheard:
+        return
+    table = new_table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in HEAD:
+        table.add_column(name, no_wrap=True)
+    for row in rows[:SHOWN]:
+        table.add_row(*row)
+    console.print()
+    console.print(table)
+    if len(rows) > SHOWN:
+        console.print(Text(f"  … and {len(rows) - SHOWN} more (--output json has all)", style="dim"))
 
+
+def _tell_latencies(console: "Console", result: Result, new_table: "type[Table]") -> None:
     rows = latency_rows(result)
     if not rows or result.unheard:
         return
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table = new_table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for name in LATENCY_HEAD:
         table.add_column(name, justify="left" if name in ("good answers", "when") else "right")
     for row in rows:

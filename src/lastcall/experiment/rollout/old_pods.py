@@ -1,0 +1,46 @@
+"""How the old Pods of a rollout ended: how long each took, and whether it had to be killed. Pure."""
+
+# check: pure
+
+import math
+from collections.abc import Sequence
+
+from lastcall.traffic import PodLife
+
+HEAD = ("old Pod", "from DELETE to exit", "ended by")
+
+
+def old_pod_rows(lives: Sequence[PodLife]) -> list[tuple[str, str, str]]:
+    """Return a row for each Pod that was deleted: its name, seconds from its DELETE to its exit, and what ended it."""
+    return [(life.name, _took(life), _ended_by(life)) for life in lives if life.deleted is not None]
+
+
+def killed_sentence(lives: Sequence[PodLife]) -> str:
+    """Return what is to be said of old Pods that SIGKILL ended, whatever became of the requests; "" for none."""
+    killed = [life.name for life in lives if life.deleted is not None and life.killed]
+    if not killed:
+        return ""
+    others = len(killed) - 1
+    names = killed[0] if not others else f"{killed[0]} and {others} other old Pod{'s' if others > 1 else ''}"
+    verb = "was" if not others else "were"
+    return f"{names} {verb} ended by SIGKILL when the grace period was over: what was under way was cut off"
+
+
+def _took(life: PodLife) -> str:
+    if life.deleted is None or life.exited is None:
+        return "not seen"
+    least = max(0.0, life.exited.earliest - life.deleted.latest)
+    most = max(0.0, life.exited.latest - life.deleted.earliest)
+    if math.isinf(most):
+        return "not seen"
+    return f"{least:.1f} s" if f"{least:.1f}" == f"{most:.1f}" else f"{least:.1f} to {most:.1f} s"
+
+
+def _ended_by(life: PodLife) -> str:
+    if life.killed:
+        return "SIGKILL: its grace period was over"
+    if life.exited is None:
+        return "not seen"
+    if life.term is None or life.exited.latest < life.term.earliest:
+        return "its own exit, before a stop signal"
+    return "its exit on the stop signal"

@@ -1,0 +1,47 @@
+"""How old Pods ended: a kill is said, whatever became of the requests."""
+
+from typing import Any
+
+import pytest
+
+from lastcall.experiment.rollout.old_pods import killed_sentence, old_pod_rows
+from lastcall.traffic.lives import PodLife
+from lastcall.traffic.moments import Moment
+
+AT = Moment.at
+
+
+@pytest.mark.parametrize(
+    ("life", "took", "ended_by"),
+    [
+        ({"term": AT(10.0), "exited": AT(11.2)}, "1.2 s", "its exit on the stop signal"),
+        ({"term": AT(10.0), "exited": AT(14.0), "killed": True}, "4.0 s", "SIGKILL: its grace period was over"),
+        ({"exited": AT(10.5)}, "0.5 s", "its own exit, before a stop signal"),
+        ({"term": AT(12.0), "exited": AT(10.5)}, "0.5 s", "its own exit, before a stop signal"),
+        ({"term": AT(10.0)}, "not seen", "not seen"),
+        ({"term": AT(10.0), "exited": Moment(12.0, 13.0)}, "2.0 to 3.0 s", "its exit on the stop signal"),
+        ({"term": AT(10.0), "exited": Moment(12.0, float("inf"))}, "not seen", "its exit on the stop signal"),
+    ],
+)
+def test_an_old_pod_has_a_row(life: dict[str, Any], took: str, ended_by: str) -> None:
+    assert old_pod_rows([PodLife("u", "web-1", deleted=AT(10.0), **life)]) == [("web-1", took, ended_by)]
+
+
+def test_pods_that_nobody_deleted_have_none() -> None:
+    assert old_pod_rows([PodLife("u", "web-2")]) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        ([], ""),
+        (["web-1"], "web-1 was ended by SIGKILL"),
+        (["web-1", "web-2"], "web-1 and 1 other old Pod were ended by SIGKILL"),
+        (["web-1", "web-2", "web-3"], "web-1 and 2 other old Pods were ended by SIGKILL"),
+    ],
+)
+def test_old_pods_that_were_killed_are_named(names: list[str], sentence: str) -> None:
+    lives = [PodLife(name, name, deleted=AT(1.0), killed=True) for name in names]
+    lives += [PodLife("x", "new", killed=True), PodLife("y", "well", deleted=AT(1.0))]
+    assert killed_sentence(lives).startswith(sentence)
+    assert bool(killed_sentence(lives)) == bool(sentence)
