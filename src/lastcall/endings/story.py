@@ -49,6 +49,8 @@ class ContainerFacts:
     exit_code: int | None = None
     reason: str | None = None
     signal: int | None = None
+    ports: tuple[int, ...] = ()
+    """Those that it declares."""
     restart_rules: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """In and NotIn with the exit codes for which its restartPolicyRules restart it, or all containers."""
 

@@ -26,6 +26,13 @@ RESTARTS: Mapping[str, Cause] = {
             "manifests. A Service of another namespace is found by NAME.NAMESPACE.",
             "refused": "What it connects to refuses: see whether that is in the manifests, Ready, and listens on this "
             "port. What may start before it is to be tried again, by the program itself or in an init container.",
+            "refusedByNeighbour": "Nothing listened on port $port yet, which is that of $other in the same Pod: "
+            "containers of a Pod start side by side. Make $other a native sidecar (under initContainers, with "
+            "`restartPolicy: Always`) with a startupProbe of that port: the kubelet starts the others when it has "
+            "succeeded.",
+            "refusedPerhaps": "What it connects to refuses. If that is $other in the same Pod (port $port): containers "
+            "of a Pod start side by side, so make $other a native sidecar (under initContainers, with `restartPolicy: "
+            "Always`) with a startupProbe of that port. Else see whether it is in the manifests, Ready, and listens.",
             "serviceLink": "$value is what the kubelet puts into a variable for a Service of the namespace (NAME_PORT, "
             "as Docker's links had it): enableServiceLinks: false in the Pod's spec leaves it out, or set the variable "
             "in env.",

@@ -41,6 +41,7 @@ def _container_facts(container: Object, kind: ContainerKind, terminated: Object)
         exit_code=terminated.get("exitCode"),
         reason=terminated.get("reason"),
         signal=terminated.get("signal"),
+        ports=tuple(each["containerPort"] for each in container.get("ports") or ()),
         restart_rules=restart_rules_of(container),
     )
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.findings import not_executed
 from lastcall.endings.findings.changes import in_container
+from lastcall.endings.findings.neighbours import needs_neighbour
 from lastcall.endings.findings.post_start import KINDS as HOOK_KINDS
 from lastcall.endings.findings.post_start import because, hook_of, more, remedy
 from lastcall.endings.findings.subjects import ContainerSubject
@@ -165,6 +166,9 @@ def _crashed(s: ContainerSubject) -> Finding:
     )
     if succeeded:
         return Finding(id_, "info", text, c.name)
+    if (remedy := needs_neighbour(s.ending.pod, c)) is not None:
+        change = remedy.change or Change(program="fixCrash")
+        return Finding(id_, "problem", text, c.name, remedy.advice, change=change)
     advice = not_executed.advice(lines, s.entries((kinds.PROCESS_EXITED,)))
     what: ProgramChange = "fixCommand" if advice or _code(c) in ("notFound", "notExecutable") else "fixCrash"
     if not advice:

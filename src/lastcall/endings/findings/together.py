@@ -5,6 +5,7 @@
 import re
 
 from lastcall.endings.catalogue.lookup import fix, said
+from lastcall.endings.findings.neighbours import REFUSED
 from lastcall.endings.findings.observed import FAILED_CODE, NOT_KILLED, SIGNALLED, of_run
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Fact, Row
@@ -13,8 +14,6 @@ from lastcall.endings.findings.words import seconds as _s
 from lastcall.endings.story import Change, ContainerEnding, Finding, OutputLine
 from lastcall.records import kinds
 
-_REFUSED = re.compile(r"connection (?:refused|reset)|ECONNREFUSED|ECONNRESET|broken pipe|Errno (?:32|104|111)", re.I)
-"""What strerror(3) and runtimes of languages say when the other side is gone."""
 _LOOPBACK = re.compile(r"\b127\.0\.0\.1\b|\blocalhost\b|\[::1\]")
 _BESIDE_SECONDS = 0.2
 """Lines of one complaint, such as a traceback, are printed within this time."""
@@ -43,7 +42,7 @@ def _missed(s: RunSubject) -> tuple[ContainerEnding, OutputLine] | None:
     this Pod's own network (a container that leaves at once has no record of its sockets).
     """
     mine = [line for line in s.ending.output if line.container == s.run.name]
-    for line in (each for each in mine if _REFUSED.search(each.text)):
+    for line in (each for each in mine if REFUSED.search(each.text)):
         beside = " ".join(each.text for each in mine if abs(each.at - line.at) <= _BESIDE_SECONDS)
         gone = _gone_before(s, line.at)
         named = [c for c in gone if any(re.search(rf"\b{port}\b", beside) for port in _ports(c))]

@@ -1,0 +1,45 @@
+"""A container that starts before another one of its Pod that it needs."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lastcall.endings.story import ContainerFacts
+from lastcall.records import kinds as k
+
+REFUSED = "ConnectionRefusedError: [Errno 111] Connection refused"
+PROXY = ContainerFacts("proxy", ports=(15001,))
+
+
+@pytest.mark.parametrize(
+    ("others", "lines", "advice", "patched"),
+    [
+        ((PROXY,), ("dial tcp 127.0.0.1:15001: connect: connection refused",), "native sidecar", True),
+        ((PROXY,), ("create_connection(('127.0.0.1', 15001), 2)", REFUSED), "native sidecar", True),
+        ((PROXY, ContainerFacts("db", ports=(5432,))), ("localhost:5432: connection refused",), "Make db", True),
+        ((PROXY,), (REFUSED,), "If that is proxy in the same Pod (port 15001)", False),
+        ((PROXY,), ("dial tcp 127.0.0.1:6379: connect: connection refused",), "see whether that is in the", False),
+        ((PROXY, ContainerFacts("db", ports=(5432,))), (REFUSED,), "see whether that is in the manifests", False),
+        ((ContainerFacts("proxy"),), (REFUSED,), "see whether that is in the manifests", False),
+        ((replace(PROXY, kind="sidecar"),), (REFUSED,), "see whether that is in the manifests", False),
+        ((PROXY,), ("no such table: users",), "", False),
+    ],
+)
+def test_a_crash_for_want_of_a_neighbour(
+    new_tape: Any, others: tuple[ContainerFacts, ...], lines: tuple[str, ...], advice: str, patched: bool
+) -> None:
+    tape = new_tape()
+    tape.pod = replace(tape.pod, containers=(ContainerFacts("app"), *others))
+    tape.started(at=-5)
+    for line in lines:
+        tape.output(-4.9, line)
+    tape.add(-4.8, "runtime", k.PROCESS_EXITED, "app", pid=7, exitCode=1, signal=None, oomKilled=False, oomKills=0)
+    tape.started(at=-3)
+    tape.accepted()
+    (crash,) = [each for each in tape.ending().findings if each.id == "crashed"]
+    assert advice in crash.advice
+    assert bool(crash.change.patch) is patched
+    if patched:
+        (native,) = crash.change.patch["initContainers"]
+        assert native["restartPolicy"] == "Always" and native["startupProbe"]["tcpSocket"]
