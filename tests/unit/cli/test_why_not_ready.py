@@ -80,7 +80,7 @@ ONE_POD = "node has pod using PersistentVolumeClaim with the same name and ReadW
 CREATE = 'Error creating: pods "web-1" is forbidden: '
 FIXES = [
     ("CreateContainerConfigError", f"container has runAsNonRoot and image will run as root {WHERE}",
-     ["set securityContext.runAsUser to a number above 0"]),
+     ["securityContext: {runAsUser: 1000}"]),
     ("CreateContainerConfigError",
      f"container has runAsNonRoot and image has non-numeric user (nginx), cannot verify user is non-root {WHERE}",
      ["the image's user nginx is a name", "set securityContext.runAsUser to its number"]),

@@ -100,7 +100,8 @@ CONTAINERS: Mapping[str, Cause] = {
             "that starts the program: `trap - TERM`).",
             "blocked": "Unblock $signal in the program, or in what starts it.",
             "otherSignal": "It has a handler for $other: STOPSIGNAL $other in the image, or in the Pod `os: {name: "
-            "linux}` and `lifecycle: {stopSignal: $other}` (feature gate ContainerStopSignals).",
+            "linux}` and `lifecycle: {stopSignal: $other}` (feature gate ContainerStopSignals). Or "
+            "shareProcessNamespace: true: it is not PID 1 then, and the stop signal ends it.",
             "default": "shareProcessNamespace: true (it is not PID 1 then, and the signal ends it), an init such as "
             "tini as PID 1, or a handler for $signal.",
         },

@@ -48,8 +48,8 @@ WAITING: Mapping[str, Cause] = {
         title="The container's user is forbidden by runAsNonRoot.",
         remedy="Set securityContext.runAsUser to a number above 0, or use an image whose USER is one.",
         fixes={
-            "": "the image runs as root, which runAsNonRoot forbids: set securityContext.runAsUser to a number above "
-            "0, or use an image whose USER is one",
+            "": "the image runs as root, which runAsNonRoot forbids: securityContext: {runAsUser: 1000}, or another "
+            "number above 0, or use an image whose USER is one",
             "name": "the image's user $user is a name, which runAsNonRoot cannot check: set securityContext.runAsUser "
             "to its number",
             "both": "runAsUser: 0 contradicts runAsNonRoot: true: change one of them",

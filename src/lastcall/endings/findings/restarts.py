@@ -139,8 +139,14 @@ def _killed_by_probe(c: ContainerEnding, times: int, did: str) -> Finding:
         output=f" ({output.splitlines()[-1].strip()[:200]})" if output else "",
         end=_end(c),
     )
-    change = _longer_start(c, wanted) if startup and variant in ("", "notYet", "late") and never else None
+    change = _patient_probe(c) if variant == "late" and not startup and not never else None
+    change = _longer_start(c, wanted) if startup and variant in ("", "notYet", "late") and never else change
     return Finding(id_, "problem", text, c.name, advice, change=change)
+
+
+def _patient_probe(c: ContainerEnding) -> Change | None:
+    """Return a livenessProbe that a container that is slow for a while survives."""
+    return in_container("", c.name, c.kind, livenessProbe={"timeoutSeconds": 10, "failureThreshold": 6}).change
 
 
 def _longer_start(c: ContainerEnding, seconds: int) -> Change | None:

@@ -6,7 +6,7 @@ import posixpath
 
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.facts.pid1 import is_shell
-from lastcall.endings.findings.changes import NOTHING, Remedy, in_container, in_pod, in_program
+from lastcall.endings.findings.changes import NOTHING, Remedy, in_pod, in_program
 from lastcall.endings.findings.observed import (
     DROPPED,
     ENDED,
@@ -125,11 +125,7 @@ def _remedy(s: RunSubject) -> Remedy:
     others = [name for name in ("SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1") if name in c.process.caught]
     if others and not is_shell(c):  # a shell has one for its own use
         advice = fix("stopSignalNotHandled", "otherSignal", other=others[0])
-        remedy = in_container(advice, c.name, c.kind, lifecycle={"stopSignal": others[0]})
-        assert remedy.change is not None
-        # validation.go:validateContainerLifecycle: a stop signal needs to know of which system it is
-        patch = {"os": {"name": "linux"}, **(remedy.change.patch or {})}
-        return Remedy(advice, Change(patch=patch))
+        return in_pod(advice, shareProcessNamespace=True)
     return in_pod(fix("stopSignalNotHandled", "default", signal=c.stop.signal), shareProcessNamespace=True)
 
 
