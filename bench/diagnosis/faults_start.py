@@ -243,8 +243,8 @@ START = (
         by_words=True, args=TIMEOUT, lint=ids("secretMissing"),
     ),
     Fault(
-        "directoryOverFile", "start", PYTHON, directory_over_file, ids("mountRefused"), ids("fixMount"),
-        START_SYMPTOMS, by_words=True, args=TIMEOUT,
+        "directoryOverFile", "start", PYTHON, directory_over_file, ids("mountHidesFile"), ids("fixMount"),
+        START_SYMPTOMS, by_words=True, args=TIMEOUT, proposed="mountHidesFile",
     ),
     Fault(
         "postStartFails", "start", ANY, post_start("echo cannot register >&2; exit 1"), ids("restartedPostStart"),
