@@ -107,10 +107,13 @@ signal.signal(signal.SIGTERM, stop)
 async def test_a_child_that_its_master_killed_is_seen_to_end_before_pid_1(world: ShimWorld) -> None:
     """As a process manager does whose own timeout is over: kill, wait, exit."""
     fork = """
+deaf, ready = os.pipe()
 child = os.fork()
 if not child:
     signal.signal(signal.SIGTERM, lambda *_: None)
+    os.write(ready, b".")
     while True: time.sleep(300)
+os.read(deaf, 1)
 def stop(*_):
     os.kill(child, signal.SIGTERM); time.sleep(0.5); os.kill(child, signal.SIGKILL); os.waitpid(child, 0); sys.exit(0)
 import sys; signal.signal(signal.SIGTERM, stop)
