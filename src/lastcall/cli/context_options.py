@@ -128,7 +128,7 @@ def _options() -> dict[str, Callable[[Any], Any]]:
         "insecure-skip-tls-verify": click.option(
             "--insecure-skip-tls-verify",
             is_flag=True,
-            help="Do not check the server's certificate: whoever answers gets the credentials.",
+            help="Do not check the server's certificate: any server that answers gets the credentials.",
         ),
     }
 

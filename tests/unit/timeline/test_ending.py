@@ -279,7 +279,7 @@ def test_a_worker_that_its_master_killed_did_not_die_with_it(new_tape):
     tape.exit(3.11, 0)
     tape.over(3.12)
     text = _finding(tape.ending(), "childKilledInside")
-    assert "worker (pid 2) was ended by SIGKILL 3.0 s after SIGTERM, while PID 1 of app" in text
+    assert "SIGKILL ended worker (pid 2) 3.0 s after SIGTERM, while PID 1 of app" in text
     assert "childrenNotSignalled" not in _severities(tape.ending())
 
 

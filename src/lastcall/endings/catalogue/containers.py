@@ -162,7 +162,7 @@ CONTAINERS: Mapping[str, Cause] = {
         title="A process was killed from inside its container, before the grace period was over.",
         remedy="Raise the timeout of the program that ends its workers; the grace period is not the limit.",
         texts={
-            "": "$names was ended by SIGKILL $after after $signal, while PID 1 of $container$by_name lived. The "
+            "": "SIGKILL ended $names $after after $signal, while PID 1 of $container$by_name lived. The "
             "kubelet did not send it: a process in the container did, as process managers do when their own timeout is "
             "over (inferred). What it had begun was lost.",
         },

@@ -29,10 +29,15 @@ def in_pod(advice: str, **fields: Any) -> Remedy:
     return Remedy(advice, Change(patch=fields))
 
 
+def container_change(name: str, kind: str, **fields: Any) -> Change:
+    """Return a strategic merge patch of one container of the Pod's spec."""
+    where = "containers" if kind == "container" else "initContainers"
+    return Change(patch={where: [{"name": name, **fields}]})
+
+
 def in_container(advice: str, name: str, kind: str, **fields: Any) -> Remedy:
     """Return advice that is a strategic merge patch of one container of the Pod's spec."""
-    where = "containers" if kind == "container" else "initContainers"
-    return Remedy(advice, Change(patch={where: [{"name": name, **fields}]}))
+    return Remedy(advice, container_change(name, kind, **fields))
 
 
 def pause(advice: str, name: str, kind: str, seconds: int) -> Remedy:

@@ -31,7 +31,7 @@ from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Fact, Row, every
 from lastcall.endings.findings.words import listed
 from lastcall.endings.findings.words import seconds as _s
-from lastcall.endings.node_facts import ProcessesLeft, ProcessLeft
+from lastcall.endings.node_facts import ChildEnd, ProcessesLeft, ProcessLeft
 from lastcall.endings.shell_script import pipeline_fix, script_of, shape_of
 from lastcall.endings.story import Change, ContainerEnding, Finding, ProgramChange, Severity
 from lastcall.records import kinds
@@ -106,9 +106,8 @@ def _children(s: RunSubject) -> Finding:
 def _killed_inside(s: RunSubject) -> Finding:
     """Its grace period was not over: whoever sent SIGKILL was in the container."""
     c, those = s.run, killed_children(s.run)
-    names = listed(list(dict.fromkeys(f"{each.name} (pid {each.container_pid})" for each in those[:_MOST_NAMES])))
     after = _s(those[0].at - (c.stop.signal_at or 0.0))
-    text = said("childKilledInside", **_facts(c), names=names, after=after)
+    text = said("childKilledInside", **_facts(c), names=_names(those), after=after)
     remedy = Change(program="raiseOwnTimeout")
     return Finding("childKilledInside", "warning", text, c.name, fix("childKilledInside"), change=remedy)
 
@@ -206,7 +205,7 @@ def _never_got_it(c: ContainerEnding, left: ProcessesLeft) -> str:
     return tell(", so it never got $signal (inferred)", signal=c.stop.signal)
 
 
-def _names(those: Sequence[ProcessLeft], more: int = 0) -> str:
+def _names(those: Sequence[ProcessLeft | ChildEnd], more: int = 0) -> str:
     names: list[str] = [f"{each.name} (pid {each.container_pid})" for each in those[:_MOST_NAMES]]
     others = len(those) + more - len(names)
     if others:

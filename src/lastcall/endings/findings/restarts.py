@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.findings import not_executed
-from lastcall.endings.findings.changes import in_container
+from lastcall.endings.findings.changes import container_change
 from lastcall.endings.findings.neighbours import needs_neighbour
 from lastcall.endings.findings.post_start import KINDS as HOOK_KINDS
 from lastcall.endings.findings.post_start import because, hook_of, more, remedy
@@ -30,6 +30,7 @@ _STATUS = re.compile(r"statuscode: (\d+)")
 _SIGNAL = re.compile(r"\bSIG(?:TERM|INT|HUP|QUIT|USR[12])\b|\b(?:received|caught|got)\b.{0,20}\bsignal\b", re.I)
 """Words of a program that a signal ends."""
 _LATE = re.compile(r"deadline exceeded|i/o timeout|timed out|timeout: ")
+_PATIENT = {"timeoutSeconds": 10, "failureThreshold": 6}
 LEAST_STARTUP_SECONDS = 30
 """A startupProbe ends with its first success: generous costs nothing, and what a start takes varies."""
 
@@ -139,19 +140,12 @@ def _killed_by_probe(c: ContainerEnding, times: int, did: str) -> Finding:
         output=f" ({output.splitlines()[-1].strip()[:200]})" if output else "",
         end=_end(c),
     )
-    change = _patient_probe(c) if variant == "late" and not startup and not never else None
-    change = _longer_start(c, wanted) if startup and variant in ("", "notYet", "late") and never else change
+    change = None
+    if variant == "late" and not startup and not never:  # slow for a while
+        change = container_change(c.name, c.kind, livenessProbe=_PATIENT)
+    elif startup and variant in ("", "notYet", "late"):  # its period is a second at least
+        change = container_change(c.name, c.kind, startupProbe={"failureThreshold": wanted})
     return Finding(id_, "problem", text, c.name, advice, change=change)
-
-
-def _patient_probe(c: ContainerEnding) -> Change | None:
-    """Return a livenessProbe that a container that is slow for a while survives."""
-    return in_container("", c.name, c.kind, livenessProbe={"timeoutSeconds": 10, "failureThreshold": 6}).change
-
-
-def _longer_start(c: ContainerEnding, seconds: int) -> Change | None:
-    """Return a startupProbe that waits at least so long: its period is a second at least."""
-    return in_container("", c.name, c.kind, startupProbe={"failureThreshold": seconds}).change
 
 
 def _crashed(s: ContainerSubject) -> Finding:

@@ -22,6 +22,7 @@ from lastcall.endings.findings.table import Answer, Row, ask
 from lastcall.endings.story import Ending, Finding
 
 RECORD_ROWS: tuple[Row[RecordSubject], ...] = single_records.ROWS
+_OF_RECORDS = frozenset(kind for row in RECORD_ROWS for kind in row.kinds)
 POD_ROWS: tuple[Row[PodSubject], ...] = pods.ROWS
 CONTAINER_ROWS: tuple[Row[ContainerSubject], ...] = restarts.ROWS
 RUN_ROWS: tuple[Row[RunSubject], ...] = (
@@ -60,7 +61,8 @@ def find_causes(ending: Ending, kubernetes_version: str) -> Answer:
 
 
 def _about_pod(ending: Ending) -> Iterator[Answer]:
-    of_records = [ask(RECORD_ROWS, RecordSubject(ending, entry)) for entry in ending.entries]
+    entries = (entry for entry in ending.entries if entry.record.kind in _OF_RECORDS)  # few of what containers print
+    of_records = [ask(RECORD_ROWS, RecordSubject(ending, entry)) for entry in entries]
     findings = [finding for answer in of_records for finding in answer.findings]
     # A restarted container reports its image again.
     once = {(each.id, each.container, each.text): each for each in reversed(findings)}

@@ -123,10 +123,10 @@ def _remedy(s: RunSubject) -> Remedy:
         advice = fix("stopSignalNotHandled", c.process.disposition, signal=c.stop.signal)
         return in_program(advice, "stopIgnoringSignal" if c.process.disposition == "ignored" else "unblockSignal")
     others = [name for name in ("SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1") if name in c.process.caught]
+    advice = fix("stopSignalNotHandled", "default", signal=c.stop.signal)
     if others and not is_shell(c):  # a shell has one for its own use
         advice = fix("stopSignalNotHandled", "otherSignal", other=others[0])
-        return in_pod(advice, shareProcessNamespace=True)
-    return in_pod(fix("stopSignalNotHandled", "default", signal=c.stop.signal), shareProcessNamespace=True)
+    return in_pod(advice, shareProcessNamespace=True)
 
 
 def _trap(s: RunSubject) -> Finding:

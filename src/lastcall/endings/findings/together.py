@@ -17,6 +17,8 @@ from lastcall.records import kinds
 _LOOPBACK = re.compile(r"\b127\.0\.0\.1\b|\blocalhost\b|\[::1\]")
 _BESIDE_SECONDS = 0.2
 """Lines of one complaint, such as a traceback, are printed within this time."""
+_MOST_LINES = 100
+"""The last ones that are looked at: each is compared with the others."""
 _SKEW_SECONDS = 0.05
 """A line may be recorded a moment before the end that it is about."""
 
@@ -41,10 +43,10 @@ def _missed(s: RunSubject) -> tuple[ContainerEnding, OutputLine] | None:
     The one whose port is named beside that line; else the only one that had left, if it listened or the line is about
     this Pod's own network (a container that leaves at once has no record of its sockets).
     """
-    mine = [line for line in s.ending.output if line.container == s.run.name]
+    mine = [line for line in s.ending.output if line.container == s.run.name][-_MOST_LINES:]
     for line in (each for each in mine if REFUSED.search(each.text)):
-        beside = " ".join(each.text for each in mine if abs(each.at - line.at) <= _BESIDE_SECONDS)
         gone = _gone_before(s, line.at)
+        beside = " ".join(each.text for each in mine if abs(each.at - line.at) <= _BESIDE_SECONDS)
         named = [c for c in gone if any(re.search(rf"\b{port}\b", beside) for port in _ports(c))]
         if named:
             return named[0], line

@@ -16,14 +16,14 @@ def old_pod_rows(lives: Sequence[PodLife]) -> list[tuple[str, str, str]]:
 
 
 def killed_sentence(lives: Sequence[PodLife]) -> str:
-    """Return what is to be said of old Pods that SIGKILL ended, whatever became of the requests; "" for none."""
+    """Return what is to be said of old Pods that SIGKILL ended, even if no request was lost; "" for none."""
     killed = [life.name for life in lives if life.deleted is not None and life.killed]
     if not killed:
         return ""
     others = len(killed) - 1
     names = killed[0] if not others else f"{killed[0]} and {others} other old Pod{'s' if others > 1 else ''}"
     verb = "was" if not others else "were"
-    return f"{names} {verb} ended by SIGKILL when the grace period was over: what was under way was cut off"
+    return f"{names} {verb} ended by SIGKILL when the grace period was over"
 
 
 def _took(life: PodLife) -> str:
