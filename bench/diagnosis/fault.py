@@ -22,8 +22,11 @@ class Fault:
     - `causes`: ids that name it. `proposed` is the id that it would need where the catalogue has none.
     - `symptoms`: ids of what it leads to. They are true, but no answer; alone they count as silence.
     - `verbs`: changes of the program that repair it.
-    - `by_words`: the repair is outside of the Pod's spec and of the program (a ConfigMap that is missing). Then the
-      advice is a change if it, or its finding, mentions the words that `apply` returned.
+    - `needs`: words that the advice beside such a verb must have, where the verb alone is half of the repair.
+    - `by_words`: the harness cannot make the repair: it is outside of the Pod (a ConfigMap that is missing), or nobody
+      but the author knows it (the right path of a probe). Then the advice is a change if it mentions the words that
+      `apply` returned, or, with "finding", if its finding does.
+    - `worded`: ids that name it only if their advice mentions these words. Alone they are symptoms.
     - `shows`: measured facts differ from those of a sound application. If they do not, it was not to be seen this
       time (no request happened to be lost), and the case proves nothing.
     - `args`: what its command gets more than the shape's has.
@@ -38,7 +41,9 @@ class Fault:
     causes: frozenset[str]
     verbs: frozenset[str] = frozenset()
     symptoms: frozenset[str] = SIGNAL_SYMPTOMS
-    by_words: bool = False
+    needs: tuple[str, ...] = ()
+    by_words: Literal["", "advice", "finding"] = ""
+    worded: frozenset[str] = frozenset()
     proposed: str = ""
     args: tuple[str, ...] = ()
     lint: frozenset[str] = frozenset()

@@ -5,7 +5,7 @@ from random import Random
 from bench.diagnosis.application import Application, container_of
 from bench.diagnosis.fault import Fault
 from bench.diagnosis.faults_start import ids
-from bench.diagnosis.faults_stop import behaves
+from bench.diagnosis.faults_stop import behaves, on_stop
 
 LOADED = ("web",)
 
@@ -80,6 +80,31 @@ def drops_kept(app: Application, name: str, _: Random) -> None:
     slow(app, "fresh=10,keep-alive=80")
 
 
+def hook_stops_first(app: Application, name: str, random: Random) -> None:
+    """Let the hook stop the program and then wait: the pause comes when nobody listens any more."""
+    script = f"kill -TERM 1; sleep {random.choice((2, 3))}"
+    container_of(app.spec, name)["lifecycle"] = {"preStop": {"exec": {"command": ["sh", "-c", script]}}}
+
+
+def crashes_under_load(app: Application, name: str, random: Random) -> None:
+    """Crash at a request, not at a time: one that comes while the other Pod is deleted, however slow the machine is."""
+    app.programs[name].crash_at_request = random.randint(42, 55)
+
+
+def calls_outlast_grace(app: Application, name: str, _: Random) -> None:
+    """Answer what is under way, and take longer for it than the grace period is."""
+    app.programs[name].slow_seconds = 3.0
+    app.spec["terminationGracePeriodSeconds"] = 3
+
+
+def waits_for_channels(app: Application, name: str, _: Random) -> None:
+    """Say no GOAWAY, and wait for clients that have no reason to leave: requests come until the grace period is over.
+
+    So no grace period is long enough, and `requestKilled`, which says that it was too short, is another cause.
+    """
+    app.programs[name].on_stop = "waitForClients"
+
+
 def unready_published(app: Application, name: str, random: Random) -> tuple[str, ...]:
     app.service["spec"]["publishNotReadyAddresses"] = True
     app.programs[name].start_seconds = random.choice((2.0, 3.0))
@@ -88,6 +113,27 @@ def unready_published(app: Application, name: str, random: Random) -> tuple[str,
 
 LATE = ids("lateEndpoint", "listenerClosedBeforeEndpoint", "listenerClosedSoon")
 
+GOAWAY = ("goaway",)
+"""Without it a server of HTTP/2 that answers what is under way loses what its clients send next."""
+ANSWERS = ("answer|finish",)
+GOODBYES = ids("finishRequests", "endStreams", "closeIdleConnections")
+"""Verbs for the end of an HTTP/2 connection: what is meant is in the words beside them."""
+HTTP2 = (
+    Fault("http2LeavesAtOnce", "serving", ("http2", "calls"), on_stop("leave"), ids("cutOff"), GOODBYES,
+          ids("staleConnection"), needs=GOAWAY),
+    Fault("goAwayAndLeaves", "serving", ("calls",), behaves(finishes=False), ids("cutOff"), GOODBYES,
+          ids("staleConnection"), needs=ANSWERS),
+    Fault("closesWithoutGoAway", "serving", ("http2",), behaves(closes_idle=False), ids("staleConnection"),
+          GOODBYES, needs=GOAWAY),
+    Fault("waitsForChannels", "serving", ("http2", "calls"), waits_for_channels, ids("connectionsOpenAtKill"),
+          GOODBYES, needs=GOAWAY),
+    Fault("pinnedChannel", "serving", ("channel",), behaves(most_requests=0), ids("connectionsPinned"),
+          ids("limitConnections"), shows=False),
+    Fault("recyclesRudely", "serving", ("channel",), behaves(recycles_properly=False),
+          ids("connectionLimitCuts"), GOODBYES, ids("unexplained"), needs=GOAWAY, proposed="connectionLimitCuts"),
+    Fault("callsOutlastGrace", "serving", ("calls",), calls_outlast_grace, ids("requestKilled"), ids("endStreams"),
+          ids("killed")),
+)  # fmt: skip
 SERVING = (
     Fault("noPause", "serving", LOADED, no_pause, LATE, ids("keepListening"), ids("cutOff", "neverRead")),
     Fault("leavesAtOnce", "serving", LOADED, leaves_at_once, LATE, ids("keepListening"),
@@ -109,11 +155,14 @@ SERVING = (
     Fault("listensLate", "serving", LOADED, no_readiness, ids("notListeningYet"), ids("listenBeforeReady")),
     Fault("warmsUp", "serving", LOADED, warms_up, ids("notServingYet"), ids("listenBeforeReady", "startFaster"),
           ids("serverError")),
-    Fault("unreadyPublished", "serving", LOADED, unready_published, ids("unreadyPodsPublished"), by_words=True),
+    Fault("unreadyPublished", "serving", LOADED, unready_published, ids("unreadyPodsPublished"), by_words="finding"),
     Fault("oneReplica", "serving", LOADED, one_replica, ids("noEndpoint")),
-    Fault("selectsNobody", "serving", LOADED, selects_nobody, ids("noEndpoint", "neverAnswered"), by_words=True,
+    Fault("selectsNobody", "serving", LOADED, selects_nobody, ids("noEndpoint", "neverAnswered"), by_words="finding",
           lint=ids("serviceSelectsNothing")),
-    Fault("targetPortName", "serving", LOADED, target_port_name, ids("targetPortUnresolved"), by_words=True),
-    Fault("crashesUnderLoad", "serving", LOADED, behaves(crash_after=6.0), ids("crashedUnderLoad"), ids("fixCrash"),
+    Fault("targetPortName", "serving", LOADED, target_port_name, ids("targetPortUnresolved"), by_words="finding"),
+    Fault("hookStopsFirst", "serving", LOADED, hook_stops_first, LATE, ids("keepListening", "fixHook"),
+          ids("cutOff", "neverRead", "staleConnection", "hookDiedWithContainer"), lint=ids("hookStopsAtOnce")),
+    Fault("crashesUnderLoad", "serving", LOADED, crashes_under_load, ids("crashedUnderLoad"), ids("fixCrash"),
           ids("crashed", "lateEndpoint", "neverRead", "cutOff")),
+    *HTTP2,
 )  # fmt: skip

@@ -96,10 +96,11 @@ def directory_over_file(app: Application, name: str, random: Random) -> tuple[st
     return (path, "subPath")
 
 
-def post_start(script: str) -> Apply:
-    def apply(app: Application, name: str, _: Random) -> None:
+def post_start(script: str, *words: str) -> Apply:
+    def apply(app: Application, name: str, _: Random) -> tuple[str, ...]:
         hook = {"exec": {"command": ["sh", "-c", script]}}
         container_of(app.spec, name).setdefault("lifecycle", {})["postStart"] = hook
+        return words
 
     return apply
 
@@ -135,7 +136,7 @@ def wrong_path(app: Application, name: str, random: Random) -> tuple[str, ...]:
     path = random.choice(("/health", "/-/healthy", "/readyz"))
     container_of(app.spec, name)["readinessProbe"]["httpGet"]["path"] = path
     container_of(app.spec, name).pop("livenessProbe", None)
-    return (path,)
+    return ("probe's path|path of the probe|path of the readinessprobe|httpget.path",)
 
 
 def startup_too_short(app: Application, name: str, random: Random) -> None:
@@ -214,41 +215,41 @@ CRASHED = ids("crashed", "crashLoop")
 
 START = (
     Fault(
-        "programMissing", "start", ANY, program_missing, NOT_STARTED, COMMAND, START_SYMPTOMS, by_words=True,
+        "programMissing", "start", ANY, program_missing, NOT_STARTED, COMMAND, START_SYMPTOMS, by_words="finding",
         args=TIMEOUT,
     ),
     Fault(
         "interpreterMissing", "start", PYTHON, interpreter_missing, NOT_STARTED, COMMAND, START_SYMPTOMS,
-        by_words=True, args=TIMEOUT,
+        by_words="finding", args=TIMEOUT, worded=CRASHED,
     ),
     Fault(
-        "carriageReturns", "start", PYTHON, carriage_returns, NOT_STARTED, COMMAND, START_SYMPTOMS, by_words=True,
-        args=TIMEOUT,
+        "carriageReturns", "start", PYTHON, carriage_returns, NOT_STARTED, COMMAND, START_SYMPTOMS, by_words="finding",
+        args=TIMEOUT, lint=ids("scriptLineEnds"), worded=CRASHED,
     ),
     Fault(
-        "notExecutable", "start", PYTHON, not_executable, NOT_STARTED, COMMAND, START_SYMPTOMS, by_words=True,
+        "notExecutable", "start", PYTHON, not_executable, NOT_STARTED, COMMAND, START_SYMPTOMS, by_words="finding",
         args=TIMEOUT, lint=ids("fileNotExecutable"),
     ),
-    Fault("configMapMissing", "start", ANY, config_map_missing, ids("configMissing"), by_words=True, args=TIMEOUT),
+    Fault("configMapMissing", "start", ANY, config_map_missing, ids("configMissing"), by_words="finding", args=TIMEOUT),
     Fault(
-        "secretMissing", "start", ANY, secret_missing, ids("configMissing"), by_words=True, args=TIMEOUT,
+        "secretMissing", "start", ANY, secret_missing, ids("configMissing"), by_words="finding", args=TIMEOUT,
         lint=ids("secretMissing"),
     ),
     Fault(
-        "keyMissing", "start", ANY, key_missing, ids("configMissing"), by_words=True, args=TIMEOUT,
+        "keyMissing", "start", ANY, key_missing, ids("configMissing"), by_words="finding", args=TIMEOUT,
         lint=ids("configKeyMissing"),
     ),
     Fault(
         "volumeSourceMissing", "start", ANY, volume_map_missing, ids("volumeNotMounted", "configMissing"),
-        by_words=True, args=TIMEOUT, lint=ids("secretMissing"),
+        by_words="finding", args=TIMEOUT, lint=ids("secretMissing"),
     ),
     Fault(
         "directoryOverFile", "start", PYTHON, directory_over_file, ids("mountHidesFile"), ids("fixMount"),
-        START_SYMPTOMS, by_words=True, args=TIMEOUT, proposed="mountHidesFile",
+        START_SYMPTOMS, by_words="finding", args=TIMEOUT, proposed="mountHidesFile", worded=CRASHED,
     ),
     Fault(
-        "postStartFails", "start", ANY, post_start("echo cannot register >&2; exit 1"), ids("restartedPostStart"),
-        ids("fixPostStart"), START_SYMPTOMS, args=TIMEOUT, shows=False,
+        "postStartFails", "start", ANY, post_start("echo cannot register >&2; exit 1", "command", "poststart hook"),
+        ids("restartedPostStart"), ids("fixPostStart"), START_SYMPTOMS, by_words="advice", args=TIMEOUT, shows=False,
     ),
     Fault(
         "postStartHangs", "start", ANY, post_start("sleep 600"), ids("postStartRuns"), ids("fixPostStart"),
@@ -256,19 +257,19 @@ START = (
     ),
     Fault(
         "initFails", "start", ANY, init_container("echo no such table: users; exit 1", "cat /seed/data.sql"),
-        ids("initContainerFailed"), ids("fixCrash"), START_SYMPTOMS, by_words=True, args=TIMEOUT,
+        ids("initContainerFailed"), ids("fixCrash"), START_SYMPTOMS, by_words="finding", args=TIMEOUT,
     ),
     Fault(
         "initNeverEnds", "start", ANY, init_container("until nc -z db 5432; do echo waiting for db; sleep 1; done"),
-        ids("initContainerRuns"), ids("fixCommand"), START_SYMPTOMS, by_words=True, args=TIMEOUT,
+        ids("initContainerRuns"), ids("fixCommand"), START_SYMPTOMS, by_words="finding", args=TIMEOUT,
     ),
     Fault(
         "portMismatch", "start", ("single", "database"), port_mismatch, ids("probeFailed"), ids("fixProbe"),
-        frozenset(), args=PROBED,
+        frozenset(), by_words="advice", args=PROBED,
     ),
     Fault(
         "readinessPath", "start", ("single",), wrong_path, ids("probeFailed"), ids("fixProbe"), frozenset(),
-        args=PROBED,
+        by_words="advice", args=PROBED,
     ),
     Fault(
         "startupTooShort", "start", ("slowStart",), startup_too_short, ids("startupProbeKilled"), ids("startFaster"),
@@ -279,17 +280,17 @@ START = (
         ids("fixServer", "fixProbe"), frozenset({"crashed", "killed", "probeFailed"}), args=("--after", "5s"),
     ),
     Fault(
-        "imageMissing", "start", ANY, image_missing("IfNotPresent"), ids("imageNotPulled"), by_words=True,
+        "imageMissing", "start", ANY, image_missing("IfNotPresent"), ids("imageNotPulled"), by_words="finding",
         args=TIMEOUT,
     ),
-    Fault("imageNever", "start", ANY, image_missing("Never"), ids("imageNeverPulled"), by_words=True, args=TIMEOUT),
+    Fault("imageNever", "start", ANY, image_missing("Never"), ids("imageNeverPulled"), by_words="finding", args=TIMEOUT),
     Fault(
-        "imageNameInvalid", "start", ANY, image_name_invalid, ids("imageNameInvalid"), by_words=True, args=TIMEOUT,
+        "imageNameInvalid", "start", ANY, image_name_invalid, ids("imageNameInvalid"), by_words="finding", args=TIMEOUT,
     ),
     Fault("runsAsRoot", "start", ANY, forbidden_root, ids("rootForbidden"), args=TIMEOUT),
-    Fault("unschedulable", "start", ANY, unschedulable, ids("unschedulable"), by_words=True, args=TIMEOUT),
-    Fault("claimMissing", "start", ANY, claim_missing, ids("claimMissing"), by_words=True, args=TIMEOUT),
-    Fault("crash", "start", (*PYTHON, "batch"), crash, CRASHED, ids("fixCrash"), frozenset(), by_words=True,
+    Fault("unschedulable", "start", ANY, unschedulable, ids("unschedulable"), by_words="finding", args=TIMEOUT),
+    Fault("claimMissing", "start", ANY, claim_missing, ids("claimMissing"), by_words="finding", args=TIMEOUT),
+    Fault("crash", "start", (*PYTHON, "batch"), crash, CRASHED, ids("fixCrash"), frozenset(), by_words="finding",
           args=TIMEOUT),
     Fault("crashLater", "start", PYTHON[:1], behaves(crash_after=1.5), CRASHED, ids("fixCrash"),
           ids("hookNotRun", "endedByItself"), args=("--after", "3s")),

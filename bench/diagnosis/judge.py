@@ -20,6 +20,9 @@ SURROUNDINGS = frozenset({
 NOT_A_CAUSE = frozenset({"unexplained", "notSeen"})
 UNCERTAIN = re.compile(r"\(inferred\)|\bprobably\b|\bperhaps\b|\bmay have\b|\bnot known\b")
 IN_BRACKETS = re.compile(r"fix: (.*) \[(\w+)\]$")
+HEADLINE = re.compile(r"lastcall: \S")
+"""The first line about an object; those that belong to it are indented."""
+HOOK_NOT_DONE = ("failed", "outlived", "skipped", "interrupted")
 OF_LINT = re.compile(r"\(lastcall lint: (\w+)\)")
 
 
@@ -92,10 +95,12 @@ def _of_experiments(document: dict[str, Any]) -> list[Named]:
 def _of_error(stderr: str) -> list[Named]:
     """Return the causes in the text of an error: ids in brackets after the fix."""
     lines = stderr.splitlines()
-    named = []
+    named, begin = [], 0
     for number, line in enumerate(lines):
+        if HEADLINE.match(line):
+            begin = number
         if (found := IN_BRACKETS.search(line)) and found.group(2) in CATALOGUE:
-            text = "\n".join(lines[:number])
+            text = "\n".join(lines[begin:number])
             named.append(Named(found.group(2), "problem", "", text, found.group(1), by="error"))
     return named
 
@@ -142,11 +147,11 @@ def is_well(answer: Answer, gone: frozenset[str] = frozenset()) -> bool:
         return False
     if any(code != 0 for code in facts["exitCodes"].values()):
         return False
-    if any(outcome in ("failed", "outlived") for outcome in facts["hooks"].values()):
+    if any(outcome in HOOK_NOT_DONE for outcome in facts["hooks"].values()):
         return False
     if any(verdict != "nothing lost" for verdict in facts["verdicts"]):
         return False
-    return not any(each.id in gone for each in answer.named if each.severity != "info")
+    return not any(each.id in gone for each in answer.named)
 
 
 def is_open(answer: Answer) -> bool:
@@ -155,6 +160,10 @@ def is_open(answer: Answer) -> bool:
 
 
 # -- the judgement -----------------------------------------------------------------------------------------------------
+
+
+TRIED = ("patch", "mapping", "workload")
+"""Kinds of changes that the harness applies; it accepts or rejects the others by what they say."""
 
 
 @dataclass(frozen=True)
@@ -176,9 +185,26 @@ def named_of(answer: Answer, truth: Injected, elsewhere: frozenset[str] = frozen
     """Return the findings that name this fault, but for those of containers with a fault of their own."""
     fault = truth.fault
     ids = {"lint": fault.causes | fault.lint}
-    return [
-        each for each in answer.named if each.id in ids.get(each.by, fault.causes) and each.container not in elsewhere
-    ]
+
+    def names(each: Named) -> bool:
+        if each.id in fault.worded:
+            return mentions(each.advice, truth.words)
+        return each.id in ids.get(each.by, fault.causes)
+
+    return [each for each in answer.named if names(each) and each.container not in elsewhere]
+
+
+def offered(answer: Answer, truth: Injected, elsewhere: frozenset[str] = frozenset()) -> list[Proposal]:
+    """Return the changes that an answer proposes for a fault, in the order in which they are to be tried.
+
+    What repairs a fault may stand at another finding than the one that names it, as a pause does that saves a request
+    from any end. Patches of those are tried after its own: the harness sees whether they help. Their verbs and words
+    count only where nothing names the fault, for nobody tries them.
+    """
+    found = named_of(answer, truth, elsewhere)
+    others = [each for each in answer.named if each.certain and each not in found and each.container not in elsewhere]
+    beside = proposals(others, truth)
+    return proposals(found, truth) + [each for each in beside if not found or each.kind in TRIED]
 
 
 def proposals(found: Sequence[Named], truth: Injected) -> list[Proposal]:
@@ -189,17 +215,27 @@ def proposals(found: Sequence[Named], truth: Injected) -> list[Proposal]:
 
 def _proposal(each: Named, truth: Injected) -> Proposal:
     if verb := each.change.get("program"):
-        return Proposal("program", accepted=verb in truth.fault.verbs, said=verb)
+        enough = not truth.fault.needs or mentions(each.advice, truth.fault.needs)
+        return Proposal("program", accepted=verb in truth.fault.verbs and enough, said=verb)
     container = each.container or truth.container
     if patch := each.change.get("patch"):
         return Proposal("patch", patch, container, said=json.dumps(patch))
     if patch := each.change.get("workload"):
         return Proposal("workload", patch, container, said=json.dumps(patch))
-    if truth.fault.by_words and mentions(f"{each.advice}\n{each.text}", truth.words) and each.advice:
+    if each.advice and _says_it(each, truth):
         return Proposal("words", accepted=True, said=each.advice)
     if mapping := mapping_in(each.advice):
         return Proposal("mapping", mapping, container, said=json.dumps(mapping))
     return Proposal("none", said=each.advice)
+
+
+def _says_it(each: Named, truth: Injected) -> bool:
+    match truth.fault.by_words:
+        case "advice":
+            return mentions(each.advice, truth.words)
+        case "finding":
+            return mentions(f"{each.advice}\n{each.text}", truth.words)
+    return False
 
 
 def mentions(text: str, words: Sequence[str]) -> bool:
@@ -230,7 +266,7 @@ def grade(
 
 def wrongly_named(answer: Answer, truth: Injected, others: frozenset[str] = frozenset()) -> list[str]:
     """Return the ids that are named as certain and are neither the cause, nor what it leads to, nor another fault."""
-    fine = truth.fault.causes | truth.fault.symptoms | SURROUNDINGS | NOT_A_CAUSE | others
+    fine = truth.fault.causes | truth.fault.worded | truth.fault.symptoms | SURROUNDINGS | NOT_A_CAUSE | others
     wrong = (each.id for each in answer.named if each.certain and each.id not in fine and each.by != "lint")
     return list(dict.fromkeys(wrong))
 

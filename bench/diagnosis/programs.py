@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from string import Template
 from typing import Literal
 
-from bench.diagnosis import servers
+from bench.diagnosis import server_http2, servers
 
 OnStop = Literal[
     "drain", "nothing", "ignore", "block", "interruptOnly", "raise", "leave", "waitForClients", "deaf", "reload",
@@ -21,7 +21,7 @@ OnStop = Literal[
 class Program:
     """Describe one program: its kind (a shape's), and what it does when."""
 
-    kind: Literal["server", "master", "database", "worker", "batch", "shell"]
+    kind: Literal["server", "http2", "master", "database", "worker", "batch", "shell"]
     port: int
     ready_path: str
     file: str
@@ -38,13 +38,19 @@ class Program:
     """What it prints, and the exit code with which it ends, right at its start."""
     crash_after: float = 0.0
     """Seconds after which it crashes while it serves, 0 for never."""
+    crash_at_request: int = 0
+    """The request, counted from its start and without those of probes, at which it crashes; 0 for none."""
     errors: bool = False
     """Answers 500 to every request but that of the probe."""
     ends_streams: bool = True
     closes_idle: bool = True
-    """Says `Connection: close` on the stop signal; else it drops kept connections."""
+    """Says `Connection: close` (HTTP/2: GOAWAY) on the stop signal; else it drops kept connections."""
     slow_seconds: float = 1.0
-    """How long an answer at /slow takes."""
+    """How long an answer at /slow takes; in HTTP/2, how long pieces of every answer come; of a script, its command."""
+    most_requests: int = 0
+    """How many requests a connection of HTTP/2 may have before the server ends it, 0 for any number."""
+    recycles_properly: bool = True
+    """Says GOAWAY and answers what it took before it ends a connection that had so many requests."""
     finishes: bool = True
     """Answers the requests under way before it leaves."""
     leaves_zombies: bool = False
@@ -179,6 +185,11 @@ IMPORTS = "import asyncio\nimport os\nimport signal\nimport socket\nimport sys\n
 def _server(program: Program) -> str:
     head = f"#!{program.interpreter}\n{IMPORTS}\n{_preamble(program)}\n"
     return f"{head}{servers.http(program, signal_lines(program, 'stop'))}\n{_end(program)}\n"
+
+
+def _http2(program: Program) -> str:
+    head = f"#!{program.interpreter}\n{IMPORTS}\n{_preamble(program)}\n"
+    return f"{head}{server_http2.http2(program, signal_lines(program, 'stop'))}\n{_end(program)}\n"
 
 
 def _database(program: Program) -> str:
@@ -320,7 +331,8 @@ def _batch(program: Program) -> str:
         case "ignore":
             return f"{start}trap '' TERM\nwhile true; do\n  sleep 0.2\ndone\n"
         case "waitForWorkers":
-            return f"{start}trap 'echo {word} ends; exit {code}' TERM\nsleep 3600\n"
+            trap = f"trap 'echo {word} ends; exit {code}' TERM\n"
+            return f"{start}{trap}while true; do\n  sleep {program.slow_seconds:g}\ndone\n"
     drain = f"sleep {program.drain_seconds:g}; " if program.drain_seconds else ""
     trap = f"trap 'echo {word} ends; {drain}exit {code}' TERM\n"
     return f"{start}{trap}while true; do\n  sleep 3600 &\n  wait $!\ndone\n"
@@ -356,6 +368,7 @@ while True:
 """
 _BODIES = {
     "server": _server,
+    "http2": _http2,
     "database": _database,
     "worker": _worker,
     "master": _master,

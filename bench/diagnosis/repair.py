@@ -17,11 +17,17 @@ SPEC_FIELDS = frozenset({
 })  # fmt: skip
 """Fields that a reader puts into the Pod's spec; all others belong to a container."""
 KEY = re.compile(r"(?<![\w.{])([a-z][A-Za-z]+(?:\.[a-z][A-Za-z]+)*): ?(?=[\w{\[\"'])")
+THRESHOLD = re.compile(r"\b(\w+Probe): failureThreshold \* periodSeconds at least (\d+)")
 NOT_A_FIELD = frozenset({"fix", "https", "http"})
 
 
 def mapping_in(sentence: str) -> dict[str, Any]:
-    """Return the YAML flow mapping that a sentence proposes, {} without one: `lifecycle: {preStop: {…}}`, `a.b: 3`."""
+    """Return the YAML flow mapping that a sentence proposes, {} without one: `lifecycle: {preStop: {…}}`, `a.b: 3`.
+
+    A product of two fields, as probes have it, is one of them with the other being 1.
+    """
+    if found := THRESHOLD.search(sentence):
+        return {found.group(1): {"failureThreshold": int(found.group(2)), "periodSeconds": 1}}
     for found in KEY.finditer(sentence):
         key = found.group(1)
         if key.partition(".")[0] in NOT_A_FIELD:

@@ -26,7 +26,7 @@ from bench.diagnosis.judge import (
     is_open,
     is_well,
     named_of,
-    proposals,
+    offered,
     read_answer,
     wrongly_named,
 )
@@ -37,7 +37,7 @@ LIMIT_SECONDS = 120.0
 """For one command. A case takes up to four of them: broken, sound, and with a change."""
 OVERTIME = -1
 """The exit status of a command that was ended because its time was over."""
-TRIES = 2
+TRIES = 3
 """How many of the proposed patches are tried for a fault."""
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 
@@ -166,12 +166,10 @@ def run_case(where: Asked, case: Case) -> tuple[Result, Answer | None]:
         answer = where.ask(app, app.objects())
         result.facts = answer.facts
         sound_app, _ = build(case, [name for name, _ in case.faults])
-        sound = where.ask(sound_app, sound_app.objects())
-        if is_open(sound):
-            sound = where.ask(sound_app, sound_app.objects())
+        sound = _ask(where, sound_app, sound_app.objects())
         result.alarms, result.sound = false_alarms(sound), is_well(sound)
         if not is_well(answer) or not all(each.fault.shows for each in injected):
-            result.verdicts = [_verdict(where, case, answer, each, injected, result.sound) for each in injected]
+            result.verdicts = [_verdict(where, case, answer, each, injected, sound) for each in injected]
         if answer.status == OVERTIME:
             result.sound, result.error = False, f"the command took longer than {LIMIT_SECONDS:g} s"
         elif not result.sound:
@@ -182,19 +180,25 @@ def run_case(where: Asked, case: Case) -> tuple[Result, Answer | None]:
     return result, answer
 
 
+def _ask(where: Asked, app: Application, objects: list[Object]) -> Answer:
+    """Ask; ask again where a busy machine left open what an experiment shows."""
+    answer = where.ask(app, objects)
+    return where.ask(app, objects) if is_open(answer) else answer
+
+
 def _verdict(
-    where: Asked, case: Case, answer: Answer, truth: Injected, injected: Sequence[Injected], sound: bool
+    where: Asked, case: Case, answer: Answer, truth: Injected, injected: Sequence[Injected], sound: Answer
 ) -> Verdict:
     """Judge one fault of a case; try its change on the application that has this fault alone."""
     others = [each for each in injected if each is not truth]
     elsewhere = frozenset(each.container for each in others)
     ids = frozenset(id_ for each in others for id_ in each.fault.causes | each.fault.symptoms)
     found = named_of(answer, truth, elsewhere)
-    offered = found or [each for each in answer.named if each.certain and each.container not in elsewhere]
     removed, taken = False, Proposal("none", said=" ".join(each.advice for each in found))
-    for proposal in proposals(offered, truth)[:TRIES]:
+    usual = frozenset(each.id for each in sound.named)
+    for proposal in offered(answer, truth, elsewhere)[:TRIES]:
         taken = proposal
-        removed = sound if proposal.accepted else _goes_with(where, case, truth, proposal)
+        removed = is_well(sound) if proposal.accepted else _goes_with(where, case, truth, proposal, usual)
         if removed:
             break
     graded = grade(answer, truth, removed=removed, others=ids, elsewhere=elsewhere)
@@ -203,8 +207,8 @@ def _verdict(
     return Verdict(truth.fault.id, truth.fault.group, graded, named, beside, taken.said, taken.kind)
 
 
-def _goes_with(where: Asked, case: Case, truth: Injected, proposal: Proposal) -> bool:
-    """Return True if the fault goes when the proposed patch is applied."""
+def _goes_with(where: Asked, case: Case, truth: Injected, proposal: Proposal, usual: frozenset[str]) -> bool:
+    """Return True if the fault goes when the proposed patch is applied: what names it, too, unless that is `usual`."""
     app, _ = build(case, [name for name, _ in case.faults if name != truth.fault.id])
     match proposal.kind:
         case "workload":
@@ -216,7 +220,7 @@ def _goes_with(where: Asked, case: Case, truth: Injected, proposal: Proposal) ->
             objects = patch_template(app.objects(), patch, proposal.container)
         case _:
             return False
-    return is_well(where.ask(app, objects), truth.fault.causes)
+    return is_well(_ask(where, app, objects), truth.fault.causes - usual)
 
 
 # -- stored results ----------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import hashlib
 leaving = asyncio.Event()
 connections = {}
 begun = time.monotonic()
+$places
 loop = asyncio.new_event_loop()
 
 def stop():
@@ -136,6 +137,10 @@ def http(program: "Program", signals: str) -> str:
     elif not program.finishes:
         leave = f"server.close()\n    os._exit({program.exit_code})"
     status = []
+    if program.crash_at_request:
+        status.append("if not is_probe(path) and next(places, None) is None:")
+        status.append(f"    print('fatal: no {program.words[0]} left', flush=True)")
+        status.append("    os._exit(70)")
     if program.errors:
         status.append("if not is_probe(path):\n            status = '500 Internal Server Error'")
     if program.warm_seconds:
@@ -155,6 +160,7 @@ def http(program: "Program", signals: str) -> str:
         await_request=_POLITE if polite else "await request" if waits else _ABRUPT,
         note_begin=_NOTE if program.prints_ids else "",
         note_end="if name:\n            print(name, 'answered', flush=True)" if program.prints_ids else "",
+        places=f"places = iter(range({program.crash_at_request - 1}))" if program.crash_at_request else "",
         status="\n        ".join(status),
         slow_seconds=f"{program.slow_seconds:g}",
         closes="leaving.is_set()" if polite else "False",

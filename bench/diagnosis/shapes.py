@@ -223,6 +223,37 @@ def websockets(draw: Draw) -> Application:
     return _loaded(app, "fresh=10,websocket=6", "--websocket-path", "/socket", "--stream-length", "4s")
 
 
+def http2(draw: Draw) -> Application:
+    """HTTP/2 with short requests, on as many connections as a few clients have."""
+    return _loaded(_http2(draw, "http2", 0.3), "http2=40", "--http2-connections", "8")
+
+
+def calls(draw: Draw) -> Application:
+    """Calls over HTTP/2 whose answers come in pieces for a while, as those of gRPC's server streams."""
+    return _loaded(_http2(draw, "calls", 1.0), "http2=10", "--http2-connections", "8")
+
+
+def channel(draw: Draw) -> Application:
+    """One connection of HTTP/2 for all requests, which the server ends after some: the next one goes elsewhere."""
+    app = _http2(draw, "channel", 0.2)
+    app.program.most_requests = draw.random.choice((4, 5, 6))
+    return _loaded(app, "http2=40", "--http2-connections", "1")
+
+
+def _http2(draw: Draw, shape: str, seconds: float) -> Application:
+    """Make a server of HTTP/2 without TLS (h2c, prior knowledge), which its probe asks for a connection."""
+    app = _replicated(_serving(_app(draw, shape, "http2", "Deployment"), probe=False))
+    app.program.slow_seconds = seconds
+    name = draw.random.choice(("grpc", "h2c", "rpc"))
+    app.container["ports"][0]["name"] = name
+    app.container["readinessProbe"] = {"tcpSocket": {"port": name}, "periodSeconds": 1}
+    port = app.service["spec"]["ports"][0]
+    port |= {"name": name, "targetPort": name}
+    if draw.random.random() < 0.5:
+        port["appProtocol"] = "kubernetes.io/h2c"
+    return app
+
+
 def _loaded(app: Application, load: str, *more: str) -> Application:
     app.command = "rollout"
     app.args += ["--disrupt", "delete", "--load", load, "--propagation", "500ms", "--control", "1s", "--settle", "1s"]
@@ -246,6 +277,9 @@ SHAPES: dict[str, Callable[[Draw], Application]] = {
     "web": web,
     "streams": streams,
     "websockets": websockets,
+    "http2": http2,
+    "calls": calls,
+    "channel": channel,
 }
 
 

@@ -18,6 +18,7 @@ from bench.diagnosis.judge import (
     is_well,
     mentions,
     named_of,
+    offered,
     proposals,
     read_answer,
     wrongly_named,
@@ -86,9 +87,9 @@ def test_a_fault_changes_the_manifests_and_off_there_is_none(case: Case) -> None
 
 
 @pytest.mark.parametrize("case", EACH)
-def test_a_fault_whose_repair_is_outside_of_the_pod_says_what_it_has_to_mention(case: Case) -> None:
+def test_a_fault_whose_repair_nobody_can_try_says_what_it_has_to_mention(case: Case) -> None:
     _, (truth,) = build(case)
-    assert truth.fault.by_words == bool(truth.words) or not truth.fault.by_words
+    assert truth.words or not (truth.fault.by_words or truth.fault.worded)
 
 
 @pytest.mark.parametrize("case", EACH)
@@ -197,6 +198,47 @@ def test_what_counts_as_a_proposed_change(named, kind, accepted) -> None:
     assert (proposal.kind, proposal.accepted) == (kind, accepted)
 
 
+def test_a_verb_that_is_half_of_the_repair_needs_words_beside_it() -> None:
+    truth = Injected(FAULTS["closesWithoutGoAway"], "app")
+    alone = problem("staleConnection", program="closeIdleConnections", advice="Close idle connections.")
+    whole = problem("staleConnection", program="closeIdleConnections", advice="Send GOAWAY, and close then.")
+    assert [each.accepted for each in proposals([alone], truth)] == [False]
+    assert [each.accepted for each in proposals([whole], truth)] == [True]
+
+
+def test_a_symptom_names_the_fault_where_its_advice_says_exactly_what_is_broken() -> None:
+    truth = Injected(FAULTS["interpreterMissing"], "app", ("/opt/venv/bin/python",))
+    vague = problem("crashed", advice="See what it printed.", text="/opt/venv/bin/python")
+    exact = problem("crashed", advice="Use an image that has /opt/venv/bin/python.")
+    assert named_of(answer(vague), truth) == []
+    assert named_of(answer(exact), truth) == [exact]
+    assert wrongly_named(answer(vague), truth) == []
+    assert grade(answer(vague), truth, removed=False) == "silent"
+
+
+def test_a_patch_of_another_finding_is_tried_after_those_of_the_one_that_names_the_fault() -> None:
+    pause = {"spec": {"template": {"spec": {}}}}
+    other = problem("lateEndpoint", workload=pause)
+    own = problem("stopSignalNotHandled", patch={"shareProcessNamespace": True})
+    assert [each.kind for each in offered(answer(other, own), TRUTH)] == ["patch", "workload"]
+    assert [each.kind for each in offered(answer(other), TRUTH)] == ["workload"]
+
+
+def test_a_verb_of_another_finding_counts_only_where_nothing_names_the_fault() -> None:
+    other = problem("outOfMemory", program="handleStopSignal")
+    assert offered(answer(other, CAUSE), TRUTH) == []
+    assert [each.accepted for each in offered(answer(other), TRUTH)] == [True]
+    assert offered(answer(problem("lateEndpoint", "tail", workload={"spec": {}})), TRUTH, frozenset({"tail"})) == []
+
+
+def test_the_port_that_the_program_printed_is_no_advice() -> None:
+    truth = Injected(FAULTS["portMismatch"], "app", ("4711",))
+    vague = problem("probeFailed", advice="Correct the port.", text="| serving on 4711")
+    exact = problem("probeFailed", advice="The program listens on 4711: correct the port.")
+    assert proposals([vague], truth) == []
+    assert [each.kind for each in proposals([exact], truth)] == ["words"]
+
+
 def test_words_are_a_change_only_where_the_repair_is_outside_of_the_pod() -> None:
     truth = Injected(FAULTS["keyMissing"], "app", ("web-env", "region"))
     good = problem("configMissing", advice="Add the key region to ConfigMap web-env.")
@@ -214,6 +256,8 @@ def test_words_are_a_change_only_where_the_repair_is_outside_of_the_pod() -> Non
         {"ready": False},
         {"exitCodes": {"app": 137}},
         {"hooks": {"app": "failed"}},
+        {"hooks": {"app": "skipped"}},
+        {"hooks": {"app": "interrupted"}},
         {"lost": 2},
         {"verdicts": ["inconclusive"]},
     ],
@@ -224,9 +268,10 @@ def test_an_application_with_a_measured_fact_of_a_fault_is_not_well(facts) -> No
 
 
 def test_an_application_of_which_the_cause_is_still_named_is_not_well() -> None:
-    still = answer(Named("zombies", "warning"), status=0)
-    assert is_well(still)
-    assert not is_well(still, frozenset({"zombies"}))
+    for severity in ("warning", "info"):
+        still = answer(Named("zombies", severity), status=0)
+        assert is_well(still)
+        assert not is_well(still, frozenset({"zombies"}))
 
 
 def test_an_experiment_that_lost_nothing_and_proves_nothing_is_made_again() -> None:
@@ -266,6 +311,18 @@ def test_an_answer_is_read_from_an_error() -> None:
     assert not read.facts["ready"]
 
 
+def test_the_text_of_a_cause_in_an_error_is_that_of_its_own_object() -> None:
+    lines = [
+        "lastcall: default/db is not Ready: perhaps it waits for 4711",
+        "lastcall:   fix: See its log [crashed]",
+        "lastcall: default/web is not Ready: phase Pending",
+        "lastcall:   fix: Correct the image's name [imageNotPulled]",
+    ]
+    first, second = read_answer(1, "", "\n".join(lines)).named
+    assert (first.certain, second.certain) == (False, True)
+    assert second.text == lines[2]
+
+
 def test_a_case_in_virtual_time_is_run_and_judged() -> None:
     case = Case(0, "virtual", "batch", (("exitCode", False),))
     result, said = run_case(VirtualPlace(), case)
@@ -288,6 +345,10 @@ def test_a_case_in_virtual_time_is_run_and_judged() -> None:
         ("terminationGracePeriodSeconds: 12, or a quicker end", {"terminationGracePeriodSeconds": 12}),
         ("resources.limits.memory: 256Mi", {"resources": {"limits": {"memory": "256Mi"}}}),
         ("shareProcessNamespace: true, or an init", {"shareProcessNamespace": True}),
+        (
+            "startupProbe: failureThreshold * periodSeconds at least 30 s (2 s were not enough).",
+            {"startupProbe": {"failureThreshold": 30, "periodSeconds": 1}},
+        ),
         ("fix: See what it printed", {}),
         ("Install a handler: see the manual", {}),
         ("", {}),
