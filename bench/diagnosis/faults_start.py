@@ -199,6 +199,18 @@ def claim_missing(app: Application, name: str, random: Random) -> tuple[str, ...
     return (claim,)
 
 
+def webhook(app: Application, _: str, random: Random) -> tuple[str, ...]:
+    """Have the API server ask a webhook about every Pod, and let nobody be behind its Service."""
+    name, service = f"{random.choice(('policy', 'inject', 'guard'))}.{app.name}.example.com", f"{app.name}-admission"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    reference = {"service": {"name": service, "namespace": "default", "path": "/validate"}}
+    hook = {"name": name, "clientConfig": reference, "rules": [rule], "failurePolicy": "Fail", "timeoutSeconds": 2}
+    hook |= {"admissionReviewVersions": ["v1"], "sideEffects": "None"}
+    head = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"}
+    app.before.append({**head, "metadata": {"name": f"{app.name}-admission"}, "webhooks": [hook]})
+    return (f"{name}|{service}",)
+
+
 def crash(app: Application, name: str, random: Random) -> tuple[str, ...]:
     message = random.choice(MESSAGES)
     app.programs[name].crash = (message, random.choice((1, 2, 78)))
@@ -283,13 +295,19 @@ START = (
         "imageMissing", "start", ANY, image_missing("IfNotPresent"), ids("imageNotPulled"), by_words="finding",
         args=TIMEOUT,
     ),
-    Fault("imageNever", "start", ANY, image_missing("Never"), ids("imageNeverPulled"), by_words="finding", args=TIMEOUT),
+    Fault(
+        "imageNever", "start", ANY, image_missing("Never"), ids("imageNeverPulled"), by_words="finding", args=TIMEOUT,
+    ),
     Fault(
         "imageNameInvalid", "start", ANY, image_name_invalid, ids("imageNameInvalid"), by_words="finding", args=TIMEOUT,
     ),
     Fault("runsAsRoot", "start", ANY, forbidden_root, ids("rootForbidden"), args=TIMEOUT),
     Fault("unschedulable", "start", ANY, unschedulable, ids("unschedulable"), by_words="finding", args=TIMEOUT),
     Fault("claimMissing", "start", ANY, claim_missing, ids("claimMissing"), by_words="finding", args=TIMEOUT),
+    Fault(
+        "webhookDown", "start", ("single", "queue", "stateful"), webhook, ids("webhookRefuses"), by_words="finding",
+        args=TIMEOUT,
+    ),
     Fault("crash", "start", (*PYTHON, "batch"), crash, CRASHED, ids("fixCrash"), frozenset(), by_words="finding",
           args=TIMEOUT),
     Fault("crashLater", "start", PYTHON[:1], behaves(crash_after=1.5), CRASHED, ids("fixCrash"),

@@ -202,8 +202,8 @@ STOP = (
         frozenset({"exitZero", "fixCrash"}),
     ),
     Fault(
-        "exitCode", "stop", tuple(each for each in ALL if each != "job"), non_zero, frozenset({"exitCodeNotZero"}), frozenset({"exitZero", "fixCrash"}),
-        anywhere=True,
+        "exitCode", "stop", (*NO_JOB, "master", "wrapper", "init", "database", "batch"), non_zero,
+        frozenset({"exitCodeNotZero"}), frozenset({"exitZero", "fixCrash"}), anywhere=True,
     ),
     Fault(
         "outOfMemory", "stop", SERVERS, memory("self"), frozenset({"outOfMemory"}), frozenset({"useLessMemory"}),
@@ -224,8 +224,8 @@ STOP = (
         frozenset({"passSignalOn", "handleStopSignal", "exitZero", "raiseOwnTimeout"}), frozenset({"exitCodeNotZero"}),
     ),
     Fault(
-        "finalizer", "stop", ("single", "batch", "pair"), finalizer, frozenset({"heldByFinalizers"}), by_words="finding",
-        args=("--timeout", "6s"),
+        "finalizer", "stop", ("single", "batch", "pair"), finalizer, frozenset({"heldByFinalizers"}),
+        by_words="finding", args=("--timeout", "6s"),
     ),
     Fault(
         "sidecarLeavesFirst", "stop", ("pair",), sidecar_leaves_first, frozenset({"sidecarEndsFirst"}), frozenset(),

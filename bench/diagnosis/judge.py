@@ -89,7 +89,14 @@ def _of_experiments(document: dict[str, Any]) -> list[Named]:
             text = experiment["sentence"]
             named.append(Named(id_, "problem", "", text, proposed.get("sentence") or "", change, "rollout"))
         named += [_named(each, "rollout") for each in experiment.get("notWell") or ()]
+        named += [_of_note(each) for each in experiment.get("notes") or ()]
     return named
+
+
+def _of_note(note: dict[str, Any]) -> Named:
+    """Read a note of an experiment, which has its advice in its text: something is amiss, and no request was lost."""
+    text, _, advice = note["text"].partition(" fix: ")
+    return Named(note["id"], "warning", "", text, advice, by="rollout")
 
 
 def _of_error(stderr: str) -> list[Named]:

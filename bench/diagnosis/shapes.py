@@ -235,9 +235,11 @@ def calls(draw: Draw) -> Application:
 
 def channel(draw: Draw) -> Application:
     """One connection of HTTP/2 for all requests, which the server ends after some: the next one goes elsewhere."""
-    app = _http2(draw, "channel", 0.2)
-    app.program.most_requests = draw.random.choice((4, 5, 6))
-    return _loaded(app, "http2=40", "--http2-connections", "1")
+    app = _http2(draw, "channel", 0.1)
+    app.program.most_requests = draw.random.choice((9, 10, 11))
+    app = _loaded(app, "http2=40", "--http2-connections", "1")
+    app.args[app.args.index("--control") + 1] = "3s"  # a dozen connections, so that each Pod gets some
+    return app
 
 
 def _http2(draw: Draw, shape: str, seconds: float) -> Application:
