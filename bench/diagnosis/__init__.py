@@ -15,7 +15,7 @@ What counts as naming a fault:
 What counts as a repair:
 
 - A patch that a finding has as data, or as YAML in its sentence, if the application is well with it and nothing names
-  the fault any more. Patches of other findings are tried, too, after those of the one that names the fault.
+  the fault any more. Changes of other findings count, too, after those of the one that names the fault.
 - A verb for the program that repairs this fault, with the words beside it that the fault `needs`: `finishRequests`
   repairs an HTTP/2 server only together with GOAWAY.
 - Where nobody but the author can make the repair, advice that names it (`by_words`): the ConfigMap that is missing,

@@ -169,6 +169,6 @@ SERVING = (
     Fault("hookStopsFirst", "serving", LOADED, hook_stops_first, LATE, ids("keepListening", "fixHook"),
           ids("cutOff", "neverRead", "staleConnection", "hookDiedWithContainer"), lint=ids("hookStopsAtOnce")),
     Fault("crashesUnderLoad", "serving", LOADED, crashes_under_load, ids("crashedUnderLoad"), ids("fixCrash"),
-          ids("crashed", "lateEndpoint", "neverRead", "cutOff")),
+          ids("crashed", "crashLoop", "lateEndpoint", "neverRead", "cutOff", "noEndpoint")),
     *HTTP2,
 )  # fmt: skip

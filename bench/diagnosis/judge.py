@@ -169,10 +169,6 @@ def is_open(answer: Answer) -> bool:
 # -- the judgement -----------------------------------------------------------------------------------------------------
 
 
-TRIED = ("patch", "mapping", "workload")
-"""Kinds of changes that the harness applies; it accepts or rejects the others by what they say."""
-
-
 @dataclass(frozen=True)
 class Proposal:
     """A change that the harness is to apply: a patch to be tried, or a repair that it knows to be one (`accepted`).
@@ -202,16 +198,20 @@ def named_of(answer: Answer, truth: Injected, elsewhere: frozenset[str] = frozen
 
 
 def offered(answer: Answer, truth: Injected, elsewhere: frozenset[str] = frozenset()) -> list[Proposal]:
-    """Return the changes that an answer proposes for a fault, in the order in which they are to be tried.
+    """Return the changes that an answer proposes for a fault, each once: accepted ones first, then those to be tried.
 
     What repairs a fault may stand at another finding than the one that names it, as a pause does that saves a request
-    from any end. Patches of those are tried after its own: the harness sees whether they help. Their verbs and words
-    count only where nothing names the fault, for nobody tries them.
+    from any end. Its changes come after those of the finding that names the fault. Its words count only where none
+    does: they mention an object easily that is not what they want changed.
     """
     found = named_of(answer, truth, elsewhere)
     others = [each for each in answer.named if each.certain and each not in found and each.container not in elsewhere]
     beside = proposals(others, truth)
-    return proposals(found, truth) + [each for each in beside if not found or each.kind in TRIED]
+    every = proposals(found, truth) + [each for each in beside if not found or each.kind != "words"]
+    once: dict[tuple[str, str, str], Proposal] = {}
+    for each in every:
+        once.setdefault((each.kind, each.container, each.said), each)
+    return sorted(once.values(), key=lambda each: not each.accepted)
 
 
 def proposals(found: Sequence[Named], truth: Injected) -> list[Proposal]:

@@ -60,7 +60,7 @@ def page(parts: dict[str, Sequence[dict[str, Any]]], seed: str, at_commit: str, 
         "is not. Each application also runs without its fault: a warning or a problem then is a **false alarm**.",
         "",
         "The proposed change is the `change` of a finding (a patch, or a verb for the program), or a YAML mapping in",
-        "its advice. Patches of other findings are tried, too. Where only the author can make the repair (a ConfigMap",
+        "its advice. Changes of other findings count, too. Where only the author can make the repair (a ConfigMap",
         "that is missing, the path of a probe), the advice has to name it. Any other sentence is no change: the cause",
         "is then half right. HTTP/2 is without TLS (h2c with prior knowledge), by servers of a few lines.",
     ]

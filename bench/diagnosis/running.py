@@ -194,9 +194,12 @@ def _verdict(
     elsewhere = frozenset(each.container for each in others)
     ids = frozenset(id_ for each in others for id_ in each.fault.causes | each.fault.symptoms)
     found = named_of(answer, truth, elsewhere)
+    offers = offered(answer, truth, elsewhere)
     removed, taken = False, Proposal("none", said=" ".join(each.advice for each in found))
+    if offers:
+        taken = offers[0]
     usual = frozenset(each.id for each in sound.named)
-    for proposal in offered(answer, truth, elsewhere)[:TRIES]:
+    for proposal in [each for each in offers if each.accepted or each.kind != "program"][:TRIES]:
         taken = proposal
         removed = is_well(sound) if proposal.accepted else _goes_with(where, case, truth, proposal, usual)
         if removed:

@@ -222,12 +222,17 @@ def test_a_patch_of_another_finding_is_tried_after_those_of_the_one_that_names_t
     own = problem("stopSignalNotHandled", patch={"shareProcessNamespace": True})
     assert [each.kind for each in offered(answer(other, own), TRUTH)] == ["patch", "workload"]
     assert [each.kind for each in offered(answer(other), TRUTH)] == ["workload"]
+    verb = problem("outOfMemory", program="handleStopSignal")
+    assert [each.kind for each in offered(answer(own, own, verb), TRUTH)] == ["program", "patch"]
 
 
-def test_a_verb_of_another_finding_counts_only_where_nothing_names_the_fault() -> None:
-    other = problem("outOfMemory", program="handleStopSignal")
-    assert offered(answer(other, CAUSE), TRUTH) == []
-    assert [each.accepted for each in offered(answer(other), TRUTH)] == [True]
+def test_words_of_another_finding_count_only_where_nothing_names_the_fault() -> None:
+    truth = Injected(FAULTS["keyMissing"], "app", ("web-env", "region"))
+    other = problem("crashed", advice="Set region of web-env.")
+    assert offered(answer(other, problem("configMissing")), truth) == []
+    assert [each.kind for each in offered(answer(other), truth)] == ["words"]
+    verb = problem("outOfMemory", program="handleStopSignal")
+    assert [each.accepted for each in offered(answer(verb, CAUSE), TRUTH)] == [True]
     assert offered(answer(problem("lateEndpoint", "tail", workload={"spec": {}})), TRUTH, frozenset({"tail"})) == []
 
 
