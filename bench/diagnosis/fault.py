@@ -31,6 +31,7 @@ class Fault:
       time (no request happened to be lost), and the case proves nothing.
     - `args`: what its command gets more than the shape's has.
     - `lint`: rules of `lastcall lint` that name it, which `run` and `rollout` report before they start a cluster.
+    - `beside`: a finding about another container of the Pod names it, too: the fault is one of both, or of that one.
     - `anywhere`: it can be injected into a neighbour's script, too, so that there are two faults.
     """
 
@@ -47,6 +48,7 @@ class Fault:
     proposed: str = ""
     args: tuple[str, ...] = ()
     lint: frozenset[str] = frozenset()
+    beside: bool = False
     anywhere: bool = False
     shows: bool = True
 

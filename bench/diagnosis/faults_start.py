@@ -269,11 +269,11 @@ START = (
     ),
     Fault(
         "initFails", "start", ANY, init_container("echo no such table: users; exit 1", "cat /seed/data.sql"),
-        ids("initContainerFailed"), ids("fixCrash"), START_SYMPTOMS, by_words="finding", args=TIMEOUT,
+        ids("initContainerFailed"), ids("fixCrash"), START_SYMPTOMS, by_words="finding", args=TIMEOUT, beside=True,
     ),
     Fault(
         "initNeverEnds", "start", ANY, init_container("until nc -z db 5432; do echo waiting for db; sleep 1; done"),
-        ids("initContainerRuns"), ids("fixCommand"), START_SYMPTOMS, by_words="finding", args=TIMEOUT,
+        ids("initContainerRuns"), ids("fixCommand"), START_SYMPTOMS, by_words="finding", args=TIMEOUT, beside=True,
     ),
     Fault(
         "portMismatch", "start", ("single", "database"), port_mismatch, ids("probeFailed"), ids("fixProbe"),

@@ -72,16 +72,16 @@ def zombies(app: Application, name: str, _: Random) -> None:
 
 
 def memory(who: Any) -> Apply:
-    def apply(app: Application, name: str, _: Random) -> None:
-        app.programs[name].eats = who
+    """Return what needs more than the limit: a little, or so much that twice the limit is not enough.
+
+    Nobody sees how much a program would have needed, so a repair by a larger limit cannot always be right.
+    """
+
+    def apply(app: Application, name: str, random: Random) -> None:
+        app.programs[name].eats, app.programs[name].eats_mebibytes = who, random.choice((80, 90, 200))
         container_of(app.spec, name)["resources"] = {"limits": {"memory": "64Mi"}}
 
     return apply
-
-
-def limits(app: Application) -> None:
-    """Give a sound application the limit that it has in the broken one."""
-    app.container["resources"] = {"limits": {"memory": "64Mi"}}
 
 
 def killer(app: Application, name: str, random: Random) -> None:
@@ -229,13 +229,13 @@ STOP = (
     ),
     Fault(
         "sidecarLeavesFirst", "stop", ("pair",), sidecar_leaves_first, frozenset({"sidecarEndsFirst"}), frozenset(),
-        frozenset({"exitCodeNotZero"}),
+        frozenset({"exitCodeNotZero"}), beside=True,
     ),
     Fault(
         "zombies", "stop", SERVERS, zombies, frozenset({"zombies"}), frozenset({"reapChildren"}), shows=False,
     ),
     Fault(
         "sidecarHoldsJob", "stop", ("job",), job_held, frozenset({"sidecarHoldsJob"}), args=("--after", "3s"),
-        shows=False,
+        shows=False, beside=True,
     ),
 )  # fmt: skip

@@ -147,8 +147,8 @@ def _code(container: dict[str, Any]) -> int | None:
     return 0 if code == 128 + number else code
 
 
-def is_well(answer: Answer, gone: frozenset[str] = frozenset()) -> bool:
-    """Return True if nothing of a fault is left by the measured facts, and none of the ids of `gone` is named."""
+def is_well(answer: Answer, gone: frozenset[str] = frozenset(), container: str = "") -> bool:
+    """Return True if nothing of a fault is left by the measured facts, and no id of `gone` is named of `container`."""
     facts = answer.facts
     if facts["status"] != 0 or not facts["ready"] or facts["lost"]:
         return False
@@ -158,7 +158,7 @@ def is_well(answer: Answer, gone: frozenset[str] = frozenset()) -> bool:
         return False
     if any(verdict != "nothing lost" for verdict in facts["verdicts"]):
         return False
-    return not any(each.id in gone for each in answer.named)
+    return not any(each.id in gone and each.container in ("", container) for each in answer.named)
 
 
 def is_open(answer: Answer) -> bool:
@@ -185,7 +185,7 @@ class Proposal:
 
 
 def named_of(answer: Answer, truth: Injected, elsewhere: frozenset[str] = frozenset()) -> list[Named]:
-    """Return the findings that name this fault, but for those of containers with a fault of their own."""
+    """Return the findings that name this fault, but for those of other containers: theirs is another matter."""
     fault = truth.fault
     ids = {"lint": fault.causes | fault.lint}
 
@@ -194,7 +194,8 @@ def named_of(answer: Answer, truth: Injected, elsewhere: frozenset[str] = frozen
             return mentions(each.advice, truth.words)
         return each.id in ids.get(each.by, fault.causes)
 
-    return [each for each in answer.named if names(each) and each.container not in elsewhere]
+    here = [each for each in answer.named if fault.beside or each.container in ("", truth.container)]
+    return [each for each in here if names(each) and each.container not in elsewhere]
 
 
 def offered(answer: Answer, truth: Injected, elsewhere: frozenset[str] = frozenset()) -> list[Proposal]:

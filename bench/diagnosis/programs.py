@@ -55,7 +55,8 @@ class Program:
     """Answers the requests under way before it leaves."""
     leaves_zombies: bool = False
     eats: Literal["", "self", "child"] = ""
-    """Who needs 200 MiB a moment after the start."""
+    """Who needs much memory a moment after the start."""
+    eats_mebibytes: int = 0
     reads: str = ""
     """A file that it reads at its start."""
     stalls_after: float = 0.0
@@ -118,7 +119,7 @@ def _preamble(program: Program) -> str:
         lines += [
             "if os.fork() == 0:",
             "    time.sleep(1)",
-            "    rows = [os.urandom(1 << 20) for _ in range(200)]",
+            f"    rows = [os.urandom(1 << 20) for _ in range({program.eats_mebibytes})]",
             "    time.sleep(60)",
             "    os._exit(0)",
         ]
@@ -126,7 +127,7 @@ def _preamble(program: Program) -> str:
         lines += [
             "def fill():",
             "    time.sleep(1)",
-            "    return [os.urandom(1 << 20) for _ in range(200)]",
+            f"    return [os.urandom(1 << 20) for _ in range({program.eats_mebibytes})]",
             "threading.Thread(target=fill, daemon=True).start()",
         ]
     if program.crash_after:

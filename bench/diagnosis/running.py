@@ -223,7 +223,7 @@ def _goes_with(where: Asked, case: Case, truth: Injected, proposal: Proposal, us
             objects = patch_template(app.objects(), patch, proposal.container)
         case _:
             return False
-    return is_well(_ask(where, app, objects), truth.fault.causes - usual)
+    return is_well(_ask(where, app, objects), truth.fault.causes - usual, truth.container)
 
 
 # -- stored results ----------------------------------------------------------------------------------------------------

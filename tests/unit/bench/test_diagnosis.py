@@ -216,6 +216,12 @@ def test_a_symptom_names_the_fault_where_its_advice_says_exactly_what_is_broken(
     assert grade(answer(vague), truth, removed=False) == "silent"
 
 
+def test_a_finding_about_another_container_names_the_fault_only_if_it_is_one_of_both() -> None:
+    assert named_of(answer(problem("stopSignalNotHandled", "tail")), TRUTH) == []
+    holds = problem("sidecarHoldsJob", "tail")
+    assert named_of(answer(holds), Injected(FAULTS["sidecarHoldsJob"], "app")) == [holds]
+
+
 def test_a_patch_of_another_finding_is_tried_after_those_of_the_one_that_names_the_fault() -> None:
     pause = {"spec": {"template": {"spec": {}}}}
     other = problem("lateEndpoint", workload=pause)
@@ -274,9 +280,10 @@ def test_an_application_with_a_measured_fact_of_a_fault_is_not_well(facts) -> No
 
 def test_an_application_of_which_the_cause_is_still_named_is_not_well() -> None:
     for severity in ("warning", "info"):
-        still = answer(Named("zombies", severity), status=0)
+        still = answer(Named("zombies", severity, "app"), status=0)
         assert is_well(still)
-        assert not is_well(still, frozenset({"zombies"}))
+        assert not is_well(still, frozenset({"zombies"}), "app")
+        assert is_well(still, frozenset({"zombies"}), "tail")
 
 
 def test_an_experiment_that_lost_nothing_and_proves_nothing_is_made_again() -> None:
