@@ -94,9 +94,9 @@ def _of_experiments(document: dict[str, Any]) -> list[Named]:
 
 
 def _of_note(note: dict[str, Any]) -> Named:
-    """Read a note of an experiment, which has its advice in its text: something is amiss, and no request was lost."""
+    """Read a note of an experiment: it has no severity, and its advice is in its text."""
     text, _, advice = note["text"].partition(" fix: ")
-    return Named(note["id"], "warning", "", text, advice, by="rollout")
+    return Named(note["id"], "info", "", text, advice, by="rollout")
 
 
 def _of_error(stderr: str) -> list[Named]:

@@ -306,6 +306,17 @@ def test_an_answer_is_read_from_a_story() -> None:
     assert read.facts["exitCodes"] == {"app": 137}
 
 
+def test_a_note_of_a_rollout_names_a_fault_and_is_no_alarm() -> None:
+    note = {"id": "connectionsPinned", "what": "http2", "text": "uneven (a 9, b 0). fix: close connections after 100"}
+    experiment = {"lost": 0, "control": {"lost": 0}, "verdict": "nothing lost", "sentence": "", "notes": [note]}
+    read = read_answer(0, json.dumps({"experiments": [{**experiment, "advice": [], "lostRequests": []}]}), "")
+    truth = Injected(FAULTS["pinnedChannel"], "app", ("close connections",))
+    assert named_of(read, truth) == list(read.named)
+    assert (read.named[0].text, read.named[0].advice) == ("uneven (a 9, b 0).", "close connections after 100")
+    assert [each.kind for each in offered(read, truth)] == ["words"]
+    assert false_alarms(read) == []
+
+
 def test_an_answer_is_read_from_an_error() -> None:
     lines = [
         "error: case.yaml:3: Pod web needs ConfigMap flags",
