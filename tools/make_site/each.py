@@ -37,10 +37,18 @@ def name_of(pain: Pain) -> str:
 
 def pain_page(pain: Pain) -> str:
     """Return its symptom, cause, fix and proof, with the manifest that reproduces it."""
-    lines = [f"# {name_of(pain)}", "", f"{documents.AREAS[pain.area]}.", ""]
+    lines = [f"# {name_of(pain)}", "", f"Subject: {documents.AREAS[pain.area]}", ""]
     for line in documents.facts_of(pain):
         lines.append(line.replace("(../tests/", f"({REPOSITORY}/tree/main/tests/"))
-    lines += ["", "```yaml", (pain.directory / "manifest.yaml").read_text("utf-8").rstrip(), "```", ""]
+    lines += [
+        "",
+        "This manifest reproduces it:",
+        "",
+        "```yaml",
+        (pain.directory / "manifest.yaml").read_text("utf-8").rstrip(),
+        "```",
+        "",
+    ]
     if pain.lint:
         lines += [f"Rules: {', '.join(f'[`{each}`](../rules/{each}.md)' for each in pain.lint)}", ""]
     return "\n".join(
@@ -51,8 +59,8 @@ def pain_page(pain: Pain) -> str:
 def rule_page(rule: Rule, pains: list[Pain]) -> str:
     """Return what the rule says, and the pains that it predicts."""
     lines = [f"# `{rule.id}`", "", f"**{escaped(rule.title)}** {escaped(rule.why)}", ""]
-    lines += ["| | |", "|---|---|", f"| severity | {rule.severity} |", f"| how sure | {SURE[rule.certainty]} |"]
-    lines += [f"| fix | {_cell(rule.fix)} |", f"| source of the rule | {_cell(rule.source)} |", ""]
+    lines += [f"- **Fix:** {escaped(rule.fix)}", f"- **Severity:** {rule.severity}"]
+    lines += [f"- **Certainty:** {SURE[rule.certainty]}", f"- **Source of the rule:** {escaped(rule.source)}", ""]
     seen = [each for each in pains if rule.id in each.lint]
     if seen:
         lines += ["It predicts:", "", *(f"- [{name_of(each)}](../pains/{each.name}.md)" for each in seen), ""]
