@@ -32,7 +32,7 @@ def pages() -> dict[str, str]:
 
 def name_of(pain: Pain) -> str:
     """Return its name as people say it."""
-    return pain.name.replace("-", " ").capitalize()
+    return str(pain.name).replace("-", " ").capitalize()
 
 
 def pain_page(pain: Pain) -> str:
