@@ -66,7 +66,13 @@ def _lines(pains: list[Pain]) -> Iterator[str]:
 
 
 def _pain(pain: Pain) -> Iterator[str]:
-    yield from ("", f"### {pain.name}", "", f"- **Symptom:** {_line(pain.symptom)}")
+    yield from ("", f"### {pain.name}", "")
+    yield from facts_of(pain)
+
+
+def facts_of(pain: Pain) -> Iterator[str]:
+    """Yield its symptom, cause, fix, proof and command, each as an item of a list."""
+    yield f"- **Symptom:** {_line(pain.symptom)}"
     ids = ", ".join(f"`{each}`" for each in pain.expect.causes) or "nothing is wrong, and nothing is said"
     yield f"- **Cause:** {_line(pain.why)} ({ids})"
     if pain.unified:

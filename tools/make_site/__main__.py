@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from make_site import pages, playing, reference
+from make_site import each, pages, playing, reference
 from make_site.links import site_problems
 
 ROOT = pages.ROOT
@@ -50,6 +50,8 @@ REFERENCE = {
     "Commands": "reference/commands.md",
     "Records": "reference/records.md",
     "Findings": "reference/findings.md",
+    "Lint rules": "rules/index.md",
+    "Pains": "pains/index.md",
     "JSON Schemas": "reference/schemas.md",
     "Python API": "reference/python.md",
 }
@@ -68,6 +70,8 @@ def source(work: Path) -> None:
             _copy(ROOT / path, work / "docs" / place)
     for place, make in reference.PAGES.items():
         _write(work / "docs" / place, make())
+    for place, text in each.pages().items():
+        _write(work / "docs" / place, text)
     _write(work / "docs/tour.md", playing.tour_page())
     _write(work / "docs/stories.md", playing.stories_page())
     _write(work / "docs/lesson.md", playing.lesson_page(False))
@@ -112,6 +116,7 @@ def configuration(documents: dict[str, str]) -> dict[str, object]:
             {"pymdownx.highlight": {"use_pygments": True}},
             "pymdownx.superfences",
         ],
+        "not_in_nav": "/rules/*.md\n/pains/*.md\n",
         "validation": {
             "omitted_files": "warn",
             "absolute_links": "warn",

@@ -14,19 +14,22 @@ ELSEWHERE = {
     "CONTRIBUTING.md": "contributing/index.md",
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security.md",
+    "STYLE.md": "style.md",
     "bench/README.md": "bench.md",
 }
 """Documents outside of docs/, and their places."""
 
 GUIDES = {
-    "First steps": ("index", "ui", "python", "ci", "config", "lint"),
-    "Clusters": ("any-cluster", "node-agent", "engines", "machines", "monitoring", "metrics"),
-    "Why requests get lost": ("pains", "comparison"),
-    "As Kubernetes does it": ("fidelity", "conformance"),
+    "First steps": ("index", "install", "run", "rollout", "lint", "clusters", "ui"),
+    "In tests": ("python", "operators", "without-docker", "ci", "config"),
+    "Coming from": ("from-kind", "from-k3d", "from-minikube", "from-envtest", "comparison"),
+    "Existing clusters": ("any-cluster", "node-agent", "monitoring", "metrics", "engines"),
+    "Why it happens": ("pains", "diagnosis", "glossary"),
+    "As Kubernetes does it": ("fidelity", "conformance", "machines"),
     "Formats": ("ending-v1", "rollout-v1"),
-    "The project": ("changelog", "security", "dependencies", "testing", "bench"),
+    "The project": ("changelog", "security", "style", "dependencies", "testing", "bench"),
 }
-"""What is told where; a guide that is in no list is a failure of the build."""
+"""Title → guides, in the order of the site. The build fails if a guide is in no list."""
 
 _LINK = re.compile(r"(?<=\]\()([^)\s#]*)(#[^)\s]*)?(?=\))")
 _FENCE = re.compile(r"^ *(```|~~~)")

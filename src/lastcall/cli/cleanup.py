@@ -1,4 +1,4 @@
-"""`lastcall cleanup`: puts back what experiments on somebody's cluster have left, after a kill or a lost connection."""
+"""`lastcall cleanup`: put back what experiments on an existing cluster left after a kill or a lost connection."""
 
 from typing import TYPE_CHECKING
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 def cleanup(asked: ContextOptions, yes: str) -> None:
     """Put back what experiments have left in the cluster of --context.
 
-    rollout --context writes each change into a ConfigMap of the namespace before it is made. cleanup reads these, puts
-    back what is still as the experiment left it, deletes what the experiment created, and removes the
-    ConfigMap. What somebody has changed since stays. An experiment that runs on this machine is left alone, and so is a
-    ConfigMap that only looks like a ledger, which is named. It can be repeated.
+    rollout --context writes each change into a ConfigMap of the namespace before it makes it. cleanup reads these
+    ConfigMaps, puts back what nobody has changed since, deletes what the experiment created, and removes the
+    ConfigMap. It leaves alone an experiment that still runs on this machine, and names a ConfigMap that only looks
+    like a ledger. It can be repeated.
 
     It looks in all namespaces, or in that of -n.
 

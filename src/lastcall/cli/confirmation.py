@@ -1,4 +1,4 @@
-"""Asks before somebody's cluster is touched."""
+"""Ask before a command changes an existing cluster."""
 
 import sys
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ yes_option = click.option(
     "--yes",
     metavar="NAME",
     default="",
-    help="Do not ask: NAME is that of the context, which is touched.",
+    help="Skip the confirmation. NAME must match the context.",
 )
 
 
 def confirm(context: str, lines: Sequence[str], yes: str) -> None:
-    """Says what will be done, and returns when the context's name was typed or given. Raises UserError."""
+    """Print the plan, and return when the context's name was typed or given. Raise UserError otherwise."""
     check_yes(context, yes)
     say(*lines, err=True)
     if yes:

@@ -1,4 +1,4 @@
-"""README's commands in their order, by a shell, as somebody who copies them."""
+"""The commands of README and of the first guides in their order, by a shell, as somebody who copies them."""
 
 import json
 import shlex
@@ -12,14 +12,15 @@ from run_command import Lastcall
 pytestmark = pytest.mark.real_kernel
 
 ROOT = Path(__file__).parents[3]
+PAGES = ("README.md", "docs/run.md", "docs/clusters.md")
 ELSEWHERE = {
+    "git clone": "tools/try_machines.py",
+    "lastcall run examples/": "tests/clients/shown/test_example_apps.py",
+    "lastcall lint examples/": "tests/unit/cli/test_lint_command.py",
+    "lastcall ui": "tests/browser/test_live_page.py",  # stays
     "lastcall rollout ": "tests/clients/rollout/test_rollout.py",
-    "lastcall run --context": "tests/clients/rollout/test_run_on_a_cluster.py",
-    "lastcall up --etcd-servers": "tests/engines/test_up_on_etcd.py",
-    "sudo lastcall up --container-runtime-endpoint": "tests/engines/test_up_on_containerd.py",
     "lastcall trace ": "tests/scenarios/pods/test_trace.py",  # needs a cluster; --serve stays
     "lastcall image build-agent": "tests/unit/cri/images/test_agent_image.py",  # needs an image with Python
-    "helm ": "tests/unit/cli",  # needs helm; lint reads stdin there
     "make ": ".ci/run",
     "lastcall demo": "tests/node/test_demo_pods_end.py",
     "lastcall run pod.yaml --keep": "tests/clients/test_up_and_down.py",
@@ -55,8 +56,8 @@ DEPLOYMENT = {
 
 
 def commands() -> list[str]:
-    """README's lines after a prompt."""
-    lines = (ROOT / "README.md").read_text().splitlines()
+    """Return the lines after a prompt, page by page."""
+    lines = [line for page in PAGES for line in (ROOT / page).read_text().splitlines()]
     return [line.removeprefix("$ ").split("  #")[0].strip() for line in lines if line.startswith("$ ")]
 
 
@@ -74,7 +75,7 @@ def test_the_tests_that_try_the_others_are_there() -> None:
 
 
 @needs_kubectl
-def test_readmes_commands_do_one_after_the_other_what_readme_shows() -> None:
+def test_commands_do_one_after_the_other_what_the_pages_show() -> None:
     here = [command for command in commands() if not command.startswith(tuple(ELSEWHERE))]
     assert len(here) >= 12
     steps = "".join(f"echo {shlex.quote('== ' + command)} >&2\n{command}\n" for command in here)

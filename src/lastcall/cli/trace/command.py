@@ -29,7 +29,7 @@ from lastcall.contexts import ContextOptions
     "--timeout", type=Seconds(), metavar="TIME", default=None, help="End after this time.  [default: at Ctrl-C]"
 )
 @serve_options
-@click.option("--node-agent", is_flag=True, help="Run an agent on the nodes, which sees what the API does not tell.")
+@click.option("--node-agent", is_flag=True, help="Run an agent on the nodes, which sees what the API does not expose.")
 @click.option("--node-agent-image", metavar="NAME", default="", help="Its image.  [default: image build-agent's]")
 @click.option(
     "--node-agent-namespace",
@@ -60,11 +60,11 @@ def trace(
     serve: ServeOptions,
     **page: Any,
 ) -> None:
-    """Follow Pods on any cluster and report how each of them ends, as it happens. Only reads, but for --node-agent.
+    """Follow Pods on any cluster and report how each of them ends, as it happens. Without --node-agent it only reads.
 
-    KIND/NAME is a Pod, or an owner of Pods (deployment/web), or node/NAME; without it all Pods of the namespace are
-    followed. It ends at Ctrl-C, or when every Pod that was named has ended. What the API does not tell is said to be
-    unknown. The page of --ui shows what the trace sees, and asks the cluster for nothing else; it only reads.
+    KIND/NAME is a Pod, an owner of Pods (deployment/web), or node/NAME. Without it, trace follows all Pods of the
+    namespace. It ends with Ctrl-C, or when every Pod that was named has ended. Facts that the API does not expose are
+    reported as unknown. The page of --ui shows what the trace sees, and sends the cluster no other requests.
 
     Exit status: 0 all ended gracefully; 3 a container was SIGKILLed, a preStop hook failed, or a container crashed or
     was restarted by a probe; 2 bad input; 1 how a Pod ended is not known, or the cluster cannot be reached.

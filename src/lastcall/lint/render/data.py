@@ -1,4 +1,4 @@
-"""Findings for programs: `lastcall/lint/v1` (docs/lint-v1.md), SARIF 2.1.0, GitHub annotations, JUnit. Pure."""
+"""Findings as data: `lastcall/lint/v1` (docs/lint-v1.schema.json), SARIF 2.1.0, GitHub annotations, JUnit. Pure."""
 
 from typing import Any
 from urllib.parse import quote

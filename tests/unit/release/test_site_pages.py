@@ -1,0 +1,35 @@
+"""The site has a page for each pain and each rule of lint, at an address that stays."""
+
+import posixpath
+import re
+
+from make_site.each import documents, pages
+
+from lastcall.lint.catalogue.lookup import RULES
+
+PAGES = pages()
+
+
+def test_every_rule_and_every_pain_has_its_page() -> None:
+    wanted = {f"rules/{id_}.md" for id_ in RULES} | {f"pains/{pain.name}.md" for pain in documents.load_all()}
+    assert wanted | {"rules/index.md", "pains/index.md"} == set(PAGES)
+
+
+def test_each_page_begins_with_its_heading_and_has_words_to_search_for() -> None:
+    for place, text in PAGES.items():
+        assert text.startswith("# "), place
+    oom = PAGES["pains/out-of-memory.md"]
+    assert "137" in oom and "**Symptom:**" in oom and "kind: " in oom
+    assert "terminationGracePeriodSeconds" in PAGES["rules/hookOutlivesGrace.md"]
+
+
+def test_the_lists_lead_to_every_page() -> None:
+    for folder in ("rules", "pains"):
+        linked = set(re.findall(r"\]\((\w[\w-]*\.md)\)", PAGES[f"{folder}/index.md"]))
+        assert linked >= {posixpath.basename(place) for place in PAGES if place.startswith(folder)} - {"index.md"}
+
+
+def test_links_between_the_pages_lead_somewhere() -> None:
+    for place, text in PAGES.items():
+        for target in re.findall(r"\]\((\.\./(?:rules|pains)/[^)]+)\)", text):
+            assert posixpath.normpath(posixpath.join(posixpath.dirname(place), target)) in PAGES, (place, target)
