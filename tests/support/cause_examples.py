@@ -377,6 +377,10 @@ EXAMPLES: dict[str, Example] = {
     "shellRunsTrapLate": Example(
         trap_runs_late, (NO_SIGTERM, shown("default"), program("/bin/web", "web"), edit(k.OUTPUT, at=0.008))
     ),
+    "shellRunsTrapLate:waits": Example(
+        stories.shell_whose_trap_waits,
+        (NO_SIGTERM, processes(afterSignal=True)),
+    ),
     "reloadsOnSignal": Example(
         lambda tape: stories.reloads(tape, after_signal=True, listeners=True),
         (
@@ -425,7 +429,7 @@ EXAMPLES: dict[str, Example] = {
     "shellKeepsSignal": Example(
         stories.shell_with_child,
         (NO_SIGTERM, program("/bin/web", "web"), NEWER),
-        (TINI, both(shown("handled"), edit(k.PROCESSES_LEFT, when="exit"))),
+        (TINI, both(shown("handled"), edit(k.PROCESSES_LEFT, when="exit")), shown("handled")),
     ),
     "childrenNotSignalled": Example(
         stories.supervisor_with_children,

@@ -81,6 +81,17 @@ def shell_that_begins_something_on_the_signal(tape: Any) -> None:
     killed(tape)
 
 
+def shell_whose_trap_waits(tape: Any) -> None:
+    begin(tape, ("sh", "/job.sh"), "handled", "/bin/busybox")
+    left(tape, SLEEP)
+    killed(tape)
+
+
+def shell_whose_trap_printed_and_waits(tape: Any) -> None:
+    shell_whose_trap_waits(tape)
+    tape.output(0.3, "told to end")
+
+
 def shell_with_script(tape: Any) -> None:
     begin(tape, ("/bin/bash", "/entrypoint.sh"), "handled", "/bin/bash")
     left(tape, NODE, when="exit", at=0.501)
