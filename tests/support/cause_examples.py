@@ -429,7 +429,11 @@ EXAMPLES: dict[str, Example] = {
     "shellKeepsSignal": Example(
         stories.shell_with_child,
         (NO_SIGTERM, program("/bin/web", "web"), NEWER),
-        (TINI, both(shown("handled"), edit(k.PROCESSES_LEFT, when="exit")), shown("handled")),
+        (
+            TINI,
+            both(shown("handled"), edit(k.PROCESSES_LEFT, when="exit")),
+            both(shown("handled"), program("/bin/busybox", "sh", "/job.sh")),
+        ),
     ),
     "childrenNotSignalled": Example(
         stories.supervisor_with_children,

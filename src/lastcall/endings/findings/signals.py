@@ -96,14 +96,14 @@ def _still_waits(s: RunSubject) -> bool | None:
 
 
 _SHELL_STILL_WAITS: Fact[RunSubject] = Fact(LEFT_AT_KILL.name, _still_waits, (kinds.PROCESSES_LEFT, kinds.CHILD_ENDED))
-_HAS_JOBS = of_run(
+_MAY_WAIT = of_run(
     "what the script of the shell does",
-    lambda c: shape_of(script_of(c.process.argv)) == "jobs",
+    lambda c: not (script := script_of(c.process.argv)) or ("trap" in script and shape_of(script) != "jobs"),
     kinds.PROCESS_STARTED,
 )
 TRAP_WAITS: Fact[RunSubject] = Fact(
     _SHELL_STILL_WAITS.name,
-    every(HANDLED, SHELL, LEFT_AT_KILL, _SHELL_STILL_WAITS, Fact(_HAS_JOBS.name, lambda s: not _HAS_JOBS.holds(s))),
+    every(HANDLED, SHELL, LEFT_AT_KILL, _SHELL_STILL_WAITS, _MAY_WAIT),
     (*LEFT_AT_KILL.kinds, *HANDLED.kinds, kinds.PROCESS_STARTED),
 )
 """A shell that has a trap still waited, when SIGKILL came, for what it had begun before the signal."""
