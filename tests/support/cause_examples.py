@@ -209,6 +209,14 @@ def ended_with_its_hook(tape: Any) -> None:
     exited(tape, 0.505)
 
 
+def hook_runs(tape: Any) -> None:
+    tape.started()
+    tape.accepted(10)
+    tape.observed(10)
+    tape.hook(0.01, 2.0)
+    tape.records[:] = [each for each in tape.records if each.kind != k.PRE_STOP_FINISHED]
+
+
 def hook_ends(outcome: str) -> Story:
     def story(tape: Any) -> None:
         tape.started()
@@ -345,6 +353,7 @@ EXAMPLES: dict[str, Example] = {
     # hooks
     "hookNotRun": Example(hook_skipped, (without(k.PRE_STOP_SKIPPED),)),
     "hookDiedWithContainer": Example(ended_with_its_hook, (edit(k.PROCESS_EXITED, at=3.0),)),
+    "waitsFor": Example(hook_runs, (add(3.0, "kubelet", k.PRE_STOP_FINISHED, handler="exec", outcome="succeeded"),)),
     "hookFailed": Example(
         hook_ends("failed"),
         (edit(k.PRE_STOP_FINISHED, outcome="succeeded"),),

@@ -19,6 +19,10 @@ from .picture.lanes import decide_picture as decide_picture
 from .search import find_ending as find_ending
 from .search import known_endings as known_endings
 from .shell_script import pipeline_fix as pipeline_fix
+from .still_there import Wait as Wait
+from .still_there import is_held as is_held
+from .still_there import kinds_left as kinds_left
+from .still_there import wait_of as wait_of
 from .story import Change as Change
 from .story import ContainerEnding as ContainerEnding
 from .story import Ending as Ending
