@@ -184,6 +184,20 @@ def waits_for_connections(tape: Any) -> None:
     killed(tape)
 
 
+def peer(address: str, port: int, accepted: bool = True) -> dict[str, Any]:
+    return {"address": address, "port": port, "ownPort": 8080, "accepted": accepted, "unreadBytes": 0}
+
+
+def waits_for_known_connections(tape: Any) -> None:
+    begin(tape)
+    tape.add(-3.0, "apiserver", k.POD_CREATED, namespace="shop", name="client", containers=[])
+    tape.add(-2.9, "runtime", k.NETWORK_ATTACHED, ip="10.244.0.7", seconds=0.1)
+    tape.records[-2:] = [replace(each, pod_uid="another") for each in tape.records[-2:]]
+    those = [peer("10.244.0.7", 41000), peer("10.244.0.7", 41002), peer("192.0.2.9", 51000), peer("127.0.0.1", 52000)]
+    at_exit(tape, 10.012, connections=5, resets=0, backlog=1, peers=[*those, peer("192.0.2.10", 50000, False)])
+    killed(tape)
+
+
 def hangs_in_its_handler(tape: Any) -> None:
     begin(tape)
     at_stop(tape, 0, PORT)

@@ -81,6 +81,16 @@ class ListenerClosed:
 
 
 @dataclass(frozen=True, slots=True)
+class Peer:
+    """The other side of a connection. `accepted` False: the kernel had taken it for the program, which had not."""
+
+    address: str
+    port: int
+    accepted: bool
+    unread_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class AtExit:
     """Right before the exit (`seconds_before` it), except `resets`: connections cut by a reset with the exit, and
     `closed_unread`: those closed since the stop signal with data that the program never read."""
@@ -93,6 +103,8 @@ class AtExit:
     resets: int
     closed_unread: int
     seconds_before: float
+    peers: tuple[Peer, ...] = field(default=(), metadata=HIDDEN)
+    """The other sides of connections that were open, as far as they were listed."""
 
 
 @dataclass(frozen=True, slots=True)

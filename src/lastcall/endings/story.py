@@ -4,6 +4,7 @@ Times are seconds since the API server accepted the DELETE, negative before it, 
 seconds.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -395,3 +396,5 @@ class Ending:
     findings: tuple[Finding, ...] = ()
     not_known: tuple[str, ...] = ()
     decided_by: DecidedBy | None = None
+    addresses: Mapping[str, str] = field(default_factory=dict, hash=False, metadata=HIDDEN)
+    """Address → Pod (`namespace/name`), of those that its connections led to and that are known."""

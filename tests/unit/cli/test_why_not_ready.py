@@ -222,7 +222,8 @@ def test_waiting_helps_only_against_what_can_change(reasons: str, pods_may_go: b
 def test_a_pod_that_is_ending_tells_what_holds_it() -> None:
     ending = {"deletionTimestamp": "2026-01-01T00:10:00Z", "deletionGracePeriodSeconds": 600}
     assert why_still_there(pod(**ending)) == [
-        "Pod default/web-1 is ending, to be over by 2026-01-01T00:10:00Z (grace period 600 s): its containers still run."
+        "Pod default/web-1 is ending, to be over by 2026-01-01T00:10:00Z (grace period 600 s): its containers still "
+        "run."
     ]
     held = {**ending, "deletionGracePeriodSeconds": 0, "finalizers": ["example.com/held"]}
     line, fix = why_still_there(pod(**held))

@@ -47,6 +47,7 @@ from ending_stories import (
     tini_whose_child_ignores_it,
     volume_held,
     waits_for_connections,
+    waits_for_known_connections,
     with_zombies,
 )
 
@@ -90,6 +91,9 @@ TABLE = [
     (no_handler, "stopSignalNotHandled", "problem", "it did nothing", "shareProcessNamespace: true"),
     (handler_for_another, "stopSignalNotHandled", "problem", "it did nothing", "stopSignal: SIGINT"),
     (waits_for_connections, "connectionsOpenAtKill", "warning", "probably waited for them (inferred)", "above 10"),
+    (waits_for_known_connections, "connectionsOpenAtKill", "warning",
+     "They led to: Pod shop/client (10.244.0.7): 2 connections, 192.0.2.9 (no Pod that is known: a node, or outside of "
+     "the cluster): 1 connection, its own Pod (127.0.0.1): 1 connection.", "above 10"),
     (takes_too_long, "killed", "problem", "because it still ran 10 s after SIGTERM", "above 10"),
     (hangs_in_its_handler, "killed", "problem", "because it still ran 10 s after SIGTERM",
      "did not accept 6 connections. Nothing shows that more time would help"),

@@ -401,6 +401,13 @@ def test_a_timeout_of_a_client_that_was_held_up_is_nobodys_and_leaves_the_verdic
     assert "held up for 2.5 s" in told.sentence and told.advice == ()
 
 
+@pytest.mark.parametrize(("port", "cause"), [(41000, "never read"), (41002, "cut off")])
+def test_what_its_node_saw_unread_at_the_exit_was_never_read(port: int, cause: str) -> None:
+    pod = life(unrouted=14.0, unread_ports=frozenset({41000}))
+    (found,) = account([request(11.9, 15, "reset before bytes", port=port)], [pod], [], 5.0).lost
+    assert (found.cause, found.seen) == (cause, "never" if port == 41000 else "unknown")
+
+
 @pytest.mark.parametrize(
     ("lost", "held_up", "cause"),
     [

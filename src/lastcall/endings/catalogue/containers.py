@@ -272,6 +272,10 @@ CONTAINERS: Mapping[str, Cause] = {
             "end.",
             "": "$container had $connections open when SIGKILL came, and no longer listened: it probably waited for "
             "them (inferred).",
+            "peers": "They led to: $peers.",
+            "pod": "Pod $name ($address)",
+            "itself": "its own Pod ($address)",
+            "noPod": "$address (no Pod that is known: a node, or outside of the cluster)",
         },
         fixes={
             "": "Close idle keep-alive connections on the stop signal.",

@@ -14,6 +14,7 @@ from lastcall.endings.node_facts import (
     FirstReaction,
     Listener,
     ListenerClosed,
+    Peer,
     ProcessesLeft,
     ProcessLeft,
     Reaction,
@@ -75,6 +76,15 @@ def _at_exit(facts: "SocketsAtExit") -> AtExit:
         resets=_number(facts.get("resets")),
         closed_unread=_number(facts.get("closedUnread")),
         seconds_before=float(facts.get("secondsBefore") or 0.0),
+        peers=tuple(
+            Peer(
+                str(each.get("address") or ""),
+                _number(each.get("port")),
+                each.get("accepted") is not False,
+                _number(each.get("unreadBytes")),
+            )
+            for each in facts.get("peers") or ()
+        ),
     )
 
 
