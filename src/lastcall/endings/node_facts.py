@@ -71,6 +71,15 @@ class Listener:
 
 
 @dataclass(frozen=True, slots=True)
+class PodListener:
+    """`container` is "" where it is not known whose it is."""
+
+    address: str
+    port: int
+    container: str
+
+
+@dataclass(frozen=True, slots=True)
 class ListenerClosed:
     """Between `not_before` and `at`, in the story's seconds."""
 

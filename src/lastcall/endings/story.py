@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from lastcall.endings.node_facts import ChildEnd, FirstReaction, ProcessesLeft, Sockets
+from lastcall.endings.node_facts import ChildEnd, FirstReaction, PodListener, ProcessesLeft, Sockets
 from lastcall.records.definitions.parts import ContainerKind
 from lastcall.records.json_shape import HIDDEN, key, rfc3339
 from lastcall.records.record import Facts, Record
@@ -196,6 +196,8 @@ class Seen:
     processes_left: ProcessesLeft | None = None
     children_ended: tuple[ChildEnd, ...] = field(default=(), metadata=HIDDEN)
     sockets: Sockets | None = None
+    pod_listeners: tuple[PodListener, ...] | None = field(default=None, metadata=HIDDEN)
+    """Who listened in its Pod right after it had crashed; None where nobody looked."""
     first_reaction: FirstReaction | None = None
 
 

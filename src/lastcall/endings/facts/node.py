@@ -15,6 +15,7 @@ from lastcall.endings.node_facts import (
     Listener,
     ListenerClosed,
     Peer,
+    PodListener,
     ProcessesLeft,
     ProcessLeft,
     Reaction,
@@ -24,6 +25,7 @@ from lastcall.endings.story import Entry
 from lastcall.records import kinds
 
 if TYPE_CHECKING:
+    from lastcall.records.definitions.runtime import ProcessExited
     from lastcall.records.definitions.witness import SocketsAtExit, SocketsAtStop
 
 
@@ -92,6 +94,17 @@ def _listeners(facts: "SocketsAtStop | SocketsAtExit") -> tuple[Listener, ...]:
     return tuple(
         Listener(str(each.get("address") or ""), _number(each.get("port")), _number(each.get("backlog")))
         for each in facts.get("listeners") or ()
+    )
+
+
+def pod_listeners_of(facts: "ProcessExited") -> tuple[PodListener, ...] | None:
+    """Return who listened in the Pod right after a crash; None when nobody looked."""
+    found = facts.get("podListeners")
+    if found is None:
+        return None
+    return tuple(
+        PodListener(str(each.get("address") or ""), _number(each.get("port")), str(each.get("container") or ""))
+        for each in found
     )
 
 

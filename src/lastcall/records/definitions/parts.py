@@ -66,6 +66,14 @@ class Listener(TypedDict):
     backlog: Annotated[int, "connections that the program has not accepted"]
 
 
+class PodListener(TypedDict):
+    """Who listens in the network of a Pod."""
+
+    address: str
+    port: int
+    container: Annotated[str, "empty where that is not known"]
+
+
 class Peer(TypedDict):
     """The other side of a TCP connection."""
 

@@ -13,6 +13,8 @@ import os
 import socket
 import struct
 
+from lastcall.world import linux
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lastcall.records.definitions.parts import Listener, Peer
@@ -147,6 +149,19 @@ def open_diag() -> socket.socket | None:
         return None
     diag.settimeout(0.1)  # the kernel answers in the call itself
     return diag
+
+
+def listeners_of(network: int, own: int) -> list[Socket] | None:
+    """Return who listens in another network namespace; None where the kernel has no sock_diag. Raises OSError."""
+    linux.setns(network, linux.CLONE_NEWNET)
+    try:
+        diag = open_diag()
+    finally:
+        linux.setns(own, linux.CLONE_NEWNET)
+    if diag is None:
+        return None
+    with diag:
+        return [found for family in _FAMILIES for found in _ask(diag, family, 1 << LISTEN)]
 
 
 def _ask(diag: socket.socket, family: int, states: int) -> list[Socket]:
