@@ -205,6 +205,8 @@ def _advice(
         found.append(_sleep_before_stop(counts["late endpoint"] + cut, lives, owner, port, sleep_hooks, longest_lag))
     elif cut:
         found.append(_drain(cut, lives, owner, port, sleep_hooks, longest_lag))
+    if found and found[0].id == "lateEndpoint" and counts["never read"] > counts["late endpoint"] + counts["cut off"]:
+        found[0] = replace(found[0], id=CAUSE_IDS["never read"])  # named after what it saves most of
     found += [_goodbye(cause, kind, count) for (cause, kind), count in goodbyes.most_common()]
     for cause, count in counts.most_common():
         if cause == "killed":
