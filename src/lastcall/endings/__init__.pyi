@@ -31,6 +31,7 @@ from .story import PreStop as PreStop
 from .story import ProgramChange as ProgramChange
 from .story import Severity as Severity
 from .verdict import is_ongoing as is_ongoing
+from .verdict import lives_on as lives_on
 from .verdict import outcome_words as outcome_words
 from .verdict import verdict as verdict
 from .verdict import why as why
