@@ -209,6 +209,14 @@ def ended_with_its_hook(tape: Any) -> None:
     exited(tape, 0.505)
 
 
+def hook_runs(tape: Any) -> None:
+    tape.started()
+    tape.accepted(10)
+    tape.observed(10)
+    tape.hook(0.01, 2.0)
+    tape.records[:] = [each for each in tape.records if each.kind != k.PRE_STOP_FINISHED]
+
+
 def hook_ends(outcome: str) -> Story:
     def story(tape: Any) -> None:
         tape.started()
@@ -345,6 +353,7 @@ EXAMPLES: dict[str, Example] = {
     # hooks
     "hookNotRun": Example(hook_skipped, (without(k.PRE_STOP_SKIPPED),)),
     "hookDiedWithContainer": Example(ended_with_its_hook, (edit(k.PROCESS_EXITED, at=3.0),)),
+    "waitsFor": Example(hook_runs, (add(3.0, "kubelet", k.PRE_STOP_FINISHED, handler="exec", outcome="succeeded"),)),
     "hookFailed": Example(
         hook_ends("failed"),
         (edit(k.PRE_STOP_FINISHED, outcome="succeeded"),),
@@ -376,6 +385,10 @@ EXAMPLES: dict[str, Example] = {
     ),
     "shellRunsTrapLate": Example(
         trap_runs_late, (NO_SIGTERM, shown("default"), program("/bin/web", "web"), edit(k.OUTPUT, at=0.008))
+    ),
+    "shellRunsTrapLate:waits": Example(
+        stories.shell_whose_trap_waits,
+        (NO_SIGTERM, processes(afterSignal=True)),
     ),
     "reloadsOnSignal": Example(
         lambda tape: stories.reloads(tape, after_signal=True, listeners=True),
@@ -425,7 +438,11 @@ EXAMPLES: dict[str, Example] = {
     "shellKeepsSignal": Example(
         stories.shell_with_child,
         (NO_SIGTERM, program("/bin/web", "web"), NEWER),
-        (TINI, both(shown("handled"), edit(k.PROCESSES_LEFT, when="exit"))),
+        (
+            TINI,
+            both(shown("handled"), edit(k.PROCESSES_LEFT, when="exit")),
+            both(shown("handled"), program("/bin/busybox", "sh", "/job.sh")),
+        ),
     ),
     "childrenNotSignalled": Example(
         stories.supervisor_with_children,

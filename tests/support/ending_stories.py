@@ -81,6 +81,17 @@ def shell_that_begins_something_on_the_signal(tape: Any) -> None:
     killed(tape)
 
 
+def shell_whose_trap_waits(tape: Any) -> None:
+    begin(tape, ("sh", "/job.sh"), "handled", "/bin/busybox")
+    left(tape, SLEEP)
+    killed(tape)
+
+
+def shell_whose_trap_printed_and_waits(tape: Any) -> None:
+    shell_whose_trap_waits(tape)
+    tape.output(0.3, "told to end")
+
+
 def shell_with_script(tape: Any) -> None:
     begin(tape, ("/bin/bash", "/entrypoint.sh"), "handled", "/bin/bash")
     left(tape, NODE, when="exit", at=0.501)
@@ -170,6 +181,20 @@ def waits_for_connections(tape: Any) -> None:
     at_stop(tape, 2, PORT)
     tape.add(0.02, "runtime", k.LISTENER_CLOSED, "app", address="", port=8080, seconds=0.005, notBefore=0.0)
     at_exit(tape, 10.012, connections=2, resets=0)
+    killed(tape)
+
+
+def peer(address: str, port: int, accepted: bool = True) -> dict[str, Any]:
+    return {"address": address, "port": port, "ownPort": 8080, "accepted": accepted, "unreadBytes": 0}
+
+
+def waits_for_known_connections(tape: Any) -> None:
+    begin(tape)
+    tape.add(-3.0, "apiserver", k.POD_CREATED, namespace="shop", name="client", containers=[])
+    tape.add(-2.9, "runtime", k.NETWORK_ATTACHED, ip="10.244.0.7", seconds=0.1)
+    tape.records[-2:] = [replace(each, pod_uid="another") for each in tape.records[-2:]]
+    those = [peer("10.244.0.7", 41000), peer("10.244.0.7", 41002), peer("192.0.2.9", 51000), peer("127.0.0.1", 52000)]
+    at_exit(tape, 10.012, connections=5, resets=0, backlog=1, peers=[*those, peer("192.0.2.10", 50000, False)])
     killed(tape)
 
 

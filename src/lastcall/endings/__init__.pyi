@@ -8,7 +8,6 @@ from .exit_status import OK as OK
 from .exit_status import WORLD as WORLD
 from .exit_status import exit_status as exit_status
 from .facts.containers import container_runs as container_runs
-from .facts.finalizers import removers as removers
 from .facts.pod import facts_from_records as facts_from_records
 from .facts.pod import pod_facts as pod_facts
 from .findings.restarts import last_words as last_words
@@ -19,6 +18,9 @@ from .picture.lanes import decide_picture as decide_picture
 from .search import find_ending as find_ending
 from .search import known_endings as known_endings
 from .shell_script import pipeline_fix as pipeline_fix
+from .still_there import is_held as is_held
+from .still_there import kinds_left as kinds_left
+from .still_there import wait_of as wait_of
 from .story import Change as Change
 from .story import ContainerEnding as ContainerEnding
 from .story import Ending as Ending
@@ -29,6 +31,7 @@ from .story import PreStop as PreStop
 from .story import ProgramChange as ProgramChange
 from .story import Severity as Severity
 from .verdict import is_ongoing as is_ongoing
+from .verdict import lives_on as lives_on
 from .verdict import outcome_words as outcome_words
 from .verdict import verdict as verdict
 from .verdict import why as why

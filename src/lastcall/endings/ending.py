@@ -8,13 +8,14 @@ known is said so in `Ending.not_known`, never guessed.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from lastcall.endings.causes.decided import decide_decided_by
 from lastcall.endings.causes.join import join_causes
 from lastcall.endings.causes.twice import told_twice
 from lastcall.endings.facts.budget import decide_budget, decide_overhead
 from lastcall.endings.facts.containers import container_runs
-from lastcall.endings.facts.pod import facts_from_records
+from lastcall.endings.facts.pod import facts_from_records, pods_by_address
 from lastcall.endings.findings.rules import find_causes
 from lastcall.endings.outcome import PROBES, Runs, decide_outcome
 from lastcall.endings.picture.spans import decide_spans
@@ -52,7 +53,10 @@ def build_endings(
     for record in ordered:
         if record.pod_uid in own:
             own[record.pod_uid].append(record)
-    endings = [build_ending(pod, own[pod.uid], deaths, causes, kubernetes_version, by_id, now_ns) for pod in pods]
+    addresses = pods_by_address(ordered)
+    endings = [
+        build_ending(pod, own[pod.uid], deaths, causes, kubernetes_version, by_id, now_ns, addresses) for pod in pods
+    ]
     return told_twice(endings, ordered)
 
 
@@ -64,9 +68,11 @@ def build_ending(
     kubernetes_version: str,
     by_id: Mapping[str, Record],
     now_ns: int = 0,
+    addresses: Mapping[str, str] = MappingProxyType({}),
 ) -> Ending:
     """The story of one Pod. `records` are the Pod's own, sorted by time; `deaths` report the cluster's processes,
-    and of those that were started again; `by_id` has all records, those about its owners too."""
+    and of those that were started again; `by_id` has all records, those about its owners too; `addresses` are those of
+    Pods."""
     if not pod.containers:
         pod = _merged(pod, facts_from_records(pod.uid, records))
     zero = next((r for kind in _ZERO_KINDS for r in records if r.kind == kind), None)
@@ -106,6 +112,7 @@ def build_ending(
         output=tuple(_output(e) for e in entries if e.record.kind == kinds.OUTPUT and e.at >= 0),
         gone=gone,
         decided_by=decided_by,
+        addresses=addresses,
         overhead=decide_overhead(gone, budget, containers) if accepted else None,
         until=max([(now_ns - zero_ns) / 1e9 if now_ns else 0.0, *(entry.at for entry in entries[-1:])]),
     )

@@ -71,6 +71,15 @@ class Listener:
 
 
 @dataclass(frozen=True, slots=True)
+class PodListener:
+    """`container` is "" where it is not known whose it is."""
+
+    address: str
+    port: int
+    container: str
+
+
+@dataclass(frozen=True, slots=True)
 class ListenerClosed:
     """Between `not_before` and `at`, in the story's seconds."""
 
@@ -78,6 +87,16 @@ class ListenerClosed:
     port: int
     at: float
     not_before: float
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The other side of a connection. `accepted` False: the kernel had taken it for the program, which had not."""
+
+    address: str
+    port: int
+    accepted: bool
+    unread_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +112,8 @@ class AtExit:
     resets: int
     closed_unread: int
     seconds_before: float
+    peers: tuple[Peer, ...] = field(default=(), metadata=HIDDEN)
+    """The other sides of connections that were open, as far as they were listed."""
 
 
 @dataclass(frozen=True, slots=True)

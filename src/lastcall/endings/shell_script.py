@@ -53,9 +53,9 @@ def shape_of(script: str) -> Shape:
         words = list(lexer)
     except ValueError:
         return ""
-    if words and words[-1] == "done":
-        return "loop"
     joints = [set(word) <= set(";&|()") for word in words]
+    if words[-1:] == ["done"] and any(joints[-2:-1]):
+        return "loop"
     if any(joint and _JOB.search(word) for joint, word in zip(joints, words, strict=True)):
         return "jobs"
     starts = [i for i, word in enumerate(words[:-1]) if joints[i] and word != "|"]

@@ -4,10 +4,11 @@ Times are seconds since the API server accepted the DELETE, negative before it, 
 seconds.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from lastcall.endings.node_facts import ChildEnd, FirstReaction, ProcessesLeft, Sockets
+from lastcall.endings.node_facts import ChildEnd, FirstReaction, PodListener, ProcessesLeft, Sockets
 from lastcall.records.definitions.parts import ContainerKind
 from lastcall.records.json_shape import HIDDEN, key, rfc3339
 from lastcall.records.record import Facts, Record
@@ -195,6 +196,8 @@ class Seen:
     processes_left: ProcessesLeft | None = None
     children_ended: tuple[ChildEnd, ...] = field(default=(), metadata=HIDDEN)
     sockets: Sockets | None = None
+    pod_listeners: tuple[PodListener, ...] | None = field(default=None, metadata=HIDDEN)
+    """Who listened in its Pod right after it had crashed; None where nobody looked."""
     first_reaction: FirstReaction | None = None
 
 
@@ -395,3 +398,5 @@ class Ending:
     findings: tuple[Finding, ...] = ()
     not_known: tuple[str, ...] = ()
     decided_by: DecidedBy | None = None
+    addresses: Mapping[str, str] = field(default_factory=dict, hash=False, metadata=HIDDEN)
+    """Address → Pod (`namespace/name`), of those that its connections led to and that are known."""

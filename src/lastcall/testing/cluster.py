@@ -8,10 +8,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from lastcall.errors import ClusterError, LastcallError, StillThere
-from lastcall.kube.api import NAMESPACES, StatusError, is_not_found, name_of
+from lastcall.kube.api import NAMESPACES, StatusError, is_not_found
 from lastcall.kube.cluster import ClusterProcess, ClusterStartError, unused_name
 from lastcall.manifests.applying import Named
-from lastcall.testing.held import held_by, is_held, kinds_left
 from lastcall.testing.link import Link
 from lastcall.testing.namespace import AsyncNamespace
 from lastcall.testing.rollout import Rollout, run_rollout
@@ -99,6 +98,9 @@ class AsyncCluster(AsyncNamespace):
         Raises StillThere, with what holds it, after `timeout` seconds, and once finalizers or an API that does not
         answer have held it for `held` seconds.
         """
+        # late: pytest imports the plugin in every run, with a cluster or without
+        from lastcall.endings import is_held
+
         if grace is not None:
             await self._delete_owners(name)
             await self._end_pods(name, grace)
@@ -122,7 +124,10 @@ class AsyncCluster(AsyncNamespace):
             raise StillThere(await self._what_holds(named, seconds)) from None
 
     async def _what_holds(self, named: Named, seconds: float) -> str:
-        """Return a line for each object that is left in a namespace with finalizers, else what the namespace says."""
+        """Return a line for each object that keeps a namespace, else what the namespace says."""
+        # late: pytest imports the plugin in every run, with a cluster or without
+        from lastcall.endings import fix, kinds_left, wait_of
+
         namespace = await self._objects.get(named)
         lines = [f"namespace {named.name} is not gone after {seconds:.0f} s:"]
         if namespace is None:
@@ -131,12 +136,13 @@ class AsyncCluster(AsyncNamespace):
             with suppress(LastcallError, StatusError):
                 resource = await self._objects.kind(word)
                 for each in (await self._objects.client.list(resource, named.name)).items:
-                    if finalizers := each["metadata"].get("finalizers"):
-                        lines.append(f"{resource.kind} {name_of(each)}: finalizers hold it ({', '.join(finalizers)})")
+                    if wait := wait_of(each, resource.kind):
+                        lines.append(wait.what)
+        wait = wait_of(namespace, "Namespace")
         if len(lines) > 1:
-            lines.append("fix: delete these objects while the operator that removes their finalizers still runs")
+            lines.append(f"  fix: {fix('waitsFor', 'NamespaceFinalizersRemaining')}")
         else:
-            lines += held_by(namespace) or ["its Pods, or other objects, still end"]
+            lines += wait.lines if wait else ["its Pods, or other objects, still end"]
         return "\n".join(lines)
 
     async def _delete_owners(self, namespace: str) -> None:

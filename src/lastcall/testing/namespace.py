@@ -171,11 +171,10 @@ class AsyncNamespace:
             obj = await self._objects.get(named)
             if obj is None or uid_of(obj) != uid:
                 continue
-            if named.resource == PODS and "deletionTimestamp" in obj["metadata"]:
-                lines += why_still_there(obj)
+            if "deletionTimestamp" in obj["metadata"]:
+                lines += why_still_there(obj, named.resource.kind)
             else:
-                held = obj["metadata"].get("finalizers")
-                lines.append(f"{named}" + (f": finalizers hold it ({', '.join(held)})" if held else ""))
+                lines.append(str(named))
         return "\n".join(lines)
 
     async def story(self, pod: Reference) -> "Ending":

@@ -26,6 +26,7 @@ from lastcall.trace.following.around import RelatedObjects
 from lastcall.trace.following.events import EventIndex
 from lastcall.trace.following.lives import Handlers, Listeners, NodeSide, PodTracker
 from lastcall.trace.following.output import LogReader
+from lastcall.trace.following.restarts import RestartWatch
 from lastcall.trace.following.slices import EndpointTracker
 from lastcall.trace.following.state import Remembered, SharedState
 from lastcall.trace.following.watching import OnObject, Watches
@@ -41,11 +42,13 @@ from lastcall.world.world import World
 @dataclass(frozen=True, slots=True)
 class Options:
     """`logs`: read what containers print from the DELETE on. `count`: end after so many stories, 0 for never.
-    `past`: tell also Pods that had ended by themselves before (they are still there)."""
+    `past`: tell also Pods that had ended by themselves before (they are still there). `restarts`: yield a story, too,
+    when a container of a Pod that lives on was restarted."""
 
     logs: bool = True
     count: int = 0
     past: bool = False
+    restarts: bool = False
 
 
 class Follower:
@@ -85,11 +88,19 @@ class Follower:
         self._slices, self._around = EndpointTracker(shared), RelatedObjects(shared)
         output = LogReader(shared, client, lambda error: self._watches.refused(PODS, scope.namespace, error, "log"))
         self._foreign: Remembered[Record] = Remembered()
+        restarts = RestartWatch(shared, client, self._event_index, self._restarted, logs=options.logs)
         self._tracker = PodTracker(
             shared,
             client,
             scope,
-            Handlers(self._event_index, self._slices, self._around, output if options.logs else None, self._foreign),
+            Handlers(
+                self._event_index,
+                self._slices,
+                self._around,
+                output if options.logs else None,
+                restarts if options.restarts else None,
+                self._foreign,
+            ),
             Listeners(on_begin or (lambda pod: None), self._finish, self._first_list, note),
             past=options.past,
             node_side=node_side,
@@ -197,6 +208,10 @@ class Follower:
         self._finished.put_nowait(self._ending(timeline))
         self.told += 1
         self._check_over()
+
+    def _restarted(self, timeline: PodTimeline) -> None:
+        """A Pod lives on, and a run of a container of it has ended: a story, but no end of a Pod."""
+        self._finished.put_nowait(self._ending(timeline))
 
     def _check_over(self) -> None:
         if (self._options.count and self.told >= self._options.count) or (

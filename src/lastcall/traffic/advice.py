@@ -14,7 +14,7 @@ from lastcall.records.said import Said, fact_of, joined, tell
 from lastcall.traffic.account import Account
 from lastcall.traffic.advice_check import why_not
 from lastcall.traffic.bounds import percentage
-from lastcall.traffic.causes import CAUSE_IDS, WHY
+from lastcall.traffic.causes import CAUSE_IDS, WHY, Cause
 from lastcall.traffic.hooks import WaitingHook, own_sleep, waiting_hook
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.lost_request import LostRequest
@@ -198,14 +198,16 @@ def _advice(
 ) -> list[Advice]:
     found: list[Advice] = []
     # What lasts for long outlives any hook: it is cut off whenever the application leaves. So do kept connections.
-    goodbyes = Counter(each.outcome.kind for each in account.lost if _wants_a_goodbye(each))
+    goodbyes = Counter((each.cause, each.outcome.kind) for each in account.lost if _wants_a_goodbye(each))
     counts = Counter(each.cause for each in account.lost if not _wants_a_goodbye(each))
     cut = counts["cut off"] + counts["never read"]
     if counts["late endpoint"]:
         found.append(_sleep_before_stop(counts["late endpoint"] + cut, lives, owner, port, sleep_hooks, longest_lag))
     elif cut:
         found.append(_drain(cut, lives, owner, port, sleep_hooks, longest_lag))
-    found += [_goodbye(kind, count) for kind, count in goodbyes.most_common()]
+    if found and found[0].id == "lateEndpoint" and counts["never read"] > counts["late endpoint"] + counts["cut off"]:
+        found[0] = replace(found[0], id=CAUSE_IDS["never read"])  # named after what it saves most of
+    found += [_goodbye(cause, kind, count) for (cause, kind), count in goodbyes.most_common()]
     for cause, count in counts.most_common():
         if cause == "killed":
             found.append(more_time(account, count, lives, owner))
@@ -226,10 +228,11 @@ def _advice(
     return sorted(found, key=lambda each: -each.saves)
 
 
-def _goodbye(kind: Kind, count: int) -> Advice:
+def _goodbye(cause: Cause, kind: Kind, count: int) -> Advice:
     """What the application has to say to its clients, by kind of request."""
     if kind in CATALOGUE["cutOff"].fixes:
-        return Advice("cutOff", fix("cutOff", kind), count, program="endStreams")
+        id_ = "requestKilled" if cause == "killed" else "cutOff"
+        return Advice(id_, fix("cutOff", kind), count, program="endStreams")
     return Advice("staleConnection", fix("staleConnection"), count, program="closeIdleConnections")
 
 

@@ -80,6 +80,8 @@ class PodLife:
     killed: bool = False
     never_accepted: int | None = None
     unread: int | None = None
+    unread_ports: frozenset[int] = frozenset()
+    """Ports of the clients of those connections, as far as they were listed."""
     probed: Moment | None = None
     pauses: list[tuple[Moment, Moment]] = field(default_factory=list)
     outages: list[Outage] = field(default_factory=list)

@@ -4,7 +4,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 from lastcall.traffic.causes import Cause, Loss, decide_cause
@@ -99,6 +99,9 @@ def explain(outcome: Outcome, pods: KnownPods, printed: Printed, disrupted: floa
     at = outcome.sent if outcome.lost == "connect timeout" else outcome.finished
     seen = printed.of(outcome)
     loss = pods.loss(outcome, seen)
+    if seen == "unknown" and loss.life is not None and outcome.port in loss.life.unread_ports:
+        seen = "never"  # its node saw what it had sent unread, right before the exit
+        loss = replace(loss, seen=seen)
     return LostRequest(
         outcome=outcome,
         at=at - disrupted,

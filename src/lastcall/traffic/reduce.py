@@ -140,6 +140,8 @@ def _note_ends(life: PodLife, serving: Sequence[Runs], port: int | None) -> None
     left = [each for each in at_exit if each is not None]
     life.never_accepted = sum(each.backlog for each in left) if left else None
     life.unread = sum(each.unread for each in left) if left else None
+    peers = (peer for each in left for peer in each.peers)
+    life.unread_ports = frozenset(each.port for each in peers if not each.accepted or each.unread_bytes)
     exits = [run.exit.at for run in last if run.exit.at is not None]
     life.exited = Moment.at(max(exits)) if exits and len(exits) == len(last) else None
     found = [each for runs in serving for each in _outages(runs, life.deleted)]

@@ -109,7 +109,7 @@ def test_a_namespace_that_a_finalizer_holds_is_left_with_a_warning() -> None:
     with pytest_of(HELD, "-W", "default::pytest.PytestWarning") as command:
         result = command.finish(120)
     assert result.status == 0 and "1 passed, 1 warning" in result.out, result.out + result.err
-    assert "ConfigMap kept: finalizers hold it (example.com/hold)" in result.out
+    assert "finalizers hold it (example.com/hold)" in result.out
 
 
 def test_a_missing_client_library_is_named_before_a_cluster_is_looked_for() -> None:

@@ -339,3 +339,29 @@ def test_a_pod_of_the_same_name_is_another_one() -> None:
     run_cluster(scenario, {"app": Program(drain_seconds=1)})
     assert len({ending.pod.uid for ending in told}) == 2
     assert {name_of({"metadata": {"name": ending.pod.name}}) for ending in told} == {"p"}
+
+
+def test_a_restart_of_a_pod_that_lives_on_is_a_story_of_its_own() -> None:
+    found: list[Ending] = []
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        follower = Follower(
+            cluster.client, Scope(cluster.namespace), world=cluster.world, kubernetes_version="1.36",
+            options=Options(restarts=True),
+        )  # fmt: skip
+        async with Tasks() as tasks:
+            tasks.spawn(follower.run(), name="trace")
+            await follower.synced()
+            await cluster.create(pod_manifest())
+            await cluster.sleep(40)
+            assert follower.told == 0
+            follower.stop()
+            async for ending in follower.endings():
+                found.append(ending)
+            tasks.cancel()
+
+    run_cluster(scenario, {"app": Program(exits_after=25, natural_exit_code=3)})
+    (ending,) = found
+    assert not ending.zero_kind and ending.gone is None
+    assert [(each.exit.code, each.exit.ended_by) for each in ending.earlier] == [(3, "itself")]
+    assert "crashed" in [each.id for each in ending.findings]

@@ -222,13 +222,13 @@ def test_waiting_helps_only_against_what_can_change(reasons: str, pods_may_go: b
 def test_a_pod_that_is_ending_tells_what_holds_it() -> None:
     ending = {"deletionTimestamp": "2026-01-01T00:10:00Z", "deletionGracePeriodSeconds": 600}
     assert why_still_there(pod(**ending)) == [
-        "default/web-1 is ending since its DELETE, to be over by 2026-01-01T00:10:00Z "
-        "(grace period 600 s: terminationGracePeriodSeconds, or a longer --timeout)"
+        "Pod default/web-1 is ending, to be over by 2026-01-01T00:10:00Z (grace period 600 s): its containers still "
+        "run."
     ]
-    (held,) = why_still_there(pod(finalizers=["example.com/held"], **ending))
-    assert "finalizers hold it (example.com/held)" in held and in_short(
-        pod(finalizers=["a"], **ending)
-    ) in held.replace("example.com/held", "a")
+    held = {**ending, "deletionGracePeriodSeconds": 0, "finalizers": ["example.com/held"]}
+    line, fix = why_still_there(pod(**held))
+    assert "finalizers hold it (example.com/held)" in line and line == in_short(pod(**held))
+    assert "kubectl patch pod web-1 -n default" in fix
 
 
 def scheduled(

@@ -82,7 +82,10 @@ FINALIZERS = "Some content in the namespace has finalizers remaining: example.co
 def terminating(**messages: str) -> Object:
     conditions = [{"type": each, "status": "True", "message": message} for each, message in messages.items()]
     fine = {"type": "NamespaceDeletionContentFailure", "status": "False", "message": "All content deleted"}
-    return {"metadata": {"name": "a"}, "status": {"conditions": [*conditions, fine]}}
+    return {
+        "metadata": {"name": "a", "deletionTimestamp": "2026-01-01T00:00:00Z"},
+        "status": {"conditions": [*conditions, fine]},
+    }
 
 
 class Held:
@@ -113,18 +116,23 @@ def what_holds(objects: Held, **options: Any) -> list[str]:
 
 @pytest.mark.parametrize("options", [{"held": 0.0}, {"timeout": 0.0}])
 def test_objects_with_finalizers_are_named_as_what_holds_a_namespace(options: dict[str, float]) -> None:
-    lamps = [named("red", finalizers=["example.com/hold"]), named("blue")]
+    lamps = [named("red", finalizers=["example.com/hold"], deletionTimestamp="2026-01-01T00:00:00Z"), named("blue")]
     left = terminating(NamespaceContentRemaining=REMAINING, NamespaceFinalizersRemaining=FINALIZERS)
     assert what_holds(Held(left, lamps=lamps), **options) == [
         "namespace a is not gone after 0 s:",
-        "Lamp red: finalizers hold it (example.com/hold)",
-        "fix: delete these objects while the operator that removes their finalizers still runs",
+        "Lamp a/red is ending, and finalizers hold it (example.com/hold). Usually removed by: example.com/hold: the "
+        "controller of example.com that put it there.",
+        "  fix: Delete these objects while the operator that removes their finalizers still runs.",
     ]
 
 
 def test_an_api_that_does_not_answer_is_named_as_what_holds_a_namespace() -> None:
     failed = "Discovery failed for some groups, 1 failing: custom.metrics.k8s.io/v1beta1"
-    assert what_holds(Held(terminating(NamespaceDeletionDiscoveryFailure=failed)), held=0.0)[1:] == [failed]
+    assert what_holds(Held(terminating(NamespaceDeletionDiscoveryFailure=failed)), held=0.0)[1:] == [
+        f"Namespace a is ending: {failed}",
+        "  fix: Make the API that does not answer available again, or delete its APIService if nobody needs it "
+        "(`kubectl get apiservices`).",
+    ]
 
 
 def test_pods_that_end_are_waited_for_until_the_limit() -> None:
@@ -132,4 +140,4 @@ def test_pods_that_end_are_waited_for_until_the_limit() -> None:
     left = terminating(NamespaceContentRemaining=remaining)
     held = Held(left)
     held.kind = lambda word: Held.kind(held, "lamps.example.com")  # type: ignore[method-assign]
-    assert what_holds(held, held=0.0, timeout=0.01)[1:] == [remaining]
+    assert what_holds(held, held=0.0, timeout=0.01)[1:] == [f"Namespace a is ending: {remaining}"]

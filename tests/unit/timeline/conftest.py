@@ -137,7 +137,7 @@ class Tape:
     ) -> None:
         rule = f"{KILL}:executePreStopHook"
         handler = facts.pop("handler", "exec")
-        detail = 'sh -c "sleep 3"'
+        detail = facts.pop("command", 'sh -c "sleep 3"')
         self.add(
             start, "kubelet", k.PRE_STOP_STARTED, container, rule, handler=handler, detail=detail, budgetSeconds=budget
         )

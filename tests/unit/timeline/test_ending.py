@@ -227,6 +227,44 @@ def test_an_exec_hook_that_dies_with_its_container_is_told_as_such(new_tape):
     assert ending.containers[0].hook.outcome == "interrupted"
 
 
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ('sh -c "kill -TERM 1; sleep 3"', "kill -TERM 1"),
+        ('sh -c "kill 1 && sleep 3"', "kill 1"),
+        ('sh -c "kill -s QUIT 1; sleep 3"', "kill -s QUIT 1"),
+        ("/bin/kill -15 1", "kill -15 1"),
+        ('sh -c "nginx -s quit; while killall -0 nginx; do sleep 1; done"', "nginx -s quit"),
+        ('sh -c "kill -0 1; sleep 3"', ""),
+        ('sh -c "kill -TERM 17; sleep 3"', ""),
+        ('sh -c "sleep 3"', ""),
+    ],
+)
+def test_a_hook_that_ends_its_own_container_is_told_to_leave_that_to_the_kubelet(new_tape, command, named):
+    tape = new_tape()
+    tape.started()
+    tape.accepted()
+    tape.hook(0.006, 1.2, "failed", exitCode=137, command=command)
+    tape.exit(1.19, 0)
+    tape.over(1.22)
+    found = next(each for each in tape.ending().findings if each.id == "hookDiedWithContainer")
+    assert (f"(`{named}`)" in found.text) is bool(named)
+    assert ("which sends SIGTERM when the hook has ended" in found.advice) is bool(named)
+    assert (found.change.program if found.change else None) == ("fixHook" if named else None)
+
+
+def test_a_hook_that_was_not_run_because_its_container_had_ended_belongs_into_the_program(new_tape):
+    tape = new_tape()
+    tape.started()
+    tape.exit(-1.0, 0)
+    tape.accepted()
+    tape.add(0.004, "kubelet", k.PRE_STOP_SKIPPED, "app", why="the container had already ended")
+    tape.over(0.1)
+    found = next(each for each in tape.ending().findings if each.id == "hookNotRun")
+    assert "only before it stops a container that still runs" in found.advice
+    assert found.change.program == "fixHook"
+
+
 def test_a_hook_that_its_container_s_good_end_cut_off_is_a_graceful_end(new_tape):
     """The kubelet hears of the hook first, and has its stop signal sent to a PID 1 that is ending already."""
     tape = new_tape()

@@ -43,3 +43,32 @@ def test_a_crash_for_want_of_a_neighbour(
     if patched:
         (native,) = crash.change.patch["initContainers"]
         assert native["restartPolicy"] == "Always" and native["startupProbe"]["tcpSocket"]
+
+
+@pytest.mark.parametrize(
+    ("others", "listeners", "advice", "patched"),
+    [
+        ((), [], "nothing listened in it on port 6379, nor on any other", ""),
+        (("proxy",), [(15001, "proxy")], "what listened: proxy: 15001", ""),
+        (("proxy", "db"), [(15001, "proxy")], "see whether that is in the manifests", ""),
+        (("proxy",), [], "see whether that is in the manifests", ""),
+        (("proxy", "db"), [(6379, "db")], "Make db a native sidecar", "db"),
+        (("proxy",), [(6379, "")], "see whether that is in the manifests", ""),
+        (("proxy",), None, "see whether that is in the manifests", ""),
+    ],
+)
+def test_a_refusal_inside_the_pod_goes_by_who_listened_right_after_the_crash(
+    new_tape: Any, others: tuple[str, ...], listeners: list[tuple[int, str]] | None, advice: str, patched: str
+) -> None:
+    tape = new_tape()
+    tape.pod = replace(tape.pod, containers=(ContainerFacts("app"), *map(ContainerFacts, others)))
+    tape.started(at=-5)
+    tape.output(-4.9, "dial tcp 127.0.0.1:6379: connect: connection refused")
+    seen = [{"address": "0.0.0.0", "port": port, "container": name} for port, name in listeners or ()]
+    more = {} if listeners is None else {"podListeners": seen}
+    tape.add(-4.8, "runtime", k.PROCESS_EXITED, "app", pid=7, exitCode=1, signal=None, oomKills=0, **more)
+    tape.started(at=-3)
+    tape.accepted()
+    (crash,) = [each for each in tape.ending().findings if each.id == "crashed"]
+    assert advice in crash.advice
+    assert [each["name"] for each in (crash.change.patch or {}).get("initContainers", [])] == [patched][: bool(patched)]

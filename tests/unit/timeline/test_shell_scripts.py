@@ -40,6 +40,7 @@ def test_the_script_is_what_follows_the_flag_of_a_shell(argv: tuple[str, ...], s
         ("metrics &\nserver &\nwait", "jobs"),
         ("while true; do poll; sleep 5; done", "loop"),
         ("while true; do poll; done\n", "loop"),
+        ("sleep 5\necho done", "list"),
         ("echo 'no end", ""),
     ],
 )

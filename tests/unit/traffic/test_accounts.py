@@ -401,6 +401,21 @@ def test_a_timeout_of_a_client_that_was_held_up_is_nobodys_and_leaves_the_verdic
     assert "held up for 2.5 s" in told.sentence and told.advice == ()
 
 
+@pytest.mark.parametrize(("unread", "id_"), [(2, "neverRead"), (1, "lateEndpoint")])
+def test_a_pause_before_the_stop_is_named_after_what_it_saves_most_of(unread: int, id_: str) -> None:
+    pod = life(unrouted=14.0, unread_ports=frozenset(range(1, 1 + unread)))
+    cut = [request(12.5, 15, "reset before bytes", id=n, port=n, connection=n) for n in range(1, 3)]
+    (advice, *_) = judged(*cut, request(15.5, 15.6, "refused", id=9), pod=pod).advice
+    assert (advice.id, advice.saves, bool(advice.patch)) == (id_, 3, True)
+
+
+@pytest.mark.parametrize(("port", "cause"), [(41000, "never read"), (41002, "cut off")])
+def test_what_its_node_saw_unread_at_the_exit_was_never_read(port: int, cause: str) -> None:
+    pod = life(unrouted=14.0, unread_ports=frozenset({41000}))
+    (found,) = account([request(11.9, 15, "reset before bytes", port=port)], [pod], [], 5.0).lost
+    assert (found.cause, found.seen) == (cause, "never" if port == 41000 else "unknown")
+
+
 @pytest.mark.parametrize(
     ("lost", "held_up", "cause"),
     [

@@ -97,5 +97,5 @@ def test_a_program_that_never_acted_on_its_signal_is_not_given_more_time(
 @pytest.mark.parametrize("kind", ["stream", "websocket"])
 def test_streams_that_a_killed_program_waited_for_are_its_own_to_end(kind: str) -> None:
     (advice,) = judged(stop("handled"), kind).advice
-    assert advice.id == "cutOff" and advice.patch == {}
+    assert (advice.id, advice.program, advice.patch) == ("requestKilled", "endStreams", {})
     assert "on SIGTERM" in advice.sentence

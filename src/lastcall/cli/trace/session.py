@@ -17,7 +17,7 @@ from lastcall.cli.options import asked_for_one_line
 from lastcall.cli.output import stdout_console, takes_stdout
 from lastcall.cli.terminal import note, say, show
 from lastcall.contexts import connected
-from lastcall.endings import Ending, outcome_words
+from lastcall.endings import Ending, lives_on, outcome_words
 from lastcall.endings.render import TICK_SECONDS, LiveTimeline
 from lastcall.errors import UserError, WorldError
 from lastcall.kube.api import StatusError, parse_label_selector
@@ -131,6 +131,7 @@ class _Trace:
         self._live = LiveTimeline(progress if on_stderr else self._out, progress, asked.explain)
         self._kept: deque[Ending] = deque(maxlen=MOST_TOGETHER)
         self._outcomes: Counter[str] = Counter()
+        self._restarts = 0
         self._agents = self._node_agents(there) if asked.node_agent else None
         self._page = self._made_page(there, asked.page) if asked.page is not None else None
         self._follower = Follower(
@@ -138,7 +139,7 @@ class _Trace:
             scope,
             world=self._world,
             kubernetes_version=self._version,
-            options=Options(logs=asked.logs, count=asked.count),
+            options=Options(logs=asked.logs, count=asked.count, restarts=True),
             on_record=self._record,
             on_begin=self._live.add,
             on_note=self._live.note,
@@ -245,11 +246,14 @@ class _Trace:
             self._page.source.record(record)
 
     def _tell(self, ending: Ending) -> None:
-        self._outcomes[outcome_words(ending)] += 1
         self._kept.append(ending)
-        self._live.forget(ending.pod.uid)
-        if self._page is not None:
-            self._page.watching.told(ending)
+        if lives_on(ending):
+            self._restarts += 1
+        else:
+            self._outcomes[outcome_words(ending)] += 1
+            self._live.forget(ending.pod.uid)
+            if self._page is not None:
+                self._page.watching.told(ending)
         if self._asked.as_lines:
             show(self._document([ending]))
         elif not takes_stdout(self._asked.output, self._asked.output_file):
@@ -288,8 +292,10 @@ class _Trace:
         if len(going_on) > 20:
             self._live.note(f"still going on: {len(going_on) - 20} more")
         total = self._follower.told
-        if total > len(kept):
-            self._live.note(f"the report has the {len(kept)} latest of {total} ends")
+        if total + self._restarts > len(kept):
+            self._live.note(f"the report has the {len(kept)} latest of {total + self._restarts} stories")
         told = ", ".join(f"{count} {words}" for words, count in self._outcomes.most_common())
         self._live.note(f"{total} Pod{'' if total == 1 else 's'} ended{f': {told}' if told else ''}")
+        if self._restarts:
+            self._live.note(f"{self._restarts} restart{'' if self._restarts == 1 else 's'} in Pods that live on")
         return exit_status(kept)

@@ -24,13 +24,26 @@ CONTAINERS: Mapping[str, Cause] = {
     ),
     "hookNotRun": Cause(
         title="A preStop hook was not run.",
+        remedy="If the container had ended by itself: do what the hook does at the end of the program, too.",
         texts={"": "The preStop hook of $container was not run: $detail."},
+        fixes={
+            "ended": "Do what the hook does at the end of the program itself: Kubernetes runs a preStop hook only "
+            "before it stops a container that still runs.",
+        },
     ),
     "hookDiedWithContainer": Cause(
         title="The container ended while its preStop command still ran in it.",
+        remedy="If the hook itself ends the program: leave the stop signal to the kubelet.",
         texts={
             "": "$container ended while its preStop command ran, and the kernel killed the command with it. The "
             "kubelet reports that as a failed hook (Event FailedPreStopHook), but nothing is wrong with the hook.",
+            "signals": "$container ended while its preStop command ran, and the kernel killed the command with it. The "
+            "command itself tells PID 1 to end (`$command`), so what comes after that runs only until PID 1 has ended "
+            "(inferred). The kubelet reports it as a failed hook (Event FailedPreStopHook).",
+        },
+        fixes={
+            "signals": "Leave the stop to the kubelet, which sends $signal when the hook has ended: the hook itself "
+            "only does what has to come before it.",
         },
     ),
     "postStartHeld": Cause(
@@ -194,6 +207,13 @@ CONTAINERS: Mapping[str, Cause] = {
         texts={
             "": "$container took $seconds to react to $signal: its PID 1 is a shell, and a shell runs its trap only "
             "when the command it waits for has ended.",
+            "waits": "PID 1 of $container is a shell$by_name that has a trap for $signal, and the trap had not run "
+            "when SIGKILL came: a shell runs it only when the command that it waits for has ended, and $names still "
+            "ran, which it had begun before $signal (inferred).",
+        },
+        fixes={
+            "waits": "Run the command in the background, and let the trap pass the signal on: `PROGRAM & pid=$$!; trap "
+            "'kill $$pid' TERM; wait $$pid; wait $$pid`. A trap interrupts `wait`, and nothing else.",
         },
     ),
     "killed": Cause(
@@ -252,6 +272,10 @@ CONTAINERS: Mapping[str, Cause] = {
             "end.",
             "": "$container had $connections open when SIGKILL came, and no longer listened: it probably waited for "
             "them (inferred).",
+            "peers": "They led to: $peers.",
+            "pod": "Pod $name ($address)",
+            "itself": "its own Pod ($address)",
+            "noPod": "$address (no Pod that is known: a node, or outside of the cluster)",
         },
         fixes={
             "": "Close idle keep-alive connections on the stop signal.",
@@ -273,7 +297,10 @@ CONTAINERS: Mapping[str, Cause] = {
             "cgroup v2.",
             "others": " PID 1 itself had $peak at most: its other processes, or files in memory, took the rest.",
         },
-        fixes={"": "resources: {limits: {memory: more than $limit}}"},
+        fixes={
+            "": "resources: {limits: {memory: more than $limit}}. How much it needs is not known: it was stopped at "
+            "its limit.",
+        },
     ),
     "childOutOfMemory": Cause(
         title="A child of PID 1 was killed because memory ran out; the container itself went on (cgroup v1).",
@@ -282,7 +309,10 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "The kernel killed $count of $container because memory ran out$limit; PID 1 lived on, and its end by "
             "$end came after that.",
         },
-        fixes={"": "resources: {limits: {memory: more than $limit}}"},
+        fixes={
+            "": "resources: {limits: {memory: more than $limit}}. How much it needs is not known: it was stopped at "
+            "its limit.",
+        },
     ),
     "exitCode137OfItsOwn": Cause(
         title="PID 1 exited with 137 by itself: it reports a child that was killed.",

@@ -95,6 +95,52 @@ PODS: Mapping[str, Cause] = {
         },
         lint=("finalizerOnPods",),
     ),
+    "waitsFor": Cause(
+        title="What a Pod, or another object that is being deleted, still waits for.",
+        remedy="Wait where a time is told. Otherwise: bring back the node, the controller or the API that it waits "
+        "for.",
+        texts={
+            "hook": "$container waits for its preStop hook ($handler), which has run for $since; $signal comes when "
+            "it has ended.",
+            "hookUntil": "$container waits for its preStop hook ($handler), which has run for $since and has $left "
+            "left; $signal comes when it has ended, or when that time is over.",
+            "signal": "$container got $signal $since ago and has not ended.",
+            "signalUntil": "$container got $signal $since ago and has not ended; SIGKILL comes in $left.",
+            "killed": "$container got SIGKILL $since ago and has not ended: the kernel cannot end a process that "
+            "waits for a disk or a network file system.",
+            "pod": "$what is ending, to be over by $deadline (grace period $grace s): $containers still run$hooks.",
+            "podUntil": "$what is ending, and $left of its grace period of $grace s are left: $containers still "
+            "run$hooks.",
+            "late": "$what is ending, and its grace period of $grace s was over $over ago: node $node has not "
+            "reported the end of $containers.",
+            "hooks": " (preStop hooks: $hooks)",
+            "all": "its containers",
+            "cleanup": "$what has ended, and node $node has not finished its clean-up: it unmounts volumes ($volumes) "
+            "and takes the network down.",
+            "node": "$what waits for node $node, which is not Ready: only its kubelet can end the containers and "
+            "report it.",
+            "claim": "$what is ending, and stays because Pods use it: $pods.",
+            "bound": "$what is ending, and stays because claim $claim is bound to it.",
+            "namespace": "$what is ending: $messages",
+            "finalizers": "$what is ending, and finalizers hold it ($names). Usually removed by: $by.",
+        },
+        fixes={
+            "killed": "Look at what the process waits for on its node (`cat /proc/PID/stack`): an NFS or iSCSI server "
+            "that does not answer, a disk that fails.",
+            "late": "See whether the kubelet of $node runs and what it logs about the Pod (`kubectl describe node "
+            "$node`).",
+            "node": "Bring node $node back. Only if it is shut down for good: `kubectl taint node $node "
+            "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`, which ends its Pods and frees their volumes.",
+            "claim": "Delete the Pods that use it ($pods): it goes with the last of them.",
+            "bound": "Delete claim $claim: the volume goes after it.",
+            "NamespaceDeletionDiscoveryFailure": "Make the API that does not answer available again, or delete its "
+            "APIService if nobody needs it (`kubectl get apiservices`).",
+            "NamespaceFinalizersRemaining": "Delete these objects while the operator that removes their finalizers "
+            "still runs.",
+            "finalizers": "See why its controller does not remove it. Only if that controller is gone for good: "
+            '`kubectl patch $kind $name$where --type merge -p \'{"metadata":{"finalizers":null}}\'`.',
+        },
+    ),
     "nodePressure": Cause(
         title="The kubelet evicted the Pod because its node was short of memory, disk or process numbers.",
         remedy="Requests that say what the Pod needs, limits for emptyDir (sizeLimit), and nodes with room.",

@@ -7,7 +7,13 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lastcall.endings.facts.node import children_ended_of, first_reaction_of, processes_left_of, sockets_of
+from lastcall.endings.facts.node import (
+    children_ended_of,
+    first_reaction_of,
+    pod_listeners_of,
+    processes_left_of,
+    sockets_of,
+)
 from lastcall.endings.story import (
     ContainerEnding,
     ContainerFacts,
@@ -180,6 +186,7 @@ def _seen(run: Sequence[Entry], stop: Stop, exit_: Entry | None, ends_at: float 
         processes_left=processes_left_of(run),
         children_ended=children_ended_of(run),
         sockets=sockets_of(run, stop.signal_at),
+        pod_listeners=pod_listeners_of(exited) if exited else None,
         first_reaction=first_reaction_of(run, stop.signal_at, exit_.at if exit_ else None),
     )
 

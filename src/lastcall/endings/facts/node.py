@@ -14,6 +14,8 @@ from lastcall.endings.node_facts import (
     FirstReaction,
     Listener,
     ListenerClosed,
+    Peer,
+    PodListener,
     ProcessesLeft,
     ProcessLeft,
     Reaction,
@@ -23,6 +25,7 @@ from lastcall.endings.story import Entry
 from lastcall.records import kinds
 
 if TYPE_CHECKING:
+    from lastcall.records.definitions.runtime import ProcessExited
     from lastcall.records.definitions.witness import SocketsAtExit, SocketsAtStop
 
 
@@ -75,6 +78,15 @@ def _at_exit(facts: "SocketsAtExit") -> AtExit:
         resets=_number(facts.get("resets")),
         closed_unread=_number(facts.get("closedUnread")),
         seconds_before=float(facts.get("secondsBefore") or 0.0),
+        peers=tuple(
+            Peer(
+                str(each.get("address") or ""),
+                _number(each.get("port")),
+                each.get("accepted") is not False,
+                _number(each.get("unreadBytes")),
+            )
+            for each in facts.get("peers") or ()
+        ),
     )
 
 
@@ -82,6 +94,17 @@ def _listeners(facts: "SocketsAtStop | SocketsAtExit") -> tuple[Listener, ...]:
     return tuple(
         Listener(str(each.get("address") or ""), _number(each.get("port")), _number(each.get("backlog")))
         for each in facts.get("listeners") or ()
+    )
+
+
+def pod_listeners_of(facts: "ProcessExited") -> tuple[PodListener, ...] | None:
+    """Return who listened in the Pod right after a crash; None when nobody looked."""
+    found = facts.get("podListeners")
+    if found is None:
+        return None
+    return tuple(
+        PodListener(str(each.get("address") or ""), _number(each.get("port")), str(each.get("container") or ""))
+        for each in found
     )
 
 

@@ -88,3 +88,20 @@ def _recorded(created: Record) -> Iterable[ContainerFacts]:
         yield ContainerFacts(
             str(each.get("name") or ""), kind, pre_stop=str(each.get("preStop") or ""), restart_rules=rules
         )
+
+
+def pods_by_address(records: Sequence[Record]) -> dict[str, str]:
+    """Return address → Pod (`namespace/name`) for the other sides of connections that were open at an exit.
+
+    Records of Pods without such a connection are not read; of several Pods that had an address one after the other the
+    last one counts.
+    """
+    ends = (each.told(kinds.SOCKETS_AT_EXIT) for each in records if each.kind == kinds.SOCKETS_AT_EXIT)
+    wanted = {str(peer.get("address")) for end in ends for peer in end.get("peers") or ()}
+    if not wanted:
+        return {}
+    attached = (each for each in records if each.kind == kinds.NETWORK_ATTACHED)
+    uids = {str(each.told(kinds.NETWORK_ATTACHED).get("ip")): each.pod_uid for each in attached}
+    created = {each.pod_uid: each.told(kinds.POD_CREATED) for each in records if each.kind == kinds.POD_CREATED}
+    names = {uid: f"{facts.get('namespace')}/{facts.get('name')}" for uid, facts in created.items()}
+    return {address: names[uid] for address, uid in uids.items() if address in wanted and uid in names}

@@ -16,7 +16,7 @@ from lastcall.endings.findings.observed import (
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Row
 from lastcall.endings.findings.words import seconds as _s
-from lastcall.endings.story import ContainerEnding, Ending, Finding, PreStop
+from lastcall.endings.story import Change, ContainerEnding, Ending, Finding, PreStop
 from lastcall.records import kinds
 from lastcall.records.hook_text import hook_failure
 from lastcall.records.recalled import recalled
@@ -27,6 +27,10 @@ _SPARE_SECONDS = 10
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 """Exit codes of a shell for a program that is not there, and for one that may not be executed."""
 
+_ENDS_ITS_CONTAINER = re.compile(
+    r"(?<![\w.-])(?:kill(?: +-{1,2}(?![0l]\b)[\w=]+(?: +[A-Z]\w+)?)? +(?:-- +)?1(?![\w.])|nginx +-s +(?:quit|stop)\b)"
+)
+"""What a hook says to PID 1 of its container: `kill -TERM 1`, `nginx -s quit`."""
 _SLEEP = re.compile(r"(?:\A|[ /;&])sleep +(?P<seconds>\d+)")
 
 
@@ -53,12 +57,21 @@ _COUNTED = of_run(
 
 
 def _skipped(s: RunSubject) -> Finding:
-    text = said("hookNotRun", container=s.run.name, detail=recalled(_hook(s).detail))
-    return Finding("hookNotRun", "warning", text, s.run.name)
+    c = s.run
+    text = said("hookNotRun", container=c.name, detail=recalled(_hook(s).detail))
+    ended = c.exit.at is not None and c.stop.requested_at is None
+    remedy = in_program(fix("hookNotRun", "ended"), "fixHook") if ended else NOTHING
+    return Finding("hookNotRun", "warning", text, c.name, remedy.advice, change=remedy.change)
 
 
 def _died(s: RunSubject) -> Finding:
-    return Finding("hookDiedWithContainer", "info", said("hookDiedWithContainer", container=s.run.name), s.run.name)
+    c = s.run
+    match = _ENDS_ITS_CONTAINER.search(_command(c, s.ending))
+    if match is None:
+        return Finding("hookDiedWithContainer", "info", said("hookDiedWithContainer", container=c.name), c.name)
+    text = said("hookDiedWithContainer", "signals", container=c.name, command=match.group().strip())
+    advice = fix("hookDiedWithContainer", "signals", signal=c.stop.signal)
+    return Finding("hookDiedWithContainer", "info", text, c.name, advice, change=Change(program="fixHook"))
 
 
 def _failed(s: RunSubject) -> Finding:

@@ -3,6 +3,7 @@
 # check: pure
 
 import re
+from collections.abc import Collection
 
 from lastcall.endings.catalogue.lookup import fix
 from lastcall.endings.findings.changes import Remedy, in_pod
@@ -30,9 +31,33 @@ def needs_neighbour(pod: PodFacts, run: ContainerEnding) -> Remedy | None:
         if ports := [port for port in other.ports if port in asked]:
             advice = fix("crashed", "refusedByNeighbour", other=other.name, port=ports[0])
             return in_pod(advice, initContainers=[_native(other, ports[0])])
+    if asked and (remedy := _by_what_listened(pod, run, asked)) is not None:
+        return remedy
     if not asked and len(others) == 1:
         return Remedy(fix("crashed", "refusedPerhaps", other=others[0].name, port=others[0].ports[0]))
     return None
+
+
+def _by_what_listened(pod: PodFacts, run: ContainerEnding, asked: Collection[int]) -> Remedy | None:
+    """Return what to do by who listened in the Pod right after the crash.
+
+    None where nobody looked, and where another container of the Pod listened nowhere: it may have done so later.
+    """
+    listeners = run.seen.pod_listeners
+    if listeners is None:
+        return None
+    late = next((each for each in listeners if each.port in asked and each.container), None)
+    if late is not None:  # it refused a moment ago, and listens now
+        native = [_native(ContainerFacts(late.container), late.port)]
+        return in_pod(fix("crashed", "refusedByNeighbour", other=late.container, port=late.port), initContainers=native)
+    port, there = min(asked), {each.container for each in listeners}
+    others = {each.name for each in pod.containers if each.kind in ("container", "sidecar") and each.name != run.name}
+    if any(each.port == port for each in listeners) or not others <= there:
+        return None
+    found = [f"{each.container or '?'}: {each.port}" for each in listeners]
+    if not found:
+        return Remedy(fix("crashed", "refusedByPod", port=port))
+    return Remedy(fix("crashed", "refusedByOthers", port=port, listeners=", ".join(dict.fromkeys(found))))
 
 
 def _native(other: ContainerFacts, port: int) -> dict[str, object]:

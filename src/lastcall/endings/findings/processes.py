@@ -26,7 +26,7 @@ from lastcall.endings.findings.observed import (
     ZOMBIES,
     killed_children,
 )
-from lastcall.endings.findings.signals import WHY_NOT_ENDED
+from lastcall.endings.findings.signals import TRAP_WAITS, WHY_NOT_ENDED
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Fact, Row, every
 from lastcall.endings.findings.words import listed
@@ -151,7 +151,7 @@ ROWS = (
         "shellKeepsSignal",
         (SIGNALLED, SHELL, OLDER_PROCESSES),
         _shell,
-        refuted_by=(FORWARDS, _TRAP_LEAVES_CHILDREN),
+        refuted_by=(FORWARDS, _TRAP_LEAVES_CHILDREN, TRAP_WAITS),
         answers=WHY_NOT_ENDED,
     ),
     Row(

@@ -16,6 +16,7 @@ from lastcall.endings.findings import (
     single_records,
     sockets,
     together,
+    waits,
 )
 from lastcall.endings.findings.subjects import ContainerSubject, PodSubject, RecordSubject, RunSubject
 from lastcall.endings.findings.table import Answer, Row, ask
@@ -42,6 +43,7 @@ RUN_ROWS: tuple[Row[RunSubject], ...] = (
     *hooks.COUNTING_ROWS,
     *together.ROWS,
     *exits.CODE_ROWS,
+    *waits.ROWS,
 )
 """About the last run of each container."""
 EARLIER_ROWS: tuple[Row[RunSubject], ...] = (*kills.MEMORY_ROWS, *kills.ROWS)

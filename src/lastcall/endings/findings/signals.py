@@ -5,7 +5,7 @@
 import posixpath
 
 from lastcall.endings.catalogue.lookup import fix, said
-from lastcall.endings.facts.pid1 import is_shell
+from lastcall.endings.facts.pid1 import by_name, is_shell
 from lastcall.endings.findings.changes import NOTHING, Remedy, in_pod, in_program
 from lastcall.endings.findings.observed import (
     DROPPED,
@@ -13,6 +13,7 @@ from lastcall.endings.findings.observed import (
     GRACE_OVER,
     HANDLED,
     KILLED,
+    LEFT_AT_KILL,
     NEW_PROCESSES,
     NOT_HANDLED,
     NOT_KILLED,
@@ -20,11 +21,14 @@ from lastcall.endings.findings.observed import (
     SHELL,
     SIGNALLED,
     STILL_LISTENED,
+    knows_signal_state,
     of_run,
 )
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Fact, Question, Row, every
+from lastcall.endings.findings.words import listed
 from lastcall.endings.findings.words import seconds as _s
+from lastcall.endings.shell_script import script_of, shape_of
 from lastcall.endings.story import Change, ContainerEnding, Finding
 from lastcall.records import kinds
 from lastcall.records.said import tell
@@ -75,6 +79,34 @@ _STARTING: Fact[RunSubject] = Fact(
 _LATE_TRAP: Fact[RunSubject] = Fact(
     "what it printed", lambda s: _trap_delay(s) >= _TRAP_DELAY_SECONDS, (kinds.OUTPUT, kinds.SIGNAL_SENT)
 )
+
+
+def _still_waits(s: RunSubject) -> bool | None:
+    """Return whether the shell had done nothing since the signal: it printed nothing, began nothing, and nothing that
+    it had begun has ended. A process with the signal's default action that lives did not get it from the trap either.
+    """
+    c, left = s.run, s.run.seen.processes_left
+    if left is None:
+        return False if knows_signal_state(c) else None
+    signalled = c.stop.signal_at or 0.0
+    printed = any(line.container == c.name and line.at >= signalled for line in s.ending.output)
+    ended = any(each.at >= signalled for each in c.seen.children_ended)
+    older = not left.more and not any(each.after_signal for each in left.processes)
+    return older and not printed and not ended and any(each.disposition == "default" for each in left.processes)
+
+
+_SHELL_STILL_WAITS: Fact[RunSubject] = Fact(LEFT_AT_KILL.name, _still_waits, (kinds.PROCESSES_LEFT, kinds.CHILD_ENDED))
+_MAY_WAIT = of_run(
+    "what the script of the shell does",
+    lambda c: not (script := script_of(c.process.argv)) or ("trap" in script and shape_of(script) != "jobs"),
+    kinds.PROCESS_STARTED,
+)
+TRAP_WAITS: Fact[RunSubject] = Fact(
+    _SHELL_STILL_WAITS.name,
+    every(HANDLED, SHELL, LEFT_AT_KILL, _SHELL_STILL_WAITS, _MAY_WAIT),
+    (*LEFT_AT_KILL.kinds, *HANDLED.kinds, kinds.PROCESS_STARTED),
+)
+"""A shell that has a trap still waited, when SIGKILL came, for what it had begun before the signal."""
 
 
 def _starting(s: RunSubject) -> Finding:
@@ -135,6 +167,16 @@ def _trap(s: RunSubject) -> Finding:
     return Finding("shellRunsTrapLate", "info", text, c.name)
 
 
+def _trap_waits(s: RunSubject) -> Finding:
+    """Its children from before the signal still ran at SIGKILL, and nothing shows that the trap had begun."""
+    c, left = s.run, s.run.seen.processes_left
+    names = [f"{each.name} (pid {each.container_pid})" for each in (left.processes[:4] if left else ())]
+    facts = {"container": c.name, "by_name": by_name(c), "signal": c.stop.signal, "names": listed(names)}
+    text = said("shellRunsTrapLate", "waits", **facts)
+    advice = fix("shellRunsTrapLate", "waits")
+    return Finding("shellRunsTrapLate", "problem", text, c.name, advice, change=Change(program="passSignalOn"))
+
+
 def _reloads(s: RunSubject) -> Finding:
     """It handles the signal, and at SIGKILL it still listened and all of its children were younger than the signal."""
     c, left = s.run, s.run.seen.processes_left
@@ -157,7 +199,10 @@ ROWS = (
         answers=WHY_NOT_ENDED,
     ),
 )
-TRAP_ROWS = (Row("shellRunsTrapLate", (SIGNALLED, HANDLED, SHELL, _LATE_TRAP), _trap),)
+TRAP_ROWS = (
+    Row("shellRunsTrapLate", (SIGNALLED, HANDLED, SHELL, _LATE_TRAP), _trap),
+    Row("shellRunsTrapLate", (SIGNALLED, TRAP_WAITS), _trap_waits, variant="waits", answers=WHY_NOT_ENDED),
+)
 RELOAD_ROWS = (
     Row(
         "reloadsOnSignal",

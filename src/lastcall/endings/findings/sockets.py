@@ -2,6 +2,9 @@
 
 # check: pure
 
+from collections import Counter
+from ipaddress import ip_address
+
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.findings.changes import NOTHING, Remedy, pause
 from lastcall.endings.findings.observed import (
@@ -100,10 +103,32 @@ def _held(s: RunSubject) -> Finding:
     connections = _connections(open_connections(c))  # those in a backlog are the kernel's alone
     variant = "listening" if _at_exit(c).listeners else ""
     text = said("connectionsOpenAtKill", variant, container=c.name, connections=connections)
+    if peers := _peers(s):
+        text = joined([text, said("connectionsOpenAtKill", "peers", peers=peers)])
     seconds = s.ending.grace_seconds
     advice = fix("connectionsOpenAtKill", "grace" if seconds is not None else "", grace=seconds)
     change = Change(program="closeIdleConnections")
     return Finding("connectionsOpenAtKill", "warning", text, c.name, advice, change=change)
+
+
+_MOST_PEERS = 4
+
+
+def _peers(s: RunSubject) -> str:
+    """Return the other sides of the connections that the program had accepted: Pods by name, others by address."""
+    count = Counter(each.address for each in _at_exit(s.run).peers if each.accepted)
+    own = s.ending.addresses
+    parts = []
+    for address, number in count.most_common(_MOST_PEERS):
+        if address in own:
+            who = said("connectionsOpenAtKill", "pod", name=own[address], address=address)
+        elif ip_address(address).is_loopback:
+            who = said("connectionsOpenAtKill", "itself", address=address)
+        else:
+            who = said("connectionsOpenAtKill", "noPod", address=address)
+        parts.append(tell("$who: $connections", who=who, connections=_connections(number)))
+    others = len(count) - len(parts)
+    return joined([*parts, *([tell("$count more", count=others)] if others > 0 else [])], ", ")
 
 
 def _before_endpoint(s: RunSubject) -> Finding:

@@ -5,8 +5,10 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
+from lastcall.endings import wait_of
 from lastcall.experiment.reasons.causes import fix_of, fixes_for, waiting_helps
 from lastcall.experiment.reasons.starts import REASONS as REASONS_OF_STARTS
 from lastcall.experiment.reasons.starts import fixes_of_start
@@ -268,16 +270,11 @@ def is_ready(pod: Object) -> bool:
     return any((each.get("type"), each.get("status")) == ("Ready", "True") for each in conditions)
 
 
-def why_still_there(pod: Object) -> list[str]:
-    """A line about a Pod that is being deleted: what it may be waiting for."""
-    metadata, name = pod["metadata"], f"{namespace_of(pod)}/{name_of(pod)}"
-    if finalizers := metadata.get("finalizers"):
-        return [f"{name} is ending: finalizers hold it ({', '.join(finalizers)}) until somebody removes them"]
-    grace = metadata.get("deletionGracePeriodSeconds")
-    return [
-        f"{name} is ending since its DELETE, to be over by {metadata['deletionTimestamp']} "
-        f"(grace period {grace} s: terminationGracePeriodSeconds, or a longer --timeout)"
-    ]
+def why_still_there(obj: Object, kind: str = "Pod", now: datetime | None = None) -> list[str]:
+    """Return lines about an object that is being deleted: what it waits for, and what ends that safely."""
+    if wait := wait_of(obj, kind, now=now):
+        return wait.lines
+    return [f"{kind} {'/'.join(filter(None, (namespace_of(obj), name_of(obj))))} is ending"]
 
 
 def _specs(pod: Object) -> dict[Any, Object]:

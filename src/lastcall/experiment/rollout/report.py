@@ -53,6 +53,8 @@ FROM = {
 }
 AT_MOST = "at most (95 %)"
 NUMBERS = ("lost", AT_MOST, "of")
+NO_DELAY = "0s"
+"""`Result.propagation` where no delay was asked for; "" where the cluster is not one of lastcall."""
 SHOWN = 12
 """Lost requests in the text that are not like others; the JSON has all."""
 
@@ -62,6 +64,24 @@ def tell_results(console: "Console", results: Sequence[Result]) -> None:
     if len(results) > 1:
         _tell_runs(console, results)
     tell_text(console, worst(results))
+    if hint := delay_hint(results):
+        _print_wrapped(console, Text(hint, style="yellow"))
+
+
+def delay_hint(results: Sequence[Result]) -> str:
+    """Return what experiments that lost nothing have not shown, because endpoint changes came at once; "" for nothing.
+
+    On one machine a change of endpoints takes a millisecond: an application that closes its port on the stop signal
+    loses no request there, and many in a cluster in which the change takes a second.
+    """
+    if any(
+        each.unheard or each.propagation != NO_DELAY or each.judgement.verdict != "nothing lost" for each in results
+    ):
+        return ""
+    return (
+        "not tested: endpoint changes took no time here, and in a cluster of many nodes they take a second or more, in "
+        "which an application that closes its port at once loses requests. Try --propagation 1s"
+    )
 
 
 def tell_limits(console: "Console", results: Sequence[Result], thresholds: Thresholds) -> None:

@@ -184,7 +184,8 @@ class Waiting:
         """Lines about what is missing."""
         pods = await self.pods()
         late = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and not is_ready(pod)]
-        lines = [line for pod in pods if "deletionTimestamp" in pod["metadata"] for line in why_still_there(pod)]
+        ending = [pod for pod in pods if "deletionTimestamp" in pod["metadata"]]
+        lines = [line for pod in ending for line in why_still_there(pod, now=now(self.clock))]
         owner = await self._owner()
         wanted = owner["spec"].get("replicas")
         if not pods or (not late and not lines):

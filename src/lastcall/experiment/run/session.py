@@ -10,9 +10,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lastcall.endings import Ending, build_endings, pod_facts, removers
+from lastcall.endings import Ending, build_endings, pod_facts, wait_of
 from lastcall.endings.render import TICK_SECONDS, LiveTimeline
 from lastcall.errors import Crashed, LastcallError, WorldError
 from lastcall.experiment.ready.progress import Progress, progress
@@ -52,6 +53,7 @@ from lastcall.records import kinds
 from lastcall.records.record import Record, Recorder
 from lastcall.records.signal_names import signal_name
 from lastcall.world.clock import Clock, RealClock, monotonic
+from lastcall.world.clock import now as wall_time
 from lastcall.world.tasks import Tasks, unless
 
 if TYPE_CHECKING:
@@ -368,9 +370,9 @@ class Session:
             left = [pod for pod in self._told() if not pod.gone]
             for pod in left:
                 lines.append(f"{pod.key} is still there {limit:g} s after the DELETE")
-                lines += _held_by(pod.obj)
+                lines += _held_by(pod.obj, "Pod", wall_time(self.clock))
             for owner in self._owners.owners.values() if self._owners is not None else ():
-                if not owner.gone and (held := _held_by(owner.obj)):
+                if not owner.gone and (held := _held_by(owner.obj, owner.resource.kind, wall_time(self.clock))):
                     lines += [f"{owner.what} is still there", *held]
             raise WorldError("\n".join(lines))
         await self.cluster.drain_records()
@@ -431,14 +433,9 @@ def _state(pod: FollowedPod) -> str:
     return f"has already ended ({phase})" if pod.ended_by_itself or pod.gone else f"is not Ready ({phase})"
 
 
-def _held_by(obj: Object) -> list[str]:
-    finalizers = obj["metadata"].get("finalizers") or []
-    if not finalizers:
-        return []
-    return [
-        f"  metadata.finalizers hold it ({removers(finalizers)}): nothing here removes them, so leave them out of the "
-        "manifest"
-    ]
+def _held_by(obj: Object, kind: str, at: datetime) -> list[str]:
+    wait = wait_of(obj, kind, now=at)
+    return [f"  {line.strip()}" for line in wait.lines] if wait else []
 
 
 def _gone_by_itself(owner: FollowedOwner) -> str:

@@ -66,6 +66,24 @@ class Listener(TypedDict):
     backlog: Annotated[int, "connections that the program has not accepted"]
 
 
+class PodListener(TypedDict):
+    """Who listens in the network of a Pod."""
+
+    address: str
+    port: int
+    container: Annotated[str, "empty where that is not known"]
+
+
+class Peer(TypedDict):
+    """The other side of a TCP connection."""
+
+    address: str
+    port: int
+    ownPort: Annotated[int, "the port on this side"]
+    accepted: Annotated[bool, "false: the kernel had taken it for the program, which had not accepted it"]
+    unreadBytes: Bytes
+
+
 class ProcessLeft(TypedDict):
     pid: int
     containerPid: int

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, NotRequired, TypedDict
 
-from lastcall.records.definitions.parts import Bytes, Disposition, Ids, NotExecuted, Seconds
+from lastcall.records.definitions.parts import Bytes, Disposition, Ids, NotExecuted, PodListener, Seconds
 from lastcall.records.said import joined, str_of, tell
 from lastcall.records.sentences import DETAIL, NOISE, STEP, Style, Words, fixed, row, sentences, took
 from lastcall.records.signal_names import signal_name
@@ -122,6 +122,7 @@ class ProcessExited(TypedDict):
     peakRss: NotRequired[Annotated[Bytes, "of PID 1 or a child that it waited for; known where memory ran out"]]
     endedTogether: NotRequired[Annotated[bool | None, "the kernel ended all of it at once; null: it does not say"]]
     notExecuted: NotRequired[Annotated[NotExecuted, "the kernel refused to execute the program: what its file is"]]
+    podListeners: NotRequired[Annotated[list[PodListener], "of a crash: who listened in its Pod right after it"]]
     unexplained: NotRequired[Annotated[bool, "whether anything had told it to stop is not known"]]
     finishedAt: NotRequired[
         Annotated[str, "of the Pod's status, by the node's clock: the end was concluded from it, without a pid"]

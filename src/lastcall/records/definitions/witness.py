@@ -1,8 +1,17 @@
 """What the runtime sees of a container's sockets and other processes from its stop signal on."""
 
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from lastcall.records.definitions.parts import BetweenLooks, Bytes, Disposition, Listener, ProcessLeft, Scope, Seconds
+from lastcall.records.definitions.parts import (
+    BetweenLooks,
+    Bytes,
+    Disposition,
+    Listener,
+    Peer,
+    ProcessLeft,
+    Scope,
+    Seconds,
+)
 from lastcall.records.said import joined, tell
 from lastcall.records.sentences import DETAIL, STEP, Facts, Words, row, sentences
 from lastcall.records.text import seconds
@@ -73,6 +82,7 @@ class SocketsAtExit(TypedDict):
     closedUnread: Annotated[int, "closed with data not read, since the stop signal"]
     secondsBefore: Annotated[Seconds, "age of that look"]
     scope: Scope
+    peers: NotRequired[Annotated[list[Peer], "the other sides of connections, those that were listed"]]
 
 
 def sockets_at_exit(facts: SocketsAtExit) -> Words:

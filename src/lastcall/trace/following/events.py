@@ -54,7 +54,7 @@ class EventIndex:
 
     def ask(self, timeline: PodTimeline) -> None:
         """Ask for the Events of before: of a Pod that was followed late, or had been restarted."""
-        self._shared.spawn(self._ask(timeline), f"events of {name_of(timeline.pod)}")
+        self._shared.spawn(self.recall(timeline), f"events of {name_of(timeline.pod)}")
 
     def of_owner(self, pod: Object) -> list[PodEvent]:
         """What was said of it and, by its owner, about it."""
@@ -62,7 +62,8 @@ class EventIndex:
         mine = [event for event, _ in self._before.get(uid_of(pod), ())]
         return [*mine, *(event for event, _ in self._before.get(key, ()))]
 
-    async def _ask(self, timeline: PodTimeline) -> None:
+    async def recall(self, timeline: PodTimeline) -> None:
+        """Ask for the Events of a Pod, and write them down."""
         try:
             found = await self._client.list(
                 EVENTS, namespace_of(timeline.pod), field_selector=f"involvedObject.uid={timeline.uid}"

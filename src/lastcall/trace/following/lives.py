@@ -13,6 +13,7 @@ from lastcall.trace import pods
 from lastcall.trace.following.around import RelatedObjects
 from lastcall.trace.following.events import EventIndex
 from lastcall.trace.following.output import LogReader
+from lastcall.trace.following.restarts import RestartWatch
 from lastcall.trace.following.slices import EndpointTracker
 from lastcall.trace.following.state import Remembered, SharedState
 from lastcall.trace.node_agent.job import is_agents_own
@@ -53,6 +54,7 @@ class Handlers:
     slices: EndpointTracker
     around: RelatedObjects
     output: LogReader | None
+    restarts: RestartWatch | None
     foreign: Remembered[Record]
 
     def begin(self, timeline: PodTimeline, now: Moment) -> None:
@@ -163,10 +165,14 @@ class PodTracker:
                 return
         if uid not in self._natural:
             self._living[uid] = TrackedPod(namespace_of(pod), name_of(pod))
+            if self._handlers.restarts is not None and self._is_wanted(pod):
+                self._handlers.restarts.look(pod)
 
     def _begin(self, pod: Object, now: Moment, *, late: bool) -> PodTimeline:
         uid, shared = uid_of(pod), self._shared
         self._living.pop(uid, None)
+        if self._handlers.restarts is not None:
+            self._handlers.restarts.forget(uid)
         timeline = PodTimeline(pod, shared.clocks, shared.new_id, shared.on_record, now, first=pod, late=late)
         self._handlers.event_index.explain(timeline)
         self._timelines[uid] = timeline
@@ -291,6 +297,8 @@ class PodTracker:
         return self._handlers.output is not None and self._handlers.output.listens(uid)
 
     def _leave(self, uid: str) -> None:
+        if self._handlers.restarts is not None:
+            self._handlers.restarts.forget(uid)
         if self._node_side is not None:
             self._node_side.gone(uid)
 

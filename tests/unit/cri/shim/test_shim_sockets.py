@@ -22,6 +22,7 @@ from lastcall.kube.cri.sandbox.shim.sockets import (
     open_diag,
     parse_diag,
     parse_table,
+    peers_of,
     sockets_in_use,
 )
 
@@ -45,6 +46,7 @@ def test_the_tables_of_proc_give_address_port_state_queue_and_inode() -> None:
         ("10.244.0.2", 8080, CLOSE_WAIT, 28, 77),
         ("::1", 80, LISTEN, 0, 9),
     ]
+    assert [each.peer for each in parse_table(TCP)] == [("0.0.0.0", 0), ("10.244.0.3", 50088)]
     assert parse_table("") == []
 
 
@@ -86,6 +88,12 @@ def test_the_kernel_tells_of_listeners_backlogs_and_data_not_read(way: str) -> N
             unread = [each.rx for each in sockets.connections() if each.port == port]
             assert sorted(unread) == [5, 5]
             assert {each.state for each in sockets.connections()} <= {ESTABLISHED, CLOSE_WAIT}
+            peers = peers_of([each for each in sockets.connections() if each.port == port])
+            theirs = {client.getsockname()[1]: client is clients[0] for client in clients}
+            assert {each["port"]: each["accepted"] for each in peers} == theirs
+            assert {(each["address"], each["ownPort"], each["unreadBytes"]) for each in peers} == {
+                ("127.0.0.1", port, 5)
+            }
             assert mine.inode in procfs.socket_inodes([os.getpid()])
             accepted.close()  # with data not read
             for client in clients:

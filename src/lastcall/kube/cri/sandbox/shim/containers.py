@@ -20,6 +20,7 @@ from lastcall.kube.cri.sandbox.shim.namespaces import Own, Sandbox
 from lastcall.kube.cri.sandbox.shim.process import Exit, Journal, Output, Process, Stdio, launch
 from lastcall.kube.cri.sandbox.shim.single_id import filters
 from lastcall.kube.cri.sandbox.shim.single_id.supervisor import Supervisor
+from lastcall.kube.cri.sandbox.shim.sockets import listeners_of
 from lastcall.kube.cri.sandbox.shim.streams.taps import Taps
 from lastcall.kube.cri.sandbox.shim.witness import Watched, Witness
 from lastcall.records import kinds
@@ -46,6 +47,10 @@ if TYPE_CHECKING:
         def alone(self, container: Container) -> bool:
             """Whether no other container of its Pod runs."""
 
+        def beside(self, container: Container) -> list[Container]:
+            """Return the other containers of its Pod that run."""
+
+    from lastcall.records.definitions.parts import PodListener
     from lastcall.records.definitions.runtime import (
         OutOfMemory,
         PrivilegeCallAnswered,
@@ -57,6 +62,8 @@ if TYPE_CHECKING:
     from lastcall.records.record import Facts, Kind
 
 
+_MOST_LISTENERS = 16
+"""In the record of a crash."""
 KILL_ROUNDS = 5
 """How often to look for processes that came while others were killed."""
 _LONGEST_HOLD_SECONDS = 5.0
@@ -321,10 +328,30 @@ class Container:
             facts["endedTogether"] = self.limits.ended_together()
         if process.not_executed is not None:
             facts["notExecuted"] = process.not_executed
+        elif status.code and not self.stop_signal_sent and not self._sigkill_sent:
+            with contextlib.suppress(OSError):
+                if (found := self._listeners_of_its_pod()) is not None:
+                    facts["podListeners"] = found
         self.record(kinds.PROCESS_EXITED, facts)
         if self.out_of_memory is None and status.signal == "SIGKILL" and not self._sigkill_sent:
             self._infer_out_of_memory()
         self._end_output()
+
+    def _listeners_of_its_pod(self) -> list[PodListener] | None:
+        """Return who listens in the Pod when a container of it has crashed; None where nobody can tell."""
+        theirs = self.sandbox.namespaces.get(linux.CLONE_NEWNET)
+        sockets = listeners_of(theirs, self._context.own.fds[linux.CLONE_NEWNET]) if theirs is not None else None
+        if sockets is None:
+            return None
+        owners: dict[int, str] = {}
+        for other in self._listener.beside(self) if sockets else ():
+            if other.process is not None:
+                pids = [other.process.pid, *procfs.descendants(other.process.pid)]
+                owners |= dict.fromkeys(procfs.socket_inodes(pids), other.spec["name"])
+        return [
+            {"address": each.address, "port": each.port, "container": owners.get(each.inode, "")}
+            for each in sockets[:_MOST_LISTENERS]
+        ]
 
     def _infer_out_of_memory(self) -> None:
         kills = self._context.machine_kills.since_last()

@@ -222,16 +222,17 @@ class Server:
             raise CallError(f"sandbox {spec['sandboxId']!r} is not there", "NotFound")
         if spec["id"] in self._containers:
             raise CallError(f"container {spec['id']!r} has been started")
-        container = Container(self._context, spec, sandbox, Announcer(self.tell, self.alone, call))
+        container = Container(self._context, spec, sandbox, Announcer(self.tell, self._beside, call))
         container.start(self._pid_target(sandbox, spec))
         self._containers[container.id] = container
 
-    def alone(self, container: Container) -> bool:
-        """Whether no other container of its Pod runs."""
-        return not any(
-            other.running and other is not container and other.sandbox is container.sandbox
+    def _beside(self, container: Container) -> list[Container]:
+        """Return the other containers of its Pod that run."""
+        return [
+            other
             for other in self._containers.values()
-        )
+            if other.running and other is not container and other.sandbox is container.sandbox
+        ]
 
     def _signal(self, call: Call, asked: messages.Signal) -> None:
         container = self._containers.get(asked.id)

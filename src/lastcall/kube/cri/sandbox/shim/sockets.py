@@ -13,9 +13,11 @@ import os
 import socket
 import struct
 
+from lastcall.world import linux
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from lastcall.records.definitions.parts import Listener
+    from lastcall.records.definitions.parts import Listener, Peer
 
 ESTABLISHED, CLOSE_WAIT, LISTEN = 1, 8, 10
 """States of net/tcp_states.h."""
@@ -36,12 +38,18 @@ _FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
 class Socket:
-    """`rx` is the number of connections not yet accepted for a listener, the bytes not yet read for a connection."""
+    """`rx` is the number of connections not yet accepted for a listener, the bytes not yet read for a connection.
 
-    __slots__ = ("address", "inode", "port", "rx", "state")
+    `peer` is the other side's (address, port). A connection that the program has not accepted has inode 0.
+    """
 
-    def __init__(self, state: int, address: str, port: int, rx: int, inode: int) -> None:
+    __slots__ = ("address", "inode", "peer", "port", "rx", "state")
+
+    def __init__(
+        self, state: int, address: str, port: int, rx: int, inode: int, peer: tuple[str, int] = ("", 0)
+    ) -> None:
         self.state, self.address, self.port, self.rx, self.inode = state, address, port, rx, inode
+        self.peer = peer
 
 
 class Counters:
@@ -143,6 +151,19 @@ def open_diag() -> socket.socket | None:
     return diag
 
 
+def listeners_of(network: int, own: int) -> list[Socket] | None:
+    """Return who listens in another network namespace; None where the kernel has no sock_diag. Raises OSError."""
+    linux.setns(network, linux.CLONE_NEWNET)
+    try:
+        diag = open_diag()
+    finally:
+        linux.setns(own, linux.CLONE_NEWNET)
+    if diag is None:
+        return None
+    with diag:
+        return [found for family in _FAMILIES for found in _ask(diag, family, 1 << LISTEN)]
+
+
 def _ask(diag: socket.socket, family: int, states: int) -> list[Socket]:
     request = _REQUEST.pack(family, socket.IPPROTO_TCP, 0, 0, states)
     diag.send(_HEADER.pack(_HEADER.size + len(request), _SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, 1, 0) + request)
@@ -166,11 +187,13 @@ def parse_diag(data: bytes, found: list[Socket]) -> bool:
             error = -struct.unpack_from("=i", data, body)[0]
             raise OSError(error, os.strerror(error))
         family, state = data[body], data[body + 1]
-        port = _IDS.unpack_from(data, body + 4)[0]
-        address = data[body + 8 : body + (12 if family == socket.AF_INET else 24)]
+        port, peer_port = _IDS.unpack_from(data, body + 4)
+        size = 4 if family == socket.AF_INET else 16
+        address, peer = data[body + 8 : body + 8 + size], data[body + 24 : body + 24 + size]
         _, rx, _, _, inode = _QUEUES.unpack_from(data, body + 52)
         if len(found) < MOST_SOCKETS:
-            found.append(Socket(state, socket.inet_ntop(family, address), port, rx, inode))
+            other = (socket.inet_ntop(family, peer), peer_port)
+            found.append(Socket(state, socket.inet_ntop(family, address), port, rx, inode, other))
         offset += length + 3 & ~3
     return False
 
@@ -182,12 +205,17 @@ def parse_table(text: str) -> list[Socket]:
         fields = line.split()
         if len(fields) < 10:
             continue
-        words, _, port = fields[1].partition(":")
-        packed = b"".join(struct.pack("=I", int(words[at : at + 8], 16)) for at in range(0, len(words), 8))
-        address = socket.inet_ntop(socket.AF_INET if len(packed) == 4 else socket.AF_INET6, packed)
+        address, port = _end(fields[1])
         rx = int(fields[4].partition(":")[2], 16)
-        found.append(Socket(int(fields[3], 16), address, int(port, 16), rx, int(fields[9])))
+        found.append(Socket(int(fields[3], 16), address, port, rx, int(fields[9]), _end(fields[2])))
     return found
+
+
+def _end(text: str) -> tuple[str, int]:
+    """Return (address, port) of one side of a connection, as /proc/net/tcp writes it."""
+    words, _, port = text.partition(":")
+    packed = b"".join(struct.pack("=I", int(words[at : at + 8], 16)) for at in range(0, len(words), 8))
+    return socket.inet_ntop(socket.AF_INET if len(packed) == 4 else socket.AF_INET6, packed), int(port, 16)
 
 
 def sockets_in_use(sockstat: str) -> int:
@@ -203,6 +231,20 @@ def counter_line(text: str, head: str) -> dict[str, int]:
     """A pair of lines of /proc/net/snmp or netstat: names and values."""
     lines = [line.split()[1:] for line in text.splitlines() if line.startswith(head)]
     return dict(zip(lines[0], map(int, lines[1]), strict=False)) if len(lines) == 2 else {}
+
+
+def peers_of(found: list[Socket]) -> list[Peer]:
+    """Return the other sides of connections as a record has them; addresses of IPv4 as such."""
+    return [
+        {
+            "address": each.peer[0].removeprefix("::ffff:"),
+            "port": each.peer[1],
+            "ownPort": each.port,
+            "accepted": each.inode != 0,
+            "unreadBytes": each.rx,
+        }
+        for each in found
+    ]
 
 
 def facts_of(found: list[Socket]) -> list[Listener]:

@@ -15,11 +15,16 @@ if TYPE_CHECKING:
 
 
 class Announcer:
-    """Reports on one container to the caller that started it and, by `tell`, to every node. A `containers.Listener`."""
+    """Reports on one container to the caller that started it and, by `tell`, to every node.
 
-    def __init__(self, tell: Callable[[Message], None], alone: Callable[[Container], bool], call: Call) -> None:
+    `beside` returns the other containers of a Pod that run. A `containers.Listener`.
+    """
+
+    def __init__(
+        self, tell: Callable[[Message], None], beside: Callable[[Container], list[Container]], call: Call
+    ) -> None:
         self._tell = tell
-        self._alone = alone
+        self._beside = beside
         self._call = call
 
     def started(self, container: Container) -> None:
@@ -41,7 +46,10 @@ class Announcer:
         self._tell(messages.Exited(container=facts_of(container)))
 
     def alone(self, container: Container) -> bool:
-        return self._alone(container)
+        return not self._beside(container)
+
+    def beside(self, container: Container) -> list[Container]:
+        return self._beside(container)
 
 
 def facts_of(container: Container) -> messages.Facts:

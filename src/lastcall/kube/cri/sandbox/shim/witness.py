@@ -18,7 +18,7 @@ import time
 from lastcall.kube.cri.sandbox.shim import dispositions, procfs
 from lastcall.kube.cri.sandbox.shim.family import DEAD, Family
 from lastcall.kube.cri.sandbox.shim.procfs import signal_name, signal_number
-from lastcall.kube.cri.sandbox.shim.sockets import Counters, Sockets, facts_of, open_diag
+from lastcall.kube.cri.sandbox.shim.sockets import Counters, Sockets, facts_of, open_diag, peers_of
 from lastcall.records import kinds
 from lastcall.world import linux
 
@@ -53,6 +53,8 @@ _DETAIL_SECONDS = 1.0
 """Single connections are listed no oftener than this, or when their number changes."""
 _MOST_TOLD = 16
 """Processes and listeners in one record."""
+_MOST_PEERS = 64
+"""Connections in one record."""
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -139,7 +141,7 @@ class Witness:
         with contextlib.suppress(*_UNREADABLE):
             self._look_at_processes()
             self._tell_processes("SIGKILL", list(self._family.processes.values()))
-            self._look_at_sockets(details=False)
+            self._look_at_sockets(details=True)
 
     def stop_signal_pending(self) -> bool | None:
         """Whether nobody has taken the stop signal that was sent; None when none was."""
@@ -222,7 +224,8 @@ class Witness:
         if not self._shared or not found:
             return found
         own = procfs.socket_inodes([self._watched.pid, *self._family.processes])
-        return [each for each in found if each.inode in own]
+        ports = {each.port for each in self._listening.values()}
+        return [each for each in found if each.inode in own or (not each.inode and each.port in ports)]
 
     def _look_at_sockets(self, *, details: bool) -> None:
         """What has changed since the last look. With `details` also how much of what came was read."""
@@ -319,4 +322,6 @@ class Witness:
             "secondsBefore": (time.monotonic_ns() - self._looked) / 1e9,
             "scope": self._scope,
         }
+        if self._open:
+            facts["peers"] = peers_of(self._open[:_MOST_PEERS])
         self._watched.record(kinds.SOCKETS_AT_EXIT, facts, "observed")
