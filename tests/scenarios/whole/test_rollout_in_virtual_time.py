@@ -16,6 +16,7 @@ from lastcall.kube.cluster.propagation import parse_propagation
 from lastcall.kube.cluster.virtual.tree import VirtualRolloutCluster
 from lastcall.manifests.read import load_manifests
 from lastcall.traffic.advice import Judgement, judge
+from lastcall.traffic.load import Load
 from lastcall.traffic.virtual import Behaviour, KindBehaviour, VirtualLoad
 from lastcall.world.clock import monotonic
 from lastcall.world.virtual import run_virtual
@@ -28,15 +29,16 @@ KEY = new_key_pem()
 def experiment(name: str, behaviour: Behaviour, propagation: str, **changed: Any) -> Result:
     manifests = load_manifests((name if name.endswith(".yaml") else str(EXAMPLES / f"{name}.yaml"),))
     plan = parse_propagation([propagation])
-    options = replace(RolloutOptions(rates={"fresh": 200.0}, propagation=plan), **changed)
+    load = Load(rates=changed.pop("rates", {"fresh": 200.0}))
+    options = replace(RolloutOptions(load=load), **changed).with_cluster(propagation=plan)
     target = find_target(manifests, options)
 
     async def main(world: World) -> Result:
         template = target.workload.obj["spec"]["template"]
-        nodes = 2 if options.disrupt == "drain" else 1
+        nodes = options.nodes
         made = VirtualRolloutCluster(world, template, behaviour, VirtualLoad.to(behaviour), plan, KEY, nodes=nodes)
         async with made as cluster:
-            return await RolloutSession(cluster, options, target, world, nodes=nodes).run(manifests)
+            return await RolloutSession(cluster, options, target, world).run(manifests)
 
     return run_virtual(main)
 
@@ -117,7 +119,7 @@ def failure(tmp_path: Path, old: str, new: str, more: str = "", **changed: Any) 
     """What a rollout of POLITE with a changed field ends with, what was shown meanwhile, and after how many seconds."""
     path = Path(with_spec(tmp_path, old, new))
     path.write_text(f"{path.read_text()}\n---\n{more}" if more else path.read_text())
-    options = replace(RolloutOptions(rates={"fresh": 10.0}, timeout=40), **changed)
+    options = replace(RolloutOptions(load=Load(rates={"fresh": 10.0}), timeout=40), **changed)
     manifests = load_manifests((str(path),))
     target = find_target(manifests, options)
     shown: list[str] = []
@@ -125,7 +127,7 @@ def failure(tmp_path: Path, old: str, new: str, more: str = "", **changed: Any) 
 
     async def main(world: World) -> None:
         template = target.workload.obj["spec"]["template"]
-        nodes = 2 if options.disrupt == "drain" else 1
+        nodes = options.nodes
         async with VirtualRolloutCluster(
             world, template, LEAVES, VirtualLoad.to(LEAVES), options.propagation, KEY, nodes=nodes
         ) as cluster:

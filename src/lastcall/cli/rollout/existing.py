@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -29,11 +29,8 @@ if TYPE_CHECKING:
     from lastcall.experiment import Note
     from lastcall.experiment.rollout import Result
 
-_ALONE = ("apply_advice", "find_safe", "keep_on_failure")
-"""Options that need clusters of our own."""
 
-
-def on_a_cluster(  # noqa: C901, PLR0915 - see the marker
+def on_a_cluster(
     sources: Sources,
     there: ContextOptions,
     url: str,
@@ -41,33 +38,20 @@ def on_a_cluster(  # noqa: C901, PLR0915 - see the marker
     image: str,
     copy_to: str,
     yes: str,
-    options: dict[str, Any],
+    options: RolloutOptions,
 ) -> int:
     """The exit status of an experiment on somebody's cluster. Raises UserError, WorldError."""
-    if len(sources.manifests) != 1 or sources.kustomizations:
+    if len(sources.manifests) != 1:
         raise click.UsageError("with --context give the name of one workload there, such as deployment/web")
     (asked,) = sources.manifests
     parsed_workload(asked)
     check_yes(there.context, yes)
-    if given := [f"--{each.replace('_', '-')}" for each in _ALONE if options[each]]:
-        raise click.UsageError(
-            f"{given[0]} starts clusters of lastcall: it is not for the cluster of --context\n"
-            f"fix: --from-cluster {asked} in place of {asked} takes the workload to such a cluster"
-        )
-    if options["runs"] > 1:
-        raise click.UsageError("--runs is not for the cluster of --context: each run is allowed by itself")
     if not is_set("source"):
-        options["source"] = "client" if url else "pod"
-    if options["source"] not in ("client", "pod"):
-        raise click.UsageError(f"--from {options['source']} is not for the cluster of --context: --from pod or client")
-    if url and options["source"] == "pod":
-        raise click.UsageError("--url is for requests from this machine: --from client")
+        options = replace(options, source="client" if url else "pod")
     if url_ca and not url.startswith("https:"):
         raise click.UsageError("--url-ca is for an https:// URL: give --url https://…")
     ca_pem = read_ca(url_ca)
-    if copy_to and options["source"] != "pod":
-        raise click.UsageError("--copy-to: only a Pod there reaches the copy: leave out --url and --from client")
-    made, context, there = RolloutOptions(**options), there.context, _in_namespace(there, sources)
+    context, there = there.context, _in_namespace(there, sources)
 
     def experiment(
         manifests: Sequence[Manifest], options: RolloutOptions, *, page: "RolloutPage | None" = None
@@ -115,7 +99,7 @@ def on_a_cluster(  # noqa: C901, PLR0915 - see the marker
                     page.over(why)
                 progress.end()
 
-    return run_rollout((), made, experiment)
+    return run_rollout((), options, experiment)
 
 
 def _in_namespace(there: ContextOptions, sources: Sources) -> ContextOptions:
@@ -125,8 +109,6 @@ def _in_namespace(there: ContextOptions, sources: Sources) -> ContextOptions:
 
 def from_a_cluster(sources: Sources, workload: str, there: ContextOptions) -> "tuple[list[Manifest], tuple[Note, ...]]":
     """The manifests of a workload of somebody's cluster, and what differs here. Raises UserError, WorldError."""
-    if sources:
-        raise click.UsageError("--from-cluster takes the place of MANIFEST, -f and -k: leave those out")
     parsed_workload(workload)
     there = _in_namespace(there, sources)
 

@@ -15,7 +15,7 @@ from lastcall.cli.rollout.progress import Progress
 from lastcall.cli.run.options import check_cni, check_propagation_nodes, check_runtime
 from lastcall.errors import LastcallError
 from lastcall.experiment.rollout import RolloutOptions
-from lastcall.kube.cluster import ClusterOptions, ClusterStartError
+from lastcall.kube.cluster import ClusterStartError
 from lastcall.manifests import Manifest
 from lastcall.traffic import LoadGenerator
 
@@ -33,24 +33,14 @@ def experiment(  # noqa: PLR0915 - see the marker
     from lastcall.experiment.rollout import RolloutSession, find_target
 
     target = find_target(manifests, options)
-    nodes = 2 if options.disrupt == "drain" else 1
-    check_propagation_nodes(options.propagation, nodes)
-    check_cni(options.cni_conf_dir, options.cni_bin_dir, nodes)
-    check_runtime(options.container_runtime, nodes, cni=options.cni_conf_dir)
+    nodes, wanted = options.nodes, options.cluster
+    check_propagation_nodes(wanted.propagation, nodes)
+    check_cni(wanted.cni_conf_dir, wanted.cni_bin_dir, nodes)
+    check_runtime(wanted.container_runtime, nodes, cni=wanted.cni_conf_dir)
     # late: 41 ms of `rollout --help`
     from lastcall.kube.cluster import start
 
-    wanted = ClusterOptions(
-        kubernetes_version=options.kubernetes_version,
-        load=None if options.source == "published" else LoadGenerator(),
-        propagation=options.propagation,
-        nodes=nodes,
-        max_pods=options.max_pods,
-        seccomp_default=options.seccomp_default,
-        cni_conf_dir=options.cni_conf_dir,
-        cni_bin_dir=options.cni_bin_dir,
-        container_runtime=options.container_runtime,
-    )
+    wanted = replace(wanted, nodes=nodes, load=None if options.source == "published" else LoadGenerator())
     with Interrupts() as interrupts:
         interrupts.check()
         try:
@@ -61,7 +51,7 @@ def experiment(  # noqa: PLR0915 - see the marker
         try:
             interrupts.check()
             progress = Progress()
-            session = RolloutSession(cluster, options, target, say=progress.say, show=progress.show, nodes=nodes)
+            session = RolloutSession(cluster, options, target, say=progress.say, show=progress.show)
             if page is not None:
                 page.start(cluster, manifests, session)
                 session.say = page.said_by(progress.say)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
@@ -30,10 +30,7 @@ from lastcall.ui.command_page import TURN_SECONDS, Again, Outcomes, PageLink, Ro
 from lastcall.ui.rollout import state_to_wire
 from lastcall.world.blocking import monotonic, sleep
 
-_FOR_FORECASTS = (
-    "disrupt", "rates", "path", "slow_path", "stream_path", "websocket_path", "length", "http2_connections", "workload",
-    "service", "port", "source", "request_timeout", "kubernetes_version",
-)  # fmt: skip
+_FOR_FORECASTS = ("disrupt", "workload", "service", "port", "source", "kubernetes_version")
 ALONE_SECONDS = 5.0
 """A page that nobody has looked at for so long is not waited for: a browser that loads it again is back by then."""
 
@@ -74,7 +71,7 @@ class RolloutPage:
         link, options = self._linked(session.say), session.options
         cluster.on_record(link.record)
         link.cluster("lastcall rollout", options.kubernetes_version, cluster.kubeconfig_path())
-        told = {each: getattr(options, each) for each in _FOR_FORECASTS}
+        told = {**{each: getattr(options, each) for each in _FOR_FORECASTS}, "load": asdict(options.load)}
         link.tell(Setup(manifests=[each.obj for each in manifests], options=told))
         self._begin(session, options, session.target)
         session.before_load = partial(link.somebody_looks, session.clock, "the first requests are sent")
@@ -117,7 +114,7 @@ class RolloutPage:
             "service": name_of(target.service.obj),
             "disrupt": options.disrupt,
             "source": options.source,
-            "rates": list(options.rates),
+            "rates": list(options.load.rates),
             "workload": workload.obj,
             "hops": {hop: plan.of(hop).most for hop in HOPS},
             "delayed": plan.most_to(options.source),

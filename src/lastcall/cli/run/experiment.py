@@ -32,20 +32,9 @@ Tell = Callable[[Sequence[Ending], int, str], None]
 def started_cluster(options: RunOptions) -> Cluster:
     """The real one. Raises ClusterStartError."""
     # late: 43 ms of `demo`
-    from lastcall.kube.cluster import ClusterOptions, start
+    from lastcall.kube.cluster import start
 
-    return start(
-        ClusterOptions(
-            kubernetes_version=options.kubernetes_version,
-            state_size=options.state_size,
-            feature_gates=options.feature_gates,
-            max_pods=options.max_pods,
-            seccomp_default=options.seccomp_default,
-            cni_conf_dir=options.cni_conf_dir,
-            cni_bin_dir=options.cni_bin_dir,
-            container_runtime=options.container_runtime,
-        )
-    )
+    return start(options.cluster)
 
 
 def run_manifests(

@@ -11,5 +11,4 @@ from .plan import check_yes as check_yes
 from .plan import is_allowed as is_allowed
 from .pod_ends import Following as Following
 from .rollout_session import ExistingRollout as ExistingRollout
-from .run_checks import NOT_THERE as NOT_THERE
 from .run_session import ExistingRun as ExistingRun

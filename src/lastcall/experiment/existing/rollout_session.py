@@ -223,7 +223,7 @@ class ExistingRollout:
         disrupt = self.options.disrupt
         resource, _ = parsed_workload(self.asked)
         steps, restored = of_rollout(resource, owner, pods, disrupt, "delete" if disrupt == "delete" else "evict")
-        steps = (f"send {sum(self.options.rates.values()):g} requests a second to {entrance}", *steps)
+        steps = (f"send {sum(self.options.load.rates.values()):g} requests a second to {entrance}", *steps)
         if self._from_pod:
             steps = (f"create a Pod of image {self.image}, which sends requests", *steps)
             restored = (*restored, "delete that Pod")
@@ -423,18 +423,10 @@ class ExistingRollout:
         return str(found[0][4][0])
 
     def _load_of(self, entrance: Entrance, address: str) -> Load:
-        options = self.options
-        return Load(
+        return replace(
+            self.options.load,
             target=(address, entrance.port),
-            rates=options.rates,
             host=entrance.host,
-            path=options.path,
-            slow_path=options.slow_path,
-            stream_path=options.stream_path,
-            websocket_path=options.websocket_path,
-            length=options.length,
-            http2_connections=options.http2_connections,
-            timeout=options.request_timeout,
             tls_name=entrance.tls_name,
             ca_pem=self.url_ca,
             own_ports=True,
@@ -457,7 +449,7 @@ class ExistingRollout:
         return never_heard(self.outcomes, monotonic(self.clock) - control.began, target, container)
 
     def _judge(self, found: Account, lives: Sequence[PodLife], owner: Object, target: Target) -> Judgement:
-        disrupt, path = self.options.disrupt, self.options.path
+        disrupt, path = self.options.disrupt, self.options.load.path
         return judge(found, lives, owner, target.container_port, disrupt=disrupt, path=path)
 
     def _notes(

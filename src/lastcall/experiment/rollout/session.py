@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from lastcall.errors import WorldError
@@ -64,7 +64,7 @@ _LAST_OUTPUT_SECONDS = 5.0
 
 @dataclass(slots=True)
 class RolloutSession:
-    """`run` once, on a cluster of `nodes` that was started with a load generator. `say` gets how far it is, `show` what
+    """`run` once, on a cluster that was started with a load generator. `say` gets how far it is, `show` what
     is waited for: now, the seconds so far, and the words."""
 
     cluster: "Running | VirtualRolloutCluster[VirtualLoad]"
@@ -73,7 +73,6 @@ class RolloutSession:
     world: World = field(default_factory=World)
     say: Callable[[str], None] = lambda text: None
     show: Callable[[float, float, str], None] = lambda now, waited, text: None
-    nodes: int = 1
     before_load: Callable[[], Awaitable[None]] | None = None
     """Awaited when all is Ready, before the first request."""
     began: float | None = None
@@ -240,7 +239,7 @@ class RolloutSession:
             seconds=seconds,
             over=max([began + seconds, *changed]),
             node=disruption.node,
-            nodes=self.nodes,
+            nodes=self.options.nodes,
             unheard=unheard is not None,
             notes=(
                 *self.options.differences,
@@ -262,18 +261,8 @@ class RolloutSession:
         return pod["status"]["podIP"], number or self.target.port["port"]
 
     def _load_of(self, service: Object, address: tuple[str, int]) -> Load:
-        return Load(
-            target=address,
-            rates=self.options.rates,
-            host=f"{name_of(service)}.{namespace_of(service)}.svc.cluster.local",
-            path=self.options.path,
-            slow_path=self.options.slow_path,
-            stream_path=self.options.stream_path,
-            websocket_path=self.options.websocket_path,
-            length=self.options.length,
-            http2_connections=self.options.http2_connections,
-            timeout=self.options.request_timeout,
-        )
+        host = f"{name_of(service)}.{namespace_of(service)}.svc.cluster.local"
+        return replace(self.options.load, target=address, host=host)
 
     def _disruption(self) -> Disruption:
         return Disruption(
@@ -329,7 +318,7 @@ class RolloutSession:
             sleep_hooks=self.options.sleep_hooks,
             longest_lag=self.options.propagation.most_to(self.options.source),
             disrupt=self.options.disrupt,
-            path=self.options.path,
+            path=self.options.load.path,
         )
 
     async def _load(self, namespace: str) -> "LoadClient | VirtualLoad":

@@ -228,7 +228,7 @@ class Session:
     def _dropped(self, manifests: Sequence[Manifest]) -> list[str]:
         """Fields that this version does not know, or has switched off, and so leaves out without a word."""
         version = self.options.kubernetes_version
-        gates = FeatureGates(version, self.options.feature_gates)
+        gates = FeatureGates(version, self.options.cluster.feature_gates)
         return [
             f"Kubernetes {version} drops {path} of {manifest.obj['kind']} {name_of(manifest.obj)}: it does not know it"
             for manifest in manifests
