@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lastcall.errors import WorldError
+from lastcall.experiment.rollout.embedded import EmbeddedWorkspace
 from lastcall.experiment.rollout.options import RolloutOptions
 from lastcall.experiment.rollout.result import Result
 from lastcall.experiment.rollout.session import RolloutSession
@@ -38,7 +39,7 @@ def experiment(name: str, behaviour: Behaviour, propagation: str, **changed: Any
         nodes = options.nodes
         made = VirtualRolloutCluster(world, template, behaviour, VirtualLoad.to(behaviour), plan, KEY, nodes=nodes)
         async with made as cluster:
-            return await RolloutSession(cluster, options, target, world).run(manifests)
+            return await RolloutSession(EmbeddedWorkspace(cluster, manifests, target), options, world).run()
 
     return run_virtual(main)
 
@@ -132,9 +133,10 @@ def failure(tmp_path: Path, old: str, new: str, more: str = "", **changed: Any) 
             world, template, LEAVES, VirtualLoad.to(LEAVES), options.propagation, KEY, nodes=nodes
         ) as cluster:
             began = monotonic(world.clock)
-            session = RolloutSession(cluster, options, target, world, show=lambda now, waited, text: shown.append(text))
+            place = EmbeddedWorkspace(cluster, manifests, target)
+            session = RolloutSession(place, options, world, show=lambda now, waited, text: shown.append(text))
             try:
-                await session.run(manifests)
+                await session.run()
             finally:
                 took.append(monotonic(world.clock) - began)
 

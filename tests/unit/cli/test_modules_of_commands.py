@@ -8,8 +8,8 @@ import pytest
 LOADED = {
     "lastcall": 2,
     "lastcall.testing.plugin": 4,
-    "lastcall.cli.run.command": 53,
-    "lastcall.cli.run.experiment, lastcall.experiment.run.session, lastcall.kube.cluster.embedded": 268,
+    "lastcall.cli.run.command": 55,
+    "lastcall.cli.run.experiment, lastcall.experiment.run.session, lastcall.kube.cluster.embedded": 270,
     "lastcall.cli.trace.command, lastcall.cli.trace.session": 167,
     "lastcall.cli.lint, lastcall.lint.engine, lastcall.lint.sources": 158,
 }

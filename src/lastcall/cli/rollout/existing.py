@@ -1,10 +1,9 @@
 """`lastcall rollout --context` and `--from-cluster`: what is asked of somebody's cluster, and how it is begun."""
 
-# check: long functions on_a_cluster because it waits for the one session of all commands
-
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,9 +18,10 @@ from lastcall.cli.rollout.rounds import run_rollout
 from lastcall.cli.terminal import note, say
 from lastcall.contexts import ContextOptions
 from lastcall.errors import LastcallError
-from lastcall.experiment.existing import ExistingRollout, Plan, Taking, check_yes, parsed_workload, reached, read_ca
-from lastcall.experiment.rollout import RolloutOptions
+from lastcall.experiment.existing import ExistingWorkspace, Plan, Taking, check_yes, parsed_workload, reached, read_ca
+from lastcall.experiment.rollout import RolloutOptions, RolloutSession
 from lastcall.kube.api import name_of
+from lastcall.kube.cluster import ClusterOptions
 from lastcall.manifests import Manifest
 
 if TYPE_CHECKING:
@@ -48,58 +48,56 @@ def on_a_cluster(
     check_yes(there.context, yes)
     if not is_set("source"):
         options = replace(options, source="client" if url else "pod")
+    options = replace(options, cluster=ClusterOptions())  # the values of variables are for clusters of our own
     if url_ca and not url.startswith("https:"):
         raise click.UsageError("--url-ca is for an https:// URL: give --url https://…")
-    ca_pem = read_ca(url_ca)
-    context, there = there.context, _in_namespace(there, sources)
+    place = partial(
+        ExistingWorkspace, asked=asked, url=url, image=image or AGENT_IMAGE, copy_to=copy_to, url_ca=read_ca(url_ca)
+    )
+    return run_rollout((), options, partial(_experiment, _in_namespace(there, sources), place, yes))
 
-    def experiment(
-        manifests: Sequence[Manifest], options: RolloutOptions, *, page: "RolloutPage | None" = None
-    ) -> "Result":
-        progress = Progress()
-        say = progress.say if page is None else page.said_by(progress.say)
 
-        def allowed(plan: Plan) -> None:
-            if page is not None and not yes:
-                page.wait_for_terminal(context)
-            confirm(context, plan.lines, yes)
+def _experiment(
+    there: ContextOptions,
+    place_on: "Callable[..., ExistingWorkspace]",
+    yes: str,
+    manifests: Sequence[Manifest],
+    options: RolloutOptions,
+    *,
+    page: "RolloutPage | None" = None,
+) -> "Result":
+    progress, context = Progress(), there.context
+    say = progress.say if page is None else page.said_by(progress.say)
 
-        async def work() -> "Result":
-            with ExitStack() as stack:
-                async with reached(there, note) as cluster:
-                    rollout = ExistingRollout(
-                        cluster,
-                        options,
-                        asked,
-                        url,
-                        image or AGENT_IMAGE,
-                        copy_to,
-                        ca_pem,
-                        confirm=allowed,
-                        say=say,
-                        show=progress.show,
-                    )
-                    if page is not None:
-                        page.start_there(asdict(there), rollout, progress.say, stack)
-                    result = await rollout.run()
-                    if page is not None:
-                        page.found(result)
-                    return result
+    def allowed(plan: Plan) -> None:
+        if page is not None and not yes:
+            page.wait_for_terminal(context)
+        confirm(context, plan.lines, yes)
 
-        message = f"what was changed is put back; lastcall doctor --context {context} shows whether all of it"
-        why = ""
-        with Interrupts(message=message) as interrupts:
-            try:
-                return interrupts.run(work())
-            except LastcallError as error:
-                why = str(error)
-                raise
-            finally:
+    async def work() -> "Result":
+        with ExitStack() as stack:
+            async with reached(there, note) as cluster:
+                place = place_on(cluster=cluster, confirm=allowed)
+                session = RolloutSession(place, options, say=say, show=progress.show)
                 if page is not None:
-                    page.over(why)
-                progress.end()
+                    page.start_there(asdict(there), place, session, progress.say, stack)
+                result = await session.run()
+                if page is not None:
+                    page.found(result)
+                return result
 
-    return run_rollout((), options, experiment)
+    message = f"what was changed is put back; lastcall doctor --context {context} shows whether all of it"
+    why = ""
+    with Interrupts(message=message) as interrupts:
+        try:
+            return interrupts.run(work())
+        except LastcallError as error:
+            why = str(error)
+            raise
+        finally:
+            if page is not None:
+                page.over(why)
+            progress.end()
 
 
 def _in_namespace(there: ContextOptions, sources: Sources) -> ContextOptions:

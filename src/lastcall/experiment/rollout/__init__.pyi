@@ -1,6 +1,7 @@
 from .checks import checks_of as checks_of
 from .checks import plain_text as plain_text
 from .checks import summary_of as summary_of
+from .embedded import EmbeddedWorkspace as EmbeddedWorkspace
 from .find_safe import Found as Found
 from .find_safe import exit_is_good as exit_is_good
 from .find_safe import find_safe as find_safe

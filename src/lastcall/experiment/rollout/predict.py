@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from lastcall.experiment.rollout.embedded import EmbeddedWorkspace
 from lastcall.experiment.rollout.session import RolloutSession
 from lastcall.experiment.rollout.target import find_target
 from lastcall.experiment.rollout.workload import others_of
@@ -159,7 +160,7 @@ class Predictor:
                 nodes=options.nodes,
             )
             async with cluster:
-                return await RolloutSession(cluster, options, target, world).run(manifests)
+                return await RolloutSession(EmbeddedWorkspace(cluster, manifests, target), options, world).run()
 
         return run_virtual(main)
 
