@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 
 from lastcall.errors import WorldError
+from lastcall.experiment.rollout.checks import plain_text
 from lastcall.experiment.rollout.embedded import EmbeddedWorkspace
+from lastcall.experiment.rollout.html import html_page
+from lastcall.experiment.rollout.old_pods import stories
 from lastcall.experiment.rollout.options import RolloutOptions
+from lastcall.experiment.rollout.report import as_json
 from lastcall.experiment.rollout.result import Result
 from lastcall.experiment.rollout.session import RolloutSession
 from lastcall.experiment.rollout.target import find_target
@@ -18,6 +22,7 @@ from lastcall.kube.cluster.virtual.tree import VirtualRolloutCluster
 from lastcall.manifests.read import load_manifests
 from lastcall.traffic.advice import Judgement, judge
 from lastcall.traffic.load import Load
+from lastcall.traffic.thresholds import Thresholds
 from lastcall.traffic.virtual import Behaviour, KindBehaviour, VirtualLoad
 from lastcall.world.clock import monotonic
 from lastcall.world.virtual import run_virtual
@@ -39,7 +44,9 @@ def experiment(name: str, behaviour: Behaviour, propagation: str, **changed: Any
         nodes = options.nodes
         made = VirtualRolloutCluster(world, template, behaviour, VirtualLoad.to(behaviour), plan, KEY, nodes=nodes)
         async with made as cluster:
-            return await RolloutSession(EmbeddedWorkspace(cluster, manifests, target), options, world).run()
+            place = EmbeddedWorkspace(cluster, manifests, target)
+            found = await RolloutSession(place, options, world).run()
+            return replace(found, endings=stories(place.records, found.lives, options.kubernetes_version))
 
     return run_virtual(main)
 
@@ -76,6 +83,18 @@ def test_one_seed_is_one_story() -> None:
     first, second = (experiment("naive", LEAVES, "1s") for _ in range(2))
     assert [each.to_wire() for each in first.outcomes] == [each.to_wire() for each in second.outcomes]
     assert len(first.account.lost) > 50
+
+
+def test_each_old_pod_has_its_story_in_the_text_the_document_and_the_page() -> None:
+    found = experiment("naive", LEAVES, "1s")
+    assert [each.pod.name for each in found.endings] == [life.name for life in found.lives if life.deleted]
+    assert all(each.outcome == "graceful" and each.gone for each in found.endings)
+    assert not any("lc-" in line.text for each in found.endings for line in each.output)
+    text = plain_text([found], Thresholds())
+    assert text.count("DELETE accepted") == 1 and "the stories of 2 more" in text
+    (told,) = as_json([found])["experiments"]
+    assert [each["name"] for each in told["stories"]] == [each.pod.name for each in found.endings]
+    assert html_page([found]).count("<details>") == 3
 
 
 KINDS = dict.fromkeys(("fresh", "keep-alive", "slow", "stream", "websocket", "http2", "tcp"), 50.0)

@@ -81,7 +81,7 @@ def _experiment(
                 session = RolloutSession(place, options, say=say, show=progress.show)
                 if page is not None:
                     page.start_there(asdict(there), place, session, progress.say, stack)
-                result = await session.run()
+                result = replace(await session.run(), endings=place.following.stories())
                 if page is not None:
                     page.found(result)
                 return result

@@ -25,7 +25,7 @@ def experiment(
     """Raises UserError, WorldError, Interrupted."""
     # late: 104 ms of `rollout --help`
     from lastcall.experiment.reasons import ends_of_all, told_once
-    from lastcall.experiment.rollout import EmbeddedWorkspace, RolloutSession, find_target
+    from lastcall.experiment.rollout import EmbeddedWorkspace, RolloutSession, find_target, stories
 
     target = find_target(manifests, options)
     nodes, wanted = options.nodes, options.cluster
@@ -47,7 +47,11 @@ def experiment(
             for names, each in told_once(found):
                 for line in (f"not well: {names}", *each.lines):
                     progress.say(line)
-            result = replace(result, not_well=found)
+            result = replace(
+                result,
+                not_well=found,
+                endings=stories(place.records, result.lives, options.kubernetes_version),
+            )
             if page is not None:
                 page.found(result)
             return result

@@ -6,6 +6,7 @@ from .find_safe import Found as Found
 from .find_safe import exit_is_good as exit_is_good
 from .find_safe import find_safe as find_safe
 from .html import html_page as html_page
+from .old_pods import stories as stories
 from .options import DISRUPTIONS as DISRUPTIONS
 from .options import SOURCES as SOURCES
 from .options import RolloutOptions as RolloutOptions
