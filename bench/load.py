@@ -102,7 +102,8 @@ def generate(port: int, kind: str, rate: float, seconds: float) -> None:
     """One run of the generator: prints what it sent and how late, in milliseconds."""
     import uvloop
 
-    from lastcall.traffic.generator import Generator, Load
+    from lastcall.traffic.generator import Generator
+    from lastcall.traffic.load import Load
     from lastcall.traffic.outcome import KINDS, Outcome
     from lastcall.world.world import World
 

@@ -11,7 +11,8 @@ import struct
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from lastcall.traffic.generator import Generator, Load
+from lastcall.traffic.generator import Generator
+from lastcall.traffic.load import Load
 from lastcall.traffic.outcome import Kind, Outcome
 from lastcall.world.world import World
 

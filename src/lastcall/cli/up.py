@@ -18,6 +18,7 @@ from lastcall.cli.options import (
 )
 from lastcall.cli.page_options import asked_page, page_options
 from lastcall.cli.run.options import (
+    asked_cluster,
     check_cni,
     check_feature_gates,
     check_propagation_nodes,
@@ -178,5 +179,7 @@ def up(detached: bool, sources: Sources, **options: Any) -> None:
     from lastcall.cli.staying.life import UpOptions
     from lastcall.cli.staying.starting import in_background, in_foreground
 
-    asked = UpOptions(**options)
+    state, store = options.pop("state"), "sqlite" if options["etcd"] is None else "etcd"
+    cluster = asked_cluster(options, restart_roles=True, store=store)
+    asked = UpOptions(cluster=cluster, state=state, **options)
     raise SystemExit(in_background(asked) if detached else in_foreground(asked))

@@ -22,7 +22,6 @@ from .find_safe import Trial as Trial
 from .find_safe import last_safe as last_safe
 from .find_safe import measure_end as measure_end
 from .find_safe import smallest_grace as smallest_grace
-from .generator import Load as Load
 from .kind_ends import KindEnd as KindEnd
 from .kind_ends import combine as combine
 from .kind_ends import drains as drains
@@ -39,6 +38,7 @@ from .latency import told_seconds as told_seconds
 from .lives import MOMENTS as MOMENTS
 from .lives import Outage as Outage
 from .lives import PodLife as PodLife
+from .load import Load as Load
 from .lost_request import LostRequest as LostRequest
 from .moments import Moment as Moment
 from .moments import exactly as exactly

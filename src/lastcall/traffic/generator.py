@@ -6,12 +6,13 @@ of the keep-alive kind are busy open another one, as the pools of HTTP clients d
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lastcall.traffic.connection import Connection, Dialler, Failed
 from lastcall.traffic.http1 import exchange
+from lastcall.traffic.load import Load
 from lastcall.traffic.outcome import LONG_LIVED, Answer, Kind, Outcome
 from lastcall.traffic.ports import source_ports
 from lastcall.traffic.secured import Secured
@@ -29,32 +30,6 @@ _USUAL_SECONDS = 0.02
 """A pulse no later than this is as good as on time."""
 IDLE_SECONDS = 60.0
 """An idle connection older than this is closed by the client, as by most pools (Go 90 s, Java and nginx 60 s)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """What is asked of the generator. `rates` are requests per second by kind; `timeout` is seconds for one answer."""
-
-    target: Address
-    """The Service's; not used once `Generator.targets` was given some."""
-    rates: Mapping[Kind, float]
-    host: str = ""
-    path: str = "/"
-    slow_path: str = "/slow"
-    timeout: float = 10.0
-    stream_path: str = "/stream"
-    websocket_path: str = "/ws"
-    length: float = 5.0
-    """How long a stream or a WebSocket is held before the client leaves, in seconds."""
-    message_every: float = 0.5
-    """Seconds between the messages of a WebSocket."""
-    http2_connections: int = 4
-    tls_name: str = ""
-    """The name that the server's certificate is checked for; "" is a server without TLS."""
-    ca_pem: str = ""
-    """Whose certificates are trusted; "" is whom this machine trusts."""
-    own_ports: bool = False
-    """No source port is used again while a node may remember where it led."""
 
 
 @dataclass(slots=True)

@@ -24,7 +24,8 @@ from typing import Any, Self
 import uvloop
 
 from lastcall.kube.cluster import ControlError
-from lastcall.traffic.generator import Generator, Load
+from lastcall.traffic.generator import Generator
+from lastcall.traffic.load import Load
 from lastcall.traffic.outcome import Outcome
 from lastcall.world import linux, wire
 from lastcall.world.conntrack import Connections, connections

@@ -22,7 +22,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from lastcall.traffic.generator import Generator, Load
+from lastcall.traffic.generator import Generator
+from lastcall.traffic.load import Load
 from lastcall.traffic.outcome import Outcome
 from lastcall.world.clock import monotonic
 from lastcall.world.tasks import Tasks

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from lastcall.kube.cluster import Serving, ServingContainer
 from lastcall.kube.proxy import RecordingSink
-from lastcall.traffic.generator import Load
+from lastcall.traffic.load import Load
 from lastcall.traffic.outcome import REUSED, Kind, Lost, Outcome
 from lastcall.world.clock import monotonic
 from lastcall.world.world import World

@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 
 from lastcall.errors import WorldError
+from lastcall.experiment.rollout.checks import plain_text
+from lastcall.experiment.rollout.embedded import EmbeddedWorkspace
+from lastcall.experiment.rollout.html import html_page
+from lastcall.experiment.rollout.old_pods import stories
 from lastcall.experiment.rollout.options import RolloutOptions
+from lastcall.experiment.rollout.report import as_json
 from lastcall.experiment.rollout.result import Result
 from lastcall.experiment.rollout.session import RolloutSession
 from lastcall.experiment.rollout.target import find_target
@@ -16,6 +21,8 @@ from lastcall.kube.cluster.propagation import parse_propagation
 from lastcall.kube.cluster.virtual.tree import VirtualRolloutCluster
 from lastcall.manifests.read import load_manifests
 from lastcall.traffic.advice import Judgement, judge
+from lastcall.traffic.load import Load
+from lastcall.traffic.thresholds import Thresholds
 from lastcall.traffic.virtual import Behaviour, KindBehaviour, VirtualLoad
 from lastcall.world.clock import monotonic
 from lastcall.world.virtual import run_virtual
@@ -28,15 +35,18 @@ KEY = new_key_pem()
 def experiment(name: str, behaviour: Behaviour, propagation: str, **changed: Any) -> Result:
     manifests = load_manifests((name if name.endswith(".yaml") else str(EXAMPLES / f"{name}.yaml"),))
     plan = parse_propagation([propagation])
-    options = replace(RolloutOptions(rates={"fresh": 200.0}, propagation=plan), **changed)
+    load = Load(rates=changed.pop("rates", {"fresh": 200.0}))
+    options = replace(RolloutOptions(load=load), **changed).with_cluster(propagation=plan)
     target = find_target(manifests, options)
 
     async def main(world: World) -> Result:
         template = target.workload.obj["spec"]["template"]
-        nodes = 2 if options.disrupt == "drain" else 1
+        nodes = options.nodes
         made = VirtualRolloutCluster(world, template, behaviour, VirtualLoad.to(behaviour), plan, KEY, nodes=nodes)
         async with made as cluster:
-            return await RolloutSession(cluster, options, target, world, nodes=nodes).run(manifests)
+            place = EmbeddedWorkspace(cluster, manifests, target)
+            found = await RolloutSession(place, options, world).run()
+            return replace(found, endings=stories(place.records, found.lives, options.kubernetes_version))
 
     return run_virtual(main)
 
@@ -73,6 +83,18 @@ def test_one_seed_is_one_story() -> None:
     first, second = (experiment("naive", LEAVES, "1s") for _ in range(2))
     assert [each.to_wire() for each in first.outcomes] == [each.to_wire() for each in second.outcomes]
     assert len(first.account.lost) > 50
+
+
+def test_each_old_pod_has_its_story_in_the_text_the_document_and_the_page() -> None:
+    found = experiment("naive", LEAVES, "1s")
+    assert [each.pod.name for each in found.endings] == [life.name for life in found.lives if life.deleted]
+    assert all(each.outcome == "graceful" and each.gone for each in found.endings)
+    assert not any("lc-" in line.text for each in found.endings for line in each.output)
+    text = plain_text([found], Thresholds())
+    assert text.count("DELETE accepted") == 1 and "the stories of 2 more" in text
+    (told,) = as_json([found])["experiments"]
+    assert [each["name"] for each in told["stories"]] == [each.pod.name for each in found.endings]
+    assert html_page([found]).count("<details>") == 3
 
 
 KINDS = dict.fromkeys(("fresh", "keep-alive", "slow", "stream", "websocket", "http2", "tcp"), 50.0)
@@ -117,7 +139,7 @@ def failure(tmp_path: Path, old: str, new: str, more: str = "", **changed: Any) 
     """What a rollout of POLITE with a changed field ends with, what was shown meanwhile, and after how many seconds."""
     path = Path(with_spec(tmp_path, old, new))
     path.write_text(f"{path.read_text()}\n---\n{more}" if more else path.read_text())
-    options = replace(RolloutOptions(rates={"fresh": 10.0}, timeout=40), **changed)
+    options = replace(RolloutOptions(load=Load(rates={"fresh": 10.0}), timeout=40), **changed)
     manifests = load_manifests((str(path),))
     target = find_target(manifests, options)
     shown: list[str] = []
@@ -125,14 +147,15 @@ def failure(tmp_path: Path, old: str, new: str, more: str = "", **changed: Any) 
 
     async def main(world: World) -> None:
         template = target.workload.obj["spec"]["template"]
-        nodes = 2 if options.disrupt == "drain" else 1
+        nodes = options.nodes
         async with VirtualRolloutCluster(
             world, template, LEAVES, VirtualLoad.to(LEAVES), options.propagation, KEY, nodes=nodes
         ) as cluster:
             began = monotonic(world.clock)
-            session = RolloutSession(cluster, options, target, world, show=lambda now, waited, text: shown.append(text))
+            place = EmbeddedWorkspace(cluster, manifests, target)
+            session = RolloutSession(place, options, world, show=lambda now, waited, text: shown.append(text))
             try:
-                await session.run(manifests)
+                await session.run()
             finally:
                 took.append(monotonic(world.clock) - began)
 

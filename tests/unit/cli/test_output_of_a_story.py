@@ -22,8 +22,9 @@ FAST = RunOptions(after=0, timeout=60)
 
 def options(**given):
     known = {
-        "kubernetes_version": "1.36", "output": None, "output_file": None, "explain": False, "grace": None,
+        "kubernetes_version": ("1.36",), "output": None, "output_file": None, "explain": False, "grace": None,
         "after": 0.0, "timeout": 5.0, "state_size": "50%", "keep": False,
+        "keep_on_failure": False, "ui": False, "ui_port": None, "opens": False,
     }  # fmt: skip
     return make_options(**{**known, **given})
 

@@ -21,6 +21,7 @@ from lastcall.kube.cluster.propagation import parse_propagation
 from lastcall.manifests.read import Manifest, load_manifests
 from lastcall.records import kinds
 from lastcall.traffic.account import Account
+from lastcall.traffic.load import Load
 from lastcall.traffic.lost_request import LostRequest
 from lastcall.traffic.outcome import Kind, Outcome
 from lastcall.traffic.shares import Balance
@@ -99,7 +100,7 @@ def test_of_several_ports_one_must_be_chosen(tmp_path: Path) -> None:
 )
 def test_of_several_ports_the_one_named_http_is_meant(tmp_path: Path, kinds: tuple[Kind, ...], port: int) -> None:
     manifests = changed(tmp_path, {"ports": [{"name": "metrics", "port": 9113}, {"name": "http", "port": 80}]})
-    options = RolloutOptions(rates=dict.fromkeys(kinds, 1.0))
+    options = RolloutOptions(load=Load(rates=dict.fromkeys(kinds, 1.0)))
     if port:
         assert find_target(manifests, options).port["port"] == port
         assert find_target(manifests, replace(options, port="metrics")).port["port"] == 9113

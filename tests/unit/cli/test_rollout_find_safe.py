@@ -19,6 +19,7 @@ from lastcall.experiment.rollout.find_safe_report import as_json, sentence, slee
 from lastcall.experiment.rollout.options import RolloutOptions
 from lastcall.kube.cluster.propagation import parse_propagation
 from lastcall.manifests.read import load_manifests
+from lastcall.traffic.load import Load
 from lastcall.traffic.outcome import Outcome
 
 POLITE = Path(__file__).resolve().parents[3] / "examples" / "rollout" / "polite.yaml"
@@ -103,7 +104,9 @@ def search(
     kernel: Kernel, monkeypatch: pytest.MonkeyPatch, *propagation: str, broken: bool = False, manifest: Path = POLITE
 ) -> Found:
     manifests = load_manifests((str(manifest),))
-    options = RolloutOptions(rates=dict(kernel.rates), propagation=parse_propagation(propagation))
+    options = RolloutOptions(load=Load(rates=dict(kernel.rates))).with_cluster(
+        propagation=parse_propagation(propagation)
+    )
     if broken:
         monkeypatch.setattr("lastcall.world.virtual.run_virtual", lambda main: 1 / 0)
     return find_safe(manifests, replace(options, confirm=5), kernel, lambda line: print(line, file=sys.stderr))

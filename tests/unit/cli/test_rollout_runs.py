@@ -28,6 +28,7 @@ from lastcall.experiment.rollout.result import Result
 from lastcall.manifests.read import load_manifests
 from lastcall.traffic.account import account
 from lastcall.traffic.advice import judge
+from lastcall.traffic.load import Load
 from lastcall.traffic.outcome import Outcome
 from lastcall.traffic.thresholds import MaxLost, Thresholds
 from lastcall.ui.command_page.messages import Again
@@ -73,7 +74,7 @@ def rollout() -> Iterator[Any]:
 
     def run(results: Scripted, **options: Any) -> int:
         left[:] = results
-        return rounds.run_rollout(MANIFESTS, RolloutOptions(rates={"fresh": 1.0}, **options), experiment)
+        return rounds.run_rollout(MANIFESTS, RolloutOptions(load=Load(rates={"fresh": 1.0}), **options), experiment)
 
     yield run
     assert left == []
@@ -149,7 +150,7 @@ def test_what_was_found_before_a_run_that_its_page_asked_for_is_told_when_that_i
             raise next_one
         return next_one
 
-    options = RolloutOptions(rates={"fresh": 1.0}, output="json", output_file=file)
+    options = RolloutOptions(load=Load(rates={"fresh": 1.0}), output="json", output_file=file)
     with pytest.raises(Interrupted):
         rounds._run(MANIFESTS, options, experiment, cast(RolloutPage, AskingPage()))
     assert [each["lost"] for each in json.loads(file.read_text())["experiments"]] == [5]

@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from lastcall.traffic.connection import Connection, Dialler
-from lastcall.traffic.generator import Generator, Load
+from lastcall.traffic.generator import Generator
+from lastcall.traffic.load import Load
 from lastcall.traffic.outcome import KINDS, Kind, Outcome
 from lastcall.world.world import World
 

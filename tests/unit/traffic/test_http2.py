@@ -219,7 +219,8 @@ async def test_a_server_that_is_never_ready_to_go_on_is_retried_once_only() -> N
 async def test_nobody_listening_is_a_refusal_for_each() -> None:
     async def gone(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None: ...
 
-    from lastcall.traffic.generator import Generator, Load
+    from lastcall.traffic.generator import Generator
+    from lastcall.traffic.load import Load
     from lastcall.world.world import World
 
     server = await asyncio.start_server(gone, "127.0.0.1", 0)

@@ -197,7 +197,8 @@ async def test_a_real_server_echoes_every_message_and_answers_the_clients_goodby
 
     found: list[Outcome] = []
     server = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0)
-    from lastcall.traffic.generator import Generator, Load
+    from lastcall.traffic.generator import Generator
+    from lastcall.traffic.load import Load
     from lastcall.world.world import World
 
     generator = Generator(World(), Load(server.sockets[0].getsockname(), {"websocket": 20.0}, **LENGTH), found.append)

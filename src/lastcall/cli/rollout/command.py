@@ -1,5 +1,6 @@
 """`lastcall rollout`: does an update of this manifest lose requests, which ones, and what would have saved them?"""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,69 @@ import click
 from lastcall.cli.options import Sources
 from lastcall.cli.output import checked_output
 from lastcall.cli.page_options import asked_page
+from lastcall.cli.places import CLUSTER, CONTEXT, FOR_OWN, OWN, TAKEN, THERE, Allowed, Excluded, check_places
 from lastcall.cli.rollout.options import rollout_options
 from lastcall.cli.rollout.rounds import run_rollout
+from lastcall.cli.run.options import asked_cluster
 from lastcall.contexts import ContextOptions
 from lastcall.experiment.rollout import RolloutOptions
+from lastcall.traffic import Load
+
+FOR_THERE = "$option is for an experiment on the cluster of --context: give that, too"
+FIND_SAFE_WRITES = "--find-safe writes text or json, to stdout"
+FOR_POD = "--copy-to: only a Pod there reaches the copy: leave out --url and --from client"
+_OF_LOAD = ("rates", "path", "slow_path", "stream_path", "websocket_path", "length", "http2_connections")
+
+PLACES = (
+    Allowed(("url", "url_ca", "yes", "image", "copy_to"), (THERE,), FOR_THERE),
+    Allowed(("source",), (THERE,), FOR_THERE.replace("$option", "--from client"), values=("client",)),
+    Allowed(CONTEXT, (TAKEN, THERE), "$option is for --context or --from-cluster: give one of them, too"),
+    Allowed(
+        ("manifests", "filenames", "kustomizations"),
+        (OWN, THERE),
+        "--from-cluster takes the place of MANIFEST, -f and -k: leave those out",
+    ),
+    Allowed(
+        ("kustomizations",), (OWN, TAKEN), "with --context give the name of one workload there, such as deployment/web"
+    ),
+    Allowed(
+        ("apply_advice", "find_safe", "keep_on_failure"),
+        (OWN, TAKEN),
+        "$option starts clusters of lastcall: it is not for the cluster of --context\n"
+        "fix: --from-cluster $workload in place of $workload takes the workload to such a cluster",
+    ),
+    Allowed(("runs",), (OWN, TAKEN), "--runs is not for the cluster of --context: each run is allowed by itself"),
+    Allowed((*CLUSTER, "propagation"), (OWN, TAKEN), FOR_OWN, given=True),
+    *(
+        Allowed(
+            ("source",),
+            (OWN, TAKEN),
+            f"--from {each} is not for the cluster of --context: --from pod or client",
+            (each,),
+        )
+        for each in ("node", "published", "balancer")
+    ),
+)
+"""Where each option is allowed; one that is not in it is allowed everywhere."""
+
+EXCLUDED = (
+    Excluded("find_safe", ("output_file", "summary"), FIND_SAFE_WRITES),
+    Excluded("find_safe", ("output",), FIND_SAFE_WRITES, values=("html", "junit", "github")),
+    Excluded(
+        "find_safe",
+        ("runs", "max_lost", "max_p99"),
+        "--find-safe does not take --runs, --max-lost and --max-p99; its number of runs is --confirm",
+    ),
+    Excluded(
+        "keep_on_failure",
+        ("find_safe", "runs", "apply_advice"),
+        "--keep-on-failure leaves one cluster running: it excludes --find-safe, --runs and --apply-advice",
+    ),
+    Excluded("url", ("source",), "--url is for requests from this machine: --from client", values=("pod",)),
+    Excluded("copy_to", ("url",), FOR_POD),
+    Excluded("copy_to", ("source",), FOR_POD, values=("client",)),
+)
+"""Options that exclude each other."""
 
 
 @click.command()
@@ -75,35 +135,36 @@ def rollout(
     GOAWAY's last stream id, or REFUSED_STREAM) and that is answered when the
     client sends it again. An HTTP/2 stream that is cut off is lost.
     """
+    place = TAKEN if taken else THERE if asked.context else OWN
+    workload = sources.manifests[0] if len(sources.manifests) == 1 else "deployment/web"
     _check_output(options)
-    _check_runs(options)
-    options["page"] = asked_page(options)
+    check_places(place, PLACES, EXCLUDED, workload=workload)
+    made = _made(options)
     # late: 18 ms of `rollout --help`
     from lastcall.cli.certain_errors import tell_certain_errors
 
-    if asked.context and not taken:
+    if place == THERE:
         # late: 104 ms of `rollout --help`
         from lastcall.cli.rollout.existing import on_a_cluster
 
-        raise SystemExit(on_a_cluster(sources, asked, url, url_ca, image, copy_to, yes, options))
-    if url or url_ca or yes or image or copy_to or options["source"] == "client":
-        raise click.UsageError(
-            "--url, --url-ca, --image, --copy-to, --yes and --from client are for an experiment on the cluster of "
-            "--context"
-        )
-    if taken:
+        raise SystemExit(on_a_cluster(sources, asked, url, url_ca, image, copy_to, yes, made))
+    if place == TAKEN:
         # late: 104 ms of `rollout --help`
         from lastcall.cli.rollout.existing import from_a_cluster
 
         loaded, differences = from_a_cluster(sources, taken, asked)
-        options |= {"workload": taken, "differences": differences}
+        made = replace(made, workload=taken, differences=differences)
     else:
-        if asked != ContextOptions():
-            raise click.UsageError("options of a cluster are for --context or --from-cluster: give one of them, too")
         sources.check("MANIFEST")
         loaded = sources.load()
     tell_certain_errors(loaded)
-    raise SystemExit(run_rollout(loaded, RolloutOptions(**options)))
+    raise SystemExit(run_rollout(loaded, made))
+
+
+def _made(options: dict[str, Any]) -> RolloutOptions:
+    """The options as given on the command line; `options` are used up."""
+    load = Load(timeout=options.pop("request_timeout"), **{each: options.pop(each) for each in _OF_LOAD})
+    return RolloutOptions(cluster=asked_cluster(options), load=load, page=asked_page(options), **options)
 
 
 def _check_output(options: dict[str, Any]) -> None:
@@ -120,19 +181,3 @@ def _is_told_as(name: str) -> bool:
     return name.endswith((".html", ".htm", ".json", ".xml", ".txt", ".text", ".log")) and not name.endswith(
         ".trace.json"
     )
-
-
-def _check_runs(options: dict[str, Any]) -> None:
-    """Whether the kinds of runs that are asked for go together. Raises UsageError."""
-    if options["find_safe"] and (
-        options["output"] not in ("text", "json") or options["output_file"] is not None or options["summary"]
-    ):
-        raise click.UsageError("--find-safe writes text or json, to stdout")
-    if options["find_safe"] and (options["runs"] > 1 or options["max_lost"] or options["max_p99"]):
-        raise click.UsageError(
-            "--find-safe does not take --runs, --max-lost and --max-p99; its number of runs is --confirm"
-        )
-    if options["keep_on_failure"] and (options["find_safe"] or options["runs"] > 1 or options["apply_advice"]):
-        raise click.UsageError(
-            "--keep-on-failure leaves one cluster running: it excludes --find-safe, --runs and --apply-advice"
-        )

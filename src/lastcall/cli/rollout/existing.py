@@ -1,12 +1,11 @@
 """`lastcall rollout --context` and `--from-cluster`: what is asked of somebody's cluster, and how it is begun."""
 
-# check: long functions on_a_cluster because it waits for the one session of all commands
-
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,9 +18,10 @@ from lastcall.cli.rollout.rounds import run_rollout
 from lastcall.cli.terminal import note, say
 from lastcall.contexts import ContextOptions
 from lastcall.errors import LastcallError
-from lastcall.experiment.existing import ExistingRollout, Plan, Taking, check_yes, parsed_workload, reached, read_ca
-from lastcall.experiment.rollout import RolloutOptions
+from lastcall.experiment.existing import ExistingWorkspace, Plan, Taking, check_yes, parsed_workload, reached, read_ca
+from lastcall.experiment.rollout import RolloutOptions, RolloutSession
 from lastcall.kube.api import name_of
+from lastcall.kube.cluster import ClusterOptions
 from lastcall.manifests import Manifest
 
 if TYPE_CHECKING:
@@ -29,11 +29,8 @@ if TYPE_CHECKING:
     from lastcall.experiment import Note
     from lastcall.experiment.rollout import Result
 
-_ALONE = ("apply_advice", "find_safe", "keep_on_failure")
-"""Options that need clusters of our own."""
 
-
-def on_a_cluster(  # noqa: C901, PLR0915 - see the marker
+def on_a_cluster(
     sources: Sources,
     there: ContextOptions,
     url: str,
@@ -41,81 +38,66 @@ def on_a_cluster(  # noqa: C901, PLR0915 - see the marker
     image: str,
     copy_to: str,
     yes: str,
-    options: dict[str, Any],
+    options: RolloutOptions,
 ) -> int:
     """The exit status of an experiment on somebody's cluster. Raises UserError, WorldError."""
-    if len(sources.manifests) != 1 or sources.kustomizations:
+    if len(sources.manifests) != 1:
         raise click.UsageError("with --context give the name of one workload there, such as deployment/web")
     (asked,) = sources.manifests
     parsed_workload(asked)
     check_yes(there.context, yes)
-    if given := [f"--{each.replace('_', '-')}" for each in _ALONE if options[each]]:
-        raise click.UsageError(
-            f"{given[0]} starts clusters of lastcall: it is not for the cluster of --context\n"
-            f"fix: --from-cluster {asked} in place of {asked} takes the workload to such a cluster"
-        )
-    if options["runs"] > 1:
-        raise click.UsageError("--runs is not for the cluster of --context: each run is allowed by itself")
     if not is_set("source"):
-        options["source"] = "client" if url else "pod"
-    if options["source"] not in ("client", "pod"):
-        raise click.UsageError(f"--from {options['source']} is not for the cluster of --context: --from pod or client")
-    if url and options["source"] == "pod":
-        raise click.UsageError("--url is for requests from this machine: --from client")
+        options = replace(options, source="client" if url else "pod")
+    options = replace(options, cluster=ClusterOptions())  # the values of variables are for clusters of our own
     if url_ca and not url.startswith("https:"):
         raise click.UsageError("--url-ca is for an https:// URL: give --url https://…")
-    ca_pem = read_ca(url_ca)
-    if copy_to and options["source"] != "pod":
-        raise click.UsageError("--copy-to: only a Pod there reaches the copy: leave out --url and --from client")
-    made, context, there = RolloutOptions(**options), there.context, _in_namespace(there, sources)
+    place = partial(
+        ExistingWorkspace, asked=asked, url=url, image=image or AGENT_IMAGE, copy_to=copy_to, url_ca=read_ca(url_ca)
+    )
+    return run_rollout((), options, partial(_experiment, _in_namespace(there, sources), place, yes))
 
-    def experiment(
-        manifests: Sequence[Manifest], options: RolloutOptions, *, page: "RolloutPage | None" = None
-    ) -> "Result":
-        progress = Progress()
-        say = progress.say if page is None else page.said_by(progress.say)
 
-        def allowed(plan: Plan) -> None:
-            if page is not None and not yes:
-                page.wait_for_terminal(context)
-            confirm(context, plan.lines, yes)
+def _experiment(
+    there: ContextOptions,
+    place_on: "Callable[..., ExistingWorkspace]",
+    yes: str,
+    manifests: Sequence[Manifest],
+    options: RolloutOptions,
+    *,
+    page: "RolloutPage | None" = None,
+) -> "Result":
+    progress, context = Progress(), there.context
+    say = progress.say if page is None else page.said_by(progress.say)
 
-        async def work() -> "Result":
-            with ExitStack() as stack:
-                async with reached(there, note) as cluster:
-                    rollout = ExistingRollout(
-                        cluster,
-                        options,
-                        asked,
-                        url,
-                        image or AGENT_IMAGE,
-                        copy_to,
-                        ca_pem,
-                        confirm=allowed,
-                        say=say,
-                        show=progress.show,
-                    )
-                    if page is not None:
-                        page.start_there(asdict(there), rollout, progress.say, stack)
-                    result = await rollout.run()
-                    if page is not None:
-                        page.found(result)
-                    return result
+    def allowed(plan: Plan) -> None:
+        if page is not None and not yes:
+            page.wait_for_terminal(context)
+        confirm(context, plan.lines, yes)
 
-        message = f"what was changed is put back; lastcall doctor --context {context} shows whether all of it"
-        why = ""
-        with Interrupts(message=message) as interrupts:
-            try:
-                return interrupts.run(work())
-            except LastcallError as error:
-                why = str(error)
-                raise
-            finally:
+    async def work() -> "Result":
+        with ExitStack() as stack:
+            async with reached(there, note) as cluster:
+                place = place_on(cluster=cluster, confirm=allowed)
+                session = RolloutSession(place, options, say=say, show=progress.show)
                 if page is not None:
-                    page.over(why)
-                progress.end()
+                    page.start_there(asdict(there), place, session, progress.say, stack)
+                result = replace(await session.run(), endings=place.following.stories())
+                if page is not None:
+                    page.found(result)
+                return result
 
-    return run_rollout((), made, experiment)
+    message = f"what was changed is put back; lastcall doctor --context {context} shows whether all of it"
+    why = ""
+    with Interrupts(message=message) as interrupts:
+        try:
+            return interrupts.run(work())
+        except LastcallError as error:
+            why = str(error)
+            raise
+        finally:
+            if page is not None:
+                page.over(why)
+            progress.end()
 
 
 def _in_namespace(there: ContextOptions, sources: Sources) -> ContextOptions:
@@ -125,8 +107,6 @@ def _in_namespace(there: ContextOptions, sources: Sources) -> ContextOptions:
 
 def from_a_cluster(sources: Sources, workload: str, there: ContextOptions) -> "tuple[list[Manifest], tuple[Note, ...]]":
     """The manifests of a workload of somebody's cluster, and what differs here. Raises UserError, WorldError."""
-    if sources:
-        raise click.UsageError("--from-cluster takes the place of MANIFEST, -f and -k: leave those out")
     parsed_workload(workload)
     there = _in_namespace(there, sources)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from lastcall.endings import Ending
-from lastcall.experiment.existing import ExistingRollout, Following
+from lastcall.experiment.existing import ExistingWorkspace
+from lastcall.experiment.rollout import RolloutSession
 from lastcall.kube.api import Object, Resource
 from lastcall.kube.cluster import record_message
 from lastcall.records.said import to_wire
@@ -20,21 +21,21 @@ LOOK_SECONDS = 0.5
 class FollowedFeed:
     """Made before Pods are followed; `end` when they are not any more."""
 
-    def __init__(self, link: PageLink, following: Following, rollout: ExistingRollout) -> None:
+    def __init__(self, link: PageLink, place: ExistingWorkspace, session: RolloutSession) -> None:
         self._link = link
-        self._following = following
-        self._rollout = rollout
+        self._place = place
+        self._session = session
         self._looked = -LOOK_SECONDS
         self._state: dict[str, Any] = {}
         self._told: dict[str, int] = {}
         """Story → how many records of it the page has."""
-        following.on_record = link.record
-        following.on_object = self._seen
-        following.on_ending = self._ended
+        place.following.on_record = link.record
+        place.following.on_object = self._seen
+        place.following.on_ending = self._ended
 
     def state(self) -> dict[str, Any]:
         """The Pods' lives, and what is known about their ends, for `Rollout.state`."""
-        now = monotonic(self._rollout.clock)
+        now = monotonic(self._session.clock)
         if now - self._looked >= LOOK_SECONDS:
             self._looked = now
             self._look()
@@ -45,11 +46,11 @@ class FollowedFeed:
         self._look()
 
     def _look(self) -> None:
-        traced = self._rollout.traced()
-        self._state = {"lives": lives_to_wire(self._following.lives())}
+        traced = self._place.traced(self._session)
+        self._state = {"lives": lives_to_wire(self._place.following.lives())}
         if traced is not None:
             self._state["traced"] = traced_to_wire(traced)
-        for ending in self._following.ongoing():
+        for ending in self._place.following.ongoing():
             if len(ending.entries) > self._told.get(ending.pod.uid, 0):
                 self._tell(ending, whole=False)
 

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lastcall.cli.interrupts import Interrupts
+from lastcall.cli.started import stay
 from lastcall.errors import LastcallError
 
 if TYPE_CHECKING:
@@ -41,9 +41,4 @@ async def _stay(why: str, kubeconfig: str, say: Callable[[str], None], interrupt
     for line in why.splitlines():
         say(line)
     say(f"The cluster stays up until Ctrl-C: kubectl --kubeconfig {kubeconfig} get pods -A")
-    task = asyncio.current_task()
-    assert task is not None
-    with suppress(asyncio.CancelledError):
-        await asyncio.Event().wait()
-    if interrupts.number:
-        task.uncancel()
+    await stay(asyncio.Event().wait(), interrupts)

@@ -1,21 +1,16 @@
 """One experiment on a cluster that is started for it and removed afterwards."""
 
-# check: long functions experiment because it waits for the one session of all commands
-
-import asyncio
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lastcall.cli.errors import start_failure
-from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.rollout.keep import kept_on_failure
 from lastcall.cli.rollout.progress import Progress
 from lastcall.cli.run.options import check_cni, check_propagation_nodes, check_runtime
+from lastcall.cli.started import started
 from lastcall.errors import LastcallError
 from lastcall.experiment.rollout import RolloutOptions
-from lastcall.kube.cluster import ClusterOptions, ClusterStartError
 from lastcall.manifests import Manifest
 from lastcall.traffic import LoadGenerator
 
@@ -24,91 +19,63 @@ if TYPE_CHECKING:
     from lastcall.experiment.rollout import Result
 
 
-def experiment(  # noqa: PLR0915 - see the marker
+def experiment(
     manifests: Sequence[Manifest], options: RolloutOptions, *, page: "RolloutPage | None" = None
 ) -> "Result":
     """Raises UserError, WorldError, Interrupted."""
     # late: 104 ms of `rollout --help`
     from lastcall.experiment.reasons import ends_of_all, told_once
-    from lastcall.experiment.rollout import RolloutSession, find_target
+    from lastcall.experiment.rollout import EmbeddedWorkspace, RolloutSession, find_target, stories
 
     target = find_target(manifests, options)
-    nodes = 2 if options.disrupt == "drain" else 1
-    check_propagation_nodes(options.propagation, nodes)
-    check_cni(options.cni_conf_dir, options.cni_bin_dir, nodes)
-    check_runtime(options.container_runtime, nodes, cni=options.cni_conf_dir)
+    nodes, wanted = options.nodes, options.cluster
+    check_propagation_nodes(wanted.propagation, nodes)
+    check_cni(wanted.cni_conf_dir, wanted.cni_bin_dir, nodes)
+    check_runtime(wanted.container_runtime, nodes, cni=wanted.cni_conf_dir)
     # late: 41 ms of `rollout --help`
     from lastcall.kube.cluster import start
 
-    wanted = ClusterOptions(
-        kubernetes_version=options.kubernetes_version,
-        load=None if options.source == "published" else LoadGenerator(),
-        propagation=options.propagation,
-        nodes=nodes,
-        max_pods=options.max_pods,
-        seccomp_default=options.seccomp_default,
-        cni_conf_dir=options.cni_conf_dir,
-        cni_bin_dir=options.cni_bin_dir,
-        container_runtime=options.container_runtime,
-    )
-    with Interrupts() as interrupts:
-        interrupts.check()
-        try:
-            cluster = start(wanted)
-        except ClusterStartError as error:
-            raise start_failure(error) from error
-        why = ""
-        try:
-            interrupts.check()
-            progress = Progress()
-            session = RolloutSession(cluster, options, target, say=progress.say, show=progress.show, nodes=nodes)
+    wanted = replace(wanted, nodes=nodes, load=None if options.source == "published" else LoadGenerator())
+    with started(lambda: start(wanted)) as (cluster, interrupts):
+        progress, why = Progress(), ""
+        place = EmbeddedWorkspace(cluster, manifests, target)
+        session = RolloutSession(place, options, say=progress.say, show=progress.show)
+
+        async def work() -> "Result":
+            result = await session.run()
+            found = ends_of_all(place.records, options.kubernetes_version)
+            for names, each in told_once(found):
+                for line in (f"not well: {names}", *each.lines):
+                    progress.say(line)
+            result = replace(
+                result,
+                not_well=found,
+                endings=stories(place.records, result.lives, options.kubernetes_version),
+            )
             if page is not None:
-                page.start(cluster, manifests, session)
-                session.say = page.said_by(progress.say)
+                page.found(result)
+            return result
 
-            async def work() -> "Result":
-                result = await session.run(manifests)
-                found = ends_of_all(session.records, options.kubernetes_version)
-                for names, each in told_once(found):
-                    for line in (f"not well: {names}", *each.lines):
-                        progress.say(line)
-                result = replace(result, not_well=found)
+        async def run() -> "Result":
+            working = work()
+            if options.keep_on_failure:
+                working = kept_on_failure(
+                    working, cluster.kubeconfig_path, session.say, lambda: bool(place.death.text), interrupts
+                )
+            with ExitStack() as stack:
                 if page is not None:
-                    page.found(result)
-                return result
+                    page.turning(stack)
+                return await working
 
-            async def run() -> "Result":
-                task, loop = asyncio.current_task(), asyncio.get_running_loop()
-                assert task is not None
-
-                def cancel() -> None:
-                    loop.call_soon_threadsafe(task.cancel)
-
-                interrupts.on_first = cancel
-                interrupts.check()
-                working = work()
-                if options.keep_on_failure:
-                    working = kept_on_failure(
-                        working, cluster.kubeconfig_path, session.say, session.is_dead, interrupts
-                    )
-                try:
-                    with ExitStack() as stack:
-                        if page is not None:
-                            page.turning(stack)
-                        return await working
-                finally:
-                    interrupts.on_first = None
-                    progress.end()
-
-            return asyncio.run(run())
-        except ClusterStartError as error:
-            raise start_failure(error) from error
-        except asyncio.CancelledError:
-            raise interrupts.error() from None
+        try:
+            if page is not None:
+                page.start(place, session)
+                session.say = page.said_by(progress.say)
+            return interrupts.run(run())
         except LastcallError as error:
             why = str(error)
             raise
         finally:
+            progress.end()
             if page is not None:
                 page.over(why)
-            cluster.stop()

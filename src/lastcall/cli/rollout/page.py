@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.rollout.followed_page import FollowedFeed
-from lastcall.experiment.existing import ExistingRollout, Following
+from lastcall.experiment.existing import ExistingWorkspace
 from lastcall.experiment.rollout import (
+    EmbeddedWorkspace,
     Found,
     Result,
     RolloutOptions,
@@ -22,7 +23,6 @@ from lastcall.experiment.rollout import (
 )
 from lastcall.kube.api import name_of, namespace_of
 from lastcall.kube.cluster import HOPS, Running
-from lastcall.manifests import Manifest
 from lastcall.records.said import tell
 from lastcall.traffic import Outcome, serving_containers
 from lastcall.ui import AskedPage
@@ -30,10 +30,7 @@ from lastcall.ui.command_page import TURN_SECONDS, Again, Outcomes, PageLink, Ro
 from lastcall.ui.rollout import state_to_wire
 from lastcall.world.blocking import monotonic, sleep
 
-_FOR_FORECASTS = (
-    "disrupt", "rates", "path", "slow_path", "stream_path", "websocket_path", "length", "http2_connections", "workload",
-    "service", "port", "source", "request_timeout", "kubernetes_version",
-)  # fmt: skip
+_FOR_FORECASTS = ("disrupt", "workload", "service", "port", "source", "kubernetes_version")
 ALONE_SECONDS = 5.0
 """A page that nobody has looked at for so long is not waited for: a browser that loads it again is back by then."""
 
@@ -69,34 +66,41 @@ class RolloutPage:
 
     # -- an experiment begins -----------------------------------------------------------------------------------------
 
-    def start(self, cluster: Running, manifests: Sequence[Manifest], session: RolloutSession) -> None:
-        """One on this cluster."""
+    def start(self, place: EmbeddedWorkspace, session: RolloutSession) -> None:
+        """One on a cluster of lastcall."""
+        cluster = place.cluster
+        assert isinstance(cluster, Running)  # virtual time has no page
         link, options = self._linked(session.say), session.options
         cluster.on_record(link.record)
         link.cluster("lastcall rollout", options.kubernetes_version, cluster.kubeconfig_path())
-        told = {each: getattr(options, each) for each in _FOR_FORECASTS}
-        link.tell(Setup(manifests=[each.obj for each in manifests], options=told))
-        self._begin(session, options, session.target)
+        told = {**{each: getattr(options, each) for each in _FOR_FORECASTS}, "load": asdict(options.load)}
+        link.tell(Setup(manifests=[each.obj for each in place.manifests], options=told))
+        self._begin(session, options, place.target)
         session.before_load = partial(link.somebody_looks, session.clock, "the first requests are sent")
 
     def start_there(
-        self, asked: dict[str, Any], rollout: ExistingRollout, say: Callable[[str], None], stack: ExitStack
+        self,
+        asked: dict[str, Any],
+        place: ExistingWorkspace,
+        session: RolloutSession,
+        say: Callable[[str], None],
+        stack: ExitStack,
     ) -> None:
         """One on the cluster that `asked` names. The page is there when it is allowed; `stack` ends with it. `say` is
         for the terminal alone: links are said by it."""
 
-        async def begin(target: Target, following: Following) -> None:
-            cluster = rollout.cluster
+        async def begin() -> None:
+            cluster = place.cluster
             link = self._linked(say)
             link.cluster(cluster.where, cluster.version.removeprefix("v"), "", asked)
-            self._context, self._feed = cluster.context, FollowedFeed(link, following, rollout)
-            self._begin(rollout, rollout.options, target)
-            back = f"lastcall rollout --from-cluster {rollout.asked} --context {cluster.context} -n {cluster.namespace}"
+            self._context, self._feed = cluster.context, FollowedFeed(link, place, session)
+            self._begin(session, session.options, session.target)
+            back = f"lastcall rollout --from-cluster {place.asked} --context {cluster.context} -n {cluster.namespace}"
             self._state["theirs"] = {"context": cluster.context, "here": f"{back} --ui"}
             self.turning(stack)
-            await link.somebody_looks(rollout.clock, "the first requests are sent")
+            await link.somebody_looks(session.clock, "the first requests are sent")
 
-        rollout.before_load = begin
+        session.before_load = begin
 
     def _linked(self, say: Callable[[str], None]) -> PageLink:
         if self.link is None:
@@ -117,7 +121,7 @@ class RolloutPage:
             "service": name_of(target.service.obj),
             "disrupt": options.disrupt,
             "source": options.source,
-            "rates": list(options.rates),
+            "rates": list(options.load.rates),
             "workload": workload.obj,
             "hops": {hop: plan.of(hop).most for hop in HOPS},
             "delayed": plan.most_to(options.source),

@@ -116,7 +116,8 @@ def _as_its_page_asks(
     while (asked := page.next()) is not None:
         if asked.patch:
             manifests = with_advice(manifests, find_target(manifests, options).workload.obj, asked.patch)
-        options = replace(options, propagation=parse_propagation([asked.propagation] if asked.propagation else []))
+        plan = parse_propagation([asked.propagation] if asked.propagation else [])
+        options = options.with_cluster(propagation=plan)
         say("", "once more, as the page asks", err=True)
         try:
             yield experiment(manifests, options)

@@ -7,8 +7,20 @@ import click
 from lastcall.cli.confirmation import yes_option
 from lastcall.cli.context_options import context_options
 from lastcall.cli.options import Sources, manifest_options
+from lastcall.cli.places import CLUSTER, CONTEXT, FOR_OWN, OWN, THERE, Allowed, check_places
 from lastcall.cli.run.options import make_options, run_options
 from lastcall.contexts import ContextOptions
+
+PLACES = (
+    Allowed(("yes", "delete", *CONTEXT), (THERE,), "$option is for --context: give that, too"),
+    Allowed(
+        ("ui", "opens", "ui_port"),
+        (OWN,),
+        "--ui shows a cluster of lastcall: for the cluster of --context, lastcall trace --ui",
+    ),
+    Allowed(("keep", "keep_on_failure", *CLUSTER), (OWN,), FOR_OWN, given=True),
+)
+"""Where each option is allowed; one that is not in it is allowed everywhere."""
 
 
 @click.command()
@@ -30,17 +42,12 @@ def run(sources: Sources, asked: ContextOptions, yes: str, delete: bool, **optio
     Exit status: 0 all Pods ended gracefully; 3 a container was SIGKILLed, a preStop hook failed, or a container
     crashed or was restarted by a probe before the DELETE; 2 bad input; 1 anything else.
     """
+    check_places(THERE if asked.context else OWN, PLACES)
     if asked.context:
-        if options["ui"] or options["opens"] or options["ui_port"] is not None:
-            raise click.UsageError(
-                "--ui shows a cluster of lastcall: for the cluster of --context, lastcall trace --ui"
-            )
         # late: 100 ms of `run --help`
         from lastcall.cli.run.existing import run_there
 
         raise SystemExit(run_there(sources, asked, yes, delete, make_options(**options)))
-    if yes or delete or asked != ContextOptions():
-        raise click.UsageError("--yes, --delete and options of a cluster are for --context: give that, too")
     # late: 100 ms of `run --help`
     from lastcall.cli.certain_errors import tell_certain_errors
     from lastcall.cli.run.experiment import run_manifests

@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-import click
-
 from lastcall.cli.certain_errors import tell_certain_errors
 from lastcall.cli.confirmation import confirm
 from lastcall.cli.exit_status import exit_status, of_error
 from lastcall.cli.interrupts import Interrupts
-from lastcall.cli.options import Sources, is_given, is_set
+from lastcall.cli.options import Sources, is_set
 from lastcall.cli.output import takes_stdout
 from lastcall.cli.run.experiment import consoles, show, tell_failure
 from lastcall.cli.terminal import note
@@ -18,14 +16,12 @@ from lastcall.contexts import ContextOptions, choose
 from lastcall.endings import Ending
 from lastcall.endings.render import LiveTimeline
 from lastcall.errors import LastcallError
-from lastcall.experiment.existing import NOT_THERE, ExistingRun, check_namespace, check_yes, reached
+from lastcall.experiment.existing import ExistingRun, check_namespace, check_yes, reached
 from lastcall.experiment.run import RunOptions
 
 
 def run_there(sources: Sources, asked: ContextOptions, yes: str, delete: bool, options: RunOptions) -> int:
-    """The exit status of a run on the cluster of `asked.context`. Raises LastcallError, click.UsageError."""
-    if given := [f"--{each.replace('_', '-')}" for each in NOT_THERE if is_given(each)]:
-        raise click.UsageError(f"{given[0]} is for the cluster that run starts itself: leave it out with --context")
+    """The exit status of a run on the cluster of `asked.context`. Raises LastcallError."""
     check_yes(asked.context, yes)
     chosen = choose(replace(asked, namespace=sources.namespace if is_set("namespace") else ""))
     check_namespace(chosen.namespace)
@@ -40,7 +36,7 @@ def run_there(sources: Sources, asked: ContextOptions, yes: str, delete: bool, o
     async def work() -> int:
         async with reached(chosen.asked, note) as cluster:
             version = ".".join(cluster.version.removeprefix("v").split(".")[:2]) or options.kubernetes_version
-            showing = partial(show, out, replace(options, kubernetes_version=version))
+            showing = partial(show, out, options.with_cluster(kubernetes_version=version))
 
             def tell(endings: Sequence[Ending], error: LastcallError | None) -> None:
                 nonlocal told

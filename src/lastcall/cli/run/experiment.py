@@ -1,21 +1,20 @@
 """What `run` and `demo` do: end real Pods and show how they ended."""
 
-import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
 from lastcall.cli import exit_status, output
-from lastcall.cli.errors import guarded, start_failure
+from lastcall.cli.errors import guarded
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.output import stdout_console, takes_stdout
+from lastcall.cli.started import started, stay
 from lastcall.cli.summary import summarize
 from lastcall.endings import Ending
 from lastcall.endings.render import LiveTimeline
-from lastcall.errors import LastcallError
+from lastcall.errors import Interrupted, LastcallError
 from lastcall.experiment.run import Cluster, RunOptions, Session
-from lastcall.kube.cluster import ClusterStartError
 from lastcall.manifests import Manifest
 
 if TYPE_CHECKING:
@@ -32,20 +31,9 @@ Tell = Callable[[Sequence[Ending], int, str], None]
 def started_cluster(options: RunOptions) -> Cluster:
     """The real one. Raises ClusterStartError."""
     # late: 43 ms of `demo`
-    from lastcall.kube.cluster import ClusterOptions, start
+    from lastcall.kube.cluster import start
 
-    return start(
-        ClusterOptions(
-            kubernetes_version=options.kubernetes_version,
-            state_size=options.state_size,
-            feature_gates=options.feature_gates,
-            max_pods=options.max_pods,
-            seccomp_default=options.seccomp_default,
-            cni_conf_dir=options.cni_conf_dir,
-            cni_bin_dir=options.cni_bin_dir,
-            container_runtime=options.container_runtime,
-        )
-    )
+    return start(options.cluster)
 
 
 def run_manifests(
@@ -62,25 +50,17 @@ def run_manifests(
 
 def _run_one(manifests: Sequence[Manifest], options: RunOptions, start_cluster: StartCluster, tell: Tell | None) -> int:
     """One version. `tell` takes the story instead of showing it."""
-    with Interrupts() as interrupts:
-        interrupts.check()
+    with ExitStack() as stack:
         try:
-            cluster = _started(start_cluster, options)
+            cluster, interrupts = stack.enter_context(started(lambda: start_cluster(options)))
         except LastcallError as error:
-            if tell is None:
+            if tell is None and not isinstance(error, Interrupted):
                 tell_failure(options, error)
             raise
-        page: PageLink | None = None
-        try:
-            interrupts.check()
-            page = _page(cluster, options)
-            return asyncio.run(_run(cluster, manifests, options, interrupts, tell, page))
-        except asyncio.CancelledError:
-            raise interrupts.error() from None
-        finally:
-            if page is not None:
-                page.close()
-            cluster.stop()
+        page = _page(cluster, options)
+        if page is not None:
+            stack.callback(page.close)
+        return interrupts.run(_run(cluster, manifests, options, interrupts, tell, page))
 
 
 def _page(cluster: Cluster, options: RunOptions) -> "PageLink | None":
@@ -96,15 +76,6 @@ def _page(cluster: Cluster, options: RunOptions) -> "PageLink | None":
     return page
 
 
-def _started(start_cluster: StartCluster, options: RunOptions) -> Cluster:
-    try:
-        return start_cluster(options)
-    except Exception as error:
-        if isinstance(error, ClusterStartError):
-            raise start_failure(error) from error
-        raise
-
-
 async def _run(
     cluster: Cluster,
     manifests: Sequence[Manifest],
@@ -113,15 +84,6 @@ async def _run(
     tell: Tell | None,
     page: "PageLink | None",
 ) -> int:
-    task = asyncio.current_task()
-    loop = asyncio.get_running_loop()
-    assert task is not None
-
-    def cancel() -> None:
-        loop.call_soon_threadsafe(task.cancel)
-
-    interrupts.on_first = cancel
-    interrupts.check()
     out, progress = consoles(options)
     timeline = progress if tell is not None or takes_stdout(options.output, options.output_file) else out
     session = Session(cluster, options, LiveTimeline(timeline, progress, options.explain))
@@ -133,10 +95,7 @@ async def _run(
                 session.before_end = partial(page.somebody_looks, session.clock, "the Pods end")
                 stack.enter_context(page.turning())
             return await _tell(session, manifests, options, showing, interrupts)
-    except ClusterStartError as error:
-        raise start_failure(error) from error
     finally:
-        interrupts.on_first = None
         await session.close()
 
 
@@ -148,7 +107,7 @@ async def _tell(
         endings = await session.run(manifests)
     except LastcallError as error:
         tell(session.endings(), exit_status.of_error(error), str(error))
-        if options.keep_on_failure and not session.is_dead:
+        if options.keep_on_failure and not session.death.text:
             guarded(partial(_raise, error))
             await _keep(session, interrupts)
             return exit_status.of_error(error)
@@ -170,12 +129,7 @@ async def _keep(session: Session, interrupts: Interrupts) -> None:
     if session.left_alone:
         session.live.note("Nothing was deleted because a Pod is not well (--keep-on-failure)")
     session.live.note(f"The cluster stays up until Ctrl-C: kubectl --kubeconfig {path} get pods -A")
-    task = asyncio.current_task()
-    assert task is not None
-    with suppress(asyncio.CancelledError):
-        await session.keep()
-    if interrupts.number:
-        task.uncancel()
+    await stay(session.keep(), interrupts)
 
 
 def consoles(options: RunOptions) -> tuple["Console", "Console"]:

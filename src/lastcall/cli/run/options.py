@@ -1,7 +1,8 @@
 """The options that `run` and `demo` share."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,7 +15,7 @@ from lastcall.cli.summary import summary_option
 from lastcall.errors import UserError, WorldError
 from lastcall.experiment.run import RunOptions
 from lastcall.kube.api import FeatureGateError, feature_gates, parse_feature_gates, parse_quantity
-from lastcall.kube.cluster import layouts, parse_propagation
+from lastcall.kube.cluster import ClusterOptions, layouts, parse_propagation
 
 if TYPE_CHECKING:
     from lastcall.kube.cluster import PropagationPlan
@@ -107,7 +108,7 @@ def parsed_feature_gates(context: click.Context, parameter: click.Parameter, val
         raise click.BadParameter(str(error)) from None
 
 
-def check_feature_gates(kubernetes_version: str, settings: dict[str, bool]) -> None:
+def check_feature_gates(kubernetes_version: str, settings: Mapping[str, bool]) -> None:
     """Raises click.UsageError for settings that this version does not have."""
     try:
         feature_gates(kubernetes_version, settings)
@@ -270,57 +271,32 @@ def run_options(command: F) -> F:
     return output_options(summary_option(command))
 
 
+def asked_cluster(options: dict[str, Any], **more: Any) -> ClusterOptions:
+    """Return what the cluster is started with; its keywords are taken out of `options`."""
+    given = {each.name: options.pop(each.name) for each in fields(ClusterOptions) if each.name in options}
+    return ClusterOptions(**given, **more)
+
+
 def make_options(
-    kubernetes_version: str | tuple[str, ...],
-    output: str | None,
-    output_file: Path | None,
-    explain: bool,
-    grace: int | None,
-    after: float,
-    timeout: float,
-    state_size: str,
-    keep: bool,
-    keep_on_failure: bool = False,
-    feature_gates: dict[str, bool] | None = None,
-    max_pods: int = 110,
-    seccomp_default: bool = True,
-    cni_conf_dir: str = "",
-    cni_bin_dir: str = "",
-    container_runtime: str = "",
-    summary: str = "",
-    **page: Any,
+    kubernetes_version: tuple[str, ...], output: str | None, output_file: Path | None, **options: Any
 ) -> RunOptions:
-    """The options as given on the command line; `page` are those of `page_options`. Raises click.UsageError."""
-    asked = asked_page(page) if page else None
-    settings = feature_gates or {}
-    versions = (kubernetes_version,) if isinstance(kubernetes_version, str) else kubernetes_version
-    for version in versions:
-        check_feature_gates(version, settings)
-    check_cni(cni_conf_dir, cni_bin_dir, 1)
-    check_runtime(container_runtime, 1, cni=cni_conf_dir)
-    if (keep or keep_on_failure) and len(versions) > 1:
-        option = "--keep" if keep else "--keep-on-failure"
+    """The options as given on the command line. Raises click.UsageError."""
+    page, several = asked_page(options), len(kubernetes_version) > 1
+    cluster = asked_cluster(options, kubernetes_version=kubernetes_version[0])
+    for version in kubernetes_version:
+        check_feature_gates(version, cluster.feature_gates)
+    check_cni(cluster.cni_conf_dir, cluster.cni_bin_dir, 1)
+    check_runtime(cluster.container_runtime, 1, cni=cluster.cni_conf_dir)
+    if (options["keep"] or options["keep_on_failure"]) and several:
+        option = "--keep" if options["keep"] else "--keep-on-failure"
         raise click.UsageError(f"{option} leaves one cluster running: give one --kubernetes-version with it")
-    if asked is not None and len(versions) > 1:
+    if page is not None and several:
         raise click.UsageError("--ui shows one cluster: give one --kubernetes-version with it")
     return RunOptions(
-        kubernetes_version=versions[0],
-        versions=versions if len(versions) > 1 else (),
+        cluster=cluster,
+        versions=kubernetes_version if several else (),
         output=checked_output(output, output_file),
-        explain=explain,
-        grace=grace,
-        after=after,
-        timeout=timeout,
-        keep=keep,
-        keep_on_failure=keep_on_failure,
-        state_size=state_size,
         output_file=output_file,
-        summary=summary,
-        feature_gates=settings,
-        max_pods=max_pods,
-        seccomp_default=seccomp_default,
-        cni_conf_dir=cni_conf_dir,
-        cni_bin_dir=cni_bin_dir,
-        container_runtime=container_runtime,
-        page=asked,
+        page=page,
+        **options,
     )

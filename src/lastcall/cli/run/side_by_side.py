@@ -37,7 +37,7 @@ def run_versions(options: "RunOptions", run_one: RunOne) -> int:
     failure: LastcallError | None = None
     for version in options.versions:
         say(f"Kubernetes {version}:", err=True)
-        story, error = _run(replace(options, kubernetes_version=version, versions=()), run_one)
+        story, error = _run(replace(options.with_cluster(kubernetes_version=version), versions=()), run_one)
         stories.append(story)
         failure = failure or error
     for story in stories:

@@ -1,12 +1,10 @@
 """The life of a staying cluster in this process, from the claim of its name to its end."""
 
-# check: long functions _Life._with_state because it nests what has to be undone in order
-
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,13 +15,11 @@ from lastcall.errors import LastcallError, WorldError
 from lastcall.kube.api import StatusError
 from lastcall.kube.client import ConnectionLost
 from lastcall.kube.cluster import (
-    DEFAULT_NAME,
     FACTS,
     ClusterDirectory,
     ClusterOptions,
     ClusterStartError,
     Parent,
-    PropagationPlan,
     Report,
     claim,
     encode,
@@ -36,7 +32,6 @@ from lastcall.world.world import World
 if TYPE_CHECKING:
     from lastcall.kube.api import Object
     from lastcall.kube.cluster import Front, PublishedPort, StateDirectory
-    from lastcall.kube.store import EtcdOptions
     from lastcall.ui import AskedPage
     from lastcall.ui.command_page import PageLink
 
@@ -47,31 +42,13 @@ TORN_DOWN = "tearing down the cluster"
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """`state` and `static_pods` are directories, "" for none; `timeout` seconds until the node must be Ready, and again
+    """`state` is a directory, "" for none; `timeout` seconds until the node must be Ready, and again
     until `objects` are, with `wait`; `namespace` is that of objects that name none."""
 
-    name: str = DEFAULT_NAME
+    cluster: ClusterOptions = field(default_factory=ClusterOptions)
     state: str = ""
-    kubernetes_version: str = "1.36"
-    state_size: str = "50%"
     timeout: float = 60.0
     output: str = "text"
-    static_pods: str = ""
-    controllers: bool = True
-    scheduler: bool = True
-    feature_gates: Mapping[str, bool] = field(default_factory=dict)
-    container_log_max_size: str = "10Mi"
-    container_log_max_files: int = 5
-    nodes: int = 1
-    max_pods: int = 110
-    seccomp_default: bool = True
-    propagation: "PropagationPlan | None" = None
-    cni_conf_dir: str = ""
-    cni_bin_dir: str = ""
-    container_runtime: str = ""
-    egress: bool = False
-    etcd: "EtcdOptions | None" = None
-    service_account_key: bytes = b""
     publish: tuple["PublishedPort", ...] = ()
     publish_node_ports: bool = False
     kubeconfig_merge: bool = False
@@ -81,6 +58,10 @@ class UpOptions:
     namespace: str = "default"
     wait: bool = False
     page: "AskedPage | None" = None
+
+    @property
+    def name(self) -> str:
+        return self.cluster.name
 
     @property
     def ends_with_another(self) -> bool:
@@ -179,30 +160,7 @@ class _Life:
         from lastcall.kube.cluster import Front, FrontLog, PublishedPorts, start
 
         self._interrupts.check()
-        options = ClusterOptions(
-            kubernetes_version=self._options.kubernetes_version,
-            name=self._options.name,
-            state_size=self._options.state_size,
-            store="sqlite" if self._options.etcd is None else "etcd",
-            etcd=self._options.etcd,
-            service_account_key=self._options.service_account_key,
-            state=state.durable if state is not None else "",
-            restart_roles=True,
-            static_pods=self._options.static_pods,
-            controllers=self._options.controllers,
-            scheduler=self._options.scheduler,
-            feature_gates=self._options.feature_gates,
-            container_log_max_size=self._options.container_log_max_size,
-            container_log_max_files=self._options.container_log_max_files,
-            nodes=self._options.nodes,
-            propagation=self._options.propagation or PropagationPlan(),
-            max_pods=self._options.max_pods,
-            seccomp_default=self._options.seccomp_default,
-            cni_conf_dir=self._options.cni_conf_dir,
-            cni_bin_dir=self._options.cni_bin_dir,
-            container_runtime=self._options.container_runtime,
-            egress=self._options.egress,
-        )
+        options = replace(self._options.cluster, state=state.durable if state is not None else "")
         identity, port = state.credentials() if state is not None else (None, 0)
         log = FrontLog(self._directory)
         if self._report is not None:
@@ -267,7 +225,7 @@ class _Life:
             self.leave_the_log = self._is_up and self._report is not None
             raise
         if not self._is_up:
-            whose = "its node was" if self._options.nodes == 1 else "its nodes were"
+            whose = "its node was" if self._options.cluster.nodes == 1 else "its nodes were"
             raise WorldError(f"cluster {self._options.name!r} was stopped (lastcall down) before {whose} Ready")
         return 0
 

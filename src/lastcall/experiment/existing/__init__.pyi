@@ -9,7 +9,5 @@ from .plan import Plan as Plan
 from .plan import check_namespace as check_namespace
 from .plan import check_yes as check_yes
 from .plan import is_allowed as is_allowed
-from .pod_ends import Following as Following
-from .rollout_session import ExistingRollout as ExistingRollout
-from .run_checks import NOT_THERE as NOT_THERE
 from .run_session import ExistingRun as ExistingRun
+from .workspace import ExistingWorkspace as ExistingWorkspace

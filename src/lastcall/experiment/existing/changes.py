@@ -15,7 +15,6 @@ from typing import Any
 from lastcall.errors import WorldError
 from lastcall.experiment.existing.ledger import (
     LABEL,
-    RESTARTED_AT,
     Changed,
     Created,
     Entry,
@@ -29,6 +28,7 @@ from lastcall.experiment.existing.ledger import (
     was,
 )
 from lastcall.experiment.existing.retries import until_answered
+from lastcall.experiment.rollout.fields import RESTARTED_AT, nested
 from lastcall.kube.api import (
     CONFIGMAPS,
     CONTROLLERREVISIONS,
@@ -112,9 +112,7 @@ class Changes:
         there = await self.client.get(resource, name, self.namespace)
         before = was(there, path)
         await self._note(Changed(Target.of(resource, name, self.namespace), path, before, value))
-        patch: Any = value
-        for step in reversed(path):
-            patch = {step: patch}
+        patch = nested(path, value)
         patch["metadata"] = {"resourceVersion": there["metadata"]["resourceVersion"]}
 
         async def once() -> Object:

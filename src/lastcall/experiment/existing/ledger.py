@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from lastcall.experiment.rollout.fields import REPLICAS, RESTARTED_AT
 from lastcall.kube.api import (
     CONFIGMAPS,
     DAEMONSETS,
@@ -45,8 +46,6 @@ _ABSENT = "lastcall/absent"
 """In the place of a value that was not there, which null is not."""
 
 
-RESTARTED_AT = ("spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt")
-REPLICAS = ("spec", "replicas")
 CHANGES = (RESTARTED_AT, REPLICAS)
 """The fields of a workload that experiments change."""
 KINDS = (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lastcall.errors import UserError
 from lastcall.experiment.existing.ledger import claim_templates
+from lastcall.experiment.rollout.fields import replicas_after
 from lastcall.kube.api import DAEMONSETS, Object, Resource, name_of
 
 if TYPE_CHECKING:
@@ -110,11 +111,6 @@ def of_rollout(
         return (step,), (f"scale it to {count} replicas again",)
     how = "evict" if ends == "evict" else "delete"
     return (f"{how} 1 of the {told_pods(count)} of {what}",), ()
-
-
-def replicas_after(count: int) -> int:
-    """What a scale-in leaves: half, and one at least."""
-    return max(1, count // 2)
 
 
 def told_pods(count: int) -> str:

@@ -59,6 +59,7 @@ class Following:
     """Seconds that the first DELETE gave: with the last one, which removes the object, they are 0."""
     _gone: dict[str, float] = field(default_factory=dict)
     _killing: dict[str, float] = field(default_factory=dict)
+    _endings: list[Ending] = field(default_factory=list)
     _follower: Follower = field(init=False)
     _is_synced: bool = False
 
@@ -96,6 +97,10 @@ class Following:
     def ongoing(self) -> list[Ending]:
         """The stories so far of Pods that are ending now."""
         return self._follower.ongoing()
+
+    def stories(self) -> list[Ending]:
+        """Return those of the Pods that were deleted, also of those whose end is not over."""
+        return [each for each in (*self._endings, *self.ongoing()) if each.pod.uid in self.pods]
 
     @property
     def failed(self) -> bool:
@@ -179,6 +184,7 @@ class Following:
 
     async def _take_endings(self) -> None:
         async for ending in self._follower.endings():
+            self._endings.append(ending)
             self.on_ending(ending)
 
     async def _look_at_clock(self) -> None:

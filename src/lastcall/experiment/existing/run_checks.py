@@ -23,20 +23,6 @@ from lastcall.kube.api import (
 )
 from lastcall.manifests import OWNERS, Manifest
 
-NOT_THERE = (
-    "kubernetes_version",
-    "state_size",
-    "keep",
-    "keep_on_failure",
-    "feature_gates",
-    "max_pods",
-    "seccomp_default",
-    "cni_conf_dir",
-    "cni_bin_dir",
-    "container_runtime",
-)
-"""Parameters of `run` that are about the cluster that it starts itself."""
-
 
 def check_manifests(namespace: str, manifests: Sequence[Manifest]) -> None:
     """Raises UserError, a line each, for what cannot be created in `namespace` and removed without a trace."""

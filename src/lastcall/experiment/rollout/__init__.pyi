@@ -1,10 +1,12 @@
 from .checks import checks_of as checks_of
 from .checks import plain_text as plain_text
 from .checks import summary_of as summary_of
+from .embedded import EmbeddedWorkspace as EmbeddedWorkspace
 from .find_safe import Found as Found
 from .find_safe import exit_is_good as exit_is_good
 from .find_safe import find_safe as find_safe
 from .html import html_page as html_page
+from .old_pods import stories as stories
 from .options import DISRUPTIONS as DISRUPTIONS
 from .options import SOURCES as SOURCES
 from .options import RolloutOptions as RolloutOptions

@@ -1,31 +1,35 @@
 """What `lastcall rollout` does to a workload under load: update, fewer replicas, deletion, eviction, drain."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lastcall.endings import said
 from lastcall.errors import UserError, WorldError
 from lastcall.experiment.reasons.causes import fix_of
+from lastcall.experiment.rollout.fields import REPLICAS, RESTARTED_AT, nested, replicas_after
 from lastcall.kube.api import (
     DAEMONSETS,
     NODES,
     PODDISRUPTIONBUDGETS,
     PODS,
     Object,
+    Resource,
     StatusError,
     is_not_found,
     name_of,
     namespace_of,
 )
-from lastcall.kube.client import STRATEGIC_MERGE_PATCH, Client, commands_for, missing_right
+from lastcall.kube.client import Client, commands_for, missing_right
 from lastcall.manifests import Manifest
 from lastcall.world.clock import Clock, monotonic, now, rfc3339
 
 LOOK_SECONDS = 0.05
 SURE_SECONDS = 2.0
 """A budget that has allowed nothing for so long, with every Pod healthy, never will."""
-_RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
+Change = Callable[[Resource, str, tuple[str, ...], Any], Awaitable[Object]]
+"""Sets the field at a path of an object, by kind and name."""
 _BUDGET = re.compile(r"The disruption budget (\S+) ")
 
 
@@ -33,7 +37,8 @@ _BUDGET = re.compile(r"The disruption budget (\S+) ")
 class Disruption:
     """`begin` once. `timeout` is seconds for an eviction; `waiting` gets what one waits for, with the seconds so far.
 
-    `node` is the one that was drained, "" for none."""
+    `change` sets a field of the workload, by default without a ledger. `node` is the one that was drained, "" for none.
+    """
 
     client: Client
     clock: Clock
@@ -41,29 +46,33 @@ class Disruption:
     how: str
     timeout: float
     waiting: Callable[[float, str], None]
+    change: Change | None = None
     node: str = ""
 
     async def begin(self, pods: Sequence[Object]) -> None:
         """`pods` are the workload's. Raises UserError, WorldError."""
-        client, workload = self.client, self.workload
-        name, namespace = name_of(workload.obj), namespace_of(workload.obj)
-        pods = sorted(pods, key=name_of)
+        workload, pods = self.workload, sorted(pods, key=name_of)
         match self.how:
             case "rollout":
-                annotations = {_RESTARTED_AT: rfc3339(now(self.clock))}
-                patch: Object = {"spec": {"template": {"metadata": {"annotations": annotations}}}}
-                await client.patch(workload.resource, name, patch, namespace, content_type=STRATEGIC_MERGE_PATCH)
+                await self._set(RESTARTED_AT, rfc3339(now(self.clock)))
             case "scale-in":
                 if workload.resource == DAEMONSETS:
                     raise UserError("a DaemonSet has no replicas to take away: use --disrupt rollout or delete")
-                replicas = {"spec": {"replicas": max(1, len(pods) // 2)}}
-                await client.patch(workload.resource, name, replicas, namespace)
+                await self._set(REPLICAS, replicas_after(len(pods)))
             case "delete":
-                await client.delete(PODS, name_of(pods[0]), namespace)
+                await self.client.delete(PODS, name_of(pods[0]), namespace_of(workload.obj))
             case "evict":
                 await self.evict(pods[0])
             case "drain":
                 await self._drain(pods)
+
+    async def _set(self, path: tuple[str, ...], value: Any) -> None:
+        workload, name = self.workload, name_of(self.workload.obj)
+        if self.change is not None:
+            await self.change(workload.resource, name, path, value)
+            return
+        patch = nested(path, value)
+        await self.client.patch(workload.resource, name, patch, namespace_of(workload.obj))
 
     async def _drain(self, pods: Sequence[Object]) -> None:
         """`kubectl drain` of the node that has the most of the Pods."""

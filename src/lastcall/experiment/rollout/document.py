@@ -183,7 +183,7 @@ _ExperimentRest = TypedDict(
 
 
 class Experiment(_ExperimentRest):
-    """One run."""
+    """One run. `stories` are those of the old Pods, each as `pods` of `lastcall/ending/v1`."""
 
     workload: str
     run: int
@@ -225,6 +225,7 @@ class Experiment(_ExperimentRest):
     notWell: list[NotWell]
     lostRequests: list[Lost]
     pods: list[Pod]
+    stories: list[dict[str, Any]]
 
 
 class Rollout(TypedDict):

@@ -184,7 +184,7 @@ class _Search:
         plan, hop = self.options.propagation, self._hop
         others = with_lag(plan, hop, 0.0).most_to(hop)
         self.say("how do the Pods end, and what becomes of each kind of load? a run on the kernel without endpoint lag")
-        measured = self._experiment(self.manifests, replace(self.options, propagation=self._plan(0)))
+        measured = self._experiment(self.manifests, self.options.with_cluster(propagation=self._plan(0)))
         end = measure_end(measured.lives, others)
         found = Found(measured, end, hop, others=others, propagation=plan.text)
         if end is None or measured.judgement.verdict == "inconclusive":
@@ -212,7 +212,7 @@ class _Search:
         lag = _lag_at(int(lag / STEP_SECONDS))
         unknown = ", ".join(each.kind for each in found.kinds if each.at_stop == "unknown" and not each.quick)
         self.say(f"does the application finish what it has begun ({unknown})? a run with {lag:g} s of lag")
-        probe = self._experiment(self.manifests, replace(self.options, propagation=self._plan(_index_of(lag))))
+        probe = self._experiment(self.manifests, self.options.with_cluster(propagation=self._plan(_index_of(lag))))
         if probe.judgement.verdict == "inconclusive":
             return found
         return replace(found, probe=probe, probe_lag=lag, kinds=combine(found.kinds, self._kinds(probe)))
@@ -234,7 +234,7 @@ class _Search:
         search = EdgeSearch(count, prediction.last, margin, self.options.confirm, trials)
 
         def run(index: int) -> Result:
-            return self._experiment(self.manifests, replace(self.options, propagation=self._plan(index)))
+            return self._experiment(self.manifests, self.options.with_cluster(propagation=self._plan(index)))
 
         edge = Edge(search, _lag_at, prediction, (), known=tuple(known.values()))
         return self._confirm(
@@ -247,7 +247,7 @@ class _Search:
     def _aside(self, kinds: Sequence[Kind]) -> float:
         """How far away from the edge runs stay: as long as it takes to send enough of what is lost there first. Kinds
         that keep their connections lose one only when they have to open another."""
-        rate = sum(rate for kind, rate in self.options.rates.items() if kind in kinds and kind not in REUSED)
+        rate = sum(rate for kind, rate in self.options.load.rates.items() if kind in kinds and kind not in REUSED)
         return min(MOST_ASIDE_SECONDS, ASIDE_REQUESTS / rate if rate else MOST_ASIDE_SECONDS)
 
     def _sleep(self, found: Found, predictor: Predictor) -> Edge:
@@ -305,7 +305,7 @@ class _Search:
 
     def _kinds(self, result: Result) -> tuple[KindEnd, ...]:
         causes = {each.outcome.id: each.cause for each in result.account.lost}
-        return measure_kinds(self.options.rates, result.outcomes, causes, result.lives)
+        return measure_kinds(self.options.load.rates, result.outcomes, causes, result.lives)
 
     def _experiment(self, manifests: Sequence[Manifest], options: "RolloutOptions") -> Result:
         began = monotonic(self.clock)

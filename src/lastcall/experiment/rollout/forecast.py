@@ -11,16 +11,15 @@ import select
 import signal
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from lastcall.experiment.rollout.options import RolloutOptions
 from lastcall.experiment.rollout.predict import Predictor, with_lag
 from lastcall.experiment.rollout.report import yaml_lines
 from lastcall.experiment.rollout.target import find_target, with_advice
-from lastcall.kube.cluster import PropagationPlan, parse_propagation
+from lastcall.kube.cluster import ClusterOptions, PropagationPlan, parse_propagation
 from lastcall.manifests import Manifest, manifests_of
-from lastcall.traffic import Kind, KindEnd, MeasuredEnd
+from lastcall.traffic import Kind, KindEnd, Load, MeasuredEnd
 from lastcall.ui.rollout import Values, picture
 from lastcall.world import wire
 
@@ -93,7 +92,9 @@ class _Lines:
 
 class _Forecasts:
     def __init__(self, setup: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> None:
-        self._options = RolloutOptions(**setup["options"])
+        asked = dict(setup["options"])
+        cluster = ClusterOptions(kubernetes_version=asked.pop("kubernetes_version"))
+        self._options = RolloutOptions(cluster=cluster, load=Load(**asked.pop("load")), **asked)
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": setup["manifests"]})
         self._manifests: list[Manifest] = manifests_of([("the manifests", text)])
         self._workload = find_target(self._manifests, self._options).workload.obj
@@ -108,7 +109,7 @@ class _Forecasts:
         values, measured = Values.from_wire(asked["values"]), asked["measured"]
         manifests = with_advice(self._manifests, self._workload, asked["patch"])
         plan = parse_propagation([values.propagation] if values.propagation else [])
-        options = replace(self._options, propagation=plan)
+        options = self._options.with_cluster(propagation=plan)
         end = MeasuredEnd(**measured["end"])
         kinds = tuple(KindEnd(**each) for each in measured["kinds"])
         predictor = Predictor(options, self._hop, end, kinds, lambda text: None)

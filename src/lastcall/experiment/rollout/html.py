@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from importlib import resources
 
 from lastcall._version import __version__
-from lastcall.endings.render import Markup, percent, prose, tag
+from lastcall.endings import outcome_words
+from lastcall.endings.render import Markup, percent, plain_text, prose, tag
 from lastcall.experiment.rollout.lost import alike, tell_lost
+from lastcall.experiment.rollout.old_pods import worst_first
 from lastcall.experiment.rollout.pool import pool
 from lastcall.experiment.rollout.report import (
     LATENCY_HEAD,
@@ -44,6 +46,7 @@ MARKS = 500
 """As many marks side by side in a lane: what is closer together is one."""
 _MARKS_FROM = 25
 """Pixels: below the Pod's bar, where what it gets is drawn."""
+_STORY_WIDTH = 110
 _LANE = 40
 """The height of a Pod's lane, in pixels."""
 _BADGES = {"nothing lost": "o-graceful", "requests lost": "o-killed", "inconclusive": "o-hookFailed"}
@@ -154,8 +157,21 @@ def _experiment(result: Result) -> Markup:
         _causes(found) if found.lost else None,
         _pods(found, result.lives) if found.lost and not found.not_followed else None,
         _lost(found.lost) if found.lost else None,
+        _stories(result),
         class_="pod",
     )
+
+
+def _stories(result: Result) -> list[Markup]:
+    """How each old Pod ended, to open."""
+    return [
+        tag(
+            "details",
+            tag("summary", f"The story of {each.pod.name}: {outcome_words(each)}"),
+            tag("pre", tag("code", _lines(plain_text([each], _STORY_WIDTH).splitlines()))),
+        )
+        for each in worst_first(result.endings)
+    ]
 
 
 def _lines(lines: Sequence[str]) -> list[Markup]:

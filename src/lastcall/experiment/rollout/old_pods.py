@@ -1,11 +1,14 @@
-"""How the old Pods of a rollout ended: how long each took, and whether it had to be killed. Pure."""
+"""How the old Pods of a rollout ended: how long each took, whether it had to be killed, and its story. Pure."""
 
 # check: pure
 
 import math
 from collections.abc import Sequence
 
-from lastcall.traffic import PodLife
+from lastcall.endings import Ending, PodFacts, build_endings
+from lastcall.records import kinds
+from lastcall.records.record import Record
+from lastcall.traffic import PodLife, ids_printed
 
 HEAD = ("old Pod", "from DELETE to exit", "ended by")
 
@@ -44,3 +47,20 @@ def _ended_by(life: PodLife) -> str:
     if life.term is None or life.exited.latest < life.term.earliest:
         return "its own exit, before a stop signal"
     return "its exit on the stop signal"
+
+
+def stories(records: Sequence[Record], lives: Sequence[PodLife], version: str) -> list[Ending]:
+    """Return the story of each Pod that was deleted, without the lines that it printed about requests."""
+    old = [PodFacts(life.uid, "", "") for life in lives if life.deleted is not None]
+    uids = {each.uid for each in old}
+    own = [each for each in records if each.pod_uid in uids and not _is_of_a_request(each)]
+    return build_endings(own, old, kubernetes_version=version)
+
+
+def _is_of_a_request(record: Record) -> bool:
+    return record.kind == kinds.OUTPUT and bool(ids_printed([str(record.told(kinds.OUTPUT).get("text"))]))
+
+
+def worst_first(endings: Sequence[Ending]) -> list[Ending]:
+    """Return the stories with those first that did not end gracefully."""
+    return sorted(endings, key=lambda each: each.outcome == "graceful")

@@ -1,63 +1,49 @@
-"""What `lastcall rollout` is told: its options, and how their values are read."""
+"""What `lastcall rollout` is asked for: its own options beside those that all experiments share."""
+
+# check: pure
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lastcall.kube.cluster import PropagationPlan
-from lastcall.traffic import Kind, MaxLost, Thresholds
+from lastcall.experiment.options import ExperimentOptions
+from lastcall.traffic import Load, MaxLost, Thresholds
 
 if TYPE_CHECKING:
     from lastcall.experiment.not_simulated import Note
-    from lastcall.ui import AskedPage
 
 DISRUPTIONS = ("rollout", "scale-in", "delete", "drain", "evict")
 SOURCES = ("node", "pod", "published", "balancer", "client")
 
 
-@dataclass(frozen=True, slots=True)
-class RolloutOptions:
-    """`rates` are requests per second by kind; `control`, `settle` and `timeout` are seconds.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutOptions(ExperimentOptions):
+    """`load` is what is sent; its target and host are known when the Service is. `control` and `settle` are seconds.
 
     `source` is one of `SOURCES`.
     """
 
+    load: Load = field(default_factory=Load)
     disrupt: str = "rollout"
-    rates: dict[Kind, float] = field(default_factory=dict)
-    path: str = "/"
-    slow_path: str = "/slow"
-    stream_path: str = "/stream"
-    websocket_path: str = "/ws"
-    length: float = 5.0
-    http2_connections: int = 4
     workload: str = ""
     service: str = ""
     port: str = ""
-    propagation: PropagationPlan = field(default_factory=PropagationPlan)
     source: str = "node"
     control: float = 2.0
     settle: float = 2.0
-    request_timeout: float = 10.0
     timeout: float = 120.0
-    output: str = "text"
-    output_file: Path | None = None
-    summary: str = ""
     apply_advice: bool = False
     find_safe: bool = False
-    keep_on_failure: bool = False
     confirm: int = 5
     runs: int = 1
     max_lost: MaxLost | None = None
     max_p99: dict[str, float] = field(default_factory=dict)
-    kubernetes_version: str = "1.36"
-    max_pods: int = 110
-    seccomp_default: bool = True
-    cni_conf_dir: str = ""
-    cni_bin_dir: str = ""
-    container_runtime: str = ""
-    page: "AskedPage | None" = None
     differences: "tuple[Note, ...]" = ()
     """What is here otherwise than in the cluster that the workload was taken from."""
+
+    @property
+    def nodes(self) -> int:
+        """How many a cluster of our own has: a drain needs a second one."""
+        return 2 if self.disrupt == "drain" else 1
 
     @property
     def thresholds(self) -> Thresholds:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from lastcall.experiment.rollout.embedded import EmbeddedWorkspace
 from lastcall.experiment.rollout.session import RolloutSession
 from lastcall.experiment.rollout.target import find_target
 from lastcall.experiment.rollout.workload import others_of
@@ -129,10 +130,9 @@ class Predictor:
         late = with_lag(plan, self.hop, plan.of(self.hop).most + end.own_lag)
         rate = VIRTUAL_RATE if len(self.kinds) == 1 else VIRTUAL_RATE / 2
         options = replace(
-            self.options,
-            propagation=late,
+            self.options.with_cluster(propagation=late),
             source="balancer" if self.hop == "balancer" else "node",
-            rates={each.kind: rate for each in self.kinds},
+            load=replace(self.options.load, rates={each.kind: rate for each in self.kinds}),
             control=0.5,
             settle=0.5,
             timeout=_PATIENCE_SECONDS,
@@ -157,10 +157,10 @@ class Predictor:
                 late,
                 self._key,
                 kubernetes_version=options.kubernetes_version,
-                nodes=2 if options.disrupt == "drain" else 1,
+                nodes=options.nodes,
             )
             async with cluster:
-                return await RolloutSession(cluster, options, target, world).run(manifests)
+                return await RolloutSession(EmbeddedWorkspace(cluster, manifests, target), options, world).run()
 
         return run_virtual(main)
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import yaml
 
 from lastcall._version import __version__
-from lastcall.endings.render import BREAK, Text
+from lastcall.endings.render import BREAK, Text, ending_json, print_endings
 from lastcall.experiment.not_simulated import OF_THE_RUN, Note
 from lastcall.experiment.reasons.failures import told_once
 from lastcall.experiment.rollout.lost import alike, tell_lost
-from lastcall.experiment.rollout.old_pods import HEAD, killed_sentence, old_pod_rows
+from lastcall.experiment.rollout.old_pods import HEAD, killed_sentence, old_pod_rows, worst_first
 from lastcall.experiment.rollout.pool import latency_json, pool, pooled_json, worst
 from lastcall.experiment.rollout.result import Result
 from lastcall.traffic import (
@@ -57,6 +57,8 @@ NO_DELAY = "0s"
 """`Result.propagation` where no delay was asked for; "" where the cluster is not one of lastcall."""
 SHOWN = 12
 """Lost requests in the text that are not like others; the JSON has all."""
+STORIES = 1
+"""Stories of old Pods in the text: replicas end alike."""
 
 
 def tell_results(console: "Console", results: Sequence[Result]) -> None:
@@ -165,6 +167,7 @@ def tell_text(console: "Console", result: Result) -> None:  # noqa: C901, PLR091
             console.print(Text(f"  … and {hidden} more (--output json has all)", style="dim"))
     _tell_latencies(console, result, Table)
     _tell_old_pods(console, result, Table)
+    _tell_stories(console, result)
     console.print()
     _tell_verdict(console, result)
     for advice in result.judgement.advice[1:] if not result.unheard else ():
@@ -232,6 +235,15 @@ def _tell_old_pods(console: "Console", result: Result, new_table: "type[Table]")
     console.print(table)
     if len(rows) > SHOWN:
         console.print(Text(f"  … and {len(rows) - SHOWN} more (--output json has all)", style="dim"))
+
+
+def _tell_stories(console: "Console", result: Result) -> None:
+    """The stories of the old Pods, those first that did not end gracefully."""
+    shown = worst_first(result.endings)[:STORIES]
+    if shown:
+        print_endings(console, shown)
+    if hidden := len(result.endings) - len(shown):
+        console.print(Text(f"  … and the stories of {hidden} more (--output json and html have all)", style="dim"))
 
 
 def _tell_latencies(console: "Console", result: Result, new_table: "type[Table]") -> None:
@@ -365,6 +377,7 @@ def _experiment(result: Result) -> "document.Experiment":
         ],
         "lostRequests": [_lost(each) for each in found.lost],
         "pods": [_pod(life, result.began) for life in result.lives],
+        "stories": [ending_json(each) for each in result.endings],
     }
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lastcall.endings import Ending
 from lastcall.experiment.not_simulated import Note
 from lastcall.experiment.reasons.failures import NotWell
 from lastcall.kube.api import Object
@@ -13,8 +14,8 @@ from lastcall.traffic import Account, Judgement, Outcome, PodLife, Span
 class Result:
     """What one experiment found. `began` is the moment of the disruption, `over` that of its last change of rules, both
     seconds of the monotonic clock. `node` is the one that was drained, of `nodes`. `unheard`: no request of some kind
-    was answered, so nothing was disrupted. `not_well`: Pods of which a container crashed or was restarted. `run` counts
-    from 1; `advised`: with the advice applied."""
+    was answered, so nothing was disrupted. `not_well`: Pods of which a container crashed or was restarted. `endings`
+    are the stories of the old Pods. `run` counts from 1; `advised`: with the advice applied."""
 
     account: Account
     judgement: Judgement
@@ -34,6 +35,7 @@ class Result:
     unheard: bool = False
     notes: Sequence[Note] = ()
     not_well: Sequence[NotWell] = ()
+    endings: Sequence[Ending] = ()
     run: int = 1
     advised: bool = False
 

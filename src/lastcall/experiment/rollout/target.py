@@ -163,7 +163,7 @@ def with_advice(manifests: Sequence[Manifest], owner: Object, patch: Object) -> 
 def _port(service: Object, options: "RolloutOptions") -> Object:
     offered = [port for port in service["spec"].get("ports") or [] if port.get("protocol", "TCP") == "TCP"]
     ports = [port for port in offered if options.port in ("", port.get("name"), str(port.get("port")))]
-    if not options.port and len(ports) > 1 and "tcp" not in options.rates:
+    if not options.port and len(ports) > 1 and "tcp" not in options.load.rates:
         ports = [port for port in ports if port.get("name") == USUAL_PORT] or ports
     if len(ports) == 1:
         found: Object = ports[0]

@@ -7,7 +7,7 @@ and every Pod that it has then is followed to its end.
 # check: observes because it sent the DELETE
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from lastcall.endings import Ending, build_endings, pod_facts, wait_of
 from lastcall.endings.render import TICK_SECONDS, LiveTimeline
 from lastcall.errors import Crashed, LastcallError, WorldError
+from lastcall.experiment.death import LAST_WORDS_SECONDS, Death
 from lastcall.experiment.ready.progress import Progress, progress
 from lastcall.experiment.reasons.object_events import events_of, hook_keeps_failing, last_events_of, webhooks_of
 from lastcall.experiment.reasons.owner_watch import FollowedOwner, OwnerFollower
@@ -51,10 +52,9 @@ from lastcall.kube.client import Client, ConnectionLost
 from lastcall.manifests import OWNERS, Applied, Manifest, apply_manifests, with_grace
 from lastcall.records import kinds
 from lastcall.records.record import Record, Recorder
-from lastcall.records.signal_names import signal_name
 from lastcall.world.clock import Clock, RealClock, monotonic
 from lastcall.world.clock import now as wall_time
-from lastcall.world.tasks import Tasks, unless
+from lastcall.world.tasks import Tasks
 
 if TYPE_CHECKING:
     from lastcall.records.definitions.client import DeleteSent
@@ -64,9 +64,6 @@ KILL_MARGIN_SECONDS = 5.0
 
 _LOOKED_AT = 10
 """Pods whose Events are read in one look."""
-
-LAST_WORDS_SECONDS = 0.3
-"""How long the others may still tell what they saw after a process of the cluster has died."""
 
 
 class Cluster(Protocol):
@@ -99,8 +96,7 @@ class Session:
     _owners: OwnerFollower | None = None
     _over: set[str] = field(default_factory=set)
     """Uids of owners' Pods that were gone before the DELETE: they have no part in the story."""
-    _death: str = ""
-    _died: asyncio.Event = field(default_factory=asyncio.Event)
+    death: Death = field(init=False)
     _deleted: bool = False
     _given_up: str = ""
     """Why waiting changes nothing."""
@@ -109,11 +105,14 @@ class Session:
     left_alone: bool = False
     """Nothing was deleted because a Pod was not well and `keep_on_failure` was asked for."""
 
+    def __post_init__(self) -> None:
+        self.death = Death(self.cluster)
+
     async def run(self, manifests: Sequence[Manifest]) -> list[Ending]:
         """Start to story. Raises UserError, WorldError or ClusterStartError."""
         started = monotonic(self.clock)
         self.cluster.on_record(self._record)
-        self.cluster.on_process_died(self._process_died)
+        self.cluster.on_process_died(self.death.process_died)
         await self.cluster.connect()
         client: Client = self.cluster.client
         self._follower = PodFollower(client, self.cluster.recorder("client"), self.clock)
@@ -122,7 +121,7 @@ class Session:
         async with Tasks() as tasks:
             tasks.spawn(self._tick(), name="live timeline")
             try:
-                await self._unless_died(self._run(manifests, client, tasks, started))
+                await self.death.unless(self._run(manifests, client, tasks, started))
             except Exception as error:
                 failure = error
             finally:
@@ -133,14 +132,9 @@ class Session:
             raise failure
         return self.endings()
 
-    @property
-    def is_dead(self) -> bool:
-        """Whether a process of the cluster has died."""
-        return bool(self._death)
-
     async def keep(self) -> None:
         """Return never; raises WorldError when a process of the cluster dies."""
-        await self._unless_died(_forever())
+        await self.death.unless(_forever())
 
     async def close(self) -> None:
         """Give back the client's connections, whatever state the API server is in."""
@@ -230,7 +224,7 @@ class Session:
     def _dropped(self, manifests: Sequence[Manifest]) -> list[str]:
         """Fields that this version does not know, or has switched off, and so leaves out without a word."""
         version = self.options.kubernetes_version
-        gates = FeatureGates(version, self.options.feature_gates)
+        gates = FeatureGates(version, self.options.cluster.feature_gates)
         return [
             f"Kubernetes {version} drops {path} of {manifest.obj['kind']} {name_of(manifest.obj)}: it does not know it"
             for manifest in manifests
@@ -394,15 +388,6 @@ class Session:
         self.records.append(record)
         self.live.record(record)
 
-    def _process_died(self, role: str, pid: int, exit_code: int | None, number: int | None) -> None:
-        if role == "orphan" or self._death:
-            return
-        how = f"was killed by {signal_name(number)}" if number else f"exited with {exit_code}"
-        how = self.cluster.why_it_hung(role) or how
-        words = self.cluster.last_words(role, 1) if exit_code else ""
-        self._death = f"the cluster's {role} (pid {pid} inside the cluster) {how}{f': {words}' if words else ''}"
-        self._died.set()
-
     async def _tick(self) -> None:
         while True:
             await self.clock.sleep(TICK_SECONDS)
@@ -410,20 +395,6 @@ class Session:
 
     def _note(self, started: float, text: str) -> None:
         self.live.note(f"{monotonic(self.clock) - started:7.3f}s  {text}")
-
-    async def _unless_died(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do `work`; WorldError as soon as a process of the cluster has died, or when the API server is lost."""
-        try:
-            await unless(work, self._died)
-        except ConnectionLost as error:
-            # The answer breaks off a moment before the death is known.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LAST_WORDS_SECONDS):
-                    await self._died.wait()
-            if not self._death:
-                raise WorldError(f"the API server cannot be reached: {error}") from error
-        if self._death:
-            raise WorldError(self._death)
 
 
 def _state(pod: FollowedPod) -> str:

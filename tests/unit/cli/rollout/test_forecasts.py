@@ -54,7 +54,14 @@ def forecasts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Forecasts]:
     thread.start()
     made = Forecasts(ours)
     manifests = [each.obj for each in load_manifests([str(NAIVE)])]
-    made.tell({"setup": {"manifests": manifests, "options": {"rates": {"fresh": 150.0}, "kubernetes_version": "1.36"}}})
+    made.tell(
+        {
+            "setup": {
+                "manifests": manifests,
+                "options": {"load": {"rates": {"fresh": 150.0}}, "kubernetes_version": "1.36"},
+            }
+        }
+    )
     yield made
     ours.shutdown(socket.SHUT_RDWR)
     thread.join(30)

@@ -12,7 +12,7 @@ from lastcall.experiment.existing.pod_load import NAME, PodLoad, generator_pod, 
 from lastcall.kube.api.errors import StatusError, status_failure
 from lastcall.kube.client.api import ConnectionLost
 from lastcall.traffic.account import Account, account
-from lastcall.traffic.generator import Load
+from lastcall.traffic.load import Load
 from lastcall.traffic.moments import Moment
 from lastcall.traffic.outcome import Outcome
 from lastcall.traffic.served import ServedGenerator

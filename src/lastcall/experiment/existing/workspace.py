@@ -1,0 +1,377 @@
+"""A rollout on an existing cluster: a plan that is agreed to, a ledger of each change, and all of it put back."""
+
+import asyncio
+import math
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from lastcall.endings import said
+from lastcall.errors import UserError, WorldError
+from lastcall.experiment.existing.changes import Changes, is_settled
+from lastcall.experiment.existing.connection import Reached
+from lastcall.experiment.existing.copy import Taking, parsed_workload
+from lastcall.experiment.existing.entrance import (
+    Entrance,
+    is_even,
+    is_local,
+    is_own,
+    of_inside,
+    of_service,
+    of_url,
+)
+from lastcall.experiment.existing.handshake import check_handshake
+from lastcall.experiment.existing.ledger import claim_templates
+from lastcall.experiment.existing.plan import (
+    Plan,
+    check_copy,
+    check_namespace,
+    of_copy,
+    of_rollout,
+    taken_claims,
+)
+from lastcall.experiment.existing.pod_ends import LATE_SECONDS, Following
+from lastcall.experiment.existing.pod_load import PodLoad, start_in_pod
+from lastcall.experiment.existing.retries import PatientClient
+from lastcall.experiment.not_simulated import Note, of_load
+from lastcall.experiment.rollout.target import find_target, serving_container
+from lastcall.experiment.rollout.workspace import Experiment, Observed, Sending, Workspace
+from lastcall.kube.api import (
+    NAMESPACES,
+    NODES,
+    PERSISTENTVOLUMECLAIMS,
+    PODS,
+    SERVICES,
+    Object,
+    Resource,
+    StatusError,
+    is_not_found,
+    name_of,
+    namespace_of,
+    selector_of_expressions,
+)
+from lastcall.kube.client import Client, commands_for
+from lastcall.manifests import Document, Manifest, Place
+from lastcall.records.said import tell
+from lastcall.trace import Target as Followed
+from lastcall.traffic import (
+    Account,
+    LoadClient,
+    Traced,
+    account,
+    listens_when_ready,
+    reached,
+    reasons,
+    serving_containers,
+    silent_before,
+    with_causes,
+    with_lags,
+)
+from lastcall.world.clock import RealClock, monotonic
+from lastcall.world.tasks import Tasks
+
+if TYPE_CHECKING:
+    from lastcall.experiment.rollout.options import RolloutOptions
+
+WAYS = ("rollout", "scale-in", "delete", "evict")
+"""A drain would end the Pods of others."""
+
+Confirm = Callable[[Plan], None]
+"""Raises UserError where nobody said yes."""
+
+
+@dataclass(slots=True)
+class ExistingWorkspace(Workspace):
+    """`asked` is KIND/NAME. With a source of "pod" requests come from a Pod of `image`, else from here: to `url`, or,
+    if that is "", to what the Service offers outside. With `copy_to` a copy there is disrupted. `url_ca` has the
+    certificates, as PEM, that are trusted at an https `url`; "" is whom this machine trusts."""
+
+    cluster: Reached
+    asked: str
+    url: str
+    image: str
+    copy_to: str
+    url_ca: str
+    confirm: Confirm
+    silence: ClassVar[str] = "answers: requests are lost before anything is disrupted"
+    following: Following = field(init=False)
+    """Set when everything is agreed to."""
+    _client: PatientClient = field(init=False)
+    _changes: Changes | None = None
+    _entrance: Entrance = field(init=False)
+    _pods: Sequence[Object] = ()
+    _copied: Sequence[Note] = ()
+    _load: LoadClient | PodLoad | None = None
+    _since: float = 0.0
+    _direct: bool = False
+
+    def __post_init__(self) -> None:
+        self._client = PatientClient(self.cluster.client, RealClock())
+
+    @property
+    def client(self) -> Client:
+        return self._client
+
+    async def restore(self, now: Experiment) -> None:
+        if self._changes is not None and self._changes.id:
+            now.say(tell("puts back what was changed"))
+            await self._changes.restore(now.say)
+
+    # -- to what is agreed --------------------------------------------------------------------------------------------
+
+    async def prepare(self, now: Experiment) -> None:
+        """Look, tell the plan, and make a copy where one is asked for."""
+        check_namespace(self.cluster.namespace)
+        if now.options.disrupt not in WAYS:
+            raise UserError(
+                f"--disrupt {now.options.disrupt} ends Pods of others, too: on a cluster that is not lastcall's own it "
+                f"is refused\nfix: one of {', '.join(WAYS)}"
+            )
+        if self.copy_to:
+            await self._copy(now)
+        else:
+            await self._agree(now)
+        self._entrance = replace(self._entrance, address=await self._resolved(self._entrance))
+        resource, name = now.target.workload.resource, name_of(now.owner)
+        _, serving = serving_containers(now.owner["spec"]["template"]["spec"], now.target.container_port)
+        self.following = Following(self.cluster, Followed(resource.kind, name), now.world, frozenset(serving))
+
+    async def _agree(self, now: Experiment) -> None:
+        _, name = parsed_workload(self.asked)
+        owner = await self._workload(name)
+        if not is_settled(owner):
+            raise UserError(
+                f"{self.asked} is not settled: not all of its Pods are of the newest template and available\n"
+                "fix: wait for it (kubectl rollout status), or repair it first"
+            )
+        await self._found(now, owner)
+        if self._entrance.tls_name:
+            await check_handshake(self._entrance, self.url_ca)
+        self._pods = await self._own_pods(owner)
+        steps, restored = self._planned(now.options, owner, len(self._pods), self._entrance.told)
+        self.confirm(Plan(self.cluster.context, self.cluster.server, self.cluster.namespace, steps, restored))
+        self._changes = Changes(self._client, self.cluster.namespace, now.world)
+
+    async def _found(self, now: Experiment, owner: Object) -> None:
+        """Set the workload, its Service, and where requests enter."""
+        resource, _ = parsed_workload(self.asked)
+        now.owner = owner
+        now.target = find_target([_manifest(owner, resource), *await self._services()], now.options)
+        now.service = now.target.service.obj
+        self._entrance = await self._entrance_of(now)
+
+    async def _copy(self, now: Experiment) -> None:
+        """All of it in another namespace, where nothing is but what is copied."""
+        source, copy_to = self.cluster, self.copy_to
+        check_copy(source.namespace, copy_to)
+        await self._check_scratch()
+        taken = await Taking(source.client, source.where, source.namespace, stays=True).run(self.asked)
+        workload = taken.manifests[-1].obj
+        await self._check_claims(workload)
+        copy, removed = of_copy(source.namespace, taken.manifests)
+        count = workload["spec"].get("replicas", 1)
+        steps, _ = self._planned(now.options, workload, count, "the copy of its Service")
+        self.confirm(Plan(source.context, source.server, copy_to, (copy, *steps), (*removed, "delete that Pod")))
+        self._changes, self._copied = Changes(self._client, copy_to, now.world), taken.notes
+        for each in taken.manifests:
+            await self._changes.create(each.resource, each.obj)
+        self.cluster = replace(source, namespace=copy_to)
+        await self._found(now, await self._workload(name_of(workload)))
+        now.say(tell("waiting for the copy in $namespace to be Ready", namespace=copy_to))
+        waiting = now.waiting()
+        await waiting.until(waiting.settled, "the copy's Pods to become available")
+        self._pods = await self._own_pods(now.owner)
+
+    async def _check_scratch(self) -> None:
+        try:
+            await self._client.get(NAMESPACES, self.copy_to)
+        except StatusError as error:
+            if is_not_found(error):
+                raise UserError(
+                    f"--copy-to {self.copy_to}: {self.cluster.where} has no such namespace\n"
+                    f"fix: kubectl --context {self.cluster.context} create namespace {self.copy_to}"
+                ) from error
+            if error.code != 403:  # a user without that right can still have those for what is in it
+                raise
+
+    async def _check_claims(self, workload: Object) -> None:
+        if not claim_templates(workload):
+            return
+        claims = (await self._client.list(PERSISTENTVOLUMECLAIMS, self.copy_to)).items
+        if taken := taken_claims(workload, [name_of(each) for each in claims]):
+            raise UserError(
+                f"--copy-to {self.copy_to}: the copy would take claims that are there: {', '.join(taken)}\n"
+                "fix: name another namespace, an empty one"
+            )
+
+    def _planned(
+        self, options: "RolloutOptions", owner: Object, pods: int, entrance: str
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """(steps, restored)"""
+        disrupt = options.disrupt
+        resource, _ = parsed_workload(self.asked)
+        steps, restored = of_rollout(resource, owner, pods, disrupt, "delete" if disrupt == "delete" else "evict")
+        steps = (f"send {sum(options.load.rates.values()):g} requests a second to {entrance}", *steps)
+        if options.source == "pod":
+            steps = (f"create a Pod of image {self.image}, which sends requests", *steps)
+            restored = (*restored, "delete that Pod")
+        return steps, restored
+
+    async def _entrance_of(self, now: Experiment) -> Entrance:
+        if self.url:
+            return of_url(self.url)
+        if now.options.source == "pod":
+            return of_inside(now.service, now.target.port)
+        return of_service(now.service, now.target.port, await self._nodes())
+
+    async def _workload(self, name: str) -> Object:
+        resource, _ = parsed_workload(self.asked)
+        try:
+            found: Object = await self._client.get(resource, name, self.cluster.namespace)
+        except StatusError as error:
+            if not is_not_found(error):
+                raise
+            where = f"{self.cluster.where}: namespace {self.cluster.namespace}"
+            raise UserError(f"{where} has no {resource.kind} {name}\nfix: name its namespace with -n") from error
+        return {**found, "kind": resource.kind, "apiVersion": resource.api_version}
+
+    async def _services(self) -> list[Manifest]:
+        listed = await self._client.list(SERVICES, self.cluster.namespace)
+        return [_manifest({**each, "kind": "Service", "apiVersion": "v1"}, SERVICES) for each in listed.items]
+
+    async def _nodes(self) -> list[Object]:
+        try:
+            found: list[Object] = (await self._client.list(NODES)).items
+        except StatusError:
+            return []
+        return found
+
+    async def _own_pods(self, owner: Object) -> list[Object]:
+        wanted = selector_of_expressions(owner["spec"].get("selector"))
+        listed = await self._client.list(PODS, self.cluster.namespace)
+        return [
+            each
+            for each in listed.items
+            if wanted.matches(each["metadata"].get("labels") or {}) and "deletionTimestamp" not in each["metadata"]
+        ]
+
+    # -- requests -----------------------------------------------------------------------------------------------------
+
+    async def send(self, now: Experiment, stack: AsyncExitStack, tasks: Tasks) -> Sending:
+        entrance = self._entrance
+        # Only nodes' rules for the Service are between the client and the Pods.
+        self._direct = not self.url or is_own(entrance, now.service, await self._nodes())
+        tasks.spawn(self.following.run(), name="following")
+        if not await self.following.synced():
+            now.say(tell("its Pods cannot be followed: why requests are lost will not be known"))
+        self._since = monotonic(now.clock)
+        self._load = load = await self._started(now, stack)
+        seconds = f"{now.options.control:g}"
+        now.say(
+            tell(
+                "$seconds s of requests to $entrance before anything is disrupted",
+                seconds=seconds,
+                entrance=entrance.told,
+            )
+        )
+        return load
+
+    async def _started(self, now: Experiment, stack: AsyncExitStack) -> LoadClient | PodLoad:
+        entrance = self._entrance
+        load = replace(
+            now.options.load,
+            target=(entrance.address, entrance.port),
+            host=entrance.host,
+            tls_name=entrance.tls_name,
+            ca_pem=self.url_ca,
+            own_ports=True,
+        )
+        if now.options.source == "pod":
+            assert self._changes is not None
+            timeout = now.options.timeout
+            generator = await start_in_pod(self.cluster, self._changes, now.clock, self.image, load, timeout)
+            await generator.start()
+            return generator
+        client = await LoadClient.on_host()
+        stack.callback(client.close)
+        client.start(load)
+        return client
+
+    async def _resolved(self, entrance: Entrance) -> str:
+        """One address for all requests: a name that is looked up each time would be measured, too."""
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.getaddrinfo(entrance.address, entrance.port, family=socket.AF_INET)
+        except OSError as error:
+            raise WorldError(f"{entrance.address} has no address: {error.strerror or error}") from error
+        return str(found[0][4][0])
+
+    async def disturb(self, now: Experiment) -> str:
+        self.following.began = now.moment
+        assert self._changes is not None
+        return await self.disrupted(now, self._pods, self._changes.change)
+
+    # -- what was found -----------------------------------------------------------------------------------------------
+
+    async def settle(self, now: Experiment) -> None:
+        await now.clock.sleep(max(0.0, LATE_SECONDS - now.options.settle))
+
+    async def observe(self, now: Experiment, load: Sending) -> Observed:
+        traced = self.traced(now)
+        assert traced is not None
+        found = account(now.outcomes, [], (), now.disrupted_at, begun=load.begun, whole_output=False)
+        found, lives = with_causes(found, traced), self.following.lives()
+        notes = (*self._copied, *self._notes(now, found), *of_load(now.outcomes))
+        return Observed(found, lives, with_lags(found, lives), notes=notes)
+
+    def traced(self, now: Experiment) -> Traced | None:
+        """Return what is known of the Pods' ends by now; None before requests are sent."""
+        load, following, target, direct = self._load, self.following, now.target, self._direct
+        if load is None:
+            return None
+        error = load.offset.error if isinstance(load, PodLoad) else 0.0
+        pods = following.bounded_lives()
+        ends = [each.deleted.earliest for each in pods if each.deleted is not None]
+        service = target.service.obj["spec"]
+        container = serving_container(target.workload.obj["spec"]["template"]["spec"], target.container_port)
+        unready = bool(service.get("publishNotReadyAddresses"))
+        return Traced(
+            pods,
+            self._since,
+            error,
+            printed=following.printed(),
+            probed=listens_when_ready(container, target.container_port) and not unready,
+            whole_service=not (is_local(target.service.obj) or following.has_gaps),
+            silent_before=silent_before(now.outcomes, min(ends, default=math.inf), error),
+            failed=following.failed,
+            direct=direct,
+            reached=reached(now.outcomes)
+            if direct and is_even(target.service.obj, now.options.source == "pod")
+            else (),
+        )
+
+    def _notes(self, now: Experiment, found: Account) -> list[Note]:
+        load, following = self._load, self.following
+        facts = {"where": self.cluster.where, "workload": self.asked, "namespace": self.cluster.namespace}
+        notes = [Note("onACluster", "", said("onACluster", entrance=self._entrance.told, **facts))]
+        if isinstance(load, PodLoad):
+            notes.append(Note("onACluster", "", said("onACluster", "clock", offset=load.offset.text)))
+        if offset := following.told_clocks():
+            notes.append(Note("onACluster", "", said("onACluster", "server", offset=offset)))
+        if following.has_gaps:
+            notes.append(Note("onACluster", "", said("onACluster", "gap")))
+        notes += [Note("onACluster", "", each.sentence) for each in following.missing]
+        for command in commands_for(right for each in following.missing for right in each.rights):
+            notes.append(Note("onACluster", "", said("onACluster", "right", command=command)))
+        for why, count in reasons(found):
+            notes.append(Note("onACluster", "", said("onACluster", "notKnown", count=count, why=why)))
+        if reasons(found):
+            notes.append(Note("onACluster", "", said("onACluster", "causes", context=self.cluster.context, **facts)))
+        return notes
+
+
+def _manifest(obj: Object, resource: Resource) -> Manifest:
+    place = Place(f"{namespace_of(obj)}/{name_of(obj)}", Document(obj, 1, 1))
+    return Manifest(obj, resource, place)

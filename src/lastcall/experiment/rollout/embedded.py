@@ -1,0 +1,246 @@
+"""A rollout on a cluster of our own, which was started with a load generator: its rings tell what happens."""
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from lastcall.experiment.death import Death
+from lastcall.experiment.not_simulated import of_balance, of_images, of_load, of_manifests, of_stranded
+from lastcall.experiment.rollout.advice import checked_by_server
+from lastcall.experiment.rollout.balancer import Balancer
+from lastcall.experiment.rollout.target import Target, check_target_port, is_headless, sent_to_strangers
+from lastcall.experiment.rollout.workload import labels_of, others_of, told_as
+from lastcall.experiment.rollout.workspace import Experiment, Observed, Sending, Workspace
+from lastcall.kube.api import PODS, SERVICES, Object, name_of, namespace_of, uid_of
+from lastcall.kube.client import Client, ConnectionLost
+from lastcall.kube.cluster import Running, layouts
+from lastcall.manifests import Manifest, apply_manifests
+from lastcall.records import kinds
+from lastcall.records.said import tell
+from lastcall.traffic import Judgement, account, answered_unseen, ids_printed, pod_lives, serving_containers
+from lastcall.world.clock import monotonic
+from lastcall.world.tasks import Tasks
+
+if TYPE_CHECKING:
+    from lastcall.experiment.rollout.published import Carried
+    from lastcall.kube.cluster import VirtualRolloutCluster
+    from lastcall.traffic import LoadClient, VirtualLoad
+
+CLIENT_POD = "lastcall-client"
+FIRST_NODE = layouts(1)[0].name
+_LAST_OUTPUT_SECONDS = 5.0
+
+
+@dataclass(slots=True)
+class EmbeddedWorkspace(Workspace):
+    """`cluster` has as many nodes as the options say; `target` is found in `manifests`."""
+
+    cluster: "Running | VirtualRolloutCluster[VirtualLoad]"
+    manifests: Sequence[Manifest]
+    target: Target
+    silence: ClassVar[str] = "answers: the Pods are marked Ready, and requests are still lost"
+    _others: Sequence[Manifest] = ()
+    _strangers: dict[str, list[Manifest]] = field(default_factory=dict)
+    _carried: "Carried | None" = None
+    _balancer: Balancer | None = None
+
+    @property
+    def client(self) -> Client:
+        found: Client = self.cluster.client
+        return found
+
+    async def error(self, found: Exception) -> Exception:
+        return await self.death.error(found) if isinstance(found, ConnectionLost) else found
+
+    async def restore(self, now: Experiment) -> None:
+        with suppress(ConnectionLost, OSError):
+            await self.client.close()
+
+    # -- to Ready -----------------------------------------------------------------------------------------------------
+
+    async def prepare(self, now: Experiment) -> None:
+        """Apply the manifests, and wait until every workload of them is Ready."""
+        self.cluster.on_record(self.records.append)
+        self.death = Death(self.cluster)
+        self.cluster.on_process_died(self.death.process_died)
+        await self.cluster.connect()
+        await self.cluster.wait_node_ready()
+        applied, _ = await apply_manifests(self.client, now.clock, self.manifests)
+        created = {(each.resource, namespace_of(each.obj), name_of(each.obj)): each.obj for each in applied}
+        now.target, workload, service = self.target, self.target.workload, self.target.service.obj
+        self._others = others_of(self.manifests, workload)
+        now.service = created[SERVICES, namespace_of(service), name_of(service)]
+        now.owner = created[workload.resource, namespace_of(workload.obj), name_of(workload.obj)]
+        self._say_what_is_chosen(now)
+        waiting = now.waiting()
+        await waiting.until(waiting.settled, "Pods to become available")
+        for each in self._others:
+            of_it = now.waiting(each)
+            await of_it.until(of_it.settled, f"Pods of {told_as(each)} to become available")
+        check_target_port(self.target, name_of(now.service))
+        if not is_headless(now.service):  # no rule leads to those
+            await waiting.until(waiting.routed, "the node's rules to name every Pod")
+
+    def _say_what_is_chosen(self, now: Experiment) -> None:
+        plan, workload = now.options.propagation, told_as(self.target.workload)
+        if plan.most > plan.most_to(now.options.source) == 0:
+            other = "--from balancer" if now.options.source != "balancer" else "--from node"
+            now.say(
+                tell(
+                    "note: --propagation $plan delays nothing for these requests; $option sends others",
+                    plan=plan.text,
+                    option=other,
+                )
+            )
+        if self._others and not now.options.workload:
+            now.say(
+                tell(
+                    "note: of several workloads $workload is the one behind the Service (--workload chooses)",
+                    workload=workload,
+                )
+            )
+        version = now.options.kubernetes_version
+        now.say(
+            tell("Kubernetes $version is up; waiting for $workload to be Ready", version=version, workload=workload)
+        )
+
+    # -- requests -----------------------------------------------------------------------------------------------------
+
+    async def send(self, now: Experiment, stack: AsyncExitStack, tasks: Tasks) -> Sending:
+        service = now.service
+        now.foreign = await self._pods_of(now)
+        self._strangers = await self._addresses_of_strangers(service, await now.waiting().pods())
+        address = await self._address(now)
+        if now.options.source == "published":
+            address, self._carried = await stack.enter_async_context(self._published(now))
+        load = await self._load(now)
+        stack.callback(load.close)
+        host = f"{name_of(service)}.{namespace_of(service)}.svc.cluster.local"
+        load.start(replace(now.options.load, target=address, host=host))
+        if is_headless(service):
+            load.targets([address])
+        if now.options.source == "balancer":
+            delay = now.options.propagation.of("balancer")
+            self._balancer = Balancer(now.world, self.client, service, self.target.port, delay, load.targets)
+            tasks.spawn(self._balancer.run(), name="balancer")
+        control = f"{now.options.control:g}"
+        now.say(tell("Ready; $seconds s of requests before anything is disrupted", seconds=control))
+        return load
+
+    async def _address(self, now: Experiment) -> tuple[str, int]:
+        """Where the first requests go: to the Service, or, because it has no address, to a Pod of a headless one."""
+        service = now.service
+        if not is_headless(service):
+            return service["spec"]["clusterIP"], self.target.port["port"]
+        template = self.target.workload.obj["spec"]["template"]["spec"]
+        number, _ = serving_containers(template, self.target.container_port)
+        pod = sorted(await now.waiting().pods(), key=name_of)[0]
+        return pod["status"]["podIP"], number or self.target.port["port"]
+
+    async def _pods_of(self, now: Experiment) -> set[str]:
+        """The uids of the Pods of other workloads."""
+        return {uid_of(pod) for each in self._others for pod in await now.waiting(each).pods()}
+
+    async def _addresses_of_strangers(self, service: Object, own: Sequence[Object]) -> dict[str, list[Manifest]]:
+        """Addresses of Pods that the Service selects and that are not the workload's, with what they are of."""
+        selector = service["spec"].get("selector") or {}
+        selecting = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
+        listed = await self.client.list(PODS, namespace_of(service), label_selector=selecting)
+        known, found = {uid_of(pod) for pod in own}, dict[str, list[Manifest]]()
+        for pod in listed.items:
+            address, labels = (pod.get("status") or {}).get("podIP"), pod["metadata"].get("labels") or {}
+            if address and uid_of(pod) not in known:
+                found[address] = [each for each in self._others if labels_of(each).items() <= labels.items()]
+        return found
+
+    async def _load(self, now: Experiment) -> "LoadClient | VirtualLoad":
+        if now.options.source == "published":
+            # late: 6 ms of the start of `rollout`
+            from lastcall.traffic import LoadClient
+
+            return await LoadClient.on_host()
+        load: LoadClient | VirtualLoad = await self.cluster.load()
+        if now.options.source == "pod":
+            load.enter(await self._client_pod(now))
+        return load
+
+    def _published(self, now: Experiment) -> "AbstractAsyncContextManager[tuple[tuple[str, int], Carried]]":
+        # late: 6 ms of the start of `rollout`
+        from lastcall.experiment.rollout.published import published
+
+        assert isinstance(self.cluster, Running)  # no packet leaves virtual time
+        return published(self.cluster, now.world, now.service, self.target.port)
+
+    async def _client_pod(self, now: Experiment) -> int:
+        """A Pod that does nothing but to lend its network; the pid of its process, as the cluster sees it."""
+        container = {"name": "client", "image": "busybox:1.36", "command": ["sleep", "86400"]}
+        spec = {"containers": [container], "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False}
+        node = {"nodeName": FIRST_NODE}  # the load generator's, because its connection tracking is asked
+        pod: Object = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": CLIENT_POD, "namespace": namespace_of(now.service)},
+            "spec": {**spec, **node},
+        }
+        made = await self.client.create(PODS, pod, namespace_of(now.service))
+        pids: list[int] = []
+
+        async def running() -> str:
+            started = [r for r in self.records if r.kind == kinds.PROCESS_STARTED and r.pod_uid == uid_of(made)]
+            pids.extend(record.told(kinds.PROCESS_STARTED)["pid"] for record in started)
+            return "" if pids else "it has not started"
+
+        await now.waiting().until(running, f"the Pod {CLIENT_POD} to run")
+        return pids[0]
+
+    def misled(self, now: Experiment) -> Judgement | None:
+        return sent_to_strangers(now.outcomes, self.target, self._strangers)
+
+    async def disturb(self, now: Experiment) -> str:
+        return await self.disrupted(now, await now.waiting().pods())
+
+    # -- what was found -----------------------------------------------------------------------------------------------
+
+    async def settle(self, now: Experiment) -> None:
+        if self._carried is not None:
+            now.outcomes[:] = [self._carried.completed(each) for each in now.outcomes]
+        if now.unheard is None:
+            await self._read_to_the_end(now)
+
+    async def observe(self, now: Experiment, load: Sending) -> Observed:
+        template = now.owner["spec"]["template"]["spec"]
+        lives = pod_lives(self.records, *serving_containers(template, self.target.container_port))
+        now.foreign |= await self._pods_of(now)
+        lives = [life for life in lives if life.uid not in now.foreign]
+        if self._balancer is not None:
+            self._balancer.note(lives)
+        output, whole = self._output()
+        # Nothing was disrupted where nobody was heard: then all of it is the control period's.
+        found = account(now.outcomes, lives, output, now.disrupted_at, begun=load.begun, whole_output=whole)
+        notes = (
+            *now.options.differences,
+            *of_manifests(self.manifests),
+            *of_images(self.records),
+            *of_load(now.outcomes),
+            *of_balance(found),
+            *of_stranded(now.stranded, now.node),
+        )
+        return Observed(found, lives, lives, [each.unrouted.latest for each in lives if each.unrouted], notes)
+
+    async def check(self, now: Experiment, judgement: Judgement) -> Judgement:
+        return await checked_by_server(self.client, judgement, now.owner, self.target.workload.resource)
+
+    async def _read_to_the_end(self, now: Experiment) -> None:
+        """What the Pods printed of answered requests may come later than the answers, on a busy machine much later."""
+        await self.cluster.drain_records(0.2)
+        deadline = monotonic(now.clock) + _LAST_OUTPUT_SECONDS
+        while answered_unseen(now.outcomes, ids_printed(self._output()[0])) and monotonic(now.clock) < deadline:
+            await self.cluster.drain_records(0.2)
+
+    def _output(self) -> tuple[list[str], bool]:
+        """What the Pods printed, and whether that is all: a shim tells only so many lines a second, and a ring holds
+        only so many records for a reader that is late."""
+        lines = [record.told(kinds.OUTPUT) for record in self.records if record.kind == kinds.OUTPUT]
+        whole = not self.cluster.records_overwritten and not any(line.get("dropped") for line in lines)
+        return [str(line.get("text")) for line in lines], whole
