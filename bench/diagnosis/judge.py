@@ -56,7 +56,7 @@ def read_answer(status: int, stdout: str, stderr: str) -> Answer:
     document: dict[str, Any] = {}
     if stdout.strip().startswith("{"):
         document = json.loads(stdout)
-    named = [*_of_stories(document), *_of_experiments(document), *_of_lint(stderr)]
+    named = [*_of_stories(document), *_of_experiments(document), *_of_unready(document), *_of_lint(stderr)]
     if not document:
         named += _of_error(stderr)
     return Answer(status, tuple(named), _facts(status, document), stderr)
@@ -87,6 +87,11 @@ def _of_experiments(document: dict[str, Any]) -> list[Named]:
             named.append(Named(id_, "problem", "", text, proposed.get("sentence") or "", change, "rollout"))
         named += [_named(each, "rollout") for each in experiment.get("notWell") or ()]
     return named
+
+
+def _of_unready(document: dict[str, Any]) -> list[Named]:
+    """Return the causes of Pods that did not become Ready."""
+    return [_named(each, "error") for each in document.get("notReady") or ()]
 
 
 def _of_error(stderr: str) -> list[Named]:

@@ -314,7 +314,7 @@ class Span:
 ProgramChange = Literal[
     "stopIgnoringSignal", "unblockSignal", "passSignalOn", "useExec", "endOnStopSignal", "finishRequests",
     "closeIdleConnections", "endStreams", "fixServer", "exitZero", "fixCrash", "fixCommand", "fixHook", "fixPostStart",
-    "raiseOwnTimeout", "stopKilling",
+    "fixProbe", "raiseOwnTimeout", "stopKilling",
 ]  # fmt: skip
 """What only the program, its image or its script can change."""
 
