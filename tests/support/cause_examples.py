@@ -104,6 +104,23 @@ def post_start_ends(at: float, outcome: str = "succeeded") -> Change:
     return add(at, "kubelet", k.POST_START_FINISHED, handler="exec", outcome=outcome, seconds=0.1, exitCode=1)
 
 
+def asks_port(port: int, *addresses: str) -> Story:
+    """Of a container that runs, listens on 8080 at some addresses, and whose readinessProbe asks a port."""
+
+    def story(tape: Any) -> None:
+        tape.started(at=-9.0)
+        listeners = [{"address": each, "port": 8080} for each in addresses]
+        output = f"dial tcp 10.244.0.5:{port}: connect: connection refused"
+        facts = {"probe": "readiness", "output": output, "port": port, "listeners": listeners}
+        tape.add(-6.0, "kubelet", k.PROBE_FAILING, "app", **facts)
+
+    return story
+
+
+def probe_succeeds(tape: Any) -> None:
+    tape.add(-1.0, "kubelet", k.PROBE_CHANGED, "app", probe="readiness", result="success", output="", port=8081)
+
+
 def post_start_held(tape: Any) -> None:
     post_start("")(tape)
     post_start_ends(4.0)(tape)
@@ -358,6 +375,9 @@ EXAMPLES: dict[str, Example] = {
     "postStartFailed": Example(post_start("failed"), (edit(k.POST_START_FINISHED, outcome="succeeded"),)),
     "postStartRuns": Example(post_start(""), (post_start_ends(-0.5),)),
     "postStartHeld": Example(post_start_held, (edit(k.POST_START_FINISHED, at=0.05),)),
+    # its readinessProbe
+    "probeFailed:otherPort": Example(asks_port(8081, "0.0.0.0"), (probe_succeeds,)),
+    "probeFailed:loopback": Example(asks_port(8080, "127.0.0.1"), (edit(k.PROBE_FAILING, listeners=[]),)),
     # the stop signal
     "stopSignalNotHandled:starting": Example(
         barely_begun, (along(NO_SIGTERM), edit(k.PROCESS_STARTED, at=-2.0)), (edit(k.PROCESS_EXITED, at=0.5),)

@@ -37,6 +37,25 @@ decided for another reason than a probe or a hook. "": it had not ended."""
 
 
 @dataclass(frozen=True, slots=True)
+class DeclaredPort:
+    """A port of a container's spec."""
+
+    number: int
+    name: str = ""
+    protocol: str = ""
+    host_port: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredProbe:
+    """A probe of a container's spec that asks one of its ports. `field` is readinessProbe …, `handler` httpGet …."""
+
+    field: str
+    handler: str
+    port: int | str
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerFacts:
     """What the API object says of a container. Exit code, reason and signal are of its Terminated state, None without
     one."""
@@ -50,9 +69,11 @@ class ContainerFacts:
     reason: str | None = None
     signal: int | None = None
     ports: tuple[int, ...] = ()
-    """Those that it declares."""
     restart_rules: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """In and NotIn with the exit codes for which its restartPolicyRules restart it, or all containers."""
+    declared_ports: tuple[DeclaredPort, ...] = ()
+    probes: tuple[DeclaredProbe, ...] = ()
+    """Those that ask a port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +335,7 @@ class Span:
 ProgramChange = Literal[
     "stopIgnoringSignal", "unblockSignal", "passSignalOn", "useExec", "endOnStopSignal", "finishRequests",
     "closeIdleConnections", "endStreams", "fixServer", "exitZero", "fixCrash", "fixCommand", "fixHook", "fixPostStart",
-    "fixProbe", "raiseOwnTimeout", "stopKilling",
+    "fixProbe", "listenEverywhere", "raiseOwnTimeout", "stopKilling",
 ]  # fmt: skip
 """What only the program, its image or its script can change."""
 

@@ -178,6 +178,12 @@ WAITING: Mapping[str, Cause] = {
     "probeFailed": Cause(
         title="A probe fails.",
         remedy="Correct the probe (port, path, scheme, timeoutSeconds), or what the container answers it.",
+        texts={
+            "otherPort": "The readinessProbe of $container asks port $port, on which nothing listens: $container "
+            "listens on port $others.",
+            "loopback": "The readinessProbe of $container asks port $port, on which $container listens only at "
+            "$address: the kubelet asks at the Pod's address.",
+        },
         fixes={
             "": "correct the probe, or what the container answers it",
             "tooEarly": "nothing listened on the probe's port: correct the port, or give the program more time to "
@@ -185,6 +191,9 @@ WAITING: Mapping[str, Cause] = {
             "refused": "nothing listened on the probe's port: correct the port, or see whether the program has started",
             "status": "the program answered the probe with $status: correct the probe's path, or what the program "
             "answers",
+            "otherPort": "port of the probe: $others, because nothing listens on $port; the containerPort and the "
+            "targetPort of Services likewise",
+            "loopback": "let the program listen on all addresses (0.0.0.0 or ::), not only at $address",
             "timeout": "the program did not answer the probe within timeoutSeconds: raise it, or see what the "
             "program waits for",
         },

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import cast
 
-from lastcall.endings.story import ContainerFacts, PodFacts
+from lastcall.endings.story import ContainerFacts, DeclaredPort, DeclaredProbe, PodFacts
 from lastcall.kube.api import Object, containers_of, name_of, namespace_of, pre_stop_of, restart_rules_of, uid_of
 from lastcall.records import kinds
 from lastcall.records.definitions.parts import ContainerKind
@@ -42,8 +42,22 @@ def _container_facts(container: Object, kind: ContainerKind, terminated: Object)
         reason=terminated.get("reason"),
         signal=terminated.get("signal"),
         ports=tuple(each["containerPort"] for each in container.get("ports") or ()),
+        declared_ports=tuple(_declared_port(each) for each in container.get("ports") or ()),
+        probes=tuple(_declared_probes(container)),
         restart_rules=restart_rules_of(container),
     )
+
+
+def _declared_port(port: Object) -> DeclaredPort:
+    return DeclaredPort(port["containerPort"], port.get("name") or "", port.get("protocol") or "", port.get("hostPort"))
+
+
+def _declared_probes(container: Object) -> Iterable[DeclaredProbe]:
+    for field in ("startupProbe", "readinessProbe", "livenessProbe"):
+        for handler in ("httpGet", "tcpSocket", "grpc"):
+            action = (container.get(field) or {}).get(handler) or {}
+            if "port" in action and not action.get("host"):
+                yield DeclaredProbe(field, handler, action["port"])
 
 
 def facts_from_records(uid: str, records: Iterable[Record]) -> PodFacts:

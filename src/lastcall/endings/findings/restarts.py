@@ -16,6 +16,7 @@ from lastcall.endings.findings.changes import container_change
 from lastcall.endings.findings.neighbours import needs_neighbour
 from lastcall.endings.findings.post_start import KINDS as HOOK_KINDS
 from lastcall.endings.findings.post_start import because, hook_of, more, remedy
+from lastcall.endings.findings.probes import other_port
 from lastcall.endings.findings.subjects import ContainerSubject
 from lastcall.endings.findings.table import Fact, Row
 from lastcall.endings.findings.words import after_start, exit_code
@@ -101,12 +102,12 @@ def _fails(kind_is_init: bool) -> _Test:
 def _by_probe(who: EndedBy) -> Callable[[ContainerSubject], Finding]:
     def says(s: ContainerSubject) -> Finding:
         those = _those(s, _ended_by(who))
-        return _killed_by_probe(those[-1], len(those), _did(those, s.last))
+        return _killed_by_probe(s.ending, those[-1], len(those), _did(those, s.last))
 
     return says
 
 
-def _killed_by_probe(c: ContainerEnding, times: int, did: str) -> Finding:
+def _killed_by_probe(ending: Ending, c: ContainerEnding, times: int, did: str) -> Finding:
     output = c.seen.probe.output if c.seen.probe else ""
     startup = c.exit.ended_by == "startupProbe"
     id_ = "startupProbeKilled" if startup else "livenessProbeKilled"
@@ -143,6 +144,8 @@ def _killed_by_probe(c: ContainerEnding, times: int, did: str) -> Finding:
     change = None
     if variant == "late" and not startup and not never:  # slow for a while
         change = container_change(c.name, c.kind, livenessProbe=_PATIENT)
+    elif variant == "otherPort" and refused:
+        change = other_port(ending, c, int(refused[1]), others)
     elif startup and variant in ("", "notYet", "late"):  # its period is a second at least
         change = container_change(c.name, c.kind, startupProbe={"failureThreshold": wanted})
     return Finding(id_, "problem", text, c.name, advice, change=change)

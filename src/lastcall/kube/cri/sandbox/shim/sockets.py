@@ -13,6 +13,8 @@ import os
 import socket
 import struct
 
+from lastcall.world import linux
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lastcall.records.definitions.parts import Listener
@@ -131,6 +133,30 @@ class Sockets:
         if self._diag is not None:
             self._diag.close()
             self._diag = None
+
+
+def listeners_of(pid: int, network: tuple[int, int]) -> list[Socket]:
+    """Return who listens in the network namespace of `pid`: the first of `network`, the second is the caller's own.
+
+    Raises OSError when the process is gone.
+    """
+    sockets = Sockets(pid)
+    try:
+        if not sockets.any:
+            return []
+        sockets.keep(open_diag_in(*network))
+        return sockets.listeners()
+    finally:
+        sockets.close()
+
+
+def open_diag_in(network: int, own: int) -> socket.socket | None:
+    """As `open_diag`, in another network namespace; come back to one's own."""
+    linux.setns(network, linux.CLONE_NEWNET)
+    try:
+        return open_diag()
+    finally:
+        linux.setns(own, linux.CLONE_NEWNET)
 
 
 def open_diag() -> socket.socket | None:
