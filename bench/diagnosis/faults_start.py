@@ -244,7 +244,7 @@ START = (
     ),
     Fault(
         "directoryOverFile", "start", PYTHON, directory_over_file, ids("mountHidesFile"), ids("fixMount"),
-        START_SYMPTOMS, by_words=True, args=TIMEOUT, proposed="mountHidesFile",
+        START_SYMPTOMS, by_words=True, args=TIMEOUT,
     ),
     Fault(
         "postStartFails", "start", ANY, post_start("echo cannot register >&2; exit 1"), ids("restartedPostStart"),

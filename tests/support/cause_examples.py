@@ -29,7 +29,7 @@ from tape_changes import (
     without,
 )
 
-from lastcall.endings.story import ContainerFacts
+from lastcall.endings.story import ContainerFacts, MountedFiles
 from lastcall.records import kinds as k
 
 
@@ -115,6 +115,26 @@ def asks_port(port: int, *addresses: str) -> Story:
         tape.add(-6.0, "kubelet", k.PROBE_FAILING, "app", **facts)
 
     return story
+
+
+def refused_by_the_kernel(tape: Any) -> None:
+    run(tape, -10, -9, code=255, lines=("exec /app/run: exec format error",))
+    tape.started(at=-8)
+    deleted(tape)
+
+
+def reads_a_directory(tape: Any) -> None:
+    files = (MountedFiles("/etc/app.conf", "conf", "ConfigMap", "settings"),)
+    tape.pod = replace(tape.pod, containers=(ContainerFacts("app", files=files),))
+    run(tape, -10, -9, code=1, lines=("IsADirectoryError: [Errno 21] Is a directory: '/etc/app.conf'",))
+    tape.started(at=-8)
+    deleted(tape)
+
+
+def reads_its_mount(tape: Any) -> None:
+    files = (MountedFiles("/etc/app.conf", "conf", "ConfigMap", "settings"),)
+    tape.pod = replace(tape.pod, containers=(ContainerFacts("app", files=files),))
+    edit(k.OUTPUT, text="read /etc/app.conf: is a directory")(tape)
 
 
 def probe_succeeds(tape: Any) -> None:
@@ -318,7 +338,17 @@ EXAMPLES: dict[str, Example] = {
     "livenessProbeKilled": Example(restarted_by("liveness"), (without(k.KILLING),)),
     "startupProbeKilled": Example(restarted_by("startup"), (without(k.KILLING),)),
     "initContainerFailed": Example(init_fails, (edit(k.PROCESS_EXITED, exitCode=0),), container="wait"),
-    "crashed": Example(restarted_after(3), (edit(k.PROCESS_EXITED, exitCode=0),)),
+    "commandNotStarted": Example(
+        refused_by_the_kernel, (along(edit(k.PROCESS_EXITED, exitCode=0)), edit(k.OUTPUT, text="FATAL"))
+    ),
+    "mountHidesFile": Example(
+        reads_a_directory, (along(edit(k.PROCESS_EXITED, exitCode=0)), edit(k.OUTPUT, text="FATAL"))
+    ),
+    "crashed": Example(
+        restarted_after(3),
+        (edit(k.PROCESS_EXITED, exitCode=0),),
+        (edit(k.OUTPUT, text="exec /app/run: exec format error"), reads_its_mount),
+    ),
     "restartedPostStart": Example(restarted_by_its_hook, (without(k.KILLING),)),
     "restartedByRule": Example(restarted_by_its_rule, (edit(k.PROCESS_EXITED, exitCode=3),)),
     "endsAndIsRestarted:signalled": Example(

@@ -56,6 +56,19 @@ class DeclaredProbe:
 
 
 @dataclass(frozen=True, slots=True)
+class MountedFiles:
+    """A volume of files at a path of a container. `kind` is ConfigMap or Secret, `source` its name; `items` are the
+    (key, path) that the volume picks, none for all. `sub_path` is "" where the whole volume is mounted."""
+
+    path: str
+    volume: str
+    kind: str
+    source: str
+    sub_path: str = ""
+    items: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerFacts:
     """What the API object says of a container. Exit code, reason and signal are of its Terminated state, None without
     one."""
@@ -74,6 +87,7 @@ class ContainerFacts:
     declared_ports: tuple[DeclaredPort, ...] = ()
     probes: tuple[DeclaredProbe, ...] = ()
     """Those that ask a port."""
+    files: tuple[MountedFiles, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,9 @@ from lastcall.records.text import printable
 
 _LESS = ("probeFailed", "crashLoop", "restartedPostStart")
 """Causes of which an end that was seen tells more."""
-_OF_ENDS = {*RESTARTS, "outOfMemory", "childOutOfMemory", "killedByOther", "probeFailed"} - {"restartedByRule"}
+_OF_ENDS = {*RESTARTS, "outOfMemory", "childOutOfMemory", "killedByOther", "probeFailed", "commandNotStarted"} - {
+    "restartedByRule"
+}
 _GENERAL = tuple(f"  fix: {fix_of(id_)}" for id_ in _LESS)
 """What is said of them where nothing better is known."""
 
