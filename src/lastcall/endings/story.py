@@ -349,14 +349,15 @@ class Span:
 ProgramChange = Literal[
     "stopIgnoringSignal", "unblockSignal", "passSignalOn", "useExec", "endOnStopSignal", "finishRequests",
     "closeIdleConnections", "endStreams", "fixServer", "exitZero", "fixCrash", "fixCommand", "fixHook", "fixPostStart",
-    "fixProbe", "listenEverywhere", "raiseOwnTimeout", "stopKilling",
+    "fixProbe", "listenEverywhere", "raiseOwnTimeout", "stopKilling", "useLessMemory",
 ]  # fmt: skip
 """What only the program, its image or its script can change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A proposed change: `patch`, a strategic merge patch of the Pod's spec, or what the program has to do."""
+    """A proposed change: `patch`, a strategic merge patch of the Pod's spec, or what the program has to do. One with
+    both leaves the choice: which of them helps was not seen."""
 
     patch: dict[str, Any] | None = None
     program: ProgramChange | None = None

@@ -273,7 +273,10 @@ CONTAINERS: Mapping[str, Cause] = {
             "cgroup v2.",
             "others": " PID 1 itself had $peak at most: its other processes, or files in memory, took the rest.",
         },
-        fixes={"": "resources: {limits: {memory: more than $limit}}"},
+        fixes={
+            "": "resources: {limits: {memory: more than $limit}}, or a program that uses less. How much it needs is "
+            "not known, because it was killed at the limit.",
+        },
     ),
     "childOutOfMemory": Cause(
         title="A child of PID 1 was killed because memory ran out; the container itself went on (cgroup v1).",
@@ -282,7 +285,10 @@ CONTAINERS: Mapping[str, Cause] = {
             "": "The kernel killed $count of $container because memory ran out$limit; PID 1 lived on, and its end by "
             "$end came after that.",
         },
-        fixes={"": "resources: {limits: {memory: more than $limit}}"},
+        fixes={
+            "": "resources: {limits: {memory: more than $limit}}, or a program that uses less. How much it needs is "
+            "not known, because it was killed at the limit.",
+        },
     ),
     "exitCode137OfItsOwn": Cause(
         title="PID 1 exited with 137 by itself: it reports a child that was killed.",
