@@ -141,6 +141,10 @@ def test_what_the_kernel_does_not_execute_is_named_with_what_the_file_is(
          "Either /scripts/run.sh does not exist, or the interpreter that its first line names"),
         (127, "bash: line 1: ./run.sh: cannot execute: required file not found",
          "./run.sh is there: what is missing is the interpreter that its first line names"),
+        (127, "/usr/bin/env: \u2018node\u2019: No such file or directory", "node, which env is to start, is not"),
+        (127, "env: can't execute 'node': No such file or directory", "node, which env is to start, is not in the"),
+        (127, "/usr/bin/env: 'bash\\r': No such file or directory\n/usr/bin/env: use -[v]S to pass options in shebang "
+         "lines", "Save the script with LF line ends"),
         (127, "sh: serve: not found", "serve is not in the image: correct the command that the shell runs"),
         (127, "/bin/sh: 1: serve: not found", "serve is not in the image"),
         (127, "bash: line 1: serve: command not found", "serve is not in the image"),
@@ -151,7 +155,7 @@ def test_a_script_with_carriage_returns_that_a_shell_runs_is_known_by_what_the_s
     new_tape: Any, code: int, line: str, fix: str
 ) -> None:
     tape = new_tape()
-    run(tape, -2, -1.9, code=code, lines=("starting", line))
+    run(tape, -2, -1.9, code=code, lines=("starting", *line.split("\n")))
     tape.accepted(5)
     tape.over(0.2, endpoint=False)
     found = finding(tape.ending(), "commandNotStarted")

@@ -75,6 +75,8 @@ WAITING: Mapping[str, Cause] = {
             "none": "command: the image has neither ENTRYPOINT nor CMD: name its program",
             "inShell": "$program is not in the image: correct the command that the shell runs, or use an image that "
             "has it.",
+            "byEnv": "$program, which env is to start, is not in the image: correct the first line of the script "
+            "(#!/usr/bin/env $program) or the command, or use an image that has it.",
             "deniedInShell": "Make $program executable (chmod +x in the image, defaultMode: 0755 of a volume), or let "
             "the shell read it (sh $program).",
             "interpreterReturn": "Save $path with LF line ends: its first line ends with a carriage return (CRLF), so "

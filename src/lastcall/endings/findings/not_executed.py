@@ -25,6 +25,11 @@ _IN_SHELL = re.compile(
 )
 """What bash, dash and busybox print of a word that is no program, or none that they may execute: `sh: 1: serve: not
 found`."""
+_HINT = re.compile(r"\S*env: use -\[v]S to pass options in shebang lines")
+"""What coreutils' env prints after it has said which program is missing."""
+_ENV = re.compile(r"\S*env: [\u2018'\"]?(?P<program>[^\u2019'\":]+)[\u2019'\"]?: No such file or directory")
+_ENV_BUSYBOX = re.compile(r"\S*env: can't execute '(?P<program>[^']+)': No such file or directory")
+"""What env prints of the interpreter that a script's first line (#!/usr/bin/env …) names."""
 _CODES = {127: "not found", 126: "denied"}
 """The exit code of a shell whose last command it could not execute."""
 
@@ -39,7 +44,7 @@ class NotExecuted:
 
 def not_executed(lines: list[str], exits: Iterable[Entry]) -> NotExecuted | None:
     """Return what to do about a run, by its last line and what the runtime found the file to be; None for any other."""
-    last = lines[-1] if lines else ""
+    last = next((line for line in reversed(lines) if not _HINT.fullmatch(line)), "")
     told = [entry.told(kinds.PROCESS_EXITED) for entry in exits]
     if told and (found := told[-1].get("notExecuted")):
         facts = {"path": found["path"], "interpreter": found["interpreter"], "machine": found["machine"]}
@@ -49,6 +54,8 @@ def not_executed(lines: list[str], exits: Iterable[Entry]) -> NotExecuted | None
         return NotExecuted(fix("commandNotStarted", variant, path=refused["path"]), refused["path"])
     if _RETURN.search(last.rstrip("\r")):
         return NotExecuted(fix("commandNotStarted", "carriageReturn"))
+    if by_env := _ENV.fullmatch(last) or _ENV_BUSYBOX.fullmatch(last):
+        return NotExecuted(fix("commandNotStarted", "byEnv", program=by_env["program"]))
     if script := _SCRIPT.search(last):
         variant = "scriptNotFound" if script["why"] == "not found" else "interpreterUnknown"
         return NotExecuted(fix("commandNotStarted", variant, path=script["path"]), script["path"])
