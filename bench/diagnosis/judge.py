@@ -59,7 +59,7 @@ def read_answer(status: int, stdout: str, stderr: str) -> Answer:
     document: dict[str, Any] = {}
     if stdout.strip().startswith("{"):
         document = json.loads(stdout)
-    named = [*_of_stories(document), *_of_experiments(document), *_of_lint(stderr)]
+    named = [*_of_stories(document), *_of_experiments(document), *_of_unready(document), *_of_lint(stderr)]
     if not document:
         named += _of_error(stderr)
     return Answer(status, tuple(named), _facts(status, document), stderr)
@@ -97,6 +97,11 @@ def _of_note(note: dict[str, Any]) -> Named:
     """Read a note of an experiment: it has no severity, and its advice is in its text."""
     text, _, advice = note["text"].partition(" fix: ")
     return Named(note["id"], "info", "", text, advice, by="rollout")
+
+
+def _of_unready(document: dict[str, Any]) -> list[Named]:
+    """Return the causes of Pods that did not become Ready."""
+    return [_named(each, "error") for each in document.get("notReady") or ()]
 
 
 def _of_error(stderr: str) -> list[Named]:

@@ -18,7 +18,7 @@ from bench.diagnosis.running import manifest
 from bench.diagnosis.simulated import EXPRESSIBLE, images_of, programs_of
 from lastcall.endings import exit_status
 from lastcall.endings.render import endings_document
-from lastcall.errors import LastcallError
+from lastcall.errors import LastcallError, UnreadyCause, causes_of
 from lastcall.experiment.run import RunOptions, Session
 from lastcall.manifests.read import load_manifests
 from lastcall.records.record import Record
@@ -115,16 +115,17 @@ async def _run(cluster: Any, manifests: Any, options: RunOptions) -> tuple[int, 
     """Return the exit status, the document and the error of a session."""
     session = Session(VirtualRun(cluster), options, Quiet(), cluster.world.clock)  # type: ignore[arg-type]
     text = ""
+    causes: tuple[UnreadyCause, ...] = ()
     try:
         endings = await asyncio.wait_for(session.run(manifests), 600)
         status = exit_status(endings)
     except LastcallError as error:
-        endings, text, status = session.endings(), str(error), 1
-    if text and not endings:
+        endings, text, status, causes = session.endings(), str(error), 1, causes_of(error)
+    if text and not endings and not causes:
         return status, "", text
     version = options.kubernetes_version
     document = endings_document(
-        endings, kubernetes_version=version, lastcall_version="", exit_status=status, error=text
+        endings, kubernetes_version=version, lastcall_version="", exit_status=status, error=text, not_ready=causes
     )  # fmt: skip
     return status, json.dumps(document), text
 

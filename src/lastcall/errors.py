@@ -4,6 +4,9 @@ The command line ends with an exit status for each (`cli/exit_status.py:of_error
 """
 
 import signal
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
 
 
 class LastcallError(Exception):
@@ -22,8 +25,35 @@ class NoRequests(UserError):
     """Asked for lost requests where none were sent."""
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadyCause:
+    """One cause of a Pod (`namespace/name`), or of an owner of Pods, that did not become Ready.
+
+    `id` is one of the catalogue. `advice` is "" without any. `change` is the advice as data where it is definite:
+    `{"patch": …}`, a strategic merge patch of the Pod's spec, or `{"program": …}`, what only a person can correct.
+    """
+
+    pod: str
+    id: str
+    severity: Literal["info", "warning", "problem"]
+    container: str
+    text: str
+    advice: str
+    change: dict[str, Any] | None = None
+
+
 class WorldError(LastcallError):
     """The world's: the kernel, the network, the runtime, a Pod that does not do what it should."""
+
+    def __init__(self, message: str = "", causes: Iterable[UnreadyCause] = ()) -> None:
+        super().__init__(message)
+        self.causes = tuple(causes)
+        """Why Pods did not become Ready, as far as it is known; the text says the same."""
+
+
+def causes_of(error: BaseException | None) -> tuple[UnreadyCause, ...]:
+    """Return why Pods did not become Ready; () for an error that is about something else."""
+    return error.causes if isinstance(error, WorldError) else ()
 
 
 class ClusterError(WorldError):

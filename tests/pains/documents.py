@@ -23,6 +23,7 @@ AREAS = {
     "kills": "137 and 143",
     "sidecars": "Sidecars and proxies",
     "connections": "Connections that last",
+    "starts": "Programs that do not start",
     "probes": "Probes",
     "rollouts": "Rollouts, budgets and drains",
     "held": "Objects that do not go",

@@ -29,7 +29,7 @@ from tape_changes import (
     without,
 )
 
-from lastcall.endings.story import ContainerFacts
+from lastcall.endings.story import ContainerFacts, MountedFiles
 from lastcall.records import kinds as k
 
 
@@ -102,6 +102,43 @@ def post_start(outcome: str) -> Story:
 
 def post_start_ends(at: float, outcome: str = "succeeded") -> Change:
     return add(at, "kubelet", k.POST_START_FINISHED, handler="exec", outcome=outcome, seconds=0.1, exitCode=1)
+
+
+def asks_port(port: int, *addresses: str) -> Story:
+    """Of a container that runs, listens on 8080 at some addresses, and whose readinessProbe asks a port."""
+
+    def story(tape: Any) -> None:
+        tape.started(at=-9.0)
+        listeners = [{"address": each, "port": 8080} for each in addresses]
+        output = f"dial tcp 10.244.0.5:{port}: connect: connection refused"
+        facts = {"probe": "readiness", "output": output, "port": port, "listeners": listeners}
+        tape.add(-6.0, "kubelet", k.PROBE_FAILING, "app", **facts)
+
+    return story
+
+
+def refused_by_the_kernel(tape: Any) -> None:
+    run(tape, -10, -9, code=255, lines=("exec /app/run: exec format error",))
+    tape.started(at=-8)
+    deleted(tape)
+
+
+def reads_a_directory(tape: Any) -> None:
+    files = (MountedFiles("/etc/app.conf", "conf", "ConfigMap", "settings"),)
+    tape.pod = replace(tape.pod, containers=(ContainerFacts("app", files=files),))
+    run(tape, -10, -9, code=1, lines=("IsADirectoryError: [Errno 21] Is a directory: '/etc/app.conf'",))
+    tape.started(at=-8)
+    deleted(tape)
+
+
+def reads_its_mount(tape: Any) -> None:
+    files = (MountedFiles("/etc/app.conf", "conf", "ConfigMap", "settings"),)
+    tape.pod = replace(tape.pod, containers=(ContainerFacts("app", files=files),))
+    edit(k.OUTPUT, text="read /etc/app.conf: is a directory")(tape)
+
+
+def probe_succeeds(tape: Any) -> None:
+    tape.add(-1.0, "kubelet", k.PROBE_CHANGED, "app", probe="readiness", result="success", output="", port=8081)
 
 
 def post_start_held(tape: Any) -> None:
@@ -309,7 +346,17 @@ EXAMPLES: dict[str, Example] = {
     "livenessProbeKilled": Example(restarted_by("liveness"), (without(k.KILLING),)),
     "startupProbeKilled": Example(restarted_by("startup"), (without(k.KILLING),)),
     "initContainerFailed": Example(init_fails, (edit(k.PROCESS_EXITED, exitCode=0),), container="wait"),
-    "crashed": Example(restarted_after(3), (edit(k.PROCESS_EXITED, exitCode=0),)),
+    "commandNotStarted": Example(
+        refused_by_the_kernel, (along(edit(k.PROCESS_EXITED, exitCode=0)), edit(k.OUTPUT, text="FATAL"))
+    ),
+    "mountHidesFile": Example(
+        reads_a_directory, (along(edit(k.PROCESS_EXITED, exitCode=0)), edit(k.OUTPUT, text="FATAL"))
+    ),
+    "crashed": Example(
+        restarted_after(3),
+        (edit(k.PROCESS_EXITED, exitCode=0),),
+        (edit(k.OUTPUT, text="exec /app/run: exec format error"), reads_its_mount),
+    ),
     "restartedPostStart": Example(restarted_by_its_hook, (without(k.KILLING),)),
     "restartedByRule": Example(restarted_by_its_rule, (edit(k.PROCESS_EXITED, exitCode=3),)),
     "endsAndIsRestarted:signalled": Example(
@@ -367,6 +414,9 @@ EXAMPLES: dict[str, Example] = {
     "postStartFailed": Example(post_start("failed"), (edit(k.POST_START_FINISHED, outcome="succeeded"),)),
     "postStartRuns": Example(post_start(""), (post_start_ends(-0.5),)),
     "postStartHeld": Example(post_start_held, (edit(k.POST_START_FINISHED, at=0.05),)),
+    # its readinessProbe
+    "probeFailed:otherPort": Example(asks_port(8081, "0.0.0.0"), (probe_succeeds,)),
+    "probeFailed:loopback": Example(asks_port(8080, "127.0.0.1"), (edit(k.PROBE_FAILING, listeners=[]),)),
     # the stop signal
     "stopSignalNotHandled:starting": Example(
         barely_begun, (along(NO_SIGTERM), edit(k.PROCESS_STARTED, at=-2.0)), (edit(k.PROCESS_EXITED, at=0.5),)

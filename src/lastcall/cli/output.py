@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from lastcall.endings import Ending
+    from lastcall.errors import UnreadyCause
     from lastcall.experiment import Note
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -112,6 +113,7 @@ def document(
     error: str = "",
     with_steps: bool = True,
     notes: "Sequence[Note] | None" = None,
+    not_ready: "Sequence[UnreadyCause]" = (),
 ) -> str:
     """The story in one of FORMATS, with a newline at its end."""
     if output == "json":
@@ -124,6 +126,7 @@ def document(
             lastcall_version=__version__,
             exit_status=status,
             error=error,
+            not_ready=not_ready,
             not_simulated=None if notes is None else [NotSimulated(each.id, each.what, each.text) for each in notes],
         )
         return json_text(made)
@@ -163,6 +166,7 @@ def tell(
     error: str = "",
     seen_live: bool = False,
     notes: "Sequence[Note] | None" = None,
+    not_ready: "Sequence[UnreadyCause]" = (),
 ) -> None:
     """Write the story where it was asked for. `seen_live`: the steps stand on `out` already, and are not told twice
     but for the rules of `explain`. Raises OSError."""
@@ -179,6 +183,7 @@ def tell(
             error=error,
             with_steps=with_steps,
             notes=notes,
+            not_ready=not_ready,
         )
 
     if takes_stdout(output, file):
@@ -197,11 +202,20 @@ def tell(
         say(f"Report written to {file}", err=True)
 
 
-def tell_failure(output: str, file: Path | None, error: str, *, kubernetes_version: str) -> None:
-    """A test report, or annotations, of a run that ended without a story; nothing in another format. Raises OSError."""
-    if output not in FOR_CI:
+def tell_failure(
+    output: str,
+    file: Path | None,
+    error: str,
+    *,
+    kubernetes_version: str,
+    status: int = WORLD,
+    not_ready: "Sequence[UnreadyCause]" = (),
+) -> None:
+    """Write a test report, or annotations, of a run that ended without a story, and JSON where Pods did not become
+    Ready for known causes; nothing in another format. Raises OSError."""
+    if output not in FOR_CI and not (output == "json" and not_ready):
         return
-    text = document([], output, kubernetes_version=kubernetes_version, status=WORLD, error=error)
+    text = document([], output, kubernetes_version=kubernetes_version, status=status, error=error, not_ready=not_ready)
     if file is None:
         show(text)
     else:

@@ -38,6 +38,38 @@ decided for another reason than a probe or a hook. "": it had not ended."""
 
 
 @dataclass(frozen=True, slots=True)
+class DeclaredPort:
+    """A port of a container's spec."""
+
+    number: int
+    name: str = ""
+    protocol: str = ""
+    host_port: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredProbe:
+    """A probe of a container's spec that asks one of its ports. `field` is readinessProbe …, `handler` httpGet …."""
+
+    field: str
+    handler: str
+    port: int | str
+
+
+@dataclass(frozen=True, slots=True)
+class MountedFiles:
+    """A volume of files at a path of a container. `kind` is ConfigMap or Secret, `source` its name; `items` are the
+    (key, path) that the volume picks, none for all. `sub_path` is "" where the whole volume is mounted."""
+
+    path: str
+    volume: str
+    kind: str
+    source: str
+    sub_path: str = ""
+    items: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerFacts:
     """What the API object says of a container. Exit code, reason and signal are of its Terminated state, None without
     one."""
@@ -51,9 +83,12 @@ class ContainerFacts:
     reason: str | None = None
     signal: int | None = None
     ports: tuple[int, ...] = ()
-    """Those that it declares."""
     restart_rules: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """In and NotIn with the exit codes for which its restartPolicyRules restart it, or all containers."""
+    declared_ports: tuple[DeclaredPort, ...] = ()
+    probes: tuple[DeclaredProbe, ...] = ()
+    """Those that ask a port."""
+    files: tuple[MountedFiles, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,14 +352,15 @@ class Span:
 ProgramChange = Literal[
     "stopIgnoringSignal", "unblockSignal", "passSignalOn", "useExec", "endOnStopSignal", "finishRequests",
     "closeIdleConnections", "endStreams", "fixServer", "exitZero", "fixCrash", "fixCommand", "fixHook", "fixPostStart",
-    "raiseOwnTimeout", "stopKilling",
+    "fixProbe", "listenEverywhere", "raiseOwnTimeout", "stopKilling", "useLessMemory",
 ]  # fmt: skip
 """What only the program, its image or its script can change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A proposed change: `patch`, a strategic merge patch of the Pod's spec, or what the program has to do."""
+    """A proposed change: `patch`, a strategic merge patch of the Pod's spec, or what the program has to do. One with
+    both leaves the choice: which of them helps was not seen."""
 
     patch: dict[str, Any] | None = None
     program: ProgramChange | None = None

@@ -76,6 +76,7 @@ CONTAINER_START_FAILED: Kind[kubelet_start.ContainerStartFailed] = Kind("Contain
 POST_START_STARTED: Kind[kubelet_start.PostStartStarted] = Kind("PostStartStarted")
 POST_START_FINISHED: Kind[kubelet_start.PostStartFinished] = Kind("PostStartFinished")
 PROBE_CHANGED: Kind[kubelet_start.ProbeChanged] = Kind("ProbeChanged")
+PROBE_FAILING: Kind[kubelet_start.ProbeFailing] = Kind("ProbeFailing")
 POD_RUNNING: Kind[kubelet_start.PodRunning] = Kind("PodRunning")
 
 # kubelet

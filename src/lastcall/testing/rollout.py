@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lastcall.errors import ClusterError, InvalidManifest, NotReady
+from lastcall.errors import ClusterError, InvalidManifest, NotReady, UnreadyCause
 from lastcall.manifests.applying import Manifests, read
 
 _BAD_INPUT = 2
@@ -107,4 +107,7 @@ async def run_rollout(manifests: Sequence[Manifests], timeout: float, options: M
     if not out.strip():
         kind = InvalidManifest if status == _BAD_INPUT else NotReady if "not Ready" in text else ClusterError
         raise kind(text.strip() or f"lastcall rollout ended with exit status {status}, and said nothing")
-    return Rollout(json.loads(out), status, text)
+    document = json.loads(out)
+    if "notReady" in document and not document["experiments"]:
+        raise NotReady(text.strip(), [UnreadyCause(**each) for each in document["notReady"]])
+    return Rollout(document, status, text)

@@ -5,12 +5,16 @@ from typing import Any
 import pytest
 
 from lastcall.experiment.reasons.causes import fix_of
-from lastcall.experiment.reasons.failures import ends_of_all, ends_told, told_once, with_ends
+from lastcall.experiment.reasons.failures import ends_of_all, ends_told, explain, told_once
 from lastcall.experiment.reasons.why_not_ready import has_failed, why_not_ready
 from lastcall.records import kinds
 from lastcall.records.record import Record
 
 REFUSED = "dial tcp 10.244.0.2:8080: connect: connection refused"
+
+
+def explained(*args, **options):
+    return list(explain(*args, **options).lines)
 
 
 def record(at: float, kind: str, container: str = "app", uid: str = "u", **facts: Any) -> Record:
@@ -55,7 +59,7 @@ def test_a_failure_on_a_stand_in_image_says_so() -> None:
         "differently."
     )
     assert ends_told(pod(), [stand_in, *crash(1)], "1.36")[-1] == note
-    assert with_ends(["why"], pod(), [stand_in], "1.36") == ["why", note]
+    assert explained(["why"], pod(), [stand_in], "1.36") == ["why", note]
     assert ends_of_all([stand_in, *crash(1)], "1.36")[0].lines[-1] == note
     assert ends_told(pod(ready=True, state={"running": {}}), [stand_in], "1.36") == []
 
@@ -69,7 +73,8 @@ def test_a_container_that_ran_out_of_memory_before_is_told() -> None:
     ]  # fmt: skip
     lines = ends_told(pod(ready=True, state={"running": {}}), killed, "1.36")
     assert "ran out of memory: it used more than its memory limit of 64Mi" in lines[0]
-    assert lines[1] == "  fix: resources: {limits: {memory: more than 64Mi}} [outOfMemory]"
+    assert lines[1].startswith("  fix: resources: {limits: {memory: more than 64Mi}}, or a program that uses less. ")
+    assert lines[1].endswith("not known, because it was killed at the limit. [outOfMemory]")
 
 
 def waiting_pod(policy: str | None = None) -> dict[str, Any]:
@@ -107,7 +112,7 @@ def test_an_init_container_that_still_runs_is_told_with_its_time_and_what_it_wai
     ]
     why = why_not_ready(waiting_pod())
     assert "  container wait: Init: wait still runs, and the containers after it wait for its end" in why
-    (fixed, *told) = with_ends([], waiting_pod(), records, "1.36", now_ns=61_000_000_000)
+    (fixed, *told) = explained([], waiting_pod(), records, "1.36", now_ns=61_000_000_000)
     assert fixed.startswith("  fix: ") and words in fixed and fixed.endswith(" [initContainerRuns]")
     assert told == [
         "  what wait printed last (an init container that has been running for 60 s):",
@@ -118,9 +123,9 @@ def test_an_init_container_that_still_runs_is_told_with_its_time_and_what_it_wai
 
 def test_an_init_container_that_prints_nothing_is_told_too_and_a_sidecar_is_none() -> None:
     records = [record(1, kinds.PROCESS_STARTED, "wait", pid=7, exe="/bin/sh", argv=["sh"])]
-    lines = with_ends([], waiting_pod(), records, "1.36", now_ns=61_000_000_000)
+    lines = explained([], waiting_pod(), records, "1.36", now_ns=61_000_000_000)
     assert lines[1:] == ["  wait, an init container that has been running for 60 s, printed nothing"]
-    assert with_ends([], waiting_pod("Always"), records, "1.36", now_ns=61_000_000_000) == []
+    assert explained([], waiting_pod("Always"), records, "1.36", now_ns=61_000_000_000) == []
     assert "Init: " not in "".join(why_not_ready(waiting_pod("Always")))
 
 
@@ -134,10 +139,10 @@ def test_what_is_known_of_an_end_takes_the_place_of_what_is_said_in_general() ->
     ]
     general = f"  fix: {fix_of('probeFailed')}"
     refused = f"  fix: {fix_of('probeFailed', 'tooEarly')}"
-    assert with_ends(["  Event Unhealthy", general], pod(), [], "1.36") == ["  Event Unhealthy", general]
-    lines = with_ends(["  Event Unhealthy", general], pod(), killed, "1.36")
+    assert explained(["  Event Unhealthy", general], pod(), [], "1.36") == ["  Event Unhealthy", general]
+    lines = explained(["  Event Unhealthy", general], pod(), killed, "1.36")
     assert general not in lines and lines[0] == "  Event Unhealthy"
-    assert refused not in with_ends(["  Event Unhealthy", refused], pod(), killed, "1.36")
+    assert refused not in explained(["  Event Unhealthy", refused], pod(), killed, "1.36")
     assert "it did not listen yet" in lines[1]
     assert lines[2].startswith("  fix: A startupProbe with the same check") and "at least 30 s (3.0 s were" in lines[2]
     assert lines[2].endswith(" [livenessProbeKilled]")

@@ -59,7 +59,7 @@ def test_a_container_that_crashed_and_was_not_started_again_is_a_crash_too(new_t
     tape.over(0.2, endpoint=False)
     ending = tape.ending()
     assert (ending.outcome, exit_status([ending])) == ("crashed", 3)
-    assert "127 is a shell's word for a command that is not in the image" in finding(ending, "crashed").advice
+    assert "serve is not in the image" in finding(ending, "commandNotStarted").advice
     assert not [each for each in ending.findings if each.id == "endedByItself"]
 
 
@@ -124,9 +124,10 @@ def test_what_the_kernel_does_not_execute_is_named_with_what_the_file_is(
     run(tape, -2, -1.9, code=255, lines=(f"exec /app/run: {error}",), **facts)
     tape.accepted(5)
     tape.over(0.2, endpoint=False)
-    found = finding(tape.ending(), "crashed")
+    found = finding(tape.ending(), "commandNotStarted")
     assert found.advice.startswith(fix), found.advice
     assert found.change.program == "fixCommand"
+    assert not [each for each in tape.ending().findings if each.id == "crashed"]
 
 
 @pytest.mark.parametrize(
@@ -140,19 +141,43 @@ def test_what_the_kernel_does_not_execute_is_named_with_what_the_file_is(
          "Either /scripts/run.sh does not exist, or the interpreter that its first line names"),
         (127, "bash: line 1: ./run.sh: cannot execute: required file not found",
          "./run.sh is there: what is missing is the interpreter that its first line names"),
-        (127, "sh: serve: not found", "127 is a shell's word"),
-        (1, "progress 99 %\rprogress 100 %", "See what it printed"),
+        (127, "/usr/bin/env: \u2018node\u2019: No such file or directory", "node, which env is to start, is not"),
+        (127, "env: can't execute 'node': No such file or directory", "node, which env is to start, is not in the"),
+        (127, "/usr/bin/env: 'bash\\r': No such file or directory\n/usr/bin/env: use -[v]S to pass options in shebang "
+         "lines", "Save the script with LF line ends"),
+        (127, "sh: serve: not found", "serve is not in the image: correct the command that the shell runs"),
+        (127, "/bin/sh: 1: serve: not found", "serve is not in the image"),
+        (127, "bash: line 1: serve: command not found", "serve is not in the image"),
+        (126, "sh: 1: ./serve: Permission denied", "Make ./serve executable"),
     ],
 )  # fmt: skip
 def test_a_script_with_carriage_returns_that_a_shell_runs_is_known_by_what_the_shell_prints(
     new_tape: Any, code: int, line: str, fix: str
 ) -> None:
     tape = new_tape()
+    run(tape, -2, -1.9, code=code, lines=("starting", *line.split("\n")))
+    tape.accepted(5)
+    tape.over(0.2, endpoint=False)
+    found = finding(tape.ending(), "commandNotStarted")
+    assert found.advice.startswith(fix), found.advice
+    assert found.change.program == "fixCommand"
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (1, "progress 99 %\rprogress 100 %"),
+        (1, "lookup: db: not found"),
+        (127, "key user:7: not found in cache"),
+        (126, "sh: 1: serve: not found"),
+    ],
+)
+def test_a_program_that_says_not_found_itself_has_crashed(new_tape: Any, code: int, line: str) -> None:
+    tape = new_tape()
     run(tape, -2, -1.9, code=code, lines=("starting", line))
     tape.accepted(5)
     tape.over(0.2, endpoint=False)
-    found = finding(tape.ending(), "crashed")
-    assert found.advice.startswith(fix), found.advice
+    assert finding(tape.ending(), "crashed")
 
 
 def test_a_sidecar_that_the_node_ended_with_its_pod_is_no_crash_and_did_not_end_by_itself(new_tape: Any) -> None:

@@ -135,6 +135,23 @@ def test_what_was_seen_becomes_a_sentence_and_a_change_of_the_manifest(
     assert (advice in found[0].advice) if advice else not found[0].advice
 
 
+@pytest.mark.parametrize(
+    ("story", "id_", "patch", "program"),
+    [
+        (takes_too_long, "killed", {"terminationGracePeriodSeconds": 30}, None),
+        (memory_limit, "outOfMemory",
+         {"containers": [{"name": "app", "resources": {"limits": {"memory": "134217728"}}}]}, "useLessMemory"),
+    ],
+)  # fmt: skip
+def test_a_change_whose_need_was_not_seen_gives_the_default_or_leaves_the_choice(
+    new_tape: Any, story: Story, id_: str, patch: dict[str, Any], program: str | None
+) -> None:
+    tape = new_tape()
+    story(tape)
+    (finding,) = [each for each in tape.ending().findings if each.id == id_]
+    assert (finding.change.patch, finding.change.program) == (patch, program)
+
+
 NOT = [
     (tini_whose_child_drains_too_long, "childrenNotSignalled"),
     (tini_whose_child_drains_too_long, "childIgnoresSignal"),

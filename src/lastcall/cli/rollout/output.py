@@ -28,7 +28,7 @@ def write(options: RolloutOptions, results: "Sequence[Result]", failure: Excepti
     file = options.output_file
     if file is None and options.output == "text":
         return
-    document = _document(options, results, str(failure or ""))
+    document = _document(options, results, failure)
     if file is None:
         show(document)
         return
@@ -39,12 +39,12 @@ def write(options: RolloutOptions, results: "Sequence[Result]", failure: Excepti
     say(f"Report written to {file}", err=True)
 
 
-def _document(options: RolloutOptions, results: "Sequence[Result]", failure: str) -> str:
+def _document(options: RolloutOptions, results: "Sequence[Result]", failure: Exception | None) -> str:
     if options.output == "json":
         # late: 53 ms of `rollout --help`
         from lastcall.experiment.rollout import as_json
 
-        return json_text(as_json(results, options.thresholds), indent=1)
+        return json_text(as_json(results, options.thresholds, failure), indent=1)
     if options.output == "html":
         # late: 64 ms of `rollout --help`
         from lastcall.experiment.rollout import html_page
@@ -56,5 +56,5 @@ def _document(options: RolloutOptions, results: "Sequence[Result]", failure: str
 
     if options.output == "text":
         return plain_text(results, options.thresholds)
-    told = checks_of(results, options.thresholds, failure)
+    told = checks_of(results, options.thresholds, str(failure or ""))
     return as_junit("lastcall rollout", told, "nothing was measured") if options.output == "junit" else as_github(told)

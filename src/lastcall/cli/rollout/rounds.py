@@ -11,7 +11,7 @@ from lastcall.cli.rollout import own_cluster as own
 from lastcall.cli.rollout.keep import has_failed
 from lastcall.cli.rollout.output import summarize, write
 from lastcall.cli.terminal import say, say_all, say_from, show
-from lastcall.errors import Interrupted, LastcallError
+from lastcall.errors import Interrupted, LastcallError, causes_of
 from lastcall.experiment.rollout import RolloutOptions
 from lastcall.kube.cluster import parse_propagation
 from lastcall.manifests import Manifest
@@ -67,7 +67,7 @@ def _run(
     try:
         results, failure = _repeated(manifests, options, experiment)
     except LastcallError as error:
-        if options.output in FOR_CI:
+        if options.output in FOR_CI or (options.output == "json" and causes_of(error)):
             write(options, [], error)
         summarize(options, [], str(error))
         raise

@@ -41,7 +41,7 @@ def run_there(sources: Sources, asked: ContextOptions, yes: str, delete: bool, o
             def tell(endings: Sequence[Ending], error: LastcallError | None) -> None:
                 nonlocal told
                 told = True
-                showing(endings, exit_status(endings) if error is None else of_error(error), str(error or ""))
+                showing(endings, exit_status(endings) if error is None else of_error(error), error)
 
             def ask(lines: Sequence[str]) -> None:
                 confirm(asked.context, lines, yes)

@@ -13,7 +13,7 @@ from lastcall.cli.started import started, stay
 from lastcall.cli.summary import summarize
 from lastcall.endings import Ending
 from lastcall.endings.render import LiveTimeline
-from lastcall.errors import Interrupted, LastcallError
+from lastcall.errors import Interrupted, LastcallError, causes_of
 from lastcall.experiment.run import Cluster, RunOptions, Session
 from lastcall.manifests import Manifest
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 StartCluster = Callable[[RunOptions], Cluster]
 
-Tell = Callable[[Sequence[Ending], int, str], None]
-"""Takes the stories, the exit status that they ask for, and the error that cut them short ("" for none)."""
+Tell = Callable[[Sequence[Ending], int, LastcallError | None], None]
+"""Takes the stories, the exit status that they ask for, and the error that cut them short."""
 
 
 def started_cluster(options: RunOptions) -> Cluster:
@@ -106,14 +106,14 @@ async def _tell(
     try:
         endings = await session.run(manifests)
     except LastcallError as error:
-        tell(session.endings(), exit_status.of_error(error), str(error))
+        tell(session.endings(), exit_status.of_error(error), error)
         if options.keep_on_failure and not session.death.text:
             guarded(partial(_raise, error))
             await _keep(session, interrupts)
             return exit_status.of_error(error)
         raise
     status = exit_status.exit_status(endings) if not session.left_alone else exit_status.NOT_GRACEFUL
-    tell(endings, status, "")
+    tell(endings, status, None)
     if options.keep or (options.keep_on_failure and status != exit_status.OK):
         await _keep(session, interrupts)
     return status
@@ -145,7 +145,7 @@ def show(
     options: RunOptions,
     endings: Sequence[Ending],
     status: int,
-    error: str = "",
+    error: LastcallError | None = None,
     manifests: Sequence[Manifest] = (),
 ) -> None:
     """The stories as they were asked for; where an error left none, only reports for CI."""
@@ -163,14 +163,22 @@ def show(
         kubernetes_version=options.kubernetes_version,
         status=status,
         explain=options.explain,
-        error=error,
+        error=str(error or ""),
+        not_ready=causes_of(error),
         seen_live=not takes_stdout(options.output, options.output_file),
         notes=tuple(of_manifests(manifests)),
     )
-    summarize(options.summary, endings, options.kubernetes_version, error)
+    summarize(options.summary, endings, options.kubernetes_version, str(error or ""))
 
 
-def tell_failure(options: RunOptions, error: object) -> None:
+def tell_failure(options: RunOptions, error: LastcallError) -> None:
     """What CI is told of a run that ended without a story: a test report of an earlier run would hide that."""
-    output.tell_failure(options.output, options.output_file, str(error), kubernetes_version=options.kubernetes_version)
+    output.tell_failure(
+        options.output,
+        options.output_file,
+        str(error),
+        kubernetes_version=options.kubernetes_version,
+        status=exit_status.of_error(error),
+        not_ready=causes_of(error),
+    )
     summarize(options.summary, [], options.kubernetes_version, str(error))

@@ -22,7 +22,7 @@ from lastcall.errors import Interrupted, LastcallError
 if TYPE_CHECKING:
     from lastcall.experiment.run import RunOptions
 
-RunOne = Callable[["RunOptions", Callable[[Sequence[Ending], int, str], None]], int]
+RunOne = Callable[["RunOptions", Callable[[Sequence[Ending], int, LastcallError | None], None]], int]
 """Run one version: (its options, what takes its endings with exit status and error) → exit status."""
 
 _SEVERITY = (exit_status.OK, exit_status.NOT_GRACEFUL, exit_status.USAGE, exit_status.WORLD)
@@ -58,8 +58,8 @@ def _errors(stories: Sequence[VersionStory]) -> str:
 def _run(options: "RunOptions", run_one: RunOne) -> tuple[VersionStory, LastcallError | None]:
     told = [VersionStory(options.kubernetes_version)]
 
-    def tell(endings: Sequence[Ending], status: int, error: str) -> None:
-        told[0] = VersionStory(options.kubernetes_version, tuple(endings), status, error)
+    def tell(endings: Sequence[Ending], status: int, error: LastcallError | None) -> None:
+        told[0] = VersionStory(options.kubernetes_version, tuple(endings), status, str(error or ""))
 
     try:
         run_one(options, tell)

@@ -298,8 +298,8 @@ CONTAINERS: Mapping[str, Cause] = {
             "others": " PID 1 itself had $peak at most: its other processes, or files in memory, took the rest.",
         },
         fixes={
-            "": "resources: {limits: {memory: more than $limit}}. How much it needs is not known: it was stopped at "
-            "its limit.",
+            "": "resources: {limits: {memory: more than $limit}}, or a program that uses less. How much it needs is "
+            "not known, because it was killed at the limit.",
         },
     ),
     "childOutOfMemory": Cause(
@@ -310,8 +310,8 @@ CONTAINERS: Mapping[str, Cause] = {
             "$end came after that.",
         },
         fixes={
-            "": "resources: {limits: {memory: more than $limit}}. How much it needs is not known: it was stopped at "
-            "its limit.",
+            "": "resources: {limits: {memory: more than $limit}}, or a program that uses less. How much it needs is "
+            "not known, because it was killed at the limit.",
         },
     ),
     "exitCode137OfItsOwn": Cause(

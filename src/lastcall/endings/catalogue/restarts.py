@@ -41,28 +41,21 @@ RESTARTS: Mapping[str, Cause] = {
             "serviceLink": "$value is what the kubelet puts into a variable for a Service of the namespace (NAME_PORT, "
             "as Docker's links had it): enableServiceLinks: false in the Pod's spec leaves it out, or set the variable "
             "in env.",
-            "interpreterReturn": "Save $path with LF line ends: its first line ends with a carriage return (CRLF), so "
-            'the kernel looks for an interpreter called "$interpreter\\r".',
-            "interpreterMissing": "Use an image that has $interpreter, or change the first line of $path, which names "
-            "it: the image has no such interpreter.",
-            "loaderMissing": "Build $path for the C library of this image, or link it statically: its loader, "
-            "$interpreter, is not in the image.",
-            "interpreterUnknown": "$path is there: what is missing is the interpreter that its first line names (#!), "
-            "or the loader of a program. If that line ends with a carriage return (CRLF), save the file with LF line "
-            "ends; else use an image that has it.",
-            "noInterpreter": "Begin $path with a line such as #!/bin/sh, or command: [sh, $path]: it is a text, and "
-            "the kernel executes none without that line.",
-            "architecture": "Use an image for this node's architecture: $path is built for $machine.",
-            "formatUnknown": "The kernel does not know the format of $path: a script begins with a line such as "
-            "#!/bin/sh, and a program is built for the node's architecture.",
-            "carriageReturn": "Save the script with LF line ends: the shell read a carriage return (CRLF) as a part of "
-            "what the line says.",
-            "scriptNotFound": "Either $path does not exist, or the interpreter that its first line names (#!): correct "
-            "the path, save the file with LF line ends if that line ends with a carriage return (CRLF), or use an "
-            "image that has the interpreter.",
             "inUse": "Another process of the Pod (or of the node, with hostNetwork) has that port: change one of them.",
         },
-        lint=("scriptLineEnds", "scriptNoInterpreter"),
+    ),
+    "mountHidesFile": Cause(
+        title="A container crashed because a volume hides a file that it reads: a directory is mounted at the file's "
+        "path.",
+        remedy="subPath in volumeMounts mounts one file of a volume.",
+        texts={
+            "": "$container crashed$times$after ($end): it reads $path as a file, and volume $volume ($kind $source) "
+            "is mounted there as a directory. $output",
+        },
+        fixes={
+            "": "volumeMounts of $container: subPath: $file for mountPath: $path, which mounts one file of volume "
+            "$volume.",
+        },
     ),
     "initContainerFailed": Cause(
         title="An init container fails, and the Pod's containers are not started.",

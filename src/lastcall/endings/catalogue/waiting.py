@@ -58,6 +58,10 @@ WAITING: Mapping[str, Cause] = {
     "commandNotStarted": Cause(
         title="The container's program cannot be started.",
         remedy="Correct command or args, or use an image that has the program.",
+        texts={
+            "": "$container could not execute its program$times$after ($end). $output",
+            "source": "$path is key $key of $kind $source (volume $volume).",
+        },
         fixes={
             "notInPath": "$field: no directory of the image's PATH has $program: write its whole path, or use an image "
             "that has it",
@@ -69,7 +73,33 @@ WAITING: Mapping[str, Cause] = {
             "notExecutable": "make $path executable for the container's user in the image (chmod +x), or command: [sh, "
             "$path] for a script",
             "none": "command: the image has neither ENTRYPOINT nor CMD: name its program",
+            "inShell": "$program is not in the image: correct the command that the shell runs, or use an image that "
+            "has it.",
+            "byEnv": "$program, which env is to start, is not in the image: correct the first line of the script "
+            "(#!/usr/bin/env $program) or the command, or use an image that has it.",
+            "deniedInShell": "Make $program executable (chmod +x in the image, defaultMode: 0755 of a volume), or let "
+            "the shell read it (sh $program).",
+            "interpreterReturn": "Save $path with LF line ends: its first line ends with a carriage return (CRLF), so "
+            'the kernel looks for an interpreter called "$interpreter\\r".',
+            "interpreterMissing": "Use an image that has $interpreter, or change the first line of $path, which names "
+            "it: the image has no such interpreter.",
+            "loaderMissing": "Build $path for the C library of this image, or link it statically: its loader, "
+            "$interpreter, is not in the image.",
+            "interpreterUnknown": "$path is there: what is missing is the interpreter that its first line names (#!), "
+            "or the loader of a program. If that line ends with a carriage return (CRLF), save the file with LF line "
+            "ends; else use an image that has it.",
+            "noInterpreter": "Begin $path with a line such as #!/bin/sh, or command: [sh, $path]: it is a text, and "
+            "the kernel executes none without that line.",
+            "architecture": "Use an image for this node's architecture: $path is built for $machine.",
+            "formatUnknown": "The kernel does not know the format of $path: a script begins with a line such as "
+            "#!/bin/sh, and a program is built for the node's architecture.",
+            "carriageReturn": "Save the script with LF line ends: the shell read a carriage return (CRLF) as a part of "
+            "what the line says.",
+            "scriptNotFound": "Either $path does not exist, or the interpreter that its first line names (#!): correct "
+            "the path, save the file with LF line ends if that line ends with a carriage return (CRLF), or use an "
+            "image that has the interpreter.",
         },
+        lint=("scriptLineEnds", "scriptNoInterpreter"),
     ),
     "workingDirRefused": Cause(
         title="The container's working directory cannot be entered.",
@@ -178,6 +208,12 @@ WAITING: Mapping[str, Cause] = {
     "probeFailed": Cause(
         title="A probe fails.",
         remedy="Correct the probe (port, path, scheme, timeoutSeconds), or what the container answers it.",
+        texts={
+            "otherPort": "The readinessProbe of $container asks port $port, on which nothing listens: $container "
+            "listens on port $others.",
+            "loopback": "The readinessProbe of $container asks port $port, on which $container listens only at "
+            "$address: the kubelet asks at the Pod's address.",
+        },
         fixes={
             "": "correct the probe, or what the container answers it",
             "tooEarly": "nothing listened on the probe's port: correct the port, or give the program more time to "
@@ -185,6 +221,9 @@ WAITING: Mapping[str, Cause] = {
             "refused": "nothing listened on the probe's port: correct the port, or see whether the program has started",
             "status": "the program answered the probe with $status: correct the probe's path, or what the program "
             "answers",
+            "otherPort": "port of the probe: $others, because nothing listens on $port; the containerPort and the "
+            "targetPort of Services likewise",
+            "loopback": "let the program listen on all addresses (0.0.0.0 or ::), not only at $address",
             "timeout": "the program did not answer the probe within timeoutSeconds: raise it, or see what the "
             "program waits for",
         },

@@ -1,9 +1,10 @@
 """What a story takes from the API object of a Pod, and from records where nobody saw the object."""
 
-from collections.abc import Iterable, Sequence
+import posixpath
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-from lastcall.endings.story import ContainerFacts, PodFacts
+from lastcall.endings.story import ContainerFacts, DeclaredPort, DeclaredProbe, MountedFiles, PodFacts
 from lastcall.kube.api import Object, containers_of, name_of, namespace_of, pre_stop_of, restart_rules_of, uid_of
 from lastcall.records import kinds
 from lastcall.records.definitions.parts import ContainerKind
@@ -18,8 +19,9 @@ def pod_facts(pod: Object) -> PodFacts:
         for field in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
         for container in status.get(field) or []
     }
+    volumes = {str(each.get("name")): each for each in spec.get("volumes") or ()}
     containers = [
-        _container_facts(container, kind, terminated.get(container.get("name"), {}))
+        _container_facts(container, kind, terminated.get(container.get("name"), {}), volumes)
         for kind, container in containers_of(spec)
     ]
     return PodFacts(
@@ -32,7 +34,9 @@ def pod_facts(pod: Object) -> PodFacts:
     )
 
 
-def _container_facts(container: Object, kind: ContainerKind, terminated: Object) -> ContainerFacts:
+def _container_facts(
+    container: Object, kind: ContainerKind, terminated: Object, volumes: Mapping[str, Object]
+) -> ContainerFacts:
     return ContainerFacts(
         name=container.get("name") or "",
         kind=kind,
@@ -42,8 +46,34 @@ def _container_facts(container: Object, kind: ContainerKind, terminated: Object)
         reason=terminated.get("reason"),
         signal=terminated.get("signal"),
         ports=tuple(each["containerPort"] for each in container.get("ports") or ()),
+        declared_ports=tuple(_declared_port(each) for each in container.get("ports") or ()),
+        probes=tuple(_declared_probes(container)),
+        files=tuple(_mounted_files(container, volumes)),
         restart_rules=restart_rules_of(container),
     )
+
+
+def _declared_port(port: Object) -> DeclaredPort:
+    return DeclaredPort(port["containerPort"], port.get("name") or "", port.get("protocol") or "", port.get("hostPort"))
+
+
+def _declared_probes(container: Object) -> Iterable[DeclaredProbe]:
+    for field in ("startupProbe", "readinessProbe", "livenessProbe"):
+        for handler in ("httpGet", "tcpSocket", "grpc"):
+            action = (container.get(field) or {}).get(handler) or {}
+            if "port" in action and not action.get("host"):
+                yield DeclaredProbe(field, handler, action["port"])
+
+
+def _mounted_files(container: Object, volumes: Mapping[str, Object]) -> Iterable[MountedFiles]:
+    for mount in container.get("volumeMounts") or ():
+        volume = str(mount.get("name"))
+        for field, kind, key in (("configMap", "ConfigMap", "name"), ("secret", "Secret", "secretName")):
+            if (source := volumes.get(volume, {}).get(field)) is not None:
+                items = tuple((str(each.get("key")), str(each.get("path"))) for each in source.get("items") or ())
+                sub = str(mount.get("subPath") or mount.get("subPathExpr") or "")
+                path = posixpath.normpath(str(mount.get("mountPath") or "/"))
+                yield MountedFiles(path, volume, kind, str(source.get(key) or ""), sub, items)
 
 
 def facts_from_records(uid: str, records: Iterable[Record]) -> PodFacts:

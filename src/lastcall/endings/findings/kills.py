@@ -2,9 +2,11 @@
 
 # check: pure
 
+from dataclasses import replace
+
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.facts.pid1 import is_shell
-from lastcall.endings.findings.changes import NOTHING, Remedy, in_container, in_pod
+from lastcall.endings.findings.changes import NOTHING, Remedy, container_change, in_pod
 from lastcall.endings.findings.observed import (
     BY_PROBE,
     ENDED,
@@ -31,6 +33,11 @@ _UNKNOWN_SENDER = of_run(GRACE_OVER.name, once_ended(lambda c: c.exit.killed_by 
 _CODE_137 = of_run(
     "its exit code", once_ended(lambda c: c.exit.code == 137 and c.exit.signal is None), kinds.PROCESS_EXITED
 )
+
+
+DEFAULT_GRACE_SECONDS = 30
+"""What a Pod has that states none. How long a program needs that was killed nobody has seen: so much at least costs
+nothing, as it ends when it is done."""
 
 
 def _when_killed(c: ContainerEnding) -> str:
@@ -75,9 +82,8 @@ def _time_remedy(c: ContainerEnding, ending: Ending) -> Remedy:
     if ending.grace_seconds is None:
         return NOTHING
     variant = "hookTookTime" if c.hook and c.stop.deducted else ""
-    return in_pod(
-        fix("killed", variant, grace=ending.grace_seconds), terminationGracePeriodSeconds=2 * ending.grace_seconds
-    )
+    wanted = max(DEFAULT_GRACE_SECONDS, 2 * ending.grace_seconds)
+    return in_pod(fix("killed", variant, grace=ending.grace_seconds), terminationGracePeriodSeconds=wanted)
 
 
 def _for_another_reason(s: RunSubject) -> Finding:
@@ -115,7 +121,8 @@ def _more_memory(c: ContainerEnding, id_: str) -> Remedy:
     if not c.seen.memory_limit:
         return NOTHING
     advice = fix(id_, limit=_bytes(c.seen.memory_limit))
-    return in_container(advice, c.name, c.kind, resources={"limits": {"memory": str(2 * c.seen.memory_limit)}})
+    larger = container_change(c.name, c.kind, resources={"limits": {"memory": str(2 * c.seen.memory_limit)}})
+    return Remedy(advice, replace(larger, program="useLessMemory"))
 
 
 def _others_used_it(c: ContainerEnding) -> bool:

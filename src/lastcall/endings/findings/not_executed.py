@@ -4,6 +4,7 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from lastcall.endings.catalogue.lookup import fix
 from lastcall.endings.story import Entry
@@ -19,24 +20,50 @@ _RETURN = re.compile(
 """What shells and env print of a word that ends with a carriage return: dash, busybox and bash, coreutils."""
 
 _SCRIPT = re.compile(r"(?:^|[:\s])(?P<path>\S*/\S*): (?P<why>not found|cannot execute: required file not found)$")
+_IN_SHELL = re.compile(
+    r"^\S*(?:: line \d+|: \d+)?: (?P<program>[^\s:]+): (?P<why>(?:command )?not found|(?i:permission denied))$"
+)
+"""What bash, dash and busybox print of a word that is no program, or none that they may execute: `sh: 1: serve: not
+found`."""
+_HINT = re.compile(r"\S*env: use -\[v]S to pass options in shebang lines")
+"""What coreutils' env prints after it has said which program is missing."""
+_ENV = re.compile(r"\S*env: [\u2018'\"]?(?P<program>[^\u2019'\":]+)[\u2019'\"]?: No such file or directory")
+_ENV_BUSYBOX = re.compile(r"\S*env: can't execute '(?P<program>[^']+)': No such file or directory")
+"""What env prints of the interpreter that a script's first line (#!/usr/bin/env …) names."""
+_CODES = {127: "not found", 126: "denied"}
+"""The exit code of a shell whose last command it could not execute."""
 
 
-def advice(lines: list[str], exits: Iterable[Entry]) -> str:
-    """Return what to do about a run, by its last line and what the runtime found the file to be; "" for any other."""
-    last = lines[-1] if lines else ""
-    known = [entry.told(kinds.PROCESS_EXITED).get("notExecuted") for entry in exits]
-    if known and (found := known[-1]):
+@dataclass(frozen=True, slots=True)
+class NotExecuted:
+    """`path` is the file that was not executed; "" where nobody names it."""
+
+    advice: str
+    path: str = ""
+
+
+def not_executed(lines: list[str], exits: Iterable[Entry]) -> NotExecuted | None:
+    """Return what to do about a run, by its last line and what the runtime found the file to be; None for any other."""
+    last = next((line for line in reversed(lines) if not _HINT.fullmatch(line)), "")
+    told = [entry.told(kinds.PROCESS_EXITED) for entry in exits]
+    if told and (found := told[-1].get("notExecuted")):
         facts = {"path": found["path"], "interpreter": found["interpreter"], "machine": found["machine"]}
-        return fix("crashed", _variant(dict(found)), **facts)
+        return NotExecuted(fix("commandNotStarted", _variant(dict(found)), **facts), found["path"])
     if refused := _REFUSED.fullmatch(last):
         variant = "formatUnknown" if refused["error"] == "exec format error" else "interpreterUnknown"
-        return fix("crashed", variant, path=refused["path"])
+        return NotExecuted(fix("commandNotStarted", variant, path=refused["path"]), refused["path"])
     if _RETURN.search(last.rstrip("\r")):
-        return fix("crashed", "carriageReturn")
+        return NotExecuted(fix("commandNotStarted", "carriageReturn"))
+    if by_env := _ENV.fullmatch(last) or _ENV_BUSYBOX.fullmatch(last):
+        return NotExecuted(fix("commandNotStarted", "byEnv", program=by_env["program"]))
     if script := _SCRIPT.search(last):
         variant = "scriptNotFound" if script["why"] == "not found" else "interpreterUnknown"
-        return fix("crashed", variant, path=script["path"])
-    return ""
+        return NotExecuted(fix("commandNotStarted", variant, path=script["path"]), script["path"])
+    word, code = _IN_SHELL.match(last), told[-1].get("exitCode") if told else None
+    if word and _CODES.get(code or 0) == ("not found" if word["why"].endswith("found") else "denied"):
+        variant = "inShell" if code == 127 else "deniedInShell"
+        return NotExecuted(fix("commandNotStarted", variant, program=word["program"]), word["program"])
+    return None
 
 
 def _variant(found: dict[str, object]) -> str:

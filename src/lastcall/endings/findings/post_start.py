@@ -110,7 +110,7 @@ def remedy(hook: PostStart | None) -> str:
 
 def is_of_a_life(finding: Finding) -> bool:
     """Return whether a finding is worth a story of a Pod of which nothing has ended yet."""
-    return finding.id in ("postStartFailed", "postStartRuns")
+    return finding.id in ("postStartFailed", "postStartRuns", "probeFailed")
 
 
 # -- the rows --------------------------------------------------------------------------------------------------------

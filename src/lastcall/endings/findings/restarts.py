@@ -11,17 +11,19 @@ import re
 from collections.abc import Callable, Sequence
 
 from lastcall.endings.catalogue.lookup import fix, said
-from lastcall.endings.findings import not_executed
 from lastcall.endings.findings.changes import container_change
+from lastcall.endings.findings.files import hidden_file, key_of
 from lastcall.endings.findings.neighbours import needs_neighbour
+from lastcall.endings.findings.not_executed import NotExecuted, not_executed
 from lastcall.endings.findings.post_start import KINDS as HOOK_KINDS
 from lastcall.endings.findings.post_start import because, hook_of, more, remedy
+from lastcall.endings.findings.probes import other_port
 from lastcall.endings.findings.subjects import ContainerSubject
 from lastcall.endings.findings.table import Fact, Row
 from lastcall.endings.findings.words import after_start, exit_code
 from lastcall.endings.findings.words import listed as _and
 from lastcall.endings.findings.words import seconds as _s
-from lastcall.endings.story import Change, ContainerEnding, EndedBy, Ending, Finding, ProgramChange
+from lastcall.endings.story import Change, ContainerEnding, EndedBy, Ending, Finding, MountedFiles, ProgramChange
 from lastcall.records import kinds
 from lastcall.records.said import joined, tell
 
@@ -101,12 +103,12 @@ def _fails(kind_is_init: bool) -> _Test:
 def _by_probe(who: EndedBy) -> Callable[[ContainerSubject], Finding]:
     def says(s: ContainerSubject) -> Finding:
         those = _those(s, _ended_by(who))
-        return _killed_by_probe(those[-1], len(those), _did(those, s.last))
+        return _killed_by_probe(s.ending, those[-1], len(those), _did(those, s.last))
 
     return says
 
 
-def _killed_by_probe(c: ContainerEnding, times: int, did: str) -> Finding:
+def _killed_by_probe(ending: Ending, c: ContainerEnding, times: int, did: str) -> Finding:
     output = c.seen.probe.output if c.seen.probe else ""
     startup = c.exit.ended_by == "startupProbe"
     id_ = "startupProbeKilled" if startup else "livenessProbeKilled"
@@ -143,6 +145,8 @@ def _killed_by_probe(c: ContainerEnding, times: int, did: str) -> Finding:
     change = None
     if variant == "late" and not startup and not never:  # slow for a while
         change = container_change(c.name, c.kind, livenessProbe=_PATIENT)
+    elif variant == "otherPort" and refused:
+        change = other_port(ending, c, int(refused[1]), others)
     elif startup and variant in ("", "notYet", "late"):  # its period is a second at least
         change = container_change(c.name, c.kind, startupProbe={"failureThreshold": wanted})
     return Finding(id_, "problem", text, c.name, advice, change=change)
@@ -169,13 +173,70 @@ def _crashed(s: ContainerSubject) -> Finding:
     if (remedy := needs_neighbour(s.ending.pod, c)) is not None:
         change = remedy.change or Change(program="fixCrash")
         return Finding(id_, "problem", text, c.name, remedy.advice, change=change)
-    advice = not_executed.advice(lines, s.entries((kinds.PROCESS_EXITED,)))
+    advice = refused.advice if (refused := _not_executed_of(s)) else ""  # of an init container
     what: ProgramChange = "fixCommand" if advice or _code(c) in ("notFound", "notExecutable") else "fixCrash"
     if not advice:
         found = ((variant, re.search(words, lines[-1], re.I)) for words, variant in _LAST_WORDS) if lines else ()
         known = next(((variant, match) for variant, match in found if match), None)
         advice = fix("crashed", known[0], **known[1].groupdict()) if known else fix(id_, _code(c))
     return Finding(id_, "problem", text, c.name, advice, change=Change(program=what))
+
+
+def _newest_failure(s: ContainerSubject) -> ContainerEnding | None:
+    those = _those(s, lambda run: run.exit.failed_by_itself)
+    return those[-1] if those else None
+
+
+def _not_executed_of(s: ContainerSubject) -> NotExecuted | None:
+    """Return why the newest run that failed did not execute its program; None for one that did."""
+    c = _newest_failure(s)
+    if c is None:
+        return None
+    of_run = s.newest(lambda run: run is c)
+    return not_executed([line for line in c.seen.last_lines if line.strip()], of_run.entries((kinds.PROCESS_EXITED,)))
+
+
+def _hidden_by_mount(s: ContainerSubject) -> tuple[MountedFiles, str] | None:
+    c = _newest_failure(s)
+    return hidden_file(s.ending.pod, c.name, c.seen.last_lines) if c is not None else None
+
+
+def _command_not_started(s: ContainerSubject) -> Finding:
+    those = _those(s, lambda run: run.exit.failed_by_itself)
+    c, found = those[-1], _not_executed_of(s)
+    assert found is not None
+    lines = [line for line in c.seen.last_lines if line.strip()]
+    facts = {"times": _times(len(those)), "after": _after(c), "end": _end(c), "output": _output(c, lines)}
+    text: str = said("commandNotStarted", container=c.name, **facts)
+    if found.path and (of := key_of(s.ending.pod, c.name, found.path)):
+        mount, key = of
+        facts = {"path": found.path, "key": key, "kind": mount.kind, "source": mount.source, "volume": mount.volume}
+        text = joined([text, said("commandNotStarted", "source", **facts)])
+    change = Change(program="fixCommand")
+    return Finding("commandNotStarted", "problem", text, c.name, found.advice, change=change)
+
+
+def _mount_hides_file(s: ContainerSubject) -> Finding:
+    those, found = _those(s, lambda run: run.exit.failed_by_itself), _hidden_by_mount(s)
+    assert found is not None
+    c, (mount, file) = those[-1], found
+    lines = [line for line in c.seen.last_lines if line.strip()]
+    text = said(
+        "mountHidesFile",
+        container=c.name,
+        times=_times(len(those)),
+        after=_after(c),
+        end=_end(c),
+        path=mount.path,
+        volume=mount.volume,
+        kind=mount.kind,
+        source=mount.source,
+        output=_output(c, lines),
+    )
+    advice = fix("mountHidesFile", container=c.name, path=mount.path, file=file, volume=mount.volume)
+    mounted = [{"mountPath": mount.path, "name": mount.volume, "subPath": file}]
+    change = container_change(c.name, c.kind, volumeMounts=mounted)
+    return Finding("mountHidesFile", "problem", text, c.name, advice, change=change)
 
 
 _LAST_WORDS = (
@@ -263,6 +324,21 @@ _BY_NODE = (kinds.KILLING, kinds.STOP_REQUESTED, kinds.PROCESS_EXITED)
 _AGAIN: Fact[ContainerSubject] = Fact(
     _HOW, lambda s: bool(_those(_only_earlier(s), _completes)), (kinds.PROCESS_STARTED, kinds.PROCESS_EXITED)
 )
+
+
+def _newest_that_failed(s: ContainerSubject) -> ContainerSubject:
+    return s.newest(_fails(False))
+
+
+_FAILED: Fact[ContainerSubject] = Fact(
+    _HOW, lambda s: bool(_those(s, _fails(False))), (kinds.PROCESS_STARTED, kinds.PROCESS_EXITED, kinds.OUTPUT)
+)
+_NOT_EXECUTED: Fact[ContainerSubject] = Fact(
+    "whether its program was executed", lambda s: _not_executed_of(s) is not None, (kinds.PROCESS_EXITED, kinds.OUTPUT)
+)
+_HIDDEN: Fact[ContainerSubject] = Fact(
+    "what is mounted where it reads a file", lambda s: _hidden_by_mount(s) is not None, (kinds.OUTPUT,)
+)
 _SAYS_SIGNAL: Fact[ContainerSubject] = Fact(
     "what it printed",
     lambda s: bool((those := _those(_only_earlier(s), _completes)) and _word_of_signal(those[-1])),
@@ -282,7 +358,9 @@ ROWS = (
         "startupProbeKilled", _ended_by("startupProbe"), _by_probe("startupProbe"), _WHO, *_BY_NODE, kinds.PROBE_CHANGED
     ),
     _row("initContainerFailed", _fails(True), _crashed, _HOW, kinds.PROCESS_EXITED, kinds.OUTPUT),
-    _row("crashed", _fails(False), _crashed, _HOW, kinds.PROCESS_EXITED, kinds.OUTPUT),
+    Row("commandNotStarted", (_FAILED, _NOT_EXECUTED), _command_not_started, about=_newest_that_failed),
+    Row("mountHidesFile", (_FAILED, _HIDDEN), _mount_hides_file, about=_newest_that_failed),
+    Row("crashed", (_FAILED,), _crashed, (_NOT_EXECUTED, _HIDDEN), about=_newest_that_failed),
     _row("restartedPostStart", _ended_by("postStartHook"), _post_start, _WHO, *_BY_NODE, kinds.POST_START_FINISHED),
     _row("restartedByRule", _ended_by("restartRule"), _by_rule, _WHO, kinds.PROCESS_EXITED),
     Row(

@@ -10,6 +10,7 @@ from lastcall.endings.findings import (
     kills,
     pods,
     post_start,
+    probes,
     processes,
     restarts,
     signals,
@@ -29,6 +30,7 @@ CONTAINER_ROWS: tuple[Row[ContainerSubject], ...] = restarts.ROWS
 RUN_ROWS: tuple[Row[RunSubject], ...] = (
     *exits.ROWS,
     *post_start.ROWS,
+    *probes.ROWS,
     *hooks.ROWS,
     *signals.ROWS,
     *processes.ROWS,

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from lastcall.endings import node_facts, story
 from lastcall.endings.render.json_text import quoted_json
 from lastcall.endings.verdict import is_ongoing
+from lastcall.errors import UnreadyCause
 from lastcall.records.json_shape import Layout, key
 from lastcall.records.record import Record
 
@@ -30,14 +31,16 @@ class NotSimulated:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """How Pods ended. `error` is the world's error that cut the story short, "" when there was none. `not_simulated`
-    are objects of the manifests that nobody acts on; None where no manifests were run."""
+    """How Pods ended. `error` is the world's error that cut the story short, "" when there was none. `not_ready` are
+    the causes of Pods that did not become Ready; None where all did. `not_simulated` are objects of the manifests that
+    nobody acts on; None where no manifests were run."""
 
     schema: Literal["lastcall/ending/v1"]
     lastcall_version: str
     kubernetes_version: str = field(metadata=key(schema={"enum": ["1.23", "1.27", "1.36"]}))
     exit_status: int = field(metadata=key(schema={"enum": [0, 1, 3]}))
     error: str = field(metadata=key(null=True))
+    not_ready: tuple[UnreadyCause, ...] | None = field(metadata=key(optional=True))
     not_simulated: tuple[NotSimulated, ...] | None = field(metadata=key(optional=True))
     pods: tuple[story.Ending, ...]
 
@@ -62,6 +65,7 @@ DEFINITIONS: dict[str, type] = {
     "finding": story.Finding,
     "change": story.Change,
     "pod": story.Ending,
+    "unreadyCause": UnreadyCause,
     "notSimulated": NotSimulated,
 }
 """The objects of the document by their names in its schema."""
@@ -103,11 +107,13 @@ def endings_document(
     lastcall_version: str,
     exit_status: int,
     error: str = "",
+    not_ready: Sequence[UnreadyCause] = (),
     not_simulated: Sequence[NotSimulated] | None = None,
 ) -> dict[str, Any]:
     """Return the whole document, as `Document` describes."""
     notes = None if not_simulated is None else tuple(not_simulated)
-    made = Document(SCHEMA, lastcall_version, kubernetes_version, exit_status, error, notes, tuple(endings))
+    causes = tuple(not_ready) or None
+    made = Document(SCHEMA, lastcall_version, kubernetes_version, exit_status, error, causes, notes, tuple(endings))
     shown: dict[str, Any] = LAYOUT.to_json(made)
     return shown
 

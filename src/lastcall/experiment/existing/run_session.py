@@ -9,16 +9,24 @@ from typing import TYPE_CHECKING
 
 from lastcall.endings import pod_facts
 from lastcall.endings.render import TICK_SECONDS
-from lastcall.errors import LastcallError, UserError, WorldError
+from lastcall.errors import LastcallError, NotReady, UnreadyCause, UserError, WorldError
 from lastcall.experiment.existing.changes import GONE_SECONDS, Changes
 from lastcall.experiment.existing.ledger import claim_templates
 from lastcall.experiment.existing.plan import Plan
 from lastcall.experiment.existing.retries import PatientClient, until_answered
 from lastcall.experiment.existing.run_checks import check_manifests, overlaps, own_pods, planned
 from lastcall.experiment.ready.progress import progress
+from lastcall.experiment.reasons.named import causes_in
 from lastcall.experiment.reasons.object_events import last_events_of
 from lastcall.experiment.reasons.pod_watch import FollowedPod
-from lastcall.experiment.reasons.why_not_ready import hopeless_reason, in_short, is_ready, why_no_pods, why_not_ready
+from lastcall.experiment.reasons.why_not_ready import (
+    hopeless_reason,
+    in_short,
+    is_ready,
+    programs_of,
+    why_no_pods,
+    why_not_ready,
+)
 from lastcall.experiment.rollout.disruption import Disruption
 from lastcall.kube.api import (
     DAEMONSETS,
@@ -194,12 +202,16 @@ class ExistingRun:
             sure = any(now - since >= HOPELESS_SECONDS for since in hopeless.values())
             if sure or now - began > self.options.timeout:
                 lines = [] if sure else [f"not every Pod became Ready within {self.options.timeout:g} s (--timeout)"]
+                causes: list[UnreadyCause] = []
                 for kind, obj, state in waits:
                     what = f"{kind.kind} {name_of(obj)}"
                     lines += why_no_pods(what, obj, state.ready, state.wanted, ())
                 for pod in bad if sure else [each.obj for each in late]:
-                    lines += why_not_ready(pod, await last_events_of(self._client, self.clock, pod))
-                raise WorldError("\n".join(lines))
+                    events = await last_events_of(self._client, self.clock, pod)
+                    lines += (why := why_not_ready(pod, events))
+                    what = f"{namespace_of(pod)}/{name_of(pod)}"
+                    causes += causes_in(what, why, programs=programs_of(pod, events))
+                raise NotReady("\n".join(lines), causes)
             text = "; ".join(in_short(each.obj) for each in late[:2]) or "Pods to be made and available"
             self.live.waiting(now, now - began, text)
             await self.clock.sleep(LOOK_SECONDS)

@@ -3,14 +3,16 @@
 import asyncio
 from collections.abc import Sequence
 
-from lastcall.errors import NotReady
+from lastcall.errors import NotReady, UnreadyCause
 from lastcall.experiment.ready.objects import Objects, pods_below
 from lastcall.experiment.ready.readiness import HAVE_PODS, Readiness, readiness
+from lastcall.experiment.reasons.named import Explained, causes_in
 from lastcall.experiment.reasons.object_events import events_of, hook_keeps_failing, last_events_of, webhooks_of
 from lastcall.experiment.reasons.why_not_ready import (
     hopeless_reason,
     is_crash_looping,
     is_ready,
+    programs_of,
     told_once,
     why_no_pods,
     why_not_ready,
@@ -56,7 +58,8 @@ async def wait_ready(objects: Objects, wanted: Sequence[Named], timeout: float) 
     except TimeoutError:
         why = f"is not ready after {timeout:g} s"
     if waiting:
-        raise NotReady(await told(objects, waiting, why))
+        said = await told(objects, waiting, why)
+        raise NotReady("\n".join(said.lines), said.causes)
 
 
 async def _look_for_hope(objects: Objects, waiting: dict[Named, Readiness], hopeless: asyncio.Event) -> None:
@@ -80,9 +83,10 @@ async def _pods_of(objects: Objects, named: Named) -> list[Object]:
         return []  # a moment later is as good
 
 
-async def told(objects: Objects, waiting: dict[Named, Readiness], why: str) -> str:
+async def told(objects: Objects, waiting: dict[Named, Readiness], why: str) -> Explained:
     """Of everything that is not ready: how far it is, its Pods, their Events, and what they printed last."""
     lines: list[str] = []
+    causes: list[UnreadyCause] = []
     for named, how_far in waiting.items():
         text = how_far.failed or how_far.text
         lines.append(f"{named} {why}{f': {text}' if text else ''}")
@@ -95,11 +99,16 @@ async def told(objects: Objects, waiting: dict[Named, Readiness], why: str) -> s
             ready = sum(map(is_ready, pods))
             events = await events_of(objects.client, obj)
             webhooks = await webhooks_of(objects.client, events)
-            lines += told_once(why_no_pods(str(named), obj, ready, None, events, webhooks)[1:])
+            said = told_once(why_no_pods(str(named), obj, ready, None, events, webhooks)[1:])
+            lines += said
+            causes += causes_in(str(named), said)
         for pod in late:
-            lines += why_not_ready(pod, await last_events_of(objects.client, objects.clock, pod))
-            lines += await last_lines(objects, pod)
-    return "\n".join(lines)
+            events = await last_events_of(objects.client, objects.clock, pod)
+            said = why_not_ready(pod, events)
+            lines += [*said, *await last_lines(objects, pod)]
+            what = f"{namespace_of(pod)}/{name_of(pod)}"
+            causes += causes_in(what, said, programs=programs_of(pod, events))
+    return Explained(tuple(lines), tuple(causes))
 
 
 async def last_lines(objects: Objects, pod: Object, count: int = LINES_OF_LOG) -> list[str]:

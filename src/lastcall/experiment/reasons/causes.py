@@ -10,18 +10,20 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from lastcall.endings import fix
+from lastcall.endings import ProgramChange, fix
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
     """`message` is a regular expression whose groups are the facts of the cause's fix. `stays`: nothing in the cluster
-    changes it, however long one waits; else it may change when Pods go or come."""
+    changes it, however long one waits; else it may change when Pods go or come. `program`: what a person has to
+    correct, where the message leaves no doubt of it."""
 
     message: str
     cause: str
     variant: str = ""
     stays: bool = True
+    program: ProgramChange | None = None
 
 
 PRINTED_BY_INIT = "printed by an init container that still runs"
@@ -45,11 +47,11 @@ _PULL = (
     _Row("", "imageNotPulled"),
 )
 _POST_START = (
-    _Row(r":(?P<port>\d+): connect: connection refused", "restartedPostStart", "tooEarly"),
-    _Row("executable file not found|exited with 127:", "restartedPostStart", "notFound"),
-    _Row("exited with 126:", "restartedPostStart", "notExecutable"),
-    _Row(r"exited with \d+:", "restartedPostStart", "code"),
-    _Row("", "restartedPostStart"),
+    _Row(r":(?P<port>\d+): connect: connection refused", "restartedPostStart", "tooEarly", program="fixPostStart"),
+    _Row("executable file not found|exited with 127:", "restartedPostStart", "notFound", program="fixPostStart"),
+    _Row("exited with 126:", "restartedPostStart", "notExecutable", program="fixPostStart"),
+    _Row(r"exited with \d+:", "restartedPostStart", "code", program="fixPostStart"),
+    _Row("", "restartedPostStart", program="fixPostStart"),
 )
 _SCHEDULING = (
     _CLAIM,
@@ -93,7 +95,7 @@ _ROWS: Mapping[str, tuple[_Row, ...]] = {
     ),
     "PostStartHookError": _POST_START,
     "FailedPostStartHook": _POST_START,
-    "CrashLoopBackOff": (_Row("", "crashLoop"),),
+    "CrashLoopBackOff": (_Row("", "crashLoop", program="fixCrash"),),
     "FailedScheduling": _SCHEDULING,
     "Unschedulable": _SCHEDULING,
     "FailedMount": (
@@ -114,7 +116,7 @@ _ROWS: Mapping[str, tuple[_Row, ...]] = {
     "Unhealthy": (
         _Row("(Startup|Liveness) probe failed: .*connection refused", "probeFailed", "tooEarly"),
         _Row("connection refused", "probeFailed", "refused"),
-        _Row(r"probe failed with statuscode: (?P<status>\d+)", "probeFailed", "status"),
+        _Row(r"probe failed with statuscode: (?P<status>\d+)", "probeFailed", "status", program="fixProbe"),
         _Row("(?i)deadline exceeded|timeout|timed out", "probeFailed", "timeout"),
         _Row("probe failed|probe errored", "probeFailed"),
     ),
@@ -123,6 +125,7 @@ _ROWS: Mapping[str, tuple[_Row, ...]] = {
 the scheduler says every row that does: a node may be refused for several reasons. What an init container printed has
 the words of busybox, libpq, curl, Node.js, Go and glibc for a name that DNS does not know."""
 
+_NOT_STARTED = ("CreateContainerError", "RunContainerError", "StartError")
 _ALL_OF = ("FailedScheduling", "Unschedulable")
 
 
@@ -130,6 +133,15 @@ def fixes_for(reason: str, message: str) -> Iterator[str]:
     """What to change, in words, with the cause's id."""
     for row, facts in _matching(reason, message):
         yield fix_of(row.cause, row.variant, **facts)
+
+
+def programs_for(reason: str, message: str) -> Iterator[tuple[str, ProgramChange]]:
+    """Yield ids of causes with what a person has to correct."""
+    if reason in _NOT_STARTED:
+        yield "commandNotStarted", "fixCommand"
+    for row, _ in _matching(reason, message):
+        if row.program is not None:
+            yield row.cause, row.program
 
 
 def fix_of(id_: str, variant: str = "", /, **facts: object) -> str:

@@ -8,29 +8,41 @@ from dataclasses import dataclass
 
 from lastcall.endings import RESTARTS, Ending, Finding, PodFacts, build_endings, last_words, pod_facts
 from lastcall.experiment.reasons.causes import PRINTED_BY_INIT, fix_of, fixes_for
+from lastcall.experiment.reasons.named import Explained, causes_in
 from lastcall.experiment.reasons.siblings import fix_of_peers
-from lastcall.kube.api import Object, uid_of
+from lastcall.experiment.reasons.why_not_ready import programs_of
+from lastcall.kube.api import Object, name_of, namespace_of, uid_of
 from lastcall.records import kinds
 from lastcall.records.record import Record
 from lastcall.records.text import printable
 
 _LESS = ("probeFailed", "crashLoop", "restartedPostStart")
 """Causes of which an end that was seen tells more."""
-_OF_ENDS = {*RESTARTS, "outOfMemory", "childOutOfMemory", "killedByOther"} - {"restartedByRule"}
+_OF_ENDS = {*RESTARTS, "outOfMemory", "childOutOfMemory", "killedByOther", "probeFailed", "commandNotStarted"} - {
+    "restartedByRule"
+}
 _GENERAL = tuple(f"  fix: {fix_of(id_)}" for id_ in _LESS)
 """What is said of them where nothing better is known."""
 
 
-def with_ends(
-    why: Sequence[str], pod: Object, records: Iterable[Record], version: str, *, now_ns: int = 0
-) -> list[str]:
-    """Lines that say why a Pod is not Ready, and what its containers' ends add to that; `now_ns` of the monotonic
-    clock."""
+def explain(
+    why: Sequence[str],
+    pod: Object,
+    records: Iterable[Record],
+    version: str,
+    *,
+    now_ns: int = 0,
+    events: Sequence[Object] = (),
+) -> Explained:
+    """Return what `why` says of a Pod with these Events, and what its containers' ends add to that; `now_ns` is of the
+    monotonic clock."""
     ending = _ending_of(pod, records, version, now_ns)
     ends = _ends(pod, ending, now_ns)
     told = tuple(f"[{id_}]" for id_ in _LESS) if any(line.startswith("  fix: ") for line in ends) else ()
     kept = [line for line in why if not ends or (line not in _GENERAL and not line.endswith(told))]
-    return [*kept, *ends, *_stand_ins(ending)]
+    lines = (*kept, *ends, *_stand_ins(ending))
+    named = causes_in(f"{namespace_of(pod)}/{name_of(pod)}", lines, ending.findings, programs_of(pod, events))
+    return Explained(lines, named)
 
 
 def ends_told(pod: Object, records: Iterable[Record], version: str, *, now_ns: int = 0) -> list[str]:

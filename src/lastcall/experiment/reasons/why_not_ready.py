@@ -3,13 +3,13 @@
 # check: pure
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from lastcall.endings import wait_of
-from lastcall.experiment.reasons.causes import fix_of, fixes_for, waiting_helps
+from lastcall.endings import ProgramChange, wait_of
+from lastcall.experiment.reasons.causes import fix_of, fixes_for, programs_for, waiting_helps
 from lastcall.experiment.reasons.starts import REASONS as REASONS_OF_STARTS
 from lastcall.experiment.reasons.starts import fixes_of_start
 from lastcall.experiment.reasons.webhooks import Webhooks, fixes_of_webhook
@@ -170,6 +170,7 @@ def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
             fixes.update(dict.fromkeys(fixes_for(reason, message)))
     warnings = _newest_warnings(events)
     lines += [f"  Event {_event(event)}" for event in warnings if not _repeats(event, lines)]
+    warnings = _last_of_each_probe(warnings)
     # Whoever has crashed answers no readiness probe: that is not what to correct.
     crashed = any(_crashed(pod))
     causes = [each for each in warnings if not (crashed and str(each.get("message")).startswith("Readiness probe"))]
@@ -178,6 +179,14 @@ def why_not_ready(pod: Object, events: Sequence[Object] = ()) -> list[str]:
         fixes.setdefault(fix_of("stateFull"))
     lines += [f"  fix: {each}" for each in fixes]
     return lines
+
+
+def programs_of(pod: Object, events: Sequence[Object] = ()) -> Mapping[str, ProgramChange]:
+    """Return by cause what a person has to correct, where a container's state or an Event leaves no doubt of it."""
+    said = [(reason, message) for _, reason, message in _waiting(pod)]
+    warnings = _last_of_each_probe(_newest_warnings(events))
+    said += [(str(each.get("reason")), str(each.get("message"))) for each in warnings]
+    return {id_: program for each in said for id_, program in programs_for(*each)}
 
 
 def why_no_pods(
@@ -327,9 +336,31 @@ def _exit(terminated: Object) -> str:
 def _newest_warnings(events: Sequence[Object], limit: int = 4) -> list[Object]:
     """The last Warning Events, each reason and message once."""
     warnings = [event for event in events if event.get("type") == "Warning"]
-    warnings.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+    warnings.sort(key=_time_of)
     distinct = {(event.get("reason"), event.get("message")): event for event in warnings}
     return list(distinct.values())[-limit:]
+
+
+_PROBE = re.compile(r"(?:Startup|Liveness|Readiness) probe ")
+
+
+def _last_of_each_probe(warnings: Sequence[Object]) -> list[Object]:
+    """Return the Events, sorted by time, without what a probe said before it said something else."""
+    last: dict[tuple[str, str], str] = {}
+    for event in warnings:
+        if key := _probe_of(event):
+            last[key] = max(last.get(key, ""), _time_of(event))
+    return [each for each in warnings if not (key := _probe_of(each)) or _time_of(each) == last[key]]
+
+
+def _probe_of(event: Object) -> tuple[str, str] | None:
+    """Return the container and the probe that an Event is about; None for any other Event."""
+    match = _PROBE.match(str(event.get("message") or "")) if event.get("reason") == "Unhealthy" else None
+    return (str((event.get("involvedObject") or {}).get("fieldPath") or ""), match[0]) if match else None
+
+
+def _time_of(event: Object) -> str:
+    return str(event.get("lastTimestamp") or event.get("eventTime") or "")
 
 
 def _fixes_of(events: Sequence[Object]) -> list[str]:

@@ -177,6 +177,19 @@ class NotWell(TypedDict):
     advice: str | None
 
 
+class NotReady(TypedDict):
+    """Why a Pod, or an owner of Pods, did not become Ready. `change` has a patch of the Pod's spec, or what a person
+    has to correct, where that is definite."""
+
+    pod: str
+    id: str
+    severity: Severity
+    container: str
+    text: str
+    advice: str
+    change: dict[str, Any] | None
+
+
 _ExperimentRest = TypedDict(
     "_ExperimentRest", {"from": Annotated[str, {"enum": ["node", "pod", "published", "balancer", "client"]}]}
 )
@@ -236,3 +249,5 @@ class Rollout(TypedDict):
     experiments: list[Experiment]
     pooled: NotRequired[PooledRuns]
     findSafe: NotRequired[dict[str, Any]]
+    error: NotRequired[str]
+    notReady: NotRequired[list[NotReady]]

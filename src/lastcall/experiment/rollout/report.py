@@ -4,12 +4,14 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import yaml
 
 from lastcall._version import __version__
 from lastcall.endings.render import BREAK, Text, ending_json, print_endings
+from lastcall.errors import causes_of
 from lastcall.experiment.not_simulated import OF_THE_RUN, Note
 from lastcall.experiment.reasons.failures import told_once
 from lastcall.experiment.rollout.lost import alike, tell_lost
@@ -293,15 +295,21 @@ def yaml_lines(patch: dict[str, Any]) -> list[str]:
     return text.rstrip().splitlines()
 
 
-def as_json(results: Sequence[Result], thresholds: Thresholds | None = None) -> "document.Rollout":
+def as_json(
+    results: Sequence[Result], thresholds: Thresholds | None = None, failure: Exception | None = None
+) -> "document.Rollout":
     """The document; `experiments` has more entries when it was repeated, and when the advice was tried. `pooled` are
-    the runs with the manifest as it is, and, where there are any, those with the advice: all of a group together."""
+    the runs with the manifest as it is, and, where there are any, those with the advice: all of a group together.
+    `failure` ended the last run: why its Pods did not become Ready, if that is what it says."""
     made: document.Rollout = {
         "schema": SCHEMA,
         "lastcall": __version__,
         "experiments": [_experiment(each) for each in results],
     }
-    if thresholds is None:  # runs that were not alike
+    if causes := causes_of(failure):
+        made["error"] = str(failure)
+        made["notReady"] = [cast("document.NotReady", asdict(each)) for each in causes]
+    if thresholds is None or not results:  # runs that were not alike
         return made
     made["pooled"] = {"manifest": pooled_json(pool([each for each in results if not each.advised]), thresholds)}
     if those := [each for each in results if each.advised]:

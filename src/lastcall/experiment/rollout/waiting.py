@@ -5,8 +5,9 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from lastcall.errors import Crashed, WorldError
-from lastcall.experiment.reasons.failures import with_ends
+from lastcall.errors import Crashed, NotReady, UnreadyCause, WorldError
+from lastcall.experiment.reasons.failures import explain
+from lastcall.experiment.reasons.named import Explained, causes_in
 from lastcall.experiment.reasons.object_events import events_of, hook_keeps_failing, last_events_of, webhooks_of
 from lastcall.experiment.reasons.siblings import fix_of_old_pod
 from lastcall.experiment.reasons.why_not_ready import (
@@ -69,9 +70,8 @@ class Waiting:
                 raise WorldError(self.death())
             if now >= began + self.limit:
                 why = await self._why()
-                raise WorldError(
-                    "\n".join([f"timed out after {self.limit:g} s (--timeout) waiting for {what}: {missing}", *why])
-                )
+                timed_out = f"timed out after {self.limit:g} s (--timeout) waiting for {what}: {missing}"
+                raise NotReady("\n".join([timed_out, *why.lines]), why.causes)
             if now >= next_look:
                 next_look = now + 1.0
                 pods = await self.pods()
@@ -83,13 +83,13 @@ class Waiting:
                 if hopeless or stranded:
                     hopeless = hopeless or stranded
                     why = await self._why_not_ready(hopeless)
-                    raise WorldError("\n".join([f"giving up waiting for {what}: {missing}", *why]))
+                    raise NotReady("\n".join([f"giving up waiting for {what}: {missing}", *why.lines]), why.causes)
                 if await self._refused(now):
                     why = await self._why()
-                    raise WorldError("\n".join([f"giving up waiting for {what}: {missing}", *why]))
+                    raise NotReady("\n".join([f"giving up waiting for {what}: {missing}", *why.lines]), why.causes)
                 if crashing := await self._crashing(pods):
                     why = await self._why_not_ready(crashing)
-                    raise Crashed("\n".join([f"giving up waiting for {what}: {missing}", *why]))
+                    raise Crashed("\n".join([f"giving up waiting for {what}: {missing}", *why.lines]), why.causes)
                 self.show(now, now - began, f"{what}: {await self._in_short(missing)}")
             await self.clock.sleep(LOOK_SECONDS)
         return []
@@ -180,8 +180,8 @@ class Waiting:
         more = [f"{len(late) - 2} more"] if len(late) > 2 else []
         return "; ".join([missing, *told, *more])
 
-    async def _why(self) -> list[str]:
-        """Lines about what is missing."""
+    async def _why(self) -> Explained:
+        """What is missing, and why."""
         pods = await self.pods()
         late = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and not is_ready(pod)]
         ending = [pod for pod in pods if "deletionTimestamp" in pod["metadata"]]
@@ -196,22 +196,32 @@ class Waiting:
                 events = await events_of(self.client(), replica_set)
                 more = why_no_pods("", replica_set, 0, 1, events, await webhooks_of(self.client(), events))[1:]
                 lines += told_once(more, lines)
+        causes = causes_in(f"{self.workload.resource.kind} {namespace_of(owner)}/{name_of(owner)}", lines)
         told = await self._why_not_ready(late)
         found = (fix_of_old_pod(pod, pods, now(self.clock)) for pod in late)
         if in_the_way := next(filter(None, found), ""):
             # Of a probe that the old Pod answers there is nothing to correct.
-            told = [*(line for line in told if not line.endswith("[probeFailed]")), f"  fix: {in_the_way}"]
-        return [*lines, *told]
+            added = (*(line for line in told.lines if not line.endswith("[probeFailed]")), f"  fix: {in_the_way}")
+            others = (each for each in told.causes if each.id != "probeFailed")
+            told = Explained(added, (*others, *causes_in("", added[-1:])))
+        return Explained((*lines, *told.lines), (*causes, *told.causes))
 
-    async def _why_not_ready(self, pods: Sequence[Object]) -> list[str]:
+    async def _why_not_ready(self, pods: Sequence[Object]) -> Explained:
         lines: list[str] = []
+        causes: list[UnreadyCause] = []
         told: dict[tuple[str, ...], str] = {}
         for pod in pods:
-            head, *why = why_not_ready(pod, await last_events_of(self.client(), self.clock, pod))
+            events = await last_events_of(self.client(), self.clock, pod)
+            head, *why = why_not_ready(pod, events)
             same_as = told.setdefault(without_names(pod, why), name_of(pod))
-            ends = with_ends(why, pod, self.records, self.version, now_ns=self.clock.monotonic_ns())
-            lines += [head, *ends] if same_as == name_of(pod) else [f"{head}, as {same_as}"]
-        return lines
+            if same_as != name_of(pod):
+                lines.append(f"{head}, as {same_as}")
+                continue
+            now_ns = self.clock.monotonic_ns()
+            explained = explain(why, pod, self.records, self.version, now_ns=now_ns, events=events)
+            lines += [head, *explained.lines]
+            causes += explained.causes
+        return Explained(tuple(lines), tuple(causes))
 
     async def _replica_sets(self, owner: Object) -> list[Object]:
         """What stands between a Deployment and its Pods."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from lastcall.endings import Ending, build_endings, pod_facts, wait_of
 from lastcall.endings.render import TICK_SECONDS, LiveTimeline
-from lastcall.errors import Crashed, LastcallError, WorldError
+from lastcall.errors import Crashed, LastcallError, NotReady, UnreadyCause, WorldError
 from lastcall.experiment.death import LAST_WORDS_SECONDS, Death
 from lastcall.experiment.ready.progress import Progress, progress
 from lastcall.experiment.reasons.object_events import events_of, hook_keeps_failing, last_events_of, webhooks_of
@@ -57,6 +57,7 @@ from lastcall.world.clock import now as wall_time
 from lastcall.world.tasks import Tasks
 
 if TYPE_CHECKING:
+    from lastcall.experiment.reasons.named import Explained
     from lastcall.records.definitions.client import DeleteSent
 
 KILL_MARGIN_SECONDS = 5.0
@@ -262,35 +263,54 @@ class Session:
         rejected = [p for p in pods if p.ended_by_itself and not p.gone and hopeless_reason(p.obj)]
         if not late and not rejected and not waiting:
             return
-        lines = []
+        head = ""
         if self._given_up:
-            lines.append(f"giving up: {self._given_up}")
+            head = f"giving up: {self._given_up}"
         elif any(hopeless_reason(pod.obj) for pod in [*late, *rejected]):
             # Its siblings would have come along, had they been waited for.
             late = [pod for pod in late if not pod.owner_uid or hopeless_reason(pod.obj)]
         else:
-            lines.append(f"not every Pod became Ready within {self.options.timeout:g} s (--timeout)")
-        for owner in waiting:
-            state = state_of(owner)
+            head = f"not every Pod became Ready within {self.options.timeout:g} s (--timeout)"
+        states = [(owner, state_of(owner)) for owner in waiting]
+        why = await self._why_not_ready(client, owners, states, [*late, *rejected])
+        crashed = bool(late) and all(is_crash_looping(pod.obj) for pod in late)
+        lines = [head, *why.lines] if head else why.lines
+        raise (Crashed if crashed else NotReady)("\n".join(lines), why.causes)
+
+    async def _why_not_ready(
+        self,
+        client: Client,
+        owners: OwnerFollower,
+        waiting: Sequence[tuple[FollowedOwner, Progress]],
+        late: Sequence[FollowedPod],
+    ) -> "Explained":
+        """What the cluster, its records and the containers say of the owners and Pods that are waited for."""
+        # late: 3.6 ms of `demo`
+        from lastcall.experiment.reasons.failures import explain
+        from lastcall.experiment.reasons.named import Explained, causes_in
+
+        lines: list[str] = []
+        causes: list[UnreadyCause] = []
+        for owner, state in waiting:
             events = await owners.events_of(owner)
             webhooks = await webhooks_of(client, events)
-            lines += why_no_pods(owner.what, owner.obj, state.ready, state.wanted, events, webhooks)
-        # late: 3.6 ms of `demo`
-        from lastcall.experiment.reasons.failures import with_ends
-
+            why = why_no_pods(owner.what, owner.obj, state.ready, state.wanted, events, webhooks)
+            lines += why
+            causes += causes_in(owner.what, why)
         told: dict[tuple[str, ...], str] = {}
-        for pod in dict.fromkeys(each.uid for each in [*late, *rejected]):
-            obj = follower.pods[pod].obj
-            head, *why = why_not_ready(obj, await last_events_of(client, self.clock, obj))
-            same_as = told.setdefault(without_names(obj, why), follower.pods[pod].key)
-            if same_as != follower.pods[pod].key:
+        for pod in {each.uid: each for each in late}.values():
+            events = await last_events_of(client, self.clock, pod.obj)
+            head, *why = why_not_ready(pod.obj, events)
+            same_as = told.setdefault(without_names(pod.obj, why), pod.key)
+            if same_as != pod.key:
                 lines.append(f"{head}, as {same_as}")
                 continue
             await self.cluster.drain_records()
             version, now_ns = self.options.kubernetes_version, self.clock.monotonic_ns()
-            lines += [head, *with_ends(why, obj, self.records, version, now_ns=now_ns)]
-        crashed = bool(late) and all(is_crash_looping(pod.obj) for pod in late)
-        raise (Crashed if crashed else WorldError)("\n".join(lines))
+            explained = explain(why, pod.obj, self.records, version, now_ns=now_ns, events=events)
+            lines += [head, *explained.lines]
+            causes += explained.causes
+        return Explained(tuple(lines), tuple(causes))
 
     def _give_up(self, follower: PodFollower, why: str) -> None:
         self._given_up = why

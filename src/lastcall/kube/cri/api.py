@@ -2,7 +2,7 @@
 
 `lastcall.kube.node` knows nothing of a runtime but this. Protobuf exists only at a gRPC edge. Runtime facts that CRI
 does not carry (who sent a signal, a signal mask, container output) are records on the timeline, which the runtime
-writes.
+writes; `listeners`, the one call that is not CRI's, is for a record of the kubelet.
 
 This module is the door: the services and what they raise stand here, what goes over them in `structs/`, by topic, and
 everybody takes it from here (a contract of import-linter holds that).
@@ -26,6 +26,7 @@ from lastcall.kube.cri.structs.containers import (
     LinuxContainerSecurityContext,
     Mount,
     SecurityProfile,
+    TCPListener,
 )
 from lastcall.kube.cri.structs.images import SUBSTITUTE_FOR, AuthConfig, Image
 from lastcall.kube.cri.structs.runtime import (
@@ -93,6 +94,7 @@ __all__ = [
     "RuntimeServiceError",
     "RuntimeStatus",
     "SecurityProfile",
+    "TCPListener",
     "UserNamespace",
     "check_handler",
 ]
@@ -212,6 +214,10 @@ class RuntimeService(Protocol):
 
     async def container_stats(self, container_id: str) -> ContainerStats | None:
         """None when nobody counts. Raises RuntimeServiceError, reason NotFound."""
+        ...
+
+    async def listeners(self, container_id: str) -> tuple[TCPListener, ...] | None:
+        """Return who listens in a running container; None where the runtime does not know: CRI has no such call."""
         ...
 
     async def close(self) -> None: ...

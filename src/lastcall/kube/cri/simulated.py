@@ -30,6 +30,7 @@ from lastcall.kube.cri.api import (
     RuntimeCondition,
     RuntimeServiceError,
     RuntimeStatus,
+    TCPListener,
     check_handler,
 )
 from lastcall.kube.cri.simulated_images import SimulatedImage, SimulatedImages
@@ -373,6 +374,18 @@ class SimulatedRuntime(SimulatedImages):
         """Programs that do not exist use nothing."""
         await self.container_status(container_id)
         return None
+
+    async def listeners(self, container_id: str) -> tuple[TCPListener, ...] | None:
+        """The ports that are open now, at the Pod's address."""
+        found, now = self._find(container_id), monotonic(self._world.clock)
+        if not found.running:
+            return ()
+        return tuple(
+            TCPListener(found.sandbox.ip, port)
+            for port, listener in found.program.ports.items()
+            if now >= found.started + listener.opens_after
+            and not (listener.closes_on_term and found.term_at is not None)
+        )
 
     async def close(self) -> None:
         self._reports.close()

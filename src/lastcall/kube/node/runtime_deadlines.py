@@ -22,6 +22,7 @@ from lastcall.kube.cri.api import (
     RuntimeService,
     RuntimeServiceError,
     RuntimeStatus,
+    TCPListener,
 )
 from lastcall.world.clock import Clock
 from lastcall.world.counting import Family, Histogram, exponential
@@ -124,6 +125,9 @@ class RuntimeWithDeadlines:
         return await self._within(
             "container_stats", RUNTIME_REQUEST_TIMEOUT, self._runtime.container_stats(container_id)
         )
+
+    async def listeners(self, container_id: str) -> tuple[TCPListener, ...] | None:
+        return await _within(RUNTIME_REQUEST_TIMEOUT, self._runtime.listeners(container_id))
 
     async def close(self) -> None:
         await self._runtime.close()

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from lastcall.records.definitions.parts import Limits, Observed, Outcome, ResourceVersion, Seconds
+from lastcall.records.definitions.parts import Limits, Observed, OpenPort, Outcome, ResourceVersion, Seconds
 from lastcall.records.hook_text import hook_failure
 from lastcall.records.said import tell
 from lastcall.records.sentences import DETAIL, STEP, Words, after, fixed, row, sentences
@@ -186,6 +186,26 @@ def probe_changed(facts: ProbeChanged) -> Words:
     return Words(tell("$probe probe: $result$said", probe=probe, result=result, said=said), STEP, "bad")
 
 
+class ProbeFailing(TypedDict):
+    """A readiness probe that has never succeeded failed failureThreshold times. Written again for another output."""
+
+    probe: Literal["readiness"]
+    output: str
+    port: Annotated[int, "of the container, that the probe connects to"]
+    listeners: Annotated[
+        list[OpenPort] | None, "who of the container listened when the connection was refused; null: not known"
+    ]
+
+
+def probe_failing(facts: ProbeFailing) -> Words:
+    ports = ", ".join(f"{each.get('address')}:{each.get('port')}" for each in facts.get("listeners") or ())
+    seen = tell("; the container listens on $ports", ports=ports) if ports else ""
+    text = tell(
+        "$probe probe keeps failing: $output$seen", probe=facts.get("probe"), output=facts.get("output"), seen=seen
+    )
+    return Words(text, STEP, "bad")
+
+
 class PodRunning(TypedDict):
     """The kubelet has reported the phase Running for the first time."""
 
@@ -209,6 +229,7 @@ SENTENCES = sentences(
     row(PostStartStarted, post_start_started),
     row(PostStartFinished, post_start_finished),
     row(ProbeChanged, probe_changed),
+    row(ProbeFailing, probe_failing),
     row(PodRunning, fixed("phase Running", STEP)),
 )
 """The words for each kind."""

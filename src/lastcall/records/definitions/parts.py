@@ -60,6 +60,13 @@ class Holder(TypedDict):
     path: str
 
 
+class OpenPort(TypedDict):
+    """On which a container listens."""
+
+    address: str
+    port: int
+
+
 class Listener(TypedDict):
     address: str
     port: int

@@ -64,7 +64,10 @@ def _event(ending: Ending, run: ContainerEnding, reason: str, stamp: str) -> Obj
     }
 
 
-_OF_RUNS_BEFORE = ("livenessProbeKilled", "startupProbeKilled", "crashed", "restartedPostStart", "restartedByRule")
+_OF_RUNS_BEFORE = (
+    "livenessProbeKilled", "startupProbeKilled", "crashed", "commandNotStarted", "mountHidesFile", "restartedPostStart",
+    "restartedByRule",
+)  # fmt: skip
 """Findings about how a container was restarted: they explain another kill than that of its Pod's end."""
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lastcall.kube.cri.api import ExecSyncResponse, RuntimeServiceError
+from lastcall.kube.cri.api import ExecSyncResponse, RuntimeServiceError, TCPListener
 from lastcall.kube.node.interfaces import DialError, HTTPResponse
 from lastcall.kube.node.prober.manager import PodProbeManager
 from lastcall.kube.node.prober.probe import ProbeError, expand_static, probe_headers, resolve_port
@@ -31,6 +31,8 @@ class Node:
         self.events: list[tuple[str, str, str]] = []
         self.results: list[tuple[float, str, str, str]] = []
         self.records: list[dict[str, Any]] = []
+        self.failing: list[dict[str, Any]] = []
+        self.open: tuple[TCPListener, ...] | Exception | None = None
 
     async def exec_sync(self, container_id: str, cmd: tuple[str, ...], timeout: float) -> ExecSyncResponse:
         self.calls.append(monotonic(self.world.clock))
@@ -57,9 +59,14 @@ class Node:
         self.events.append((reason, message, field_path))
 
     def record(self, kind: str, *, facts: dict[str, Any] | None = None, **more: Any) -> str:
-        assert kind == "ProbeChanged"
-        self.records.append(facts or {})
+        kept = self.failing if kind == "ProbeFailing" else self.records
+        kept.append(facts or {})
         return ""
+
+    async def listeners(self, container_id: str) -> tuple[TCPListener, ...] | None:
+        if isinstance(self.open, Exception):
+            raise self.open
+        return self.open
 
     def get_pod_status(self, uid: str) -> dict[str, Any] | None:
         return self.status
@@ -282,6 +289,48 @@ def test_an_exec_probe_that_takes_too_long_fails_with_kubernetes_words() -> None
     node = play(body)
     assert node.events[0][1] == 'Liveness probe failed: command timed out: "sh -c sleep 20" timed out after 1s'
     assert node.requests[0] == ("c1", ("sh", "-c", "sleep 20"), 1.0)
+
+
+REFUSED = DialError("dial tcp 10.0.0.9:81: connect: connection refused")
+ASKS_81 = {"tcpSocket": {"port": 81}, "periodSeconds": 1, "failureThreshold": 2}
+
+
+def failing(*answers: Exception | int, seconds: float, open_: Any = (), **probes: Any) -> Node:
+    async def body(manager: PodProbeManager, node: Node) -> None:
+        node.run_container()
+        node.answers, node.open = list(answers), open_
+        manager.add_pod(make_pod(**probes))
+        await node.world.clock.sleep(seconds)
+
+    return play(body)
+
+
+def test_a_readiness_probe_that_never_succeeded_says_once_how_it_fails_and_who_listens() -> None:
+    listener = TCPListener("127.0.0.1", 81)
+    assert failing(REFUSED, seconds=0.5, readinessProbe=ASKS_81).failing == []
+    node = failing(REFUSED, seconds=5, open_=(listener,), readinessProbe=ASKS_81)
+    said = {
+        "probe": "readiness",
+        "output": str(REFUSED),
+        "port": 81,
+        "listeners": [{"address": "127.0.0.1", "port": 81}],
+    }
+    assert node.failing == [said]
+    assert failing(REFUSED, seconds=5, livenessProbe=ASKS_81).failing == []
+
+
+@pytest.mark.parametrize("open_", [None, RuntimeServiceError("the shim is gone")])
+def test_who_listens_is_not_known_where_the_runtime_does_not_tell(open_: Any) -> None:
+    assert [each["listeners"] for each in failing(REFUSED, seconds=5, open_=open_, readinessProbe=ASKS_81).failing] == [
+        None
+    ]
+
+
+def test_another_failure_is_told_too_and_none_after_a_success() -> None:
+    asks = {"httpGet": {"port": 81}, "periodSeconds": 1, "failureThreshold": 1}
+    node = failing(REFUSED, REFUSED, 500, 500, 200, 500, seconds=7, readinessProbe=asks)
+    assert [each["output"] for each in node.failing] == [str(REFUSED), "HTTP probe failed with statuscode: 500"]
+    assert [each["listeners"] for each in node.failing] == [[], None]
 
 
 @pytest.mark.rule("node-semantics 13/http, 13/events, 23/probes")

@@ -30,6 +30,7 @@ from lastcall.kube.cri.api import (
     PodSandboxStatus,
     RuntimeServiceError,
     RuntimeStatus,
+    TCPListener,
     check_handler,
 )
 from lastcall.kube.cri.sandbox.container_spec import seccomp_filter, start_spec, stop_signal, users_of
@@ -408,6 +409,12 @@ class SandboxRuntime:
         self._find(container_id)
         usage = (await self._shim.call(messages.Stats(id=container_id))).read(messages.Usage).stats
         return ContainerStats(*usage) if usage else None
+
+    async def listeners(self, container_id: str) -> tuple[TCPListener, ...] | None:
+        """Return who listens in a running container; None in the node's network. Raises RuntimeServiceError."""
+        self._find(container_id)
+        found = (await self._shim.call(messages.Listeners(id=container_id))).read(messages.Listening).listeners
+        return None if found is None else tuple(TCPListener(str(each["address"]), int(each["port"])) for each in found)
 
     async def status(self) -> RuntimeStatus:
         """Raises RuntimeServiceError when there is no shim."""

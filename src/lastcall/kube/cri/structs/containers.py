@@ -151,6 +151,14 @@ MISSING_GROUPS = "lastcall.dev/missing-groups"
 
 
 @dataclass(frozen=True, slots=True)
+class TCPListener:
+    """A TCP port on which a container listens, and the address."""
+
+    address: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerStats:
     """What a container uses now: CPU time since its start in nanoseconds, memory in bytes, processes and threads."""
 

@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from lastcall.kube.api.meta import uid_of
-from lastcall.kube.cri.api import RuntimeService
+from lastcall.kube.cri.api import RuntimeService, RuntimeServiceError
 from lastcall.kube.node.interfaces import Dialer, EventRecorder, ProbeResult, ProbeType
 from lastcall.kube.node.pods.spec import container_field_path
 from lastcall.kube.node.prober.decide import (
@@ -37,10 +38,13 @@ if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod
     from lastcall.kube.api.types.pod_status import ContainerStatus as APIContainerStatus
     from lastcall.kube.api.types.pod_status import PodStatus as APIPodStatus
-    from lastcall.records.definitions.kubelet_start import ProbeChanged
+    from lastcall.records.definitions.kubelet_start import ProbeChanged, ProbeFailing
+    from lastcall.records.definitions.parts import OpenPort
 
 MAX_TRIES = 3
 """Tries per probe when it cannot be carried out."""
+_MOST_TOLD = 16
+"""Ports in one record, and records of one container that say how its probe fails."""
 _RULE = "pkg/kubelet/prober/worker.go:doProbe"
 
 
@@ -79,6 +83,7 @@ class ProbeWorker:
     """How often it ended how: successful, failed, unknown (prober_probe_total)."""
     _kicked: asyncio.Event = field(default_factory=asyncio.Event)
     _stopped: asyncio.Event = field(default_factory=asyncio.Event)
+    _told: list[ProbeFailing] = field(default_factory=list)
 
     @property
     def probe(self) -> Probe:
@@ -166,6 +171,8 @@ class ProbeWorker:
             self.state.succeeded = True
         if take_result(self.probe_type, self.probe, self.state, result):
             self._set(result)
+            if result == "failure" and self.probe_type == "readiness" and self.state.succeeded is False:
+                await self._tell_failing(runtime_id(container_id))
         return True
 
     def _decide(self, status: APIPodStatus, container: APIContainerStatus) -> Decision:
@@ -183,6 +190,7 @@ class ProbeWorker:
             self.results.remove(runtime_id(self.state.container_id))
         self.state.container_id = api_id
         self.state.on_hold = False
+        self._told = []
         self.state.succeeded = None if self._ran_before_us() else False
         before = self._kept_from_before(container) if self._ran_before_us() else None
         if before is None:
@@ -218,6 +226,32 @@ class ProbeWorker:
                 facts=facts,
             )
         self.results.set(container_id, result, uid)
+
+    async def _tell_failing(self, container_id: str) -> None:
+        """Record how a probe fails that has never succeeded: its result, failure from the first, does not change."""
+        port = asked_port(self.probe, self.container)
+        if port is None:
+            return
+        found = None
+        if "connection refused" in self.last_output:
+            with contextlib.suppress(RuntimeServiceError):
+                found = await self.context.runtime.listeners(container_id)
+        open_ports: list[OpenPort] | None = (
+            None if found is None else [{"address": each.address, "port": each.port} for each in found[:_MOST_TOLD]]
+        )
+        facts: ProbeFailing = {
+            "probe": "readiness",
+            "output": self.last_output,
+            "port": port,
+            "listeners": open_ports,
+        }
+        if facts in self._told or len(self._told) >= _MOST_TOLD:
+            return
+        self._told.append(facts)
+        name = self.container["name"]
+        self.context.recorder.record(
+            kinds.PROBE_FAILING, pod_uid=uid_of(self.pod), container=name, rule=_RULE, facts=facts
+        )
 
     async def _probe(self, container_id: str, pod_ip: str) -> ProbeResult | None:
         """Run the probe with up to three tries; None for a result to throw away. Source: prober/prober.go:probe."""

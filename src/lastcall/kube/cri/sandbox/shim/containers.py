@@ -20,7 +20,7 @@ from lastcall.kube.cri.sandbox.shim.namespaces import Own, Sandbox
 from lastcall.kube.cri.sandbox.shim.process import Exit, Journal, Output, Process, Stdio, launch
 from lastcall.kube.cri.sandbox.shim.single_id import filters
 from lastcall.kube.cri.sandbox.shim.single_id.supervisor import Supervisor
-from lastcall.kube.cri.sandbox.shim.sockets import listeners_of
+from lastcall.kube.cri.sandbox.shim.sockets import facts_of, listeners_of
 from lastcall.kube.cri.sandbox.shim.streams.taps import Taps
 from lastcall.kube.cri.sandbox.shim.witness import Watched, Witness
 from lastcall.records import kinds
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn, Protocol
 
     from lastcall.kube.cri.sandbox.cgroups.api import Cgroups
+    from lastcall.records.definitions.parts import Listener as FoundListener
     from lastcall.records.record import Evidence
     from lastcall.records.ring import RingRecorder
 
@@ -339,8 +340,7 @@ class Container:
 
     def _listeners_of_its_pod(self) -> list[PodListener] | None:
         """Return who listens in the Pod when a container of it has crashed; None where nobody can tell."""
-        theirs = self.sandbox.namespaces.get(linux.CLONE_NEWNET)
-        sockets = listeners_of(theirs, self._context.own.fds[linux.CLONE_NEWNET]) if theirs is not None else None
+        sockets = listeners_of(self._network) if self._network is not None else None
         if sockets is None:
             return None
         owners: dict[int, str] = {}
@@ -440,13 +440,33 @@ class Container:
     def _watch(self, process: Process, number: int) -> Witness | None:
         """Look at the end from the first signal on; the witness when this is the first, or SIGKILL."""
         if self._witness is None:
-            theirs = self.sandbox.namespaces.get(linux.CLONE_NEWNET)
-            network = None if theirs is None else (theirs, self._context.own.fds[linux.CLONE_NEWNET])
-            watched = Watched(self._context.loop, process.pid, network, lambda: self._listener.alone(self), self.record)
+            watched = Watched(
+                self._context.loop, process.pid, self._network, lambda: self._listener.alone(self), self.record
+            )
             self._witness = Witness(watched)
             self._witness.before_signal(number)
             return self._witness
         return self._witness if number == signal.SIGKILL else None
+
+    @property
+    def _network(self) -> tuple[int, int] | None:
+        """The Pod's network namespace and the shim's own; None in the node's."""
+        theirs = self.sandbox.namespaces.get(linux.CLONE_NEWNET)
+        return None if theirs is None else (theirs, self._context.own.fds[linux.CLONE_NEWNET])
+
+    def listeners(self) -> list[FoundListener] | None:
+        """Return who of this container listens now; None when nobody can look."""
+        if self.process is None or not self.running or self._network is None:
+            return None
+        pid = self.process.pid
+        try:
+            found = listeners_of(self._network, pid) or []
+            if found and not self._listener.alone(self):
+                own = procfs.socket_inodes([pid, *procfs.descendants(pid)])
+                found = [each for each in found if each.inode in own]
+        except (OSError, ValueError):
+            return None
+        return facts_of(found)
 
     def forget(self) -> None:
         """What is on record of it is no longer needed."""

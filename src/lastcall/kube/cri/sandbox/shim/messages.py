@@ -13,6 +13,7 @@
 | remove | Remove, of an ended container | |
 | reopen_log | ReopenLog | when a new file is at its logPath |
 | stats | Stats | Usage |
+| listeners | Listeners | Listening |
 | exec | Exec | Ended; blobs: stdout, stderr |
 | cancel_exec | CancelExec | |
 | exec_stream | ExecStream | Streams; fds: terminal, or [stdin] stdout stderr |
@@ -101,6 +102,10 @@ class ReopenLog(Message, verb="reopen_log"):
 
 
 class Stats(Message, verb="stats"):
+    id: str
+
+
+class Listeners(Message, verb="listeners"):
     id: str
 
 
@@ -208,6 +213,12 @@ class Usage(Message):
     """`stats`: CPU ns, memory bytes, working set bytes, pids; None when nobody counts."""
 
     stats: list[int] | None
+
+
+class Listening(Message):
+    """`listeners`: address, port and backlog of each; None when nobody can look, or the container does not run."""
+
+    listeners: list[Any] | None
 
 
 class Ended(Message):

@@ -149,6 +149,7 @@ class Server:
             messages.Remove: self._remove,
             messages.ReopenLog: self._reopen_log,
             messages.Stats: self._stats,
+            messages.Listeners: self._listeners,
             **streaming.table(self),
         }
 
@@ -260,6 +261,10 @@ class Server:
         usage = container.limits.usage() if container is not None else None
         stats = [usage.cpu_ns, usage.memory_bytes, usage.working_set_bytes, usage.pids] if usage else None
         call.answer(messages.Usage(stats=stats))
+
+    def _listeners(self, call: Call, asked: messages.Listeners) -> None:
+        container = self._containers.get(asked.id)
+        call.answer(messages.Listening(listeners=container.listeners() if container is not None else None))
 
     def _machine(self) -> messages.Machine:
         cgroups, (uids, gids) = self._context.cgroups, self._context.maps

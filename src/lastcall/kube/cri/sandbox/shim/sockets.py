@@ -141,6 +141,15 @@ class Sockets:
             self._diag = None
 
 
+def open_diag_in(network: int, own: int) -> socket.socket | None:
+    """As `open_diag`, in another network namespace; come back to one's own."""
+    linux.setns(network, linux.CLONE_NEWNET)
+    try:
+        return open_diag()
+    finally:
+        linux.setns(own, linux.CLONE_NEWNET)
+
+
 def open_diag() -> socket.socket | None:
     """A socket of the namespace that the caller is in; None where the kernel has none."""
     try:
@@ -151,17 +160,23 @@ def open_diag() -> socket.socket | None:
     return diag
 
 
-def listeners_of(network: int, own: int) -> list[Socket] | None:
-    """Return who listens in another network namespace; None where the kernel has no sock_diag. Raises OSError."""
-    linux.setns(network, linux.CLONE_NEWNET)
-    try:
-        diag = open_diag()
-    finally:
-        linux.setns(own, linux.CLONE_NEWNET)
-    if diag is None:
+def listeners_of(network: tuple[int, int], pid: int | None = None) -> list[Socket] | None:
+    """Return who listens in a network namespace: the first of `network`, the second is the caller's own.
+
+    Where the kernel has no sock_diag, process `pid` of that namespace is asked; None without one. Raises OSError.
+    """
+    diag = open_diag_in(*network)
+    if diag is not None:
+        with diag:
+            return [found for family in _FAMILIES for found in _ask(diag, family, 1 << LISTEN)]
+    if pid is None:
         return None
-    with diag:
-        return [found for family in _FAMILIES for found in _ask(diag, family, 1 << LISTEN)]
+    sockets = Sockets(pid)
+    try:
+        sockets.keep(None)
+        return sockets.listeners()
+    finally:
+        sockets.close()
 
 
 def _ask(diag: socket.socket, family: int, states: int) -> list[Socket]:

@@ -18,9 +18,8 @@ import time
 from lastcall.kube.cri.sandbox.shim import dispositions, procfs
 from lastcall.kube.cri.sandbox.shim.family import DEAD, Family
 from lastcall.kube.cri.sandbox.shim.procfs import signal_name, signal_number
-from lastcall.kube.cri.sandbox.shim.sockets import Counters, Sockets, facts_of, open_diag, peers_of
+from lastcall.kube.cri.sandbox.shim.sockets import Counters, Sockets, facts_of, open_diag_in, peers_of
 from lastcall.records import kinds
-from lastcall.world import linux
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -197,13 +196,7 @@ class Witness:
         sockets, watched = self._sockets, self._watched
         if sockets is None or watched.network is None:
             return
-        theirs, own = watched.network
-        linux.setns(theirs, linux.CLONE_NEWNET)
-        try:
-            diag = open_diag()
-        finally:
-            linux.setns(own, linux.CLONE_NEWNET)
-        sockets.keep(diag)
+        sockets.keep(open_diag_in(*watched.network))
         self._shared = not watched.alone()
         self._listening = {each.inode: each for each in self._of_this_container(sockets.listeners())}
         if self._listening or self._first.established:

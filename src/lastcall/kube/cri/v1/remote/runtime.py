@@ -279,6 +279,10 @@ class RemoteRuntime:
         answer = await self._call("ContainerStats", new("ContainerStatsRequest", container_id=container_id))
         return container_stats_of(answer.stats)
 
+    async def listeners(self, container_id: str) -> tuple[api.TCPListener, ...] | None:
+        """CRI does not tell."""
+        return None
+
     # -- streams -------------------------------------------------------------------------------------------------------
 
     async def exec(self, container_id: str, cmd: tuple[str, ...], *, tty: bool, stdin: bool) -> RemoteStreams:
