@@ -1,6 +1,7 @@
 """Accepts connections, and bounds those whose clients have not shown yet that they speak TLS."""
 
 import asyncio
+import resource
 import socket
 import ssl
 from collections.abc import Callable
@@ -15,6 +16,12 @@ MOST_HANDSHAKES = 512
 """Of a listener at a time: more than all connections that a user may have. Each takes 55 kB until it has ended."""
 _REST_SECONDS = 0.5
 """After an accept that failed because a resource ran out: it would fail again at once."""
+
+
+def allow_most_connections() -> None:
+    """Raise this process's limit of descriptors: the usual 1024 is for programs that use select()."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def accept(listening: socket.socket, clock: Clock) -> socket.socket:

@@ -3,6 +3,8 @@
 import asyncio
 import socket
 import ssl
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -121,6 +123,15 @@ def test_what_is_no_tls_is_ended_and_the_next_client_is_answered(
 
     run(main)
     assert caplog.records == []
+
+
+def test_a_process_may_have_as_many_connections_as_it_may_ask_for() -> None:
+    code = (
+        "import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (64, r.getrlimit(r.RLIMIT_NOFILE)[1]))\n"
+        "from lastcall.world.listeners import allow_most_connections; allow_most_connections()\n"
+        "print(len(set(r.getrlimit(r.RLIMIT_NOFILE))))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"1\n"
 
 
 async def test_a_listener_without_descriptors_goes_on_when_there_are_some(monkeypatch: pytest.MonkeyPatch) -> None:
