@@ -6,6 +6,7 @@ import socket
 import ssl
 from collections.abc import Callable
 
+from lastcall.world import crash_guard
 from lastcall.world.clock import Clock
 from lastcall.world.tasks import Tasks
 
@@ -58,7 +59,8 @@ class TLSListener:
                     oldest = next(iter(self._unfinished))
                     self._forget(oldest)
                     oldest.cancel()
-                handshake = tasks.spawn(self._shake_hands(accepted), name="handshake")
+                guarded = crash_guard.guarded("TLS listener", "", self._shake_hands(accepted))
+                handshake = tasks.spawn(guarded, name="handshake")
                 self._unfinished[handshake] = None
                 handshake.add_done_callback(self._forget)
 

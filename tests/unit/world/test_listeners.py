@@ -6,14 +6,14 @@ import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 import uvloop
 
 from lastcall.kube.apiserver.auth.pki import ClusterCA
 from lastcall.kube.apiserver.auth.tls import server_context
-from lastcall.world import listeners
+from lastcall.world import crash_guard, listeners
 from lastcall.world.clock import RealClock
 from lastcall.world.listeners import TLSListener
 from lastcall.world.tasks import Tasks
@@ -33,12 +33,12 @@ class Echo(asyncio.Protocol):
 
 
 @asynccontextmanager
-async def listening() -> AsyncIterator[int]:
+async def listening(protocols: Callable[[], asyncio.BaseProtocol] = Echo) -> AsyncIterator[int]:
     """The port of an echo server."""
     tls = server_context(*AUTHORITY.issue_server(["127.0.0.1"]), client_ca=AUTHORITY.certificate_pem)
     with socket.create_server(("127.0.0.1", 0)) as sock:
         async with Tasks() as tasks:
-            tasks.spawn(TLSListener(Echo, sock, tls, RealClock()).run(), name="listener")
+            tasks.spawn(TLSListener(protocols, sock, tls, RealClock()).run(), name="listener")
             yield sock.getsockname()[1]
             tasks.cancel()
 
@@ -123,6 +123,26 @@ def test_what_is_no_tls_is_ended_and_the_next_client_is_answered(
 
     run(main)
     assert caplog.records == []
+
+
+def test_a_connection_that_fails_in_a_way_nobody_expected_ends_no_other(run: Callable[..., None]) -> None:
+    class Failing(Echo):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            super().connection_made(transport)
+            if failing:
+                failing.pop()
+                raise RuntimeError("nobody expected this")
+
+    failing = [1]
+
+    async def main() -> None:
+        async with listening(Failing) as port:
+            with suppress(OSError, asyncio.IncompleteReadError):
+                await echoed(port)
+            assert failing == [] and await echoed(port) == b"hello"
+
+    with crash_guard.installed():
+        run(main)
 
 
 def test_a_process_may_have_as_many_connections_as_it_may_ask_for() -> None:
