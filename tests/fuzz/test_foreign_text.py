@@ -16,6 +16,7 @@ from foreign_text import foreign_texts, harm_in, texts_in
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rollout_results import rollout_result
+from sarif import sarif_problems
 from story_samples import hostile
 
 from lastcall.cli.cleanup import tell_found
@@ -263,6 +264,8 @@ def test_lint_obeys_no_manifest_in_any_format(format_: str, text: str) -> None:
     assert done.output and harm_in(done.output, own_commands=format_ == "github") == ""
     if format_ == "junit":
         ET.fromstring(done.stdout)
+    if format_ == "sarif":
+        assert sarif_problems(json.loads(done.stdout)) == []
 
 
 def test_lint_obeys_no_name_of_a_file(tmp_path: Path) -> None:
@@ -273,6 +276,8 @@ def test_lint_obeys_no_name_of_a_file(tmp_path: Path) -> None:
     for format_ in LINT_FORMATS:
         done = CliRunner().invoke(lint, [str(tmp_path), "-o", format_])
         assert done.output and harm_in(done.output, own_commands=format_ == "github") == "", format_
+        if format_ == "sarif":
+            assert sarif_problems(json.loads(done.stdout)) == []
 
 
 # -- lines ----------------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from lastcall.ui.story import plan
 from lastcall.ui.tour.running import TourError
 from lastcall.ui.tour.turns import Turns
 from lastcall.ui.watching import Watching
+from lastcall.world.aiohttp_inside.runner import BoundedRunner
 from lastcall.world.clock import Clock
 
 T = TypeVar("T")
@@ -37,6 +38,8 @@ MOST_STORIES = 40
 FAREWELL_SECONDS = 2.0
 """A browser that has not heard by then that the server ends will find out by itself."""
 MOST_BODY = 1 << 16
+MOST_CONNECTIONS = 200
+"""Above that a new one takes the place of a silent or an idle one."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -96,7 +99,7 @@ class PageServer:
         router.add_post("/api/pods/{uid}/evict", self._evict)
         router.add_post("/api/tour/{id}/run", self._run_tour)
         router.add_post("/api/tour/stop", self._stop_tour)
-        runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=0.5)
+        runner = BoundedRunner(application, most=MOST_CONNECTIONS, handle_signals=False, shutdown_timeout=0.5)
         await runner.setup()
         try:
             try:

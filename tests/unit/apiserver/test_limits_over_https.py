@@ -5,6 +5,7 @@ import json
 import select
 import socket
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import pytest
@@ -15,6 +16,7 @@ from lastcall.kube.api.resources import CONFIGMAPS, ROLEBINDINGS, SERVICEACCOUNT
 from lastcall.kube.apiserver import user_limits as shares
 from lastcall.kube.apiserver.wire import requests
 from lastcall.kube.client.http import HTTPClient
+from lastcall.world import listeners
 
 pytestmark = pytest.mark.loopback
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -72,6 +74,19 @@ async def test_one_connection_too_many_is_refused_and_closed(
     writer.close()
     assert answer.startswith(b"HTTP/1.1 429 ") and b"has 1 connections" in answer
     await client.list(CONFIGMAPS, "default")
+
+
+async def test_clients_that_do_not_begin_tls_do_not_grow_the_server(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listeners, "MOST_HANDSHAKES", 1)
+    parts = urlsplit(server.url)
+    first, kept = await asyncio.open_connection(parts.hostname, parts.port)
+    _, second = await asyncio.open_connection(parts.hostname, parts.port)
+    with suppress(ConnectionResetError):
+        assert await first.read() == b""
+    kept.close()
+    second.close()
 
 
 @pytest.mark.parametrize("size", [1 << 20, 100_000])

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 from api_server import RunningServer, running_server
+from kubelet_server import serving
 from streaming_fakes import FakeRuntime, SpdyConnection, all_of
 
 from lastcall.kube.api.meta import Object
@@ -73,19 +74,17 @@ async def cluster() -> AsyncIterator[Cluster]:
     runtime, pods = FakeRuntime(), Pods()
     kubelet = KubeletServer(world=World(), runtime=runtime, pods=pods)
     context = server_context(*ca.issue_server(["127.0.0.1"]), client_ca=ca.certificate_pem)
-    runner = await kubelet.start("127.0.0.1", 0, context)
     client = KubeletClient(
         client_context(ca.certificate_pem, *ca.issue_client("kube-apiserver-kubelet-client", ["system:masters"]))
     )
     try:
-        async with running_server(kubelet_streams=client, ca=ca) as server:
-            await prepare(server, runner.addresses[0][1])
+        async with serving(kubelet, context) as port, running_server(kubelet_streams=client, ca=ca) as server:
+            await prepare(server, port)
             pods.known["p"] = await server.admin.get(PODS, "p", "default")
             async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=server.trust)) as session:
                 yield Cluster(server, runtime, session)
     finally:
         await client.close()
-        await runner.cleanup()
 
 
 async def prepare(server: RunningServer, port: int) -> None:

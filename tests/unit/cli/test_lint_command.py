@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from published_schema import problems
+from sarif import sarif_problems
 
 from lastcall.cli.errors import guarded
 from lastcall.cli.lint import lint
@@ -225,7 +226,7 @@ def test_a_kustomization_alone_is_answered_with_the_option_that_builds_it():
 def test_sarif_has_what_its_readers_need():
     written(BROKEN.replace("# both", "# lastcall-lint: ignore budgetNeverAllows -- drained by hand"))
     document = json.loads(typed("web.yaml", "-o", "sarif").stdout)
-    assert document["version"] == "2.1.0"
+    assert sarif_problems(document) == []
     assert document["$schema"].endswith("sarif-2.1.0.json")
     (run,) = document["runs"]
     rules = run["tool"]["driver"]["rules"]
@@ -240,6 +241,31 @@ def test_sarif_has_what_its_readers_need():
         assert place["region"]["startColumn"] >= 1
     suppressed = [each for each in run["results"] if "suppressions" in each]
     assert [each["suppressions"] for each in suppressed] == [[{"kind": "inSource", "justification": "drained by hand"}]]
+
+
+FILES = {
+    "unreadable": "a: [\n",
+    "doubledKey": "apiVersion: v1\nkind: Pod\nkind: Pod\nmetadata: {name: a}\n",
+    "suppressionInvalid": BROKEN.replace("# both", "# lastcall-lint: ignore"),
+    "suppressionUnused": BROKEN.replace("# enough, we thought", "# lastcall-lint: ignore budgetNeverAllows -- x"),
+}
+
+
+@pytest.mark.parametrize("rule", FILES)
+@pytest.mark.parametrize("source", ["web.yaml", "-"])
+def test_findings_about_files_are_valid_sarif(rule: str, source: str):
+    written(FILES[rule])
+    document = json.loads(typed(source, "-o", "sarif", stdin=FILES[rule]).stdout)
+    assert rule in {each["ruleId"] for each in document["runs"][0]["results"]}
+    assert sarif_problems(document) == []
+
+
+def test_names_are_no_links_and_no_placeholders_in_sarif():
+    name = "[reviewed](https://a.example) {0}"
+    (run,) = json.loads(typed("-", "-o", "sarif", stdin=BROKEN.replace("name: web", f"name: '{name}'")).stdout)["runs"]
+    texts = [each["message"]["text"] for each in run["results"]]
+    assert any("[reviewed] (https://a.example) {{0}}" in each for each in texts)
+    assert not any(name in each for each in texts)
 
 
 NAMES = [

@@ -404,13 +404,15 @@ async def test_a_proxy_with_tls_of_its_own_is_trusted_by_the_machines_authoritie
 
 @pytest.mark.parametrize("encoding", ["", "gzip"])
 async def test_an_answer_without_an_end_is_given_up(certificate, encoding):
+    piece = gzip.compress(bytes(1 << 20)) if encoding else bytes(1 << 20)  # once: it takes this loop's time
+
     async def handler(request):
         response = web.StreamResponse(headers={"Content-Encoding": encoding} if encoding else {})
         response.enable_chunked_encoding()
         await response.prepare(request)
         with contextlib.suppress(ConnectionError):
             while True:
-                await response.write(gzip.compress(bytes(1 << 20)) if encoding else bytes(1 << 20))
+                await response.write(piece)
         return response
 
     async with serving(certificate, handler) as client:
@@ -418,6 +420,24 @@ async def test_an_answer_without_an_end_is_given_up(certificate, encoding):
         with pytest.raises(UnusableAnswer) as lost:
             await client.list(PODS)
         assert lost.value.reason.startswith("the answers have more than 4 MiB: ask for less")
+
+
+async def test_headers_without_an_end_are_given_up(certificate):
+    sent = 0
+
+    async def handler(request):
+        nonlocal sent
+        request.transport.write(b"HTTP/1.1 200 OK\r\n")
+        while not request.transport.is_closing():
+            sent += 1
+            request.transport.write(b"X-%d: %s\r\n" % (sent, b"y" * 100))
+            await asyncio.sleep(0)  # the client has its turn
+        raise ConnectionResetError
+
+    async with serving(certificate, handler) as client:
+        with pytest.raises(ConnectionLost, match="Too many headers"):
+            await client.list(PODS)
+    assert sent < 100_000
 
 
 async def test_answers_that_are_read_at_a_time_have_one_limit_and_those_before_do_not_count(certificate):

@@ -20,9 +20,12 @@ from lint_objects import (
     service,
     worker,
 )
+from sarif import sarif_problems
 
 from lastcall.lint.catalogue.lookup import RULES
+from lastcall.lint.located import Located, Spot, Told
 from lastcall.lint.patching import patched
+from lastcall.lint.render.data import as_sarif
 
 
 class Case(NamedTuple):
@@ -303,6 +306,12 @@ def test_a_rule_finds_what_it_is_for(case: Case):
     assert finding.severity == (case.severity or finding.severity)
     assert finding.message.endswith((".", "?"))
     assert bool(finding.patch) == (case.fixed is not None), finding.patch
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_findings_are_valid_sarif(case: Case):
+    found = [Located(each, Spot("a b.yaml", 1, 1)) for each in findings(*case.objects, fresh=case.fresh)]
+    assert sarif_problems(as_sarif(Told(found, (), ["a b.yaml"], len(case.objects), 1, "0"))) == []
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.fixed], ids=ids)

@@ -1,18 +1,21 @@
 """node-semantics 17.2: reading CRI logs, and the endpoint that serves them."""
 
 import asyncio
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+from kubelet_server import serving
 from waiting import until
 
 from lastcall.kube.cri.api import ContainerMetadata, ContainerState, ContainerStatus
 from lastcall.kube.node.logs.reader import LogOptions, read_logs
 from lastcall.kube.node.logs.target import LogsNotAvailable, log_container_id
 from lastcall.kube.node.server import KubeletServer
+from lastcall.world import listeners
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -180,7 +183,7 @@ class Node:
 async def test_the_endpoint(tmp_path: Path, url: str, code: int, text: str) -> None:
     (tmp_path / "0.log").write_text(LOG)
     node = Node(tmp_path / "0.log")
-    runner = await KubeletServer(world=World(), runtime=node, pods=node).start("127.0.0.1", 0, None)  # type: ignore[arg-type]
+    runner = await KubeletServer(world=World(), runtime=node, pods=node).start_unauthenticated("127.0.0.1", 0)  # type: ignore[arg-type]
     port = runner.addresses[0][1]
     try:
         async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}{url}") as response:
@@ -195,7 +198,7 @@ async def test_who_stops_following_a_log_leaves_no_error_behind(
     (tmp_path / "0.log").write_text(LOG)
     node = Node(tmp_path / "0.log")
     node.running = True
-    runner = await KubeletServer(world=World(), runtime=node, pods=node).start("127.0.0.1", 0, None)  # type: ignore[arg-type]
+    runner = await KubeletServer(world=World(), runtime=node, pods=node).start_unauthenticated("127.0.0.1", 0)  # type: ignore[arg-type]
     port = runner.addresses[0][1]
     try:
         async with aiohttp.ClientSession() as session:
@@ -215,20 +218,37 @@ async def test_only_the_api_servers_client_certificate_may_read_logs(tmp_path: P
     tls = server_context(*authority.issue_server(["127.0.0.1"]), client_ca=authority.certificate_pem)
     (tmp_path / "0.log").write_text(LOG)
     node = Node(tmp_path / "0.log")
-    runner = await KubeletServer(world=World(), runtime=node, pods=node).start("127.0.0.1", 0, tls)  # type: ignore[arg-type]
-    url = f"https://127.0.0.1:{runner.addresses[0][1]}/containerLogs/n/p/app"
+    kubelet = KubeletServer(world=World(), runtime=node, pods=node)  # type: ignore[arg-type]
+    async with serving(kubelet, tls) as port:
+        url = f"https://127.0.0.1:{port}/containerLogs/n/p/app"
 
-    async def ask(certificate: tuple[bytes, bytes] | None) -> int:
-        context = client_context(authority.certificate_pem, *(certificate or ()))
-        async with aiohttp.ClientSession() as session, session.get(url, ssl=context) as response:
-            return response.status
+        async def ask(certificate: tuple[bytes, bytes] | None) -> int:
+            context = client_context(authority.certificate_pem, *(certificate or ()))
+            async with aiohttp.ClientSession() as session, session.get(url, ssl=context) as response:
+                return response.status
 
-    try:
         assert await ask(authority.issue_client("kube-apiserver-kubelet-client", ["system:masters"])) == 200
         assert await ask(authority.issue_client("system:node:node-1", ["system:nodes"])) == 403
         with pytest.raises(aiohttp.ClientError):
             await ask(None)
         with pytest.raises(aiohttp.ClientError):
             await ask(stranger.issue_client("kube-apiserver-kubelet-client", ["system:masters"]))
-    finally:
-        await runner.cleanup()
+
+
+async def test_clients_that_do_not_begin_tls_do_not_grow_the_kubelet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lastcall.kube.apiserver.auth.pki import ClusterCA
+    from lastcall.kube.apiserver.auth.tls import server_context
+
+    monkeypatch.setattr(listeners, "MOST_HANDSHAKES", 1)
+    authority, node = ClusterCA.create(), Node(tmp_path / "0.log")
+    tls = server_context(*authority.issue_server(["127.0.0.1"]), client_ca=authority.certificate_pem)
+    kubelet = KubeletServer(world=World(), runtime=node, pods=node)  # type: ignore[arg-type]
+    async with serving(kubelet, tls) as port:
+        first, kept = await asyncio.open_connection("127.0.0.1", port)
+        _, second = await asyncio.open_connection("127.0.0.1", port)
+        with suppress(ConnectionResetError):
+            assert await first.read() == b""
+        kept.close()
+        second.close()

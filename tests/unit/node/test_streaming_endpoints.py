@@ -59,7 +59,7 @@ class Kubelet:
 async def kubelet() -> AsyncIterator[Kubelet]:
     runtime = FakeRuntime()
     server = KubeletServer(world=World(), runtime=runtime, pods=Pods())
-    runner = await server.start("127.0.0.1", 0, None)
+    runner = await server.start_unauthenticated("127.0.0.1", 0)
     host, port = runner.addresses[0]
     try:
         async with aiohttp.ClientSession() as session:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import dns.asyncquery
@@ -15,6 +15,7 @@ from ports import reserve_port
 
 from lastcall.kube.api.resources import ENDPOINTSLICES, SERVICES
 from lastcall.kube.client.api import ListResult
+from lastcall.kube.proxy import dns as dns_server
 from lastcall.kube.proxy.dns import DNSServer
 from lastcall.world.world import World
 
@@ -89,6 +90,17 @@ async def test_a_service_is_found_by_udp_and_by_tcp() -> None:
             answer = await ask(port, "WEB.default.svc.cluster.local.", tcp=tcp)
             assert told(answer) == ["10.96.0.7"] and answer.rcode() == dns.rcode.NOERROR
             assert answer.flags & dns.flags.AA and answer.answer[0].ttl == 5
+
+
+async def test_a_client_that_asks_nothing_gives_its_connection_to_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dns_server, "_AT_ONCE", 1)
+    async with serving() as port:
+        await ask(port, "web.default.svc.cluster.local.")  # it listens
+        silent, kept = await asyncio.open_connection("127.0.0.1", port)
+        assert told(await ask(port, "web.default.svc.cluster.local.", tcp=True)) == ["10.96.0.7"]
+        with suppress(ConnectionResetError):
+            assert await silent.read() == b""
+        kept.close()
 
 
 async def test_a_name_that_is_not_there_and_one_without_such_records_differ() -> None:

@@ -1,10 +1,12 @@
 """The release of aiohttp that is installed has what world/aiohttp_inside uses of it."""
 
+import asyncio
 import contextlib
 import inspect
 import os
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import aiohttp
@@ -17,6 +19,7 @@ from lastcall.kube.apiserver.auth.pki import ClusterCA
 from lastcall.world.aiohttp_inside import server
 from lastcall.world.aiohttp_inside.bounded import BoundedServer
 from lastcall.world.aiohttp_inside.connector import DialledConnector, KeptConnections
+from lastcall.world.aiohttp_inside.runner import BoundedRunner
 from lastcall.world.aiohttp_inside.session import send_once
 
 
@@ -131,6 +134,37 @@ async def test_a_connection_on_which_no_request_came_is_closed(asked: bool) -> N
             bounded.request_factory(None, None, handler, None, None)
     bounded._close_silent(handler)
     assert transport.aborted is not asked
+
+
+@pytest.mark.loopback
+async def test_an_application_is_served_within_bounds() -> None:
+    from aiohttp import web
+
+    @web.middleware
+    async def named(request: web.Request, handler: Callable[[web.Request], Awaitable[web.Response]]) -> web.Response:
+        answer = await handler(request)
+        answer.headers["X-Name"] = "y"
+        return answer
+
+    async def size(request: web.Request) -> web.Response:
+        return web.Response(text=str(len(await request.read())))
+
+    application = web.Application(client_max_size=10, middlewares=[named])
+    application.router.add_post("/", size)
+    runner = BoundedRunner(application, most=1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    port = runner.addresses[0][1]
+    silent, kept = await asyncio.open_connection("127.0.0.1", port)
+    async with aiohttp.ClientSession() as session:
+        async with session.post(f"http://127.0.0.1:{port}/", data=b"12345") as answer:
+            assert (await answer.text(), answer.headers["X-Name"]) == ("5", "y")
+        async with session.post(f"http://127.0.0.1:{port}/", data=b"x" * 11) as answer:
+            assert answer.status == 413
+    with contextlib.suppress(ConnectionResetError):
+        assert await silent.read() == b""
+    kept.close()
+    await runner.cleanup()
 
 
 async def test_a_connection_still_says_whether_a_request_is_worked_on() -> None:

@@ -1,6 +1,5 @@
 """The API server put together: kinds, admission, authentication, both faces, and what goes on beside the requests."""
 
-import asyncio
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
@@ -126,6 +125,7 @@ class APIServer:
         from lastcall.kube.streaming.upgrade import LONGEST_HEADER
         from lastcall.world.aiohttp_inside import server as web
         from lastcall.world.aiohttp_inside.bounded import BoundedServer
+        from lastcall.world.listeners import TLSListener
 
         own = (self._config.kubernetes_service_ip, self._config.endpoint[0], *IN_CLUSTER_NAMES, *self._config.hosts)
         hosts = Hosts(own)
@@ -150,13 +150,10 @@ class APIServer:
             handler_cancellation=True,
             max_line_size=LONGEST_HEADER,
         )
-        loop = asyncio.get_running_loop()
-        listening: list[asyncio.AbstractServer] = []
         try:
-            for sock in sockets:
-                listening.append(await loop.create_server(http, sock=sock, ssl=ssl_context, backlog=1024))
             async with Tasks() as tasks:
                 for name, run in (
+                    *(("listener", TLSListener(http, each, ssl_context, self._world.clock).run) for each in sockets),
                     *self._followers(),
                     ("compaction", self._compact_history),
                     ("kubernetes Service", self.every_cluster.keep),
@@ -167,7 +164,7 @@ class APIServer:
                 ):
                     tasks.spawn(crash_guard.keep_running(f"API server {name}", run, self._world.clock), name=name)
         finally:
-            for each in listening:
+            for each in sockets:
                 each.close()
             await self._world.clock.sleep(0)  # what has come is begun
             http.pre_shutdown()

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import resource
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -33,6 +32,7 @@ from lastcall.world import crash_guard
 from lastcall.world.clock import monotonic
 from lastcall.world.heap import give_back_free_heap
 from lastcall.world.huge_pages import keep_in_huge_pages
+from lastcall.world.listeners import allow_most_connections
 from lastcall.world.start_code import AFTER_SECONDS, give_back_start_code
 from lastcall.world.tasks import Background, Tasks
 from lastcall.world.world import World
@@ -47,14 +47,8 @@ SCHEDULER = UserInfo("system:kube-scheduler", ("system:masters", "system:authent
 
 def main(plan: Plan) -> None:
     """Run until killed."""
-    _as_many_connections_as_allowed()
+    allow_most_connections()
     uvloop.run(_run(plan))
-
-
-def _as_many_connections_as_allowed() -> None:
-    """A watch is an open connection, and the usual soft limit of 1024 is for programs that use select()."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def _run(plan: Plan) -> None:

@@ -13,6 +13,7 @@ from lastcall.kube.cluster.nodes.services import services
 from lastcall.kube.cluster.plan import NodePlan, Plan
 from lastcall.kube.cluster.published.carrier import Carrier
 from lastcall.world import crash_guard
+from lastcall.world.listeners import allow_most_connections
 from lastcall.world.start_code import AFTER_SECONDS, give_back_start_code
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
@@ -20,6 +21,7 @@ from lastcall.world.world import World
 
 def main(plan: Plan, node: NodePlan) -> None:
     """Run until killed."""
+    allow_most_connections()
     uvloop.run(_run(plan, node))
 
 

@@ -26,6 +26,7 @@ from lastcall.kube.node.logs.target import LogsNotAvailable, log_container_id
 from lastcall.kube.node.pods.spec import find_container
 from lastcall.kube.node.status.containers import runtime_id
 from lastcall.world.clock import now
+from lastcall.world.listeners import TLSListener
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
@@ -81,15 +82,20 @@ class KubeletServer:
         self._version = version
         self._counted = counted
 
-    async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> web.AppRunner:
-        """Listen; `cleanup()` of the answer closes. A client certificate is demanded whatever `tls` says of it.
+    async def start_unauthenticated(self, host: str, port: int) -> web.AppRunner:
+        """Listen without TLS, for tests on the loopback: `cleanup()` of the answer closes."""
+        # late: 33 ms of a node's start
+        from aiohttp import web
 
-        Without `tls` (tests on loopback) nobody is authenticated.
-        """
-        return await self._serve(listen(host, port), tls)
+        runner = await self._runner(authenticate=False)
+        await web.SockSite(runner, listen(host, port)).start()
+        return runner
 
     async def serve_when_asked(self, listening: socket.socket, tls: ssl.SSLContext) -> None:
-        """`start` for the first connection, which waits for it: most nodes' are never asked, and it is 2 MB of code."""
+        """Answer until cancelled. A client certificate is demanded whatever `tls` says of it.
+
+        The first connection waits for the server to be made: most nodes' are never asked, and it is 2 MB of code.
+        """
         asked = asyncio.Event()
         loop = asyncio.get_running_loop()
         loop.add_reader(listening, asked.set)
@@ -97,25 +103,25 @@ class KubeletServer:
             await asked.wait()
         finally:
             loop.remove_reader(listening)
-        runner = await self._serve(listening, tls)
+        tls.verify_mode = ssl.CERT_REQUIRED
+        runner = await self._runner(authenticate=True)
+        assert runner.server is not None
         try:
-            await asyncio.Event().wait()
+            await TLSListener(runner.server, listening, tls, self._world.clock).run()
         finally:
+            listening.close()
             await runner.cleanup()
 
-    async def _serve(self, listening: socket.socket, tls: ssl.SSLContext | None) -> web.AppRunner:
+    async def _runner(self, *, authenticate: bool) -> web.AppRunner:
         # late: 33 ms of a node's start
         from aiohttp import web
 
         from lastcall.kube.streaming.upgrade import LONGEST_HEADER
         from lastcall.world.aiohttp_inside.server import log
 
-        if tls is not None:
-            tls.verify_mode = ssl.CERT_REQUIRED
-        app = self._application(authenticate=tls is not None)
+        app = self._application(authenticate=authenticate)
         runner = web.AppRunner(app, logger=log, access_log=None, shutdown_timeout=0.1, max_line_size=LONGEST_HEADER)
         await runner.setup()
-        await web.SockSite(runner, listening, ssl_context=tls).start()
         return runner
 
     def _application(self, *, authenticate: bool) -> web.Application:

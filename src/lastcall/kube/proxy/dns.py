@@ -33,6 +33,7 @@ TCP_IDLE_SECONDS = 10.0
 _UDP_SIZE = 1232
 """What is answered by UDP without EDNS having asked for more is 512 bytes; more than this is never sent."""
 _AT_ONCE = 200
+"""Questions by UDP under way, above which one is dropped; connections, above which the oldest one is closed."""
 _REVERSE = ".in-addr.arpa"
 
 Upstream = Callable[[str, str], Awaitable[list[str]]]
@@ -54,6 +55,8 @@ class DNSServer:
         self._tasks: Tasks | None = None
         self._knows = False
         self._under_way = 0
+        self._connections: dict[asyncio.StreamWriter, None] = {}
+        """Of clients over TCP, in the order in which they were made."""
         _follow(self._services, self.zone.put_service)
         _follow(self._slices, self.zone.put_slice)
 
@@ -97,6 +100,18 @@ class DNSServer:
         self._tasks.spawn(answer(), name="DNS question")
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._connections) >= _AT_ONCE:
+            oldest = next(iter(self._connections))
+            del self._connections[oldest]
+            oldest.transport.abort()
+        self._connections[writer] = None
+        try:
+            await self._answer_on(reader, writer)
+        finally:
+            self._connections.pop(writer, None)
+            writer.close()
+
+    async def _answer_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, asyncio.IncompleteReadError, TimeoutError):  # asyncio logs what else there may be
             while True:
                 async with asyncio.timeout(TCP_IDLE_SECONDS):
@@ -109,7 +124,6 @@ class DNSServer:
                     break
                 writer.write(struct.pack(">H", len(found)) + found)
                 await writer.drain()
-        writer.close()
 
     # -- questions -----------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,8 @@ from typing import Protocol
 from lastcall.kube.proxy.services import ServiceKey
 from lastcall.world import crash_guard
 
+MOST_CONNECTIONS = 100
+"""Of a Service; above that a new one takes the place of a silent or an idle one."""
 _log = logging.getLogger(__name__)
 
 
@@ -69,12 +71,14 @@ class HTTPHealthServers:
         # late: 32 ms of a node's start
         from aiohttp import web
 
+        from lastcall.world.aiohttp_inside.bounded import BoundedServer
+
         async def handle(request: web.BaseRequest) -> web.Response:
             health = self._wanted.get(key)
             status, headers, body = answer(key, health.endpoints if health else 0)
             return web.Response(status=status, headers=headers, text=body)
 
-        runner = web.ServerRunner(web.Server(handle, access_log=None))
+        runner = web.ServerRunner(BoundedServer(handle, most=MOST_CONNECTIONS, access_log=None))
         await runner.setup()
         try:
             for address in self._addresses:

@@ -120,13 +120,18 @@ def as_sarif(told: Told) -> dict[str, Any]:
     }
 
 
+def _sarif_message(text: str) -> dict[str, str]:
+    """A text whose braces are no placeholders, and which holds no link (SARIF 2.1.0, 3.11.5 and 3.11.6)."""
+    return {"text": text.replace("{", "{{").replace("}", "}}").replace("](", "] (")}
+
+
 def _sarif_rule(id_: str) -> dict[str, Any]:
     rule = RULES[id_]
     return {
         "id": id_,
-        "shortDescription": {"text": rule.title},
-        "fullDescription": {"text": f"{rule.title} {rule.why}"},
-        "help": {"text": f"{rule.fix} (Source of the rule: {rule.source})"},
+        "shortDescription": _sarif_message(rule.title),
+        "fullDescription": _sarif_message(f"{rule.title} {rule.why}"),
+        "help": _sarif_message(f"{rule.fix} (Source of the rule: {rule.source})"),
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
     }
 
@@ -149,7 +154,7 @@ def _result(located: Located, index: int) -> dict[str, Any]:
         "ruleId": finding.rule,
         "ruleIndex": index,
         "level": _LEVELS[finding.severity],
-        "message": {"text": text},
+        "message": _sarif_message(text),
         "locations": [place],
         "properties": {"certainty": finding.certainty, "patch": [_op(each) for each in finding.patch]},
     }

@@ -8,7 +8,10 @@ from aiohttp import web
 from lastcall.trace.exporting.addresses import Listen
 from lastcall.trace.exporting.health import Health
 from lastcall.trace.exporting.metrics import Metrics
+from lastcall.world.aiohttp_inside.runner import BoundedRunner
 
+MOST_CONNECTIONS = 100
+"""Above that a new one takes the place of a silent or an idle one."""
 _INDEX = "lastcall trace --serve: /metrics for Prometheus, /readyz and /healthz for probes\n"
 
 
@@ -30,7 +33,7 @@ class Server:
             ("/healthz", self._healthz),
         ):
             application.router.add_get(path, handler)
-        runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=1.0)
+        runner = BoundedRunner(application, most=MOST_CONNECTIONS, handle_signals=False, shutdown_timeout=1.0)
         await runner.setup()
         try:
             site = web.TCPSite(runner, listen.host, listen.port)

@@ -51,9 +51,16 @@ class BoundedServer(Server):
     """
 
     def __init__(
-        self, handler: Any, *, most: int, buffer: int, on_lost: Callable[[object], None], **options: Any
+        self,
+        handler: Any,
+        *,
+        most: int,
+        buffer: int = READ_BYTES,
+        on_lost: Callable[[object], None] = lambda connection: None,
+        **options: Any,
     ) -> None:
         super().__init__(handler, read_bufsize=buffer, keepalive_timeout=IDLE_SECONDS, **options)
+        self._make_any_request, self.request_factory = self.request_factory, self._make_first_request
         self._silent: dict[Any, None] = {}
         """Connections on which no request has come, in the order in which they were made."""
         self._most, self._buffer, self._on_lost = most, buffer, on_lost
@@ -75,9 +82,9 @@ class BoundedServer(Server):
         self._silent[handler] = None
         self._loop.call_later(FIRST_REQUEST_SECONDS, self._close_silent, handler)
 
-    def _make_request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> BaseRequest:
+    def _make_first_request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> BaseRequest:
         self._silent.pop(protocol, None)
-        return super()._make_request(message, payload, protocol, writer, task)
+        return self._make_any_request(message, payload, protocol, writer, task)
 
     def connection_lost(self, handler: Any, exc: BaseException | None = None) -> None:
         self._silent.pop(handler, None)

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 from api_server import RunningServer, running_server
+from kubelet_server import serving
 from proxied_target import serve
 
 from lastcall.kube.api.resources import NODES, PODS, SERVICEACCOUNTS
@@ -184,17 +185,20 @@ async def test_a_kubelet_is_asked_with_the_api_server_s_certificate_and_shows_it
     tls = client_context(ca.certificate_pem, *ca.issue_client("kube-apiserver-kubelet-client", ["system:masters"]))
     kubelets = KubeletClient(tls)
     kubelet = KubeletServer(world=World(), runtime=None, pods=Pods(), names=(ADDRESS,))
-    runners = [
-        await kubelet.start("127.0.0.1", 0, server_context(*each.issue_server([ADDRESS]), client_ca=ca.certificate_pem))
-        for each in (ca, other)
-    ]
-    ports = [runner.addresses[0][1] for runner in runners]
+    contexts = [server_context(*each.issue_server([ADDRESS]), client_ca=ca.certificate_pem) for each in (ca, other)]
+    ports: list[int] = []
 
     async def dial(host: str, port: int):
         return await upstream.dial("127.0.0.1", ports[port - 10250])
 
     try:
-        async with running_server(dial=dial, kubelet_streams=kubelets, ca=ca) as server, asyncio.timeout(120):
+        async with (
+            serving(kubelet, contexts[0]) as port,
+            serving(kubelet, contexts[1]) as other_port,
+            running_server(dial=dial, kubelet_streams=kubelets, ca=ca) as server,
+            asyncio.timeout(120),
+        ):
+            ports += port, other_port
             for number in range(2):
                 await server.admin.create(NODES, {"metadata": {"name": f"n{number}"}})
                 status = {
@@ -213,6 +217,4 @@ async def test_a_kubelet_is_asked_with_the_api_server_s_certificate_and_shows_it
                 async with session.get(f"{nodes}/n1/proxy/healthz") as answer:
                     assert answer.status == 503
     finally:
-        for runner in runners:
-            await runner.cleanup()
         await kubelets.close()

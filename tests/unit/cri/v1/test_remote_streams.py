@@ -29,7 +29,7 @@ class Pods:
 async def serving():
     """A runtime whose commands give their input back, and the URL of its streams."""
     runtime = FakeRuntime()
-    runner = await KubeletServer(world=World(), runtime=runtime, pods=Pods()).start("127.0.0.1", 0, None)
+    runner = await KubeletServer(world=World(), runtime=runtime, pods=Pods()).start_unauthenticated("127.0.0.1", 0)
     host, port = runner.addresses[0]
     try:
         yield runtime, f"http://{host}:{port}"

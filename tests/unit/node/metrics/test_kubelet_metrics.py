@@ -36,7 +36,7 @@ async def told(*paths: str) -> list[tuple[str, str]]:
     """Content type and text of each path."""
     node = Node()
     server = KubeletServer(world=World(), runtime=node, pods=node, names=("node-1",), version="1.36.2")  # type: ignore[arg-type]
-    runner = await server.start("127.0.0.1", 0, None)
+    runner = await server.start_unauthenticated("127.0.0.1", 0)
     found = []
     try:
         async with aiohttp.ClientSession() as session:

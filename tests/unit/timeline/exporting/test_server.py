@@ -1,8 +1,12 @@
 """/metrics and the probes, asked by a real HTTP client."""
 
+import asyncio
+from contextlib import suppress
+
 import aiohttp
 import pytest
 
+from lastcall.trace.exporting import server as server_module
 from lastcall.trace.exporting.addresses import parse_listen
 from lastcall.trace.exporting.health import Health
 from lastcall.trace.exporting.metrics import Metrics
@@ -45,6 +49,17 @@ async def test_it_is_ready_once_everything_is_watched_and_until_its_end_begins()
     assert [each[0] for each in await asked(server, "/readyz")] == [200]
     server.ending = True
     assert [each[0] for each in await asked(server, "/readyz", "/metrics", "/healthz")] == [503, 200, 200]
+
+
+async def test_a_client_that_asks_nothing_gives_its_place_to_the_next_one(monkeypatch):
+    monkeypatch.setattr(server_module, "MOST_CONNECTIONS", 1)
+    async with Server(Metrics(World(), Health), Health).listening(parse_listen("127.0.0.1:0")) as listen:
+        silent, kept = await asyncio.open_connection("127.0.0.1", listen.port)
+        async with aiohttp.ClientSession() as session, session.get(f"http://{listen}/healthz") as answer:
+            assert answer.status == 200
+        with suppress(ConnectionResetError):
+            assert await silent.read() == b""
+        kept.close()
 
 
 async def test_nothing_can_be_written():

@@ -19,6 +19,7 @@ from lastcall.kube.nftables import encode as nft_encode
 from lastcall.kube.nftables import statements as nft
 from lastcall.kube.nftables.objects import AddChain, AddRule, Chain, Hook, Transaction
 from lastcall.world import crash_guard, netlink
+from lastcall.world.listeners import accept
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -28,7 +29,6 @@ _AFTER_SERVICES = -90
 """Behind the service proxy's dstnat (-100): external addresses of Services stay the Services'."""
 _SO_ORIGINAL_DST = 80
 _SOCKADDR_IN = struct.Struct(">2xH4s8x")
-_REST_SECONDS = 0.5
 
 _logger = logging.getLogger(__name__)
 
@@ -56,7 +56,6 @@ class PodEgress:
         self._way_out = way_out
 
     async def run(self) -> None:
-        loop = asyncio.get_running_loop()
         with socket.create_server((self._layout.ip, 0), backlog=1024) as listening:
             listening.setblocking(False)
             transaction = redirection(self._layout.pod_cidr, *listening.getsockname())
@@ -68,13 +67,7 @@ class PodEgress:
                 return
             async with Tasks() as tasks:
                 while True:
-                    try:
-                        accepted, _ = await loop.sock_accept(listening)
-                    except ConnectionError:
-                        continue
-                    except OSError:  # no descriptors are left
-                        await self._world.clock.sleep(_REST_SECONDS)
-                        continue
+                    accepted = await accept(listening, self._world.clock)
                     carry = crash_guard.guarded("Pods' connections to outside", "", self._carry(accepted))
                     tasks.spawn(carry, name="connection to outside")
 

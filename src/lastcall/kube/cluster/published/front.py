@@ -28,6 +28,7 @@ from lastcall.kube.cluster.published.port import (
 )
 from lastcall.kube.cluster.splice import reset
 from lastcall.world import crash_guard
+from lastcall.world.listeners import accept
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
@@ -35,8 +36,6 @@ HandOver = Callable[[socket.socket, str, int], bool]
 """Gives a connection and its target to a node; False when it cannot take it. The socket stays the caller's to close."""
 Log = Callable[[str], None]
 
-_REST_SECONDS = 0.5
-"""After an accept that failed because a resource ran out: it would fail again at once."""
 _BACKLOG = 1024
 
 
@@ -164,17 +163,10 @@ class PublishedPorts:
             outside.task = tasks.spawn(self._accept(sock, target_now, hand_over), name=f"node port {port}")
 
     async def _accept(self, sock: socket.socket, find: Callable[[], Target | None], hand_over: HandOver) -> None:
-        loop = asyncio.get_running_loop()
         sock.setblocking(False)
         try:
             while True:
-                try:
-                    accepted, _ = await loop.sock_accept(sock)
-                except ConnectionError:
-                    continue
-                except OSError:
-                    await self._world.clock.sleep(_REST_SECONDS)
-                    continue
+                accepted = await accept(sock, self._world.clock)
                 target = None
                 with crash_guard.Turn("published ports", ""):
                     target = find()

@@ -10,19 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from api_server import RunningServer
 from waiting import until
 from webhook_target import Target, hooked
 
 from lastcall.kube.api.custom.kinds import is_established
 from lastcall.kube.api.errors import StatusError
-from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS, Resource
+from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS, NAMESPACES, Resource
 from lastcall.kube.apiserver.conversions.conversion import (
     KNOWN_AT_LEAST,
     ConversionNeeded,
     Conversions,
     with_conversion,
 )
+from lastcall.kube.apiserver.proxying.webhooks import conversion
 from lastcall.kube.client.api import APPLY_PATCH
 
 pytestmark = pytest.mark.loopback
@@ -268,6 +270,50 @@ async def test_what_is_wrong_with_an_answer_is_said_in_kubernetes_s_words(case: 
     said = said.replace(f"https://127.0.0.1:{webhook.port}", "https://HOST")
     assert said == RECORDED[case].replace("default !=", "ns !=")
     assert (refused.value.code, refused.value.reason) == (500, "")
+
+
+async def test_objects_in_another_order_are_refused_and_none_is_torn() -> None:
+    def turn(review: Object) -> None:
+        review["response"]["convertedObjects"].reverse()
+
+    webhook = target(turn)
+    async with converting(webhook) as server:
+        made = {"apiVersion": V1.api_version, "kind": "C", "metadata": {"name": "c"}, "spec": {"hostPort": "m:3"}}
+        await server.admin.create(V1, made, "ns")
+        webhook.spoiled = True
+        with pytest.raises(StatusError, match="must have the same name: a != c") as refused:
+            await server.admin.list(V2, "ns")
+        assert (refused.value.code, refused.value.reason) == (500, "")
+        webhook.spoiled = False
+        hosts = {each["metadata"]["name"]: each["spec"]["host"] for each in (await server.admin.list(V2, "ns")).items}
+        assert hosts == {"a": "h", "b": "k", "c": "m"}
+
+
+async def test_a_webhook_that_hangs_holds_only_who_asked_for_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversion, "SECONDS", 1)
+
+    class Hanging(Target):
+        async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+            if self.spoiled:
+                begun.set()
+                await released.wait()
+            return await super().handle(request)
+
+    begun, released = asyncio.Event(), asyncio.Event()
+    plain = target()
+    webhook = Hanging(plain.answer)
+    async with converting(webhook) as server:
+        webhook.spoiled = True
+        asked = asyncio.ensure_future(server.admin.get(V2, "a", "ns"))
+        await begun.wait()
+        assert (await server.admin.get(V1, "a", "ns"))["spec"] == {"hostPort": "h:1"}
+        assert [each["metadata"]["name"] for each in (await server.admin.list(NAMESPACES)).items][-1] == "ns"
+        with pytest.raises(StatusError, match='/convert\\?timeout=1s": context deadline exceeded') as refused:
+            await asked
+        assert refused.value.code == 500
+        released.set()
+        webhook.spoiled = False
+        assert (await server.admin.get(V2, "a", "ns"))["spec"]["host"] == "h", "the next question is asked anew"
 
 
 async def test_a_webhook_that_never_gives_what_is_needed_ends_the_work() -> None:
