@@ -18,7 +18,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests/support")]
 
-from live_page import link_of, next_link, seen, write  # noqa: E402
+from live_page import fresh_link, link_of, seen, write  # noqa: E402
 from pods import container, pod, service  # noqa: E402
 from staying import Place  # noqa: E402
 
@@ -147,7 +147,7 @@ async def of_rollouts(folder: Path | None, visions: Path | None, process: Browse
             served = place.start("rollout", str(rollouts / manifest), *options, "--ui")
             try:
                 async with Browser(process) as browser:
-                    await take(Studio(folder, visions, browser, partial(link_of, served)))
+                    await take(Studio(folder, visions, browser, partial(fresh_link, served, link_of)))
             finally:
                 os.kill(served.pid, signal.SIGINT)
                 served.communicate(timeout=60)
@@ -176,7 +176,7 @@ async def of_a_cluster(folder: Path | None, visions: Path | None, process: Brows
 
         try:
             async with Browser(process) as browser:
-                studio = Studio(folder, visions, browser, partial(next_link, served))
+                studio = Studio(folder, visions, browser, partial(fresh_link, served))
                 await pictures(studio, delete)
         finally:
             os.kill(served.pid, signal.SIGINT)

@@ -64,6 +64,12 @@ export const chapterName = (chapter: string): string => pick((catalogue.chapters
 
 const CLAIMS = catalogue.claims as unknown as Record<string, { says: Pair; seen: Pair }>;
 
+export type Word = keyof typeof catalogue.words;
+
+/** A word of the tour's own page; `{x}` is taken from `values`. */
+export const w = (key: Word, values: Record<string, string | number> = {}): string =>
+  pick(catalogue.words[key] as unknown as Pair).replace(/\{(\w+)\}/g, (_, name: string) => String(values[name] ?? ""));
+
 export const claimSays = (claim: string): string => pick(CLAIMS[claim]?.says ?? [claim, claim]);
 
 /** What was seen, in words; numbers are seconds, but for counts and codes, which are whole. */

@@ -1,4 +1,4 @@
-"""`--ui`, `--ui-port` and `--open` of the commands that have a cluster."""
+"""`--ui`, `--ui-port`, `--ui-read-only` and `--open` of the commands that have a cluster."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -28,6 +28,11 @@ def page_options(command: F) -> F:
                 default=None,
                 help="Port of that page on 127.0.0.1; implies --ui.  [default: any free one]",
             ),
+            click.option(
+                "--ui-read-only",
+                is_flag=True,
+                help="Do not offer anything on that page that changes the cluster; implies --ui.",
+            ),
             click.option("--open", "opens", is_flag=True, help="Open the page in your browser; implies --ui."),
         )
     ):
@@ -36,6 +41,6 @@ def page_options(command: F) -> F:
 
 
 def asked_page(options: dict[str, Any]) -> AskedPage | None:
-    """What is asked for, None for no page; the three keywords are taken out of `options`."""
-    ui, port, opens = options.pop("ui"), options.pop("ui_port"), options.pop("opens")
-    return AskedPage(port or 0, opens) if ui or opens or port is not None else None
+    """What is asked for, None for no page; the keywords are taken out of `options`."""
+    ui, port, opens, read_only = (options.pop(name) for name in ("ui", "ui_port", "opens", "ui_read_only"))
+    return AskedPage(port or 0, opens, read_only) if ui or opens or read_only or port is not None else None

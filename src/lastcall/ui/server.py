@@ -16,7 +16,7 @@ from lastcall.kube.client import ConnectionLost
 from lastcall.records.language import ENGLISH, LANGUAGES, told
 from lastcall.ui import actions, terminal
 from lastcall.ui.board import Changes
-from lastcall.ui.entrance import HEADERS, Asked, Entrance
+from lastcall.ui.entrance import ENTER, HEADERS, Asked, Entrance
 from lastcall.ui.predict import what_if_deleted
 from lastcall.ui.rollout.room import RolloutRoom
 from lastcall.ui.source import PageClient
@@ -24,11 +24,16 @@ from lastcall.ui.story import plan
 from lastcall.ui.tour.running import TourError
 from lastcall.ui.tour.turns import Turns
 from lastcall.ui.watching import Watching
-from lastcall.world.clock import Clock
+from lastcall.world.clock import Clock, monotonic
 
 T = TypeVar("T")
 
-FILES = {"ui.js": "text/javascript", "ui.css": "text/css"}
+FILES = {
+    "ui.js": "text/javascript",
+    "tour.js": "text/javascript",
+    "rollout.js": "text/javascript",
+    "ui.css": "text/css",
+}
 PAUSE_SECONDS = 0.1
 """Between two messages to one browser."""
 STILL_HERE_SECONDS = 15.0
@@ -37,6 +42,7 @@ MOST_STORIES = 40
 FAREWELL_SECONDS = 2.0
 """A browser that has not heard by then that the server ends will find out by itself."""
 MOST_BODY = 1 << 16
+ONLY_READS = "this page only reads"
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -73,10 +79,12 @@ class PageServer:
     @asynccontextmanager
     async def listening(self, port: int = 0) -> AsyncIterator[Entrance]:
         """Gives the entrance, which has the link. Raises NotListening."""
-        entrance = Entrance(0, on_spent=self._on_spent)
+        entrance = Entrance(0, on_spent=self._on_spent, now=lambda: monotonic(self._clock))
         application = web.Application(client_max_size=MOST_BODY, middlewares=[_guard(entrance)])
         router = application.router
-        router.add_get("/", self._index(entrance))
+        router.add_get("/", self._index)
+        router.add_get(ENTER, self._is_known(entrance))
+        router.add_post(ENTER, self._enter(entrance))
         for name in FILES:
             router.add_get(f"/assets/{name}", self._file(name))
         for path, handler in (
@@ -141,18 +149,28 @@ class PageServer:
 
     # -- files --------------------------------------------------------------------------------------------------------
 
-    def _index(self, entrance: Entrance) -> Handler:
-        async def index(request: web.Request) -> web.StreamResponse:
+    async def _index(self, request: web.Request) -> web.StreamResponse:
+        """For everybody: it shows nothing of the cluster, and takes the token out of its address."""
+        return web.Response(text=_asset("index.html"), content_type="text/html")
+
+    def _is_known(self, entrance: Entrance) -> Handler:
+        async def is_known(request: web.Request) -> web.StreamResponse:
+            return _json({"known": entrance.knows(_asked(request, entrance))})
+
+        return is_known
+
+    def _enter(self, entrance: Entrance) -> Handler:
+        """The token for the cookie."""
+
+        async def enter(request: web.Request) -> web.StreamResponse:
             known = entrance.knows(_asked(request, entrance))
-            # No redirect: a link from elsewhere would lose the cookie on the way (SameSite=Strict).
-            if not known and not entrance.spend(request.query.get("token", "")):
-                return web.Response(status=403, text=_asset("closed.html"), content_type="text/html")
-            response = web.Response(text=_asset("index.html"), content_type="text/html")
-            if not known:
+            let_in = known or entrance.spend(str((await _body(request)).get("token", "")))
+            response = _json({"known": let_in})
+            if let_in and not known:
                 response.set_cookie(entrance.cookie_name, entrance.session, httponly=True, samesite="Strict", path="/")
             return response
 
-        return index
+        return enter
 
     def _file(self, name: str) -> Handler:
         async def file(request: web.Request) -> web.StreamResponse:
@@ -222,7 +240,7 @@ class PageServer:
         if client is None:
             raise web.HTTPServiceUnavailable(text="the cluster is not running")
         if request.method != "GET" and not self._watching.may_write:
-            raise web.HTTPForbidden(text="this page may only look")
+            raise web.HTTPForbidden(text=ONLY_READS)
         return client, pod
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
@@ -263,7 +281,7 @@ class PageServer:
     async def _exec(self, request: web.Request) -> web.StreamResponse:
         client, pod = self._pod(request)
         if not self._watching.may_write:
-            raise web.HTTPForbidden(text="this page may only look")
+            raise web.HTTPForbidden(text=ONLY_READS)
         page = web.WebSocketResponse(max_msg_size=terminal.MOST_MESSAGE)
         await page.prepare(request)
         try:
@@ -285,6 +303,8 @@ class PageServer:
         return _json({"number": self._of_rollout(lambda room: room.what_if(body))})
 
     async def _again(self, request: web.Request) -> web.StreamResponse:
+        if self._watching.read_only:
+            raise web.HTTPForbidden(text=ONLY_READS)
         body = await _body(request)
         self._of_rollout(lambda room: room.run_again(body))
         return _json({})
@@ -308,7 +328,7 @@ class PageServer:
 
     async def _run_tour(self, request: web.Request) -> web.StreamResponse:
         if self._watching.client is not None and not self._watching.may_write:
-            raise web.HTTPForbidden(text="this page may only look")
+            raise web.HTTPForbidden(text=ONLY_READS)
         try:
             self._tour.start(request.match_info["id"])
         except LookupError:
@@ -330,7 +350,7 @@ def _guard(entrance: Entrance) -> Any:
         asked = _asked(request, entrance)
         if why := entrance.refusal(asked):
             response: web.StreamResponse = web.Response(status=403, text=why)
-        elif request.path.startswith("/api/") and not entrance.knows(asked):
+        elif request.path.startswith("/api/") and request.path != ENTER and not entrance.knows(asked):
             response = web.Response(status=401, text="open the link that lastcall ui prints")
         else:
             response = await _answered(request, handler)

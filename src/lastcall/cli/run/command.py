@@ -31,7 +31,7 @@ def run(sources: Sources, asked: ContextOptions, yes: str, delete: bool, **optio
     crashed or was restarted by a probe before the DELETE; 2 bad input; 1 anything else.
     """
     if asked.context:
-        if options["ui"] or options["opens"] or options["ui_port"] is not None:
+        if options["ui"] or options["opens"] or options["ui_read_only"] or options["ui_port"] is not None:
             raise click.UsageError(
                 "--ui shows a cluster of lastcall: for the cluster of --context, lastcall trace --ui"
             )

@@ -24,6 +24,7 @@ class Begin(Message, verb="begin"):
     port: int
     opens: bool
     cluster: str = ""
+    read_only: bool = False
 
 
 class Cluster(Message, verb="cluster"):

@@ -57,7 +57,8 @@ async def _serve(sock: socket.socket) -> None:
 
     world = World()
     fed = FedClusters(begin.title)
-    watching = Watching(StayingCluster(begin.cluster, once=True) if begin.cluster else fed, world)
+    source = StayingCluster(begin.cluster, once=True) if begin.cluster else fed
+    watching = Watching(source, world, read_only=begin.read_only)
     room = RolloutRoom(world.clock, lambda patch, delays: tell(Again(patch=patch, propagation=delays)))
     forecasts = ForecastProcess(room.forecast)
     room.forecaster = forecasts
