@@ -284,8 +284,14 @@ async def test_without_a_link_or_without_javascript_the_page_says_so(served: Ser
     assert any("needs JavaScript" in name for name in names)
     assert any("lastcall story POD --follow" in name for name in names)
     assert plain.errors == []
+    page = await browser.open(link)
+    await seen(page, "document.querySelector('.status.running')")
     used = await browser.open(link)
     await seen(used, CLOSED)
+    text = (
+        "(() => { try { document.body.innerHTML = '<b>x</b>'; return 'set' } catch (error) { return error.name } })()"
+    )
+    assert await page.eval(text) == "TypeError"  # Trusted Types
 
 
 async def test_two_thousand_pods_stay_smooth_while_two_hundred_end(served: Served, browser: Browser) -> None:

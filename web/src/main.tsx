@@ -120,8 +120,8 @@ function App() {
 
 /** Bring the token of a link, once; it does not stay in the address. */
 async function enter(): Promise<boolean> {
-  const token = /^#token=(.+)/.exec(location.hash)?.[1];
-  if (token) history.replaceState(null, "", "/");
+  const [, token, view = ""] = /^#token=([^/]+)(\/.*)?/.exec(location.hash) ?? [];
+  if (token) history.replaceState(null, "", view ? `/#${view}` : "/");
   // A link that is opened in this tab changes the fragment alone.
   addEventListener("hashchange", () => location.hash.startsWith("#token=") && location.reload());
   return (await ask<{ known: boolean }>("/api/enter", token ? { token } : undefined)).known;
@@ -156,8 +156,11 @@ const recorded = (globalThis as { LASTCALL_TOUR?: Recorded }).LASTCALL_TOUR;
 document.documentElement.lang = texts.language;
 const app = document.getElementById("app")!;
 if (recorded) preact.render(<Alone recorded={recorded} />, app);
-else
-  void enter().then((known) => {
-    if (known) store.follow("", route()[0] === "pod" ? (route()[1] ?? "") : "");
-    preact.render(known ? <App /> : <Closed />, app);
+else {
+  const entered = enter();
+  preact.render(<App />, app);
+  void entered.then((known) => {
+    if (!known) return preact.render(<Closed />, app);
+    store.begin(route()[0] === "pod" ? (route()[1] ?? "") : "");
   });
+}

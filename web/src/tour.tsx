@@ -9,7 +9,8 @@ import { Steps } from "./pod";
 import { explained, sourceOf } from "./rules";
 import { ask, calm, store, useStore, useTicks } from "./store";
 import { language, pick, t } from "./texts";
-import { STEPS, chapterName, claimSays, claimSeen, isGoing, lessonOf, versionsOf, w, type Recorded, type Run, type TourStep } from "./tour-data";
+import { LEVELS, STEPS, chapterName, claimSays, claimSeen, isGoing, lessonOf, versionsOf, w, type Recorded, type Run, type TourStep } from "./tour-data";
+import { LevelView } from "./level";
 import { Versions } from "./tour-versions";
 import type { Story } from "./types";
 
@@ -18,7 +19,13 @@ interface Props {
   recorded?: Recorded;
 }
 
-export function Tour({ id, recorded }: Props) {
+function Tour({ id, recorded }: Props) {
+  const level = id.replace(/^level-/, "");
+  if (level !== id || !id) return <LevelView key={level} id={level in LEVELS ? level : Object.keys(LEVELS)[0]!} recorded={recorded} />;
+  return <Lesson id={id} recorded={recorded} />;
+}
+
+function Lesson({ id, recorded }: Props) {
   const number = Math.max(0, STEPS.findIndex((each) => each.id === id));
   const step = STEPS[number]!;
   const go = (by: number) => {
@@ -42,7 +49,7 @@ export function Tour({ id, recorded }: Props) {
   }, [number]);
   return (
     <div class="tour">
-      <Contents current={step} />
+      <Contents current={step.id} />
       <article aria-labelledby="title">
         <p class="crumbs">{chapterName(step.chapter)} · {w("count", { n: number + 1, of: STEPS.length })}</p>
         <h1 id="title" tabIndex={-1}>{pick(step.title)}</h1>
@@ -60,19 +67,27 @@ export function Tour({ id, recorded }: Props) {
   );
 }
 
-function Contents({ current }: { current: TourStep }) {
+export function Contents({ current }: { current: string }) {
   const chapters = [...new Set(STEPS.map((each) => each.chapter))];
   return (
     <nav class="contents" aria-label={t("tour")}>
       <details open={innerWidth > 800}>
         <summary>{w("contents")}</summary>
+        <section aria-label={w("levels")}>
+          <h2>{w("levels")}</h2>
+          <ol>
+            {Object.entries(LEVELS).map(([id, texts]) => (
+              <li key={id}><a href={`#/tour/level-${id}`} aria-current={current === `level-${id}` ? "step" : undefined}>{pick(texts.title)}</a></li>
+            ))}
+          </ol>
+        </section>
         {chapters.map((chapter) => (
           <section key={chapter} aria-label={chapterName(chapter)}>
             <h2>{chapterName(chapter)}</h2>
             <ol>
               {STEPS.filter((each) => each.chapter === chapter).map((each) => (
                 <li key={each.id} value={STEPS.indexOf(each) + 1}>
-                  <a href={`#/tour/${each.id}`} aria-current={each === current ? "step" : undefined}>{pick(each.title)}</a>
+                  <a href={`#/tour/${each.id}`} aria-current={each.id === current ? "step" : undefined}>{pick(each.title)}</a>
                 </li>
               ))}
             </ol>
@@ -83,7 +98,7 @@ function Contents({ current }: { current: TourStep }) {
   );
 }
 
-function Rule({ rule, recorded }: { rule: string; recorded?: Recorded }) {
+export function Rule({ rule, recorded }: { rule: string; recorded?: Recorded }) {
   const source = sourceOf(rule, recorded?.kubernetesVersion ?? store.cluster.kubernetesVersion ?? "");
   return (
     <p class="rule">
@@ -138,12 +153,12 @@ function Played({ step, run, version }: { step: TourStep; run: Run; version: str
   );
 }
 
-function Replay({ story, begin }: { story: Story; begin: number }) {
+export function Replay({ story, begin }: { story: Story; begin: number }) {
   const player = usePlayer(beginning(story), Math.max(story.end, story.gone ?? 0), begin);
   return <><Player player={player} /><Picture story={story} at={player.at} live={false} /></>;
 }
 
-function Picture({ story, at, live }: { story: Story; at: number; live: boolean }) {
+export function Picture({ story, at, live }: { story: Story; at: number; live: boolean }) {
   const [chosen, choose] = useState<number | null>(null);
   return (
     <>
@@ -154,7 +169,7 @@ function Picture({ story, at, live }: { story: Story; at: number; live: boolean 
   );
 }
 
-function Answers({ run }: { run: Run }) {
+export function Answers({ run }: { run: Run }) {
   if (!run.answers.length) return null;
   return (
     <ol class="answers" aria-label={w("answers")}>
@@ -194,9 +209,9 @@ function Claims({ step, run }: { step: TourStep; run: Run | undefined }) {
 }
 
 /** Where the tour explains a rule. */
-function Lesson({ rule }: { rule: string }) {
+function LessonLink({ rule }: { rule: string }) {
   const lesson = lessonOf(rule);
   return lesson ? <dd><a href={`#/tour/${lesson.id}`}>{w("see", { title: pick(lesson.title) })}</a></dd> : null;
 }
 
-Object.assign(views, { tour: Tour, lesson: Lesson });
+Object.assign(views, { tour: Tour, lesson: LessonLink });

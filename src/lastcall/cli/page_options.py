@@ -10,6 +10,15 @@ from lastcall.ui import AskedPage
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+port_option = click.option(
+    "--port",
+    type=Whole(0, 65535, "port"),
+    metavar="PORT",
+    default=0,
+    help="Port on 127.0.0.1.  [default: any free one]",
+)
+"""Of the commands that are nothing but a page."""
+
 
 def page_options(command: F) -> F:
     """Add them; the command takes them out of its keywords with `asked_page`."""
@@ -33,6 +42,7 @@ def page_options(command: F) -> F:
                 is_flag=True,
                 help="Do not offer anything on that page that changes the cluster; implies --ui.",
             ),
+            click.option("--ui-view", hidden=True, default=""),
             click.option("--open", "opens", is_flag=True, help="Open the page in your browser; implies --ui."),
         )
     ):
@@ -42,5 +52,6 @@ def page_options(command: F) -> F:
 
 def asked_page(options: dict[str, Any]) -> AskedPage | None:
     """What is asked for, None for no page; the keywords are taken out of `options`."""
-    ui, port, opens, read_only = (options.pop(name) for name in ("ui", "ui_port", "opens", "ui_read_only"))
-    return AskedPage(port or 0, opens, read_only) if ui or opens or read_only or port is not None else None
+    names = ("ui", "ui_port", "opens", "ui_read_only", "ui_view")
+    ui, port, opens, read_only, view = (options.pop(name) for name in names)
+    return AskedPage(port or 0, opens, read_only, view) if ui or opens or read_only or port is not None else None

@@ -66,6 +66,8 @@ class Entrance:
     on_spent: Callable[[], None] = lambda: None
     """Called after `token` was brought and has been replaced."""
     now: Callable[[], float] = lambda: 0.0
+    view: str = ""
+    """Where the link leads to in the page: what stands after the token."""
     made_at: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -83,7 +85,7 @@ class Entrance:
     @property
     def link(self) -> str:
         """What a browser is opened with."""
-        return f"{self.origin}/#token={self.token}"
+        return f"{self.origin}/#token={self.token}{self.view}"
 
     def spend(self, token: str) -> bool:
         """Return whether `token` is the one that is good. It is not any more."""

@@ -21,6 +21,7 @@ from lastcall.ui.predict import what_if_deleted
 from lastcall.ui.rollout.room import RolloutRoom
 from lastcall.ui.source import PageClient
 from lastcall.ui.story import plan
+from lastcall.ui.tour.levels import BadManifest, level_document, levels
 from lastcall.ui.tour.running import TourError
 from lastcall.ui.tour.turns import Turns
 from lastcall.ui.watching import Watching
@@ -61,9 +62,12 @@ class PageServer:
         on_spent: Callable[[], None] = lambda: None,
         on_browsers: Callable[[int], None] = lambda count: None,
         rollout: RolloutRoom | None = None,
+        view: str = "",
     ) -> None:
-        """`on_spent` is called when the link was used, `on_browsers` when the number of those that look has changed."""
+        """`on_spent` is called when the link was used, `on_browsers` when the number of those that look has changed.
+        `view` is where links lead to in the page."""
         self._rollout = rollout
+        self._view = view
         if rollout is not None:
             rollout.on_change = self._ring
         self._watching = watching
@@ -79,7 +83,7 @@ class PageServer:
     @asynccontextmanager
     async def listening(self, port: int = 0) -> AsyncIterator[Entrance]:
         """Gives the entrance, which has the link. Raises NotListening."""
-        entrance = Entrance(0, on_spent=self._on_spent, now=lambda: monotonic(self._clock))
+        entrance = Entrance(0, on_spent=self._on_spent, now=lambda: monotonic(self._clock), view=self._view)
         application = web.Application(client_max_size=MOST_BODY, middlewares=[_guard(entrance)])
         router = application.router
         router.add_get("/", self._index)
@@ -104,6 +108,8 @@ class PageServer:
         router.add_post("/api/pods/{uid}/evict", self._evict)
         router.add_post("/api/tour/{id}/run", self._run_tour)
         router.add_post("/api/tour/stop", self._stop_tour)
+        router.add_get("/api/tour/levels", self._levels)
+        router.add_post("/api/tour/levels/{id}/run", self._run_level)
         runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=0.5)
         await runner.setup()
         try:
@@ -327,12 +333,26 @@ class PageServer:
     # -- the tour -----------------------------------------------------------------------------------------------------
 
     async def _run_tour(self, request: web.Request) -> web.StreamResponse:
+        return self._started(lambda: self._tour.start(request.match_info["id"]))
+
+    async def _levels(self, request: web.Request) -> web.StreamResponse:
+        return _json({"levels": [level_document(each) for each in levels().values()]})
+
+    async def _run_level(self, request: web.Request) -> web.StreamResponse:
+        """The learner's `manifest`, deleted with `grace`, "" for the Pod's own."""
+        body = await _body(request)
+        manifest, grace = str(body.get("manifest", "")), _grace(str(body.get("grace", "")))
+        return self._started(lambda: self._tour.start_level(request.match_info["id"], manifest, grace))
+
+    def _started(self, start: Callable[[], None]) -> web.StreamResponse:
         if self._watching.client is not None and not self._watching.may_write:
             raise web.HTTPForbidden(text=ONLY_READS)
         try:
-            self._tour.start(request.match_info["id"])
+            start()
         except LookupError:
             raise web.HTTPNotFound(text="the tour has no such experiment") from None
+        except BadManifest as error:
+            raise web.HTTPBadRequest(text=str(error)) from None
         except TourError as error:
             raise web.HTTPConflict(text=str(error)) from None
         return _json({})

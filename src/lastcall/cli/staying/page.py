@@ -2,7 +2,7 @@
 
 import click
 
-from lastcall.cli.options import Whole
+from lastcall.cli.page_options import port_option
 from lastcall.cli.staying.clusters import cluster_errors
 from lastcall.cli.staying.names import name_argument
 from lastcall.ui import AskedPage
@@ -10,13 +10,7 @@ from lastcall.ui import AskedPage
 
 @click.command()
 @name_argument
-@click.option(
-    "--port",
-    type=Whole(0, 65535, "port"),
-    metavar="PORT",
-    default=0,
-    help="Port on 127.0.0.1.  [default: any free one]",
-)
+@port_option
 @click.option("--open", "opens", is_flag=True, help="Open the page in your browser.")
 @click.option("--read-only", is_flag=True, help="Do not offer anything that changes the cluster.")
 def ui(name: str, port: int, opens: bool, read_only: bool) -> None:

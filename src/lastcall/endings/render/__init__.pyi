@@ -10,6 +10,7 @@ from .console import plain_lines as plain_lines
 from .html import html_page as html_page
 from .json_text import quoted_json as quoted_json
 from .json_v1 import NotSimulated as NotSimulated
+from .json_v1 import ending_document as ending_document
 from .json_v1 import endings_document as endings_document
 from .json_v1 import record_line as record_line
 from .lines import actor_label as actor_label

@@ -112,6 +112,12 @@ def endings_document(
     return shown
 
 
+def ending_document(ending: story.Ending) -> dict[str, Any]:
+    """Return one of the document's `pods`."""
+    shown: dict[str, Any] = LAYOUT.to_json(ending)
+    return shown
+
+
 def record_line(record: Record) -> str:
     """Return a record on a line of its own, while its story is not known: without `at`, and with the cause that it
     names."""

@@ -25,6 +25,7 @@ class Begin(Message, verb="begin"):
     opens: bool
     cluster: str = ""
     read_only: bool = False
+    view: str = ""
 
 
 class Cluster(Message, verb="cluster"):

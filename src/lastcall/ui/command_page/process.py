@@ -85,7 +85,7 @@ async def _serve(sock: socket.socket) -> None:
     )
 
     def server_for(spent: Callable[[], None]) -> PageServer:
-        return PageServer(watching, world.clock, spent, lambda count: tell(Browsers(count=count)), room)
+        return PageServer(watching, world.clock, spent, lambda count: tell(Browsers(count=count)), room, begin.view)
 
     try:
         async with (

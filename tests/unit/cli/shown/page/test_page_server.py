@@ -115,7 +115,9 @@ async def test_a_foreign_host_a_foreign_origin_and_a_wrong_method_are_refused() 
         assert (await ask(browser, entrance, "/api/enter", token, Origin="null"))[0] == 403
 
 
-@pytest.mark.parametrize("path", ["pods/u/delete", "pods/u/evict", "tour/graceful/run", "rollout/again"])
+@pytest.mark.parametrize(
+    "path", ["pods/u/delete", "pods/u/evict", "tour/graceful/run", "tour/levels/grace/run", "rollout/again"]
+)
 async def test_a_page_that_only_reads_changes_nothing(path: str) -> None:
     async with page(read_only=True) as (entrance, browser):
         await enter(browser, entrance, entrance.token)
