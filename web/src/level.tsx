@@ -131,6 +131,7 @@ function wanted(check: { want: string | number | null }): string {
 function Goal({ level, run }: { level: Level; run: Run | undefined }) {
   const checks = run?.goal ?? null;
   const reached = checks?.every((each) => each.held);
+  const next = Object.keys(LEVELS)[Object.keys(LEVELS).indexOf(level.id) + 1];
   const outOfReach = level.needs === "memory" && run?.state === "done" && checks !== null && !memorySeen(run);
   const rows: (Partial<Check> & { path: string; sign: string; want: string | number | null })[] = checks ?? level.goal.map(([path, sign, want]) => ({ path, sign, want }));
   return (
@@ -156,6 +157,7 @@ function Goal({ level, run }: { level: Level; run: Run | undefined }) {
       <p id="verdict" role="status" class={reached ? "good-text" : "hint"}>
         {checks && (reached ? <><b>✓ {w("reached")}</b> {pick(LEVELS[level.id]!.reached)}</> : w("missed"))}
       </p>
+      {reached && next && <p><a class="button" href={`#/tour/level-${next}`}>{w("next")} →</a></p>}
       {outOfReach && <p class="hint">{w("noMemory")}</p>}
     </section>
   );
