@@ -36,7 +36,7 @@ FILES = {
     "ui.css": "text/css",
 }
 PAUSE_SECONDS = 0.1
-"""Between two messages to one browser."""
+"""Between two messages to one browser, at least: the first after a rest comes at once."""
 STILL_HERE_SECONDS = 15.0
 MOST_STORIES = 40
 """That a browser keeps when the server ends: the latest ends."""
@@ -207,7 +207,7 @@ class PageServer:
         """One browser's messages, until its connection ends. Raises ConnectionError then."""
         board, seen, drawn = self._watching.board, -1, 0
         while True:
-            changed = self._changed
+            changed, sent = self._changed, monotonic(self._clock)
             changes = board.after(version)
             name = "changes" if changes is not None else "snapshot"
             shown = _selected(board.everything() if changes is None else changes, selector)
@@ -230,7 +230,7 @@ class PageServer:
                     await changed.wait()
             except TimeoutError:
                 await response.write(b": still here\n\n")
-            await self._clock.sleep(PAUSE_SECONDS)
+            await self._clock.sleep(max(0.0, sent + PAUSE_SECONDS - monotonic(self._clock)))
 
     async def _select(self, request: web.Request) -> web.StreamResponse:
         """Whether a label selector can be read; the error is Kubernetes's."""
