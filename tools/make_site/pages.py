@@ -21,7 +21,7 @@ ELSEWHERE = {
 GUIDES = {
     "First steps": ("index", "ui", "python", "ci", "config", "lint"),
     "Clusters": ("any-cluster", "node-agent", "engines", "machines", "monitoring", "metrics"),
-    "Why requests get lost": ("pains", "comparison"),
+    "Why requests get lost": ("pains", "comparison", "diagnosis"),
     "As Kubernetes does it": ("fidelity", "conformance"),
     "Formats": ("ending-v1", "rollout-v1"),
     "The project": ("changelog", "security", "dependencies", "testing", "bench"),

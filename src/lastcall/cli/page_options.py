@@ -42,7 +42,7 @@ def page_options(command: F) -> F:
                 is_flag=True,
                 help="Do not offer anything on that page that changes the cluster; implies --ui.",
             ),
-            click.option("--ui-view", hidden=True, default=""),
+            click.option("--ui-view", hidden=True, default="", help="Where the link leads to in the page."),
             click.option("--open", "opens", is_flag=True, help="Open the page in your browser; implies --ui."),
         )
     ):
