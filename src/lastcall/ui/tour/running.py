@@ -11,7 +11,6 @@ from typing import Any
 import orjson
 
 from lastcall.endings import Ending
-from lastcall.endings.render import ending_document
 from lastcall.kube.api import (
     DEPLOYMENTS,
     NAMESPACES,
@@ -227,6 +226,9 @@ class Run:
         """The goal with what was found, once the run is done."""
         if ending is None or not self.over or self._error:
             return None
+        # late: 250 ms, at the end of a level
+        from lastcall.endings.render import ending_document
+
         return [asdict(each) for each in check_goal(self._experiment.goal, ending_document(ending))]
 
     # -- what the page is told ----------------------------------------------------------------------------------------
