@@ -1,4 +1,4 @@
-"""What the live page costs, and how smooth it is: `python -m bench page [cost|frames|history] [--pods 500]`.
+"""What the live page costs, and how smooth it is: `python -m bench page [cost|frames|history|steps] [--pods 500]`.
 
 cost     CPU of the cluster's processes with `--pods` real Pods, without a page and with one open in a browser, in
          turns: while nothing happens, and while a Pod is deleted each second; it says how many a second were
@@ -6,6 +6,7 @@ frames   frame times in the browser while 200 of `--pods` real Pods end; of what
          machine cannot start as many in that time
 history  the page of a cluster of which 500 ends, 120 records each, are remembered, after ten times as many have come:
          how long it takes to absorb, to load, to search, and what it holds in memory
+steps    from the record of a Pod's SIGTERM until its step stands in the page: of 20 Pods, one after the other
 
 The browser is Debian's chromium, driven by `tests/support/browser.py`. Prints Markdown.
 """
@@ -235,6 +236,47 @@ def _at(values: list[float], share: float) -> str:
     return f"{values[min(len(values) - 1, int(len(values) * share))]:.0f} ms"
 
 
+# -- steps ------------------------------------------------------------------------------------------------------------
+
+STEPS = 20
+SIGTERM = "/SIGTERM \\u2192/"
+WATCH_FOR_STEP = (
+    "window.step_ = 0; new MutationObserver((all, watch) => {"
+    f" if (![...document.querySelectorAll('.step .text')].some(each => {SIGTERM}.test(each.textContent))) return;"
+    " watch.disconnect(); requestAnimationFrame(() => { step_ = Date.now() }) })"
+    ".observe(document.body, {subtree: true, childList: true, characterData: true})"
+)
+STEP_AFTER = (
+    "(story => step_ - story.zeroAt - 1000 * story.steps.find(each => "
+    f"{SIGTERM}.test(each.text)).at)(lastcall['./store'].store.story)"
+)
+"""Milliseconds: both are times of this machine's clock."""
+
+
+async def steps() -> None:
+    """The line of `steps`."""
+    found = []
+    with cluster(STEPS) as made, BrowserProcess() as process:
+        async with Browser(process) as browser, opened(made, browser, STEPS) as (page, _):
+            for number in range(STEPS):
+                name = f"default/p{number}"
+                await page.eval("location.hash = '#/'")
+                await page.until(f"!!document.querySelector('.cell[data-pod=\"{name}\"]')")
+                await page.eval(f"document.querySelector('.cell[data-pod=\"{name}\"]').click()")
+                await page.until(
+                    f"document.querySelector('h1')?.innerText === '{name}' && !!document.querySelector('.step')"
+                )
+                await page.eval(WATCH_FOR_STEP)
+                await asyncio.to_thread(made.delete, f"p{number}")
+                await page.until("step_ > 0")
+                found.append(float(await page.eval(STEP_AFTER)))
+    found.sort()
+    print(
+        f"from the record of SIGTERM to its step in the page, {STEPS} Pods: median {_at(found, 0.5)}, "
+        f"{found[0]:.0f} to {found[-1]:.0f} ms"
+    )
+
+
 # -- history ----------------------------------------------------------------------------------------------------------
 
 
@@ -336,13 +378,15 @@ async def history(ends: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("cost", "frames", "history"))
+    parser.add_argument("what", choices=("cost", "frames", "history", "steps"))
     parser.add_argument("--pods", type=int, default=500)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--ends", type=int, default=10 * MAX_PODS)
     options = parser.parse_args()
     print(machine(), "\n", sep="\n")
-    if options.what == "history":
+    if options.what == "steps":
+        asyncio.run(steps())
+    elif options.what == "history":
         asyncio.run(history(options.ends))
     else:
         asyncio.run(cost(options.pods) if options.what == "cost" else frames(options.pods, options.minutes))

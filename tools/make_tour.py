@@ -8,6 +8,7 @@ The cluster is that of tests/support: API server, controllers, scheduler, kubele
 containers are simulated. So what is told here is predicted, and the page says so.
 """
 
+import asyncio
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,7 +25,7 @@ from virtual_proxy import proxies  # noqa: E402
 
 from lastcall.endings.ending import build_endings  # noqa: E402
 from lastcall.endings.story import ContainerEnding, Ending, PodFacts  # noqa: E402
-from lastcall.kube.cri.api import ContainerConfig, PodSandboxConfig  # noqa: E402
+from lastcall.kube.cri.api import ContainerConfig, ContainerState, PodSandboxConfig  # noqa: E402
 from lastcall.kube.cri.simulated_program import Program  # noqa: E402
 from lastcall.kube.node.versions import DEFAULT_VERSION, VERSIONS  # noqa: E402
 from lastcall.records import kinds  # noqa: E402
@@ -32,6 +33,7 @@ from lastcall.records import language as languages  # noqa: E402
 from lastcall.records.explain import RULES, explain  # noqa: E402
 from lastcall.ui.story import story  # noqa: E402
 from lastcall.ui.tour.experiments import EXPERIMENTS, FORWARDS, Experiment  # noqa: E402
+from lastcall.ui.tour.levels import Level, experiment_of, level_document, levels  # noqa: E402
 from lastcall.ui.tour.running import Run  # noqa: E402
 
 LESSON = ROOT / "web/src/tour.json"
@@ -42,6 +44,25 @@ NODES = 2
 """Each has a proxy."""
 
 Told = dict[str, Any]
+
+
+TAKES_MEMORY = "head -c 48m"
+"""What a container of a level does on SIGTERM that has a limit below that: the kernel ends it."""
+OOM_SECONDS = 0.4
+
+
+async def _run_out_of_memory(cluster: VirtualCluster, told: list[Told]) -> None:
+    await cluster.wait_until(lambda: told and told[-1]["state"] == "ending", 60)
+    await cluster.sleep(OOM_SECONDS)
+    for node in cluster.nodes.values():
+        for container in await node.runtime.list_containers():
+            if container.state == ContainerState.CONTAINER_RUNNING:
+                node.runtime.kill(container.id, oom=True)
+
+
+def _has_too_little(experiment: Experiment) -> bool:
+    text = orjson.dumps(experiment.objects).decode()
+    return TAKES_MEMORY in text and '"memory":"24Mi"' in text
 
 
 def play(experiment: Experiment, version: str = DEFAULT_VERSION) -> tuple[Told, Ending | None]:
@@ -58,12 +79,16 @@ def play(experiment: Experiment, version: str = DEFAULT_VERSION) -> tuple[Told, 
     async def scenario(cluster: VirtualCluster) -> None:
         programs.append(ShellPrograms(cluster.world, cluster.volumes.messages))
         run = Run(experiment, cluster.client, cluster.world, lambda uid: ending_of(cluster, uid), told.append)
-        async with proxies(cluster):
+        async with proxies(cluster), asyncio.TaskGroup() as tasks:
+            if _has_too_little(experiment):
+                tasks.create_task(_run_out_of_memory(cluster, told))
             await run.run()
 
     def program(config: ContainerConfig, sandbox: PodSandboxConfig) -> Program:
         if FORWARDS in config.command:
             return Program(exit_code=143, term_output=((0.0, "passing SIGTERM on"),))
+        if TAKES_MEMORY in "".join(config.command):
+            return Program(drain_seconds=1.0, term_output=((0.0, "flushing"),))
         return programs[0](config, sandbox)
 
     cluster = run_cluster(scenario, program, kubernetes_version=version, nodes=NODES)
@@ -126,13 +151,31 @@ def tour_data() -> Told:
         last = max(each.record.at_ns for each in ending.entries)
         made = story(ending, None, last, DEFAULT_VERSION)
         runs[name] = {**run, "story": {each: languages.told(made, each) for each in languages.LANGUAGES}}
-    return {"kubernetesVersion": DEFAULT_VERSION, "runs": runs}
+    return {"kubernetesVersion": DEFAULT_VERSION, "runs": runs, "levels": [_level(each) for each in levels().values()]}
+
+
+def play_level(level: Level, *, solved: bool) -> tuple[Told, Ending | None]:
+    """A level as it is given, or solved."""
+    manifest, grace = (level.solved, level.grace) if solved else (level.manifest, None)
+    return play(experiment_of(level, manifest, grace))
+
+
+def _level(level: Level) -> Told:
+    """With both of its runs, for a page without a cluster."""
+    runs = {}
+    for name, solved in (("given", False), ("solved", True)):
+        run, ending = play_level(level, solved=solved)
+        assert ending is not None, f"{level.id}: {run['error']}"
+        last = max(each.record.at_ns for each in ending.entries)
+        made = story(ending, None, last, DEFAULT_VERSION)
+        runs[name] = {**run, "story": {each: languages.told(made, each) for each in languages.LANGUAGES}}
+    return {**level_document(level), "runs": runs}
 
 
 def rules() -> dict[str, list[str]]:
     """`file:function` → what it says in each language, for the rules of the lesson's steps."""
     steps = orjson.loads(LESSON.read_bytes())["steps"]
-    named = {step["rule"] for step in steps}
+    named = {step["rule"] for step in steps} | {level.rule for level in levels().values()}
     return {
         key: [str(languages.told(explain(key), each)) for each in languages.LANGUAGES]
         for key in RULES

@@ -1,6 +1,7 @@
 """The pictures of the live page for documents: `python tools/take_pictures.py [FOLDER]` (root, chromium; two minutes).
 
-By default into docs/images. `--vision FOLDER` keeps there how people see the page who see colors differently, and the
+By default into docs/images. `--views FOLDER` keeps every view there, whole: light, dark, and as wide as
+a phone. `--vision FOLDER` keeps there how people see the page who see colors differently, and the
 page as it is printed, for somebody to look at: nothing may be told by color alone.
 """
 
@@ -18,7 +19,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests/support")]
 
-from live_page import link_of, next_link, seen, write  # noqa: E402
+from live_page import choose, fresh_link, link_of, seen, write  # noqa: E402
 from pods import container, pod, service  # noqa: E402
 from staying import Place  # noqa: E402
 
@@ -100,6 +101,13 @@ async def pictures(studio: Studio, delete: Callable[[], None]) -> None:
     await studio.take(page, "ui-ends", kept=False)
     await tour(page, "hookCounts")
     await studio.take(page, "ui-tour")
+    await page.eval("location.hash = '#/tour/level-kill'")
+    await seen(page, "document.querySelector('#solve')")
+    await page.eval("document.querySelector('#solve').click()")
+    await seen(page, "document.querySelector('#start') && !document.querySelector('#start').disabled")
+    await page.eval("document.querySelector('#start').click()")
+    await page.until("/^✓/.test(document.querySelector('#verdict')?.innerText)", 60)
+    await studio.take(page, "ui-level")
     await studio.print(page)
 
     dark = await studio.open(width=1280, height=860, dark=True)
@@ -112,6 +120,41 @@ async def pictures(studio: Studio, delete: Callable[[], None]) -> None:
     await phone.eval("location.hash = '#/tour/pid1'")
     await seen(phone, "/PID 1/.test(document.querySelector('h1')?.innerText)")
     await studio.take(phone, "ui-tour-phone")
+
+
+LOOKS: dict[str, dict[str, Any]] = {
+    "light": {"width": 1280, "height": 860},
+    "dark": {"width": 1280, "height": 860, "dark": True},
+    "phone": {"width": 390, "height": 844},
+}
+
+
+async def views(studio: Studio, folder: Path) -> None:
+    """Every view as it is now, whole, for somebody to look at."""
+    for look, options in LOOKS.items():
+        page = await studio.open(**options)
+        uid = "[...document.querySelectorAll('tbody a')].find(e => /web/.test(e.innerText)).hash"
+        await page.eval("location.hash = '#/ends'")
+        await seen(page, "document.querySelectorAll('tbody tr').length >= 2")
+        gone = await page.eval(uid)
+        for name, address, wanted in (
+            ("overview", "#/", ".cell.ready"),
+            ("ends", "#/ends", "tbody tr"),
+            ("gone", gone, ".lanes .mark"),
+            ("level", "#/tour/level-kill", "#manifest"),
+            ("lesson", "#/tour/hookCounts", ".versions"),
+        ):
+            await page.eval(f"location.hash = {json.dumps(address)}")
+            await seen(page, f"document.querySelector({json.dumps(wanted)})")
+            if name == "gone":
+                await page.eval(
+                    "[...document.querySelectorAll('.step')].find(e => /SIGTERM/.test(e.innerText)).click()"
+                )
+            await page.screenshot(folder / f"{name}-{look}.png", whole=True)
+        await page.eval("location.hash = '#/'")
+        await choose(page, "ready-0")
+        await seen(page, "document.querySelector('#containers td')")
+        await page.screenshot(folder / f"pod-{look}.png", whole=True)
 
 
 async def rollout_pictures(studio: Studio) -> None:
@@ -147,21 +190,21 @@ async def of_rollouts(folder: Path | None, visions: Path | None, process: Browse
             served = place.start("rollout", str(rollouts / manifest), *options, "--ui")
             try:
                 async with Browser(process) as browser:
-                    await take(Studio(folder, visions, browser, partial(link_of, served)))
+                    await take(Studio(folder, visions, browser, partial(fresh_link, served, link_of)))
             finally:
                 os.kill(served.pid, signal.SIGINT)
                 served.communicate(timeout=60)
 
 
-async def run(folder: Path | None, visions: Path | None, only: str) -> None:
+async def run(folder: Path | None, visions: Path | None, whole: Path | None, only: str) -> None:
     with BrowserProcess() as process:
         if only in ("", "rollout"):
             await of_rollouts(folder, visions, process)
         if only in ("", "cluster"):
-            await of_a_cluster(folder, visions, process)
+            await of_a_cluster(folder, visions, whole, process)
 
 
-async def of_a_cluster(folder: Path | None, visions: Path | None, process: BrowserProcess) -> None:
+async def of_a_cluster(folder: Path | None, visions: Path | None, whole: Path | None, process: BrowserProcess) -> None:
     with Place() as place:
         place.up()
         config = place.ok("kubeconfig").strip()
@@ -176,8 +219,10 @@ async def of_a_cluster(folder: Path | None, visions: Path | None, process: Brows
 
         try:
             async with Browser(process) as browser:
-                studio = Studio(folder, visions, browser, partial(next_link, served))
+                studio = Studio(folder, visions, browser, partial(fresh_link, served))
                 await pictures(studio, delete)
+                if whole is not None:
+                    await views(studio, whole)
         finally:
             os.kill(served.pid, signal.SIGINT)
             served.communicate(timeout=60)
@@ -187,8 +232,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "docs/images")
     parser.add_argument("--vision", type=Path)
+    parser.add_argument("--views", type=Path)
     parser.add_argument("--only", choices=("rollout", "cluster"), default="", help="not the others")
     given = parser.parse_args()
-    if given.vision is not None:
-        given.vision.mkdir(parents=True, exist_ok=True)
-    asyncio.run(run(given.folder, given.vision, given.only))
+    for made in filter(None, (given.vision, given.views)):
+        made.mkdir(parents=True, exist_ok=True)
+    asyncio.run(run(given.folder, given.vision, given.views, given.only))

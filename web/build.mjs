@@ -1,11 +1,23 @@
-// node build.mjs [FOLDER]: the page's script and style, by default into src/lastcall/ui/assets.
+// node build.mjs [FOLDER]: the page's scripts and style, by default into src/lastcall/ui/assets.
+//
+// ui.js is the page. tour.js and rollout.js are loaded when their view is opened (later.tsx): what they share with the
+// page they take from it, so each module is in one file, and each file also works where there is no server.
 import { build } from "esbuild";
 import { fileURLToPath } from "node:url";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
-await build({
+const SHARED = ["preact", "preact/hooks", "preact/jsx-runtime", "./act", "./lanes", "./later", "./player", "./pod", "./store", "./texts"];
+
+const shared = {
+  name: "shared",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /./ }, ({ path }) => (SHARED.includes(path) ? { path, namespace: "shared" } : undefined));
+    onLoad({ filter: /./, namespace: "shared" }, ({ path }) => ({ contents: `module.exports = globalThis.lastcall[${JSON.stringify(path)}]` }));
+  },
+};
+
+const options = {
   absWorkingDir: here,
-  entryPoints: { ui: "src/main.tsx" },
   outdir: process.argv[2] ?? "../src/lastcall/ui/assets",
   bundle: true,
   minify: true,
@@ -16,4 +28,6 @@ await build({
   jsx: "automatic",
   jsxImportSource: "preact",
   banner: { js: "/* Made of web/ by `make web`; with Preact (MIT). */", css: "/* Made of web/ by `make web`. */" },
-});
+};
+await build({ ...options, entryPoints: { ui: "src/main.tsx" } });
+await build({ ...options, entryPoints: { tour: "src/tour.tsx", rollout: "src/rollout.tsx" }, plugins: [shared] });

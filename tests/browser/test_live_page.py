@@ -270,10 +270,13 @@ async def test_two_browsers_see_the_same_and_a_cluster_that_is_started_again(
     await assert_good(large)
 
 
+CLOSED = "/needs its link/.test(document.body.innerText)"
+
+
 async def test_without_a_link_or_without_javascript_the_page_says_so(served: Served, browser: Browser) -> None:
     link = served.link()
-    closed = await browser.open(link.partition("?")[0])
-    assert "needs its link" in await closed.eval("document.body.innerText")
+    closed = await browser.open(link.partition("#")[0])
+    await seen(closed, CLOSED)
     refused = await closed.eval("fetch('/api/feed').then(r => r.status)")
     assert refused == 401
     plain = await browser.open(link, javascript=False)
@@ -281,8 +284,14 @@ async def test_without_a_link_or_without_javascript_the_page_says_so(served: Ser
     assert any("needs JavaScript" in name for name in names)
     assert any("lastcall story POD --follow" in name for name in names)
     assert plain.errors == []
+    page = await browser.open(link)
+    await seen(page, "document.querySelector('.status.running')")
     used = await browser.open(link)
-    assert "needs its link" in await used.eval("document.body.innerText")
+    await seen(used, CLOSED)
+    text = (
+        "(() => { try { document.body.innerHTML = '<b>x</b>'; return 'set' } catch (error) { return error.name } })()"
+    )
+    assert await page.eval(text) == "TypeError"  # Trusted Types
 
 
 async def test_two_thousand_pods_stay_smooth_while_two_hundred_end(served: Served, browser: Browser) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from kubectls import needs_kubectl
-from live_page import TEXT, assert_good, ended, link_of, seen, write
+from live_page import TEXT, assert_good, ended, fresh_link, link_of, seen, write
 from staying import Place
 
 from browser import Browser, Page
@@ -91,7 +91,7 @@ async def test_a_rollout_is_shown_predicted_mended_and_run_again(
     assert "seconds: 6" in await page.eval("document.querySelector('#patch-of + pre').innerText")
     await page.screenshot(tmp_path / "what-if.png")
     await assert_good(page)
-    phone = await browser.open(link_of(process), width=390, height=844, dark=True, reduced_motion=True)
+    phone = await browser.open(fresh_link(process, link_of), width=390, height=844, dark=True, reduced_motion=True)
     await seen(phone, "document.querySelectorAll('.rollout .r-lost').length > 0")
     await phone.screenshot(tmp_path / "phone.png")
     await assert_good(phone)

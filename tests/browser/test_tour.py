@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from kubectls import needs_kubectl
-from live_page import Served, assert_good, seen, served_page
+from live_page import Served, assert_good, seen, served_page, write
 from waiting import eventually
 
 from browser import Browser, Page
@@ -32,13 +32,14 @@ def namespaces(served: Served) -> list[str]:
 async def go(page: Page, step: str) -> None:
     title = next(each["title"][0] for each in LESSON["steps"] if each["id"] == step)
     await page.eval(f"location.hash = '#/tour/{step}'")
-    await seen(page, f"document.querySelector('h1').innerText === {json.dumps(title)}")
+    await seen(page, f"document.querySelector('h1')?.innerText === {json.dumps(title)}")
 
 
 async def run(page: Page) -> None:
     """Press the button, and wait for the end."""
     await seen(page, "document.querySelector('#start') && !document.querySelector('#start').disabled")
     await page.eval("document.querySelector('#start').click()")
+    await seen(page, "document.querySelector('#stop')")
     try:
         await page.until("/done;|did not come/.test(document.querySelector('#run-state').innerText)", 120)
     finally:
@@ -74,6 +75,56 @@ async def test_every_step_of_the_tour_is_so_on_a_real_cluster(served: Served, br
     eventually(lambda: namespaces(served) == [], "the tour to leave nothing", 60)
 
 
+VERDICT = "document.querySelector('#verdict').innerText"
+
+
+async def go_to_level(page: Page, name: str) -> None:
+    await page.eval(f"location.hash = '#/tour/level-{name}'")
+    title = LESSON["levels"][name]["title"][0]
+    await seen(page, f"document.querySelector('h1')?.innerText === {json.dumps(title)}")
+
+
+async def test_every_level_of_the_tour_is_reached_by_its_solution_on_a_real_cluster(
+    served: Served, browser: Browser
+) -> None:
+    page = await browser.open(served.link())
+    await go_to_level(page, "grace")
+    await run(page)
+    await seen(page, f"/^Not yet/.test({VERDICT})")
+    await assert_good(page)
+    missed = []
+    for name in LESSON["levels"]:
+        await go_to_level(page, name)
+        await seen(page, "document.querySelector('#solve')")
+        await page.eval("document.querySelector('#solve').click()")
+        await run(page)
+        if not (await page.eval(VERDICT)).startswith("✓ Goal reached."):
+            missed.append(f"{name}: {await page.eval(TABLE)}")
+    assert missed == []
+    await assert_good(page)
+
+
+async def test_a_learner_writes_another_manifest_and_hears_why_it_is_refused(served: Served, browser: Browser) -> None:
+    page = await browser.open(served.link(), width=390, height=844, dark=True)
+    await go_to_level(page, "kill")
+    await seen(page, "document.querySelector('#manifest')")
+    await write(page, "#manifest", "kind: Secret")
+    await page.eval("document.querySelector('#start').click()")
+    await seen(page, "/Secret is none of them/.test(document.querySelector('article .error ~ *, article').innerText)")
+    page.errors.clear()  # the one that was refused
+    await go_to_level(page, "pid1")
+    await go_to_level(page, "kill")
+    assert await page.eval("document.querySelector('#manifest').value") == "kind: Secret"
+    await page.eval("document.querySelector('#reset').click()")
+    await seen(page, "/terminationGracePeriodSeconds: 8/.test(document.querySelector('#manifest').value)")
+    host = {"hostNetwork": True, "containers": [{"name": "app", "image": "busybox:1.36"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": host}
+    await write(page, "#manifest", json.dumps(pod))
+    await page.eval("document.querySelector('#start').click()")
+    await seen(page, "/baseline/.test(document.querySelector('#run-state').closest('section').innerText)")
+    await assert_good(page)
+
+
 async def test_a_step_is_shown_live_by_keyboard_in_japanese_and_stopped(
     served: Served, browser: Browser, tmp_path: Path
 ) -> None:
@@ -97,7 +148,7 @@ async def test_a_step_is_shown_live_by_keyboard_in_japanese_and_stopped(
     await page.screenshot(tmp_path / "tour.png")
 
     await page.eval("document.querySelector('header button').click()")
-    await seen(page, "document.documentElement.lang === 'ja' && /フック/.test(document.querySelector('h1').innerText)")
+    await seen(page, "document.documentElement.lang === 'ja' && /フック/.test(document.querySelector('h1')?.innerText)")
     await seen(page, "[...document.querySelectorAll('.step')].some(e => /SIGTERM/.test(e.innerText))")
     await page.eval("[...document.querySelectorAll('.step')].find(e => /SIGTERM/.test(e.innerText)).click()")
     await seen(page, "/停止シグナル/.test(document.querySelector('.about')?.innerText)")

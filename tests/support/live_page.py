@@ -4,8 +4,9 @@ import json
 import re
 import signal
 import subprocess
+import urllib.request
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,24 @@ from staying import Place
 from browser import Page
 
 AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
+
+
+Reads = Callable[["subprocess.Popen[str]"], str]
+
+
+def fresh_link(process: "subprocess.Popen[str]", read: Reads | None = None) -> str:
+    """A link that was printed just now: an older one may be older than it is good for."""
+    read = read or next_link
+    renew(read(process))
+    return read(process)
+
+
+def renew(link: str) -> None:
+    """Bring its token, in time or too late, so that there is another one."""
+    origin, _, token = link.partition("/#token=")
+    body, headers = json.dumps({"token": token}).encode(), {"Origin": origin}
+    with urllib.request.urlopen(urllib.request.Request(f"{origin}/api/enter", body, headers)) as answer:
+        answer.read()
 
 
 def next_link(process: "subprocess.Popen[str]") -> str:
@@ -29,7 +48,7 @@ def link_of(process: "subprocess.Popen[str]") -> str:
     """The link that a command tells on stderr."""
     assert process.stderr is not None
     while line := process.stderr.readline():
-        if "/?token=" in line:
+        if "/#token=" in line:
             return next(word for word in line.split() if word.startswith("http://"))
     raise AssertionError(f"it ended with {process.wait()}, and told no link")
 
@@ -51,7 +70,7 @@ class Served:
         self._process = place.start("ui")
 
     def link(self) -> str:
-        return next_link(self._process)
+        return fresh_link(self._process)
 
     def create(self, *pods: Any) -> None:
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(pods)})

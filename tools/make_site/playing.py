@@ -37,7 +37,7 @@ def tour_files() -> dict[str, str]:
     return {
         "index.html": TOUR_PAGE,
         "data.js": f"globalThis.LASTCALL_TOUR = {data};\n",
-        **{name: (assets / name).read_text("utf-8") for name in ("ui.js", "ui.css")},
+        **{name: (assets / name).read_text("utf-8") for name in ("ui.js", "tour.js", "ui.css")},
     }
 
 

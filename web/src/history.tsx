@@ -32,16 +32,16 @@ export function History() {
       {rows.length > 0 && (
         <div class="scroll" tabIndex={0} role="region" aria-label={t("history")}>
           <table>
-            <thead><tr>{(["col.pod", "col.when", "col.grace", "col.gone", "col.how", "col.exits"] as const).map((key) => <th key={key} scope="col">{t(key)}</th>)}</tr></thead>
+            <thead><tr>{(["col.pod", "col.how", "col.exits", "col.when", "col.grace", "col.gone"] as const).map((key) => <th key={key} scope="col">{t(key)}</th>)}</tr></thead>
             <tbody>
               {rows.map((end) => (
                 <tr key={end.uid} class={`o-${end.outcome}`}>
                   <td><a href={`#/pod/${end.uid}`}>{end.namespace}/{end.name}</a></td>
+                  <td>{end.words}</td>
+                  <td>{end.exits.map((each) => `${each.container} ${each.signal ?? each.code ?? "?"}`).join(", ")}</td>
                   <td><time dateTime={new Date(end.at).toISOString()}>{when(end.at)}</time></td>
                   <td>{end.grace === null ? "-" : `${end.grace} s`}</td>
                   <td>{end.gone === null ? "-" : `${seconds(end.gone)} s`}</td>
-                  <td>{end.words}</td>
-                  <td>{end.exits.map((each) => `${each.container} ${each.signal ?? each.code ?? "?"}`).join(", ")}</td>
                 </tr>
               ))}
             </tbody>

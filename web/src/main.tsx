@@ -1,15 +1,39 @@
-import { render } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import * as preact from "preact";
+import * as hooks from "preact/hooks";
+import * as jsx from "preact/jsx-runtime";
+import * as act from "./act";
 import { History } from "./history";
+import * as lanes from "./lanes";
+import * as later from "./later";
 import { Overview } from "./overview";
-import { PodView } from "./pod";
-import { RolloutView } from "./rollout";
-import { r } from "./rollout_texts";
-import { store, useStore } from "./store";
+import * as player from "./player";
+import * as pod from "./pod";
+import "./rollout.css";
+import * as stores from "./store";
 import "./style.css";
-import { choose, language, t } from "./texts";
-import { Tour } from "./tour";
+import * as texts from "./texts";
+import "./tour.css";
 import type { Recorded } from "./tour-data";
+
+const { useEffect, useState } = hooks;
+const { ask, store, useStore } = stores;
+const { choose, t } = texts;
+
+/** What the files of other views take from this one (build.mjs). */
+Object.assign(globalThis, {
+  lastcall: { preact, "preact/hooks": hooks, "preact/jsx-runtime": jsx, "./act": act, "./lanes": lanes, "./later": later, "./player": player, "./pod": pod, "./store": stores, "./texts": texts },
+});
+
+/** A view in a file of its own. */
+function Tour(props: { id: string; recorded?: Recorded }) {
+  const View = later.useView("tour");
+  return View ? <View {...props} /> : <p class="hint" role="status">{t("connecting")}</p>;
+}
+
+function Rollout() {
+  const View = later.useView("rollout");
+  return View ? <View /> : <p class="hint" role="status">{t("connecting")}</p>;
+}
 
 function route(): string[] {
   return location.hash.replace(/^#\/?/, "").split("/").filter(Boolean);
@@ -17,7 +41,7 @@ function route(): string[] {
 
 function App() {
   const [path, setPath] = useState(route());
-  const [, setLanguage] = useState(language);
+  const [, setLanguage] = useState(texts.language);
   const { cluster, connected, ended, rollout, story } = useStore();
   useEffect(() => {
     let view = route().slice(0, 2).join();
@@ -50,7 +74,7 @@ function App() {
   useEffect(() => {
     if (first !== "pod" && first !== "tour") store.follow(store.labels, "");
   }, [first]);
-  const name = first === "pod" ? (store.pods.get(second ?? "") ?? (story?.uid === second ? story : null) ?? store.ends.get(second ?? ""))?.name ?? "Pod" : isRollout ? r("title") : t(first === "ends" ? "history" : first === "tour" ? "tour" : "overview");
+  const name = first === "pod" ? (store.pods.get(second ?? "") ?? (story?.uid === second ? story : null) ?? store.ends.get(second ?? ""))?.name ?? "Pod" : isRollout ? t("rollout") : t(first === "ends" ? "history" : first === "tour" ? "tour" : "overview");
   useEffect(() => {
     document.title = `${name} · ${cluster.name} · lastcall`;
   }, [name, cluster.name]);
@@ -60,7 +84,7 @@ function App() {
       <header class="top">
         <span class="logo">lastcall</span>
         <nav aria-label="lastcall">
-          {rollout && <a href="#/rollout" aria-current={isRollout ? "page" : undefined}>{r("title")}</a>}
+          {rollout && <a href="#/rollout" aria-current={isRollout ? "page" : undefined}>{t("rollout")}</a>}
           <a href="#/" aria-current={(!first && !isRollout) || first === "pod" ? "page" : undefined}>{t("overview")}</a>
           <a href="#/ends" aria-current={first === "ends" ? "page" : undefined}>{t("history")}</a>
           {!rollout && <a href="#/tour" aria-current={first === "tour" ? "page" : undefined}>{t("tour")}</a>}
@@ -68,7 +92,7 @@ function App() {
         <span class={`status ${ended ? "over" : connected ? cluster.state : "lost"}`} role="status">
           {ended || cluster.state === "over" ? t("over") : connected ? (cluster.state === "running" ? `${t("running")} · ${cluster.kubernetesVersion}` : t(cluster.state === "away" ? "gone" : "connecting")) : t("connecting")}
         </span>
-        <button class="link" lang={language === "ja" ? "en" : "ja"} onClick={() => (choose(language === "ja" ? "en" : "ja"), setLanguage(language), store.tellAnew())}>{t("language")}</button>
+        <button class="link" lang={texts.language === "ja" ? "en" : "ja"} onClick={() => (choose(texts.language === "ja" ? "en" : "ja"), setLanguage(texts.language), store.tellAnew())}>{t("language")}</button>
       </header>
       {ended ? (
         <p class="banner" role="alert">{t(rollout && ended === "trace" ? "experimentEnded" : ({ page: "pageEnded", trace: "traceEnded", cluster: "clusterEnded" } as const)[ended])}</p>
@@ -79,11 +103,11 @@ function App() {
       )}
       <main id="main" tabIndex={-1}>
         {first === "pod" && second ? (
-          <PodView key={second} uid={second} moment={third === "at" && moment ? Number(moment) : null} />
+          <pod.PodView key={second} uid={second} moment={third === "at" && moment ? Number(moment) : null} />
         ) : first === "tour" ? (
           <Tour id={second ?? ""} />
         ) : isRollout ? (
-          <RolloutView />
+          <Rollout />
         ) : first === "ends" ? (
           <History />
         ) : (
@@ -94,10 +118,23 @@ function App() {
   );
 }
 
+/** Bring the token of a link, once; it does not stay in the address. */
+async function enter(): Promise<boolean> {
+  const [, token, view = ""] = /^#token=([^/]+)(\/.*)?/.exec(location.hash) ?? [];
+  if (token) history.replaceState(null, "", view ? `/#${view}` : "/");
+  // A link that is opened in this tab changes the fragment alone.
+  addEventListener("hashchange", () => location.hash.startsWith("#token=") && location.reload());
+  return (await ask<{ known: boolean }>("/api/enter", token ? { token } : undefined)).known;
+}
+
+function Closed() {
+  return <main class="closed"><h1>{t("closedTitle")}</h1><p>{t("closedText")}</p></main>;
+}
+
 /** The tour of the documentation: no server, no cluster, and what happened is in a file beside the page. */
 function Alone({ recorded }: { recorded: Recorded }) {
   const [path, setPath] = useState(route());
-  const [, setLanguage] = useState(language);
+  const [, setLanguage] = useState(texts.language);
   useEffect(() => {
     const go = () => setPath(route());
     addEventListener("hashchange", go);
@@ -108,7 +145,7 @@ function Alone({ recorded }: { recorded: Recorded }) {
       <header class="top">
         <span class="logo">lastcall</span>
         <span>{t("tour")}</span>
-        <button class="link" lang={language === "ja" ? "en" : "ja"} onClick={() => (choose(language === "ja" ? "en" : "ja"), setLanguage(language))}>{t("language")}</button>
+        <button class="link" lang={texts.language === "ja" ? "en" : "ja"} onClick={() => (choose(texts.language === "ja" ? "en" : "ja"), setLanguage(texts.language))}>{t("language")}</button>
       </header>
       <main id="main" tabIndex={-1}><Tour id={path[1] ?? ""} recorded={recorded} /></main>
     </>
@@ -116,8 +153,14 @@ function Alone({ recorded }: { recorded: Recorded }) {
 }
 
 const recorded = (globalThis as { LASTCALL_TOUR?: Recorded }).LASTCALL_TOUR;
-// The token has been used: it need not stay in the address.
-if (location.search && !recorded) history.replaceState(null, "", `/${location.hash}`);
-document.documentElement.lang = language;
-if (!recorded) store.follow("", route()[0] === "pod" ? (route()[1] ?? "") : "");
-render(recorded ? <Alone recorded={recorded} /> : <App />, document.getElementById("app")!);
+document.documentElement.lang = texts.language;
+const app = document.getElementById("app")!;
+if (recorded) preact.render(<Alone recorded={recorded} />, app);
+else {
+  const entered = enter();
+  preact.render(<App />, app);
+  void entered.then((known) => {
+    if (!known) return preact.render(<Closed />, app);
+    store.begin(route()[0] === "pod" ? (route()[1] ?? "") : "");
+  });
+}

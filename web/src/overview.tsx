@@ -1,6 +1,6 @@
 // Nodes, workloads, and Pods as living cells.
 
-import { memo } from "preact/compat";
+import { Component } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ask, store, useStore, useTicks } from "./store";
 import { t } from "./texts";
@@ -40,29 +40,43 @@ function Ring({ pod }: { pod: Pod }) {
   );
 }
 
-const Cell = memo(function Cell({ pod, size, first }: { pod: Pod; size: string; first: boolean }) {
-  const now = state(pod);
-  return (
-    <a
-      class={`cell ${now} ${size}`}
-      href={`#/pod/${pod.uid}`}
-      tabIndex={first ? 0 : -1}
-      title={words(pod)}
-      data-pod={`${pod.namespace}/${pod.name}`}
-    >
-      <span class="sign" aria-hidden="true">
-        {now === "terminating" && <Ring key={pod.deletion?.at} pod={pod} />}
-        <span>{SIGNS[now]}</span>
-      </span>
-      {size !== "wide" && <span class="unseen">{words(pod)}</span>}
-      {size === "wide" && (
-        <span class="what">
-          <b>{pod.name}</b> <small>{pod.stage ? t(`stage.${pod.stage}` as "stage.deleted") : pod.reason || t(now)}</small>
+interface CellProps {
+  pod: Pod;
+  size: string;
+  first: boolean;
+}
+
+/** Drawn again only when its own Pod has changed: there may be thousands. */
+class Cell extends Component<CellProps> {
+  override shouldComponentUpdate(next: CellProps): boolean {
+    const { pod, size, first } = this.props;
+    return next.pod !== pod || next.size !== size || next.first !== first;
+  }
+
+  override render({ pod, size, first }: CellProps) {
+    const now = state(pod);
+    return (
+      <a
+        class={`cell ${now} ${size}`}
+        href={`#/pod/${pod.uid}`}
+        tabIndex={first ? 0 : -1}
+        title={words(pod)}
+        data-pod={`${pod.namespace}/${pod.name}`}
+      >
+        <span class="sign" aria-hidden="true">
+          {now === "terminating" && <Ring key={pod.deletion?.at} pod={pod} />}
+          <span>{SIGNS[now]}</span>
         </span>
-      )}
-    </a>
-  );
-});
+        {size !== "wide" && <span class="unseen">{words(pod)}</span>}
+        {size === "wide" && (
+          <span class="what">
+            <b>{pod.name}</b> <small>{pod.stage ? t(`stage.${pod.stage}` as "stage.deleted") : pod.reason || t(now)}</small>
+          </span>
+        )}
+      </a>
+    );
+  }
+}
 
 /** Not localeCompare: of thousands of names that takes longer than a frame. */
 const inOrder = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

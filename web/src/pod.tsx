@@ -4,9 +4,9 @@ import { useEffect, useState } from "preact/hooks";
 import { Act } from "./act";
 import { Facts } from "./facts";
 import { beginning, Lanes, nextWords, seconds, since } from "./lanes";
+import { useView } from "./later";
 import { ask, calm, inLanguage, store, useStore, useTicks } from "./store";
-import { language, pick, t } from "./texts";
-import { lessonOf } from "./tour-data";
+import { language, t } from "./texts";
 import type { Next, Step, Story } from "./types";
 
 export function PodView({ uid, moment }: { uid: string; moment: number | null }) {
@@ -164,8 +164,13 @@ export function Steps({ story, at, chosen, choose }: { story: Story; at: number;
   );
 }
 
+/** The step of the tour that explains it. */
+function Lesson({ rule }: { rule: string }) {
+  const View = useView("lesson");
+  return View && <View rule={rule} />;
+}
+
 function StepRow({ step, open, choose }: { step: Step; open: boolean; choose: (n: number) => void }) {
-  const lesson = lessonOf(step.rule);
   const here = location.hash.startsWith("#/tour") || store.rollout !== null;
   return (
     <li value={step.n} class={open ? "chosen" : ""} id={`step-${step.n}`}>
@@ -183,7 +188,7 @@ function StepRow({ step, open, choose }: { step: Step; open: boolean; choose: (n
               <dd>{step.explain} <code>{step.rule}</code> {step.source && <a href={step.source} target="_blank" rel="noreferrer noopener">{t("source")}</a>}</dd>
             </>
           )}
-          {lesson && !here && <dd><a href={`#/tour/${lesson.id}`}>{t("tour.see", { title: pick(lesson.title) })}</a></dd>}
+          {step.rule && !here && <Lesson rule={step.rule} />}
           {step.cause !== null && <dd><button class="link" onClick={() => choose(step.cause as number)}>{t("cause", { n: step.cause })}</button></dd>}
         </dl>
       )}

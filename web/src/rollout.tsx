@@ -3,11 +3,11 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Command } from "./act";
 import { seconds } from "./lanes";
+import { views } from "./later";
 import { RolloutPicture } from "./rollout_picture";
 import { SearchView } from "./rollout_search";
 import { r, verdict } from "./rollout_texts";
 import type { Forecast, Rollout, Values } from "./rollout_types";
-import "./rollout.css";
 import { ask, store, useStore } from "./store";
 
 export function RolloutView() {
@@ -94,6 +94,7 @@ function Patch({ rollout }: { rollout: Rollout }) {
 function RunAgain({ id, body, label, idle }: { id: string; body: unknown; label: string; idle: boolean }) {
   const [said, setSaid] = useState("");
   const [failed, setFailed] = useState("");
+  if (store.cluster.readOnly) return null;
   const run = () => void ask("/api/rollout/again", body).then(() => (setSaid(r("asked")), setFailed("")), (error: Error) => (setFailed(error.message), setSaid("")));
   return (
     <p>
@@ -232,3 +233,5 @@ function Runs({ rollout }: { rollout: Rollout }) {
     </section>
   );
 }
+
+views.rollout = RolloutView;

@@ -46,6 +46,16 @@ class Store {
   private listeners = new Set<() => void>();
   private asked = false;
 
+  /** Whether the server has let the browser in. */
+  private entered = false;
+
+  /** The server has let the browser in: follow one Pod, or what a view has asked for meanwhile. */
+  begin(pod: string): void {
+    this.entered = true;
+    this.pod ||= pod;
+    this.tellAnew();
+  }
+
   /** Follow the Pods that `labels` selects, and one Pod's story; "" for all, and for none. */
   follow(labels: string, pod: string): void {
     if (this.source && labels === this.labels && pod === this.pod) return;
@@ -58,7 +68,7 @@ class Store {
   /** The reader has chosen another language, or another Pod: what the server tells is asked for again. */
   tellAnew(): void {
     if (this.ended) this.show();
-    else this.open();
+    else if (this.entered) this.open();
   }
 
   /** What is left of the server, in the reader's language. */

@@ -48,21 +48,61 @@ export interface Run {
   uid: string;
   answers: Answer[];
   claims: Record<string, { held: boolean | null; values: Record<string, string | number> }>;
+  /** Of a level, once it is done. */
+  goal?: Check[] | null;
   story?: Record<Language, Story>;
+}
+
+/** What src/lastcall/ui/tour/levels.py gives of a level; `runs` where no cluster is behind the page. */
+export interface Level {
+  id: string;
+  rule: string;
+  manifest: string;
+  goal: [string, string, string | number | null][];
+  needs: string;
+  versions: string;
+  solved: string;
+  grace: number | null;
+  runs?: { given: Run; solved: Run };
+}
+
+/** A condition of a goal, and what was found. */
+export interface Check {
+  path: string;
+  sign: string;
+  want: string | number | null;
+  left: string | number | null;
+  right: string | number | null;
+  held: boolean;
 }
 
 /** The runs of a page without a cluster (tools/make_tour.py). */
 export interface Recorded {
   kubernetesVersion: string;
   runs: Record<string, Run>;
+  levels: Level[];
+}
+
+export interface LevelTexts {
+  title: Pair;
+  question: Pair;
+  hints: Pair[];
+  reached: Pair;
 }
 
 export const STEPS = catalogue.steps as unknown as TourStep[];
 export const VERSIONS = compared.versions;
+export const LEVELS = catalogue.levels as unknown as Record<string, LevelTexts>;
 
 export const chapterName = (chapter: string): string => pick((catalogue.chapters as unknown as Record<string, Pair>)[chapter] ?? ["", ""]);
 
 const CLAIMS = catalogue.claims as unknown as Record<string, { says: Pair; seen: Pair }>;
+
+export type Word = keyof typeof catalogue.words;
+
+/** A word of the tour's own page; `{x}` is taken from `values`. */
+export const w = (key: Word, values: Record<string, string | number> = {}): string =>
+  pick(catalogue.words[key] as unknown as Pair).replace(/\{(\w+)\}/g, (_, name: string) => String(values[name] ?? ""));
 
 export const claimSays = (claim: string): string => pick(CLAIMS[claim]?.says ?? [claim, claim]);
 
@@ -75,8 +115,10 @@ export function claimSeen(claim: string, values: Record<string, string | number>
   });
 }
 
-export const versionsOf = (step: TourStep): Record<string, OfVersion> | null =>
-  step.versions ? ((compared.runs as unknown as Record<string, Record<string, OfVersion>>)[step.run] ?? null) : null;
+export const versionsOf = (step: TourStep): Record<string, OfVersion> | null => (step.versions ? comparison(step.run) : null);
+
+/** What the versions of Kubernetes do in an experiment. */
+export const comparison = (run: string): Record<string, OfVersion> | null => (compared.runs as unknown as Record<string, Record<string, OfVersion>>)[run] ?? null;
 
 export const isGoing = (run: Run | undefined): boolean => !!run && ["preparing", "waiting", "ending"].includes(run.state);
 

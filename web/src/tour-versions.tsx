@@ -2,7 +2,7 @@
 
 import { Textures, seconds } from "./lanes";
 import { t } from "./texts";
-import { VERSIONS, type OfVersion } from "./tour-data";
+import { VERSIONS, type OfVersion, w } from "./tour-data";
 
 const WIDTH = 320;
 
@@ -17,12 +17,12 @@ export function Versions({ found }: { found: Record<string, OfVersion> }) {
   };
   return (
     <div>
-      <h2 id="versions">{t("tour.versions")}</h2>
-      <p class="hint">{t("tour.versionsHelp")}</p>
+      <h2 id="versions">{w("versions")}</h2>
+      <p class="hint">{w("versionsHelp")}</p>
       <div class="scroll" tabIndex={0} role="region" aria-labelledby="versions">
         <table class="versions">
           <thead><tr>
-            <th scope="col">Kubernetes</th><th scope="col">{t("tour.bar")}</th><th scope="col">SIGTERM</th><th scope="col">SIGKILL</th>
+            <th scope="col">Kubernetes</th><th scope="col">{w("bar")}</th><th scope="col">SIGTERM</th><th scope="col">SIGKILL</th>
             <th scope="col">{t("col.exits")}</th><th scope="col">{t("phase")}</th><th scope="col">{t("col.gone")}</th>
           </tr></thead>
           <tbody>

@@ -1,15 +1,16 @@
 // The lesson: one step after the other, each run on the cluster behind the page, or played where there is none.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import "./tour.css";
 import { Command } from "./act";
 import { beginning, Lanes, since } from "./lanes";
+import { views } from "./later";
 import { Player, usePlayer } from "./player";
 import { Steps } from "./pod";
 import { explained, sourceOf } from "./rules";
 import { ask, calm, store, useStore, useTicks } from "./store";
 import { language, pick, t } from "./texts";
-import { STEPS, chapterName, claimSays, claimSeen, isGoing, versionsOf, type Recorded, type Run, type TourStep } from "./tour-data";
+import { LEVELS, STEPS, chapterName, claimSays, claimSeen, isGoing, lessonOf, versionsOf, w, type Recorded, type Run, type TourStep } from "./tour-data";
+import { LevelView } from "./level";
 import { Versions } from "./tour-versions";
 import type { Story } from "./types";
 
@@ -18,7 +19,13 @@ interface Props {
   recorded?: Recorded;
 }
 
-export function Tour({ id, recorded }: Props) {
+function Tour({ id, recorded }: Props) {
+  const level = id.replace(/^level-/, "");
+  if (level !== id || !id) return <LevelView key={level} id={level in LEVELS ? level : Object.keys(LEVELS)[0]!} recorded={recorded} />;
+  return <Lesson id={id} recorded={recorded} />;
+}
+
+function Lesson({ id, recorded }: Props) {
   const number = Math.max(0, STEPS.findIndex((each) => each.id === id));
   const step = STEPS[number]!;
   const go = (by: number) => {
@@ -42,37 +49,45 @@ export function Tour({ id, recorded }: Props) {
   }, [number]);
   return (
     <div class="tour">
-      <Contents current={step} />
+      <Contents current={step.id} />
       <article aria-labelledby="title">
-        <p class="crumbs">{chapterName(step.chapter)} · {t("tour.count", { n: number + 1, of: STEPS.length })}</p>
+        <p class="crumbs">{chapterName(step.chapter)} · {w("count", { n: number + 1, of: STEPS.length })}</p>
         <h1 id="title" tabIndex={-1}>{pick(step.title)}</h1>
         <p class="lesson">{pick(step.text)}</p>
         <Rule rule={step.rule} recorded={recorded} />
         {recorded ? <Played key={step.run} step={step} run={recorded.runs[step.run]!} version={recorded.kubernetesVersion} /> : <Live key={step.run} step={step} />}
         {versionsOf(step) && <Versions found={versionsOf(step)!} />}
-        <nav class="player turn" aria-label={t("tour.turn")}>
-          <button id="before" disabled={number === 0} onClick={() => go(-1)}>← {t("tour.before")}</button>
-          <button id="after" disabled={number === STEPS.length - 1} onClick={() => go(1)}>{t("tour.after")} →</button>
+        <nav class="player turn" aria-label={w("turn")}>
+          <button id="before" disabled={number === 0} onClick={() => go(-1)}>← {w("before")}</button>
+          <button id="after" disabled={number === STEPS.length - 1} onClick={() => go(1)}>{w("after")} →</button>
         </nav>
-        <p class="hint keys">{t("tour.keys")}</p>
+        <p class="hint keys">{w("keys")}</p>
       </article>
     </div>
   );
 }
 
-function Contents({ current }: { current: TourStep }) {
+export function Contents({ current }: { current: string }) {
   const chapters = [...new Set(STEPS.map((each) => each.chapter))];
   return (
     <nav class="contents" aria-label={t("tour")}>
       <details open={innerWidth > 800}>
-        <summary>{t("tour.contents")}</summary>
+        <summary>{w("contents")}</summary>
+        <section aria-label={w("levels")}>
+          <h2>{w("levels")}</h2>
+          <ol>
+            {Object.entries(LEVELS).map(([id, texts]) => (
+              <li key={id}><a href={`#/tour/level-${id}`} aria-current={current === `level-${id}` ? "step" : undefined}>{pick(texts.title)}</a></li>
+            ))}
+          </ol>
+        </section>
         {chapters.map((chapter) => (
           <section key={chapter} aria-label={chapterName(chapter)}>
             <h2>{chapterName(chapter)}</h2>
             <ol>
               {STEPS.filter((each) => each.chapter === chapter).map((each) => (
                 <li key={each.id} value={STEPS.indexOf(each) + 1}>
-                  <a href={`#/tour/${each.id}`} aria-current={each === current ? "step" : undefined}>{pick(each.title)}</a>
+                  <a href={`#/tour/${each.id}`} aria-current={each.id === current ? "step" : undefined}>{pick(each.title)}</a>
                 </li>
               ))}
             </ol>
@@ -83,7 +98,7 @@ function Contents({ current }: { current: TourStep }) {
   );
 }
 
-function Rule({ rule, recorded }: { rule: string; recorded?: Recorded }) {
+export function Rule({ rule, recorded }: { rule: string; recorded?: Recorded }) {
   const source = sourceOf(rule, recorded?.kubernetesVersion ?? store.cluster.kubernetesVersion ?? "");
   return (
     <p class="rule">
@@ -106,14 +121,14 @@ function Live({ step }: { step: TourStep }) {
   useTicks(going && !!mine?.ongoing, calm.matches ? 2 : 12);
   return (
     <section aria-labelledby="run">
-      <h2 id="run">{t("tour.onCluster")}</h2>
-      {!cluster.mayWrite && cluster.state === "running" && <p class="hint">{t("tour.readOnly")}</p>}
+      <h2 id="run">{w("onCluster")}</h2>
+      {!cluster.mayWrite && cluster.state === "running" && <p class="hint">{w("readOnly")}</p>}
       <div class="player">
         <button id="start" class="main" disabled={!cluster.mayWrite || going || !!another || cluster.state !== "running"} onClick={() => void post(`/api/tour/${step.run}/run`)}>
-          {run && !going ? t("tour.again") : t("tour.run")}
+          {run && !going ? w("again") : w("run")}
         </button>
-        {going && <button id="stop" onClick={() => void post("/api/tour/stop")}>{t("tour.stop")}</button>}
-        <span role="status" id="run-state">{run ? t(`tour.${run.state}`, { ns: run.namespace, pod: run.pod }) : another ? t("tour.another") : t("tour.notYet")}</span>
+        {going && <button id="stop" onClick={() => void post("/api/tour/stop")}>{w("stop")}</button>}
+        <span role="status" id="run-state">{run ? w(`${run.state}`, { ns: run.namespace, pod: run.pod }) : another ? w("another") : w("notYet")}</span>
       </div>
       <p role="alert" class="error">{error || (run?.error ?? "")}</p>
       {run && <Answers run={run} />}
@@ -128,9 +143,9 @@ function Played({ step, run, version }: { step: TourStep; run: Run; version: str
   const [begin, setBegin] = useState(0);
   return (
     <section aria-labelledby="run">
-      <h2 id="run">{t("tour.played")}</h2>
-      <p class="hint">{t("tour.playedHelp", { v: version })}</p>
-      <div class="player"><button id="start" class="main" onClick={() => setBegin(begin + 1)}>{t("tour.playRun")}</button></div>
+      <h2 id="run">{w("played")}</h2>
+      <p class="hint">{w("playedHelp", { v: version })}</p>
+      <div class="player"><button id="start" class="main" onClick={() => setBegin(begin + 1)}>{w("playRun")}</button></div>
       <Answers run={run} />
       <Claims step={step} run={run} />
       {run.story && <Replay story={run.story[language]} begin={begin} />}
@@ -138,12 +153,12 @@ function Played({ step, run, version }: { step: TourStep; run: Run; version: str
   );
 }
 
-function Replay({ story, begin }: { story: Story; begin: number }) {
+export function Replay({ story, begin }: { story: Story; begin: number }) {
   const player = usePlayer(beginning(story), Math.max(story.end, story.gone ?? 0), begin);
   return <><Player player={player} /><Picture story={story} at={player.at} live={false} /></>;
 }
 
-function Picture({ story, at, live }: { story: Story; at: number; live: boolean }) {
+export function Picture({ story, at, live }: { story: Story; at: number; live: boolean }) {
   const [chosen, choose] = useState<number | null>(null);
   return (
     <>
@@ -154,10 +169,10 @@ function Picture({ story, at, live }: { story: Story; at: number; live: boolean 
   );
 }
 
-function Answers({ run }: { run: Run }) {
+export function Answers({ run }: { run: Run }) {
   if (!run.answers.length) return null;
   return (
-    <ol class="answers" aria-label={t("tour.answers")}>
+    <ol class="answers" aria-label={w("answers")}>
       {run.answers.map((each, index) => (
         <li key={index}>
           <Command text={each.command} />
@@ -172,9 +187,9 @@ const SIGNS = { yes: "✓", no: "≠", open: "…", unknown: "?" };
 
 function Claims({ step, run }: { step: TourStep; run: Run | undefined }) {
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={t("tour.claims")}>
+    <div class="scroll" tabIndex={0} role="region" aria-label={w("claims")}>
       <table class="claims">
-        <thead><tr><th scope="col">{t("tour.says")}</th><th scope="col">{t("tour.seen")}</th><th scope="col">{t("tour.verdict")}</th></tr></thead>
+        <thead><tr><th scope="col">{w("says")}</th><th scope="col">{w("seen")}</th><th scope="col">{w("verdict")}</th></tr></thead>
         <tbody>
           {step.claims.map((claim) => {
             const found = run?.claims[claim];
@@ -183,7 +198,7 @@ function Claims({ step, run }: { step: TourStep; run: Run | undefined }) {
               <tr key={claim} class={`c-${how}`} data-claim={claim}>
                 <td>{claimSays(claim)}</td>
                 <td>{found && found.held !== null ? claimSeen(claim, found.values) : ""}</td>
-                <td><span aria-hidden="true">{SIGNS[how]}</span> {t(`tour.claim.${how}`)}</td>
+                <td><span aria-hidden="true">{SIGNS[how]}</span> {w(`claim.${how}`)}</td>
               </tr>
             );
           })}
@@ -192,3 +207,11 @@ function Claims({ step, run }: { step: TourStep; run: Run | undefined }) {
     </div>
   );
 }
+
+/** Where the tour explains a rule. */
+function LessonLink({ rule }: { rule: string }) {
+  const lesson = lessonOf(rule);
+  return lesson ? <dd><a href={`#/tour/${lesson.id}`}>{w("see", { title: pick(lesson.title) })}</a></dd> : null;
+}
+
+Object.assign(views, { tour: Tour, lesson: LessonLink });

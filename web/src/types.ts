@@ -62,6 +62,8 @@ export interface Cluster {
   kubernetesVersion?: string;
   why?: string;
   mayWrite?: boolean;
+  /** Asked for by the user. */
+  readOnly?: boolean;
 }
 
 export interface Next {

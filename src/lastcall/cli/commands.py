@@ -35,6 +35,7 @@ COMMANDS = {
     "apiserver": ("lastcall.cli.apiserver:apiserver", "Serve the API as a process of its own, from an etcd."),
     "story": ("lastcall.cli.story:story", "Report how a Pod ended in a cluster started by up."),
     "ui": ("lastcall.cli.staying.page:ui", "Show a cluster started by up in a browser, live."),
+    "tour": ("lastcall.cli.tour:tour", "Learn in a browser how a Pod stops, on a cluster of its own."),
     "node": ("lastcall.cli.node:node", "Disconnect a node of a running cluster from the network, or shut it down."),
     "exec": ("lastcall.cli.staying.execute:execute", "Run a command with a cluster of its own."),
     "cleanup": ("lastcall.cli.cleanup:cleanup", "Put back what experiments have left in a cluster of --context."),

@@ -1,4 +1,4 @@
-"""`--ui`, `--ui-port` and `--open` of the commands that have a cluster."""
+"""`--ui`, `--ui-port`, `--ui-read-only` and `--open` of the commands that have a cluster."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -9,6 +9,15 @@ from lastcall.cli.options import Whole
 from lastcall.ui import AskedPage
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+port_option = click.option(
+    "--port",
+    type=Whole(0, 65535, "port"),
+    metavar="PORT",
+    default=0,
+    help="Port on 127.0.0.1.  [default: any free one]",
+)
+"""Of the commands that are nothing but a page."""
 
 
 def page_options(command: F) -> F:
@@ -28,6 +37,12 @@ def page_options(command: F) -> F:
                 default=None,
                 help="Port of that page on 127.0.0.1; implies --ui.  [default: any free one]",
             ),
+            click.option(
+                "--ui-read-only",
+                is_flag=True,
+                help="Do not offer anything on that page that changes the cluster; implies --ui.",
+            ),
+            click.option("--ui-view", hidden=True, default="", help="Where the link leads to in the page."),
             click.option("--open", "opens", is_flag=True, help="Open the page in your browser; implies --ui."),
         )
     ):
@@ -36,6 +51,7 @@ def page_options(command: F) -> F:
 
 
 def asked_page(options: dict[str, Any]) -> AskedPage | None:
-    """What is asked for, None for no page; the three keywords are taken out of `options`."""
-    ui, port, opens = options.pop("ui"), options.pop("ui_port"), options.pop("opens")
-    return AskedPage(port or 0, opens) if ui or opens or port is not None else None
+    """What is asked for, None for no page; the keywords are taken out of `options`."""
+    names = ("ui", "ui_port", "opens", "ui_read_only", "ui_view")
+    ui, port, opens, read_only, view = (options.pop(name) for name in names)
+    return AskedPage(port or 0, opens, read_only, view) if ui or opens or read_only or port is not None else None

@@ -2,7 +2,8 @@
 
 The server listens on the loopback, where every user of the machine and every page in a browser can reach it. So a
 browser brings a token once and gets a cookie for it, the Host has to be the server's own (a name that somebody lets
-point to the loopback is refused), and whatever writes has to come from the page itself (its Origin).
+point to the loopback is refused), and whatever writes has to come from the page itself (its Origin). The token stands
+in the fragment of the link, which browsers send to nobody.
 """
 
 # check: pure
@@ -16,9 +17,13 @@ READS = ("GET", "HEAD")
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'self'; require-trusted-types-for 'script'"
 )
-"""The Content-Security-Policy of every answer: nothing is loaded from elsewhere, and nothing inline runs."""
+"""The Content-Security-Policy of every answer: nothing is loaded from elsewhere, and no text becomes a script."""
+TOKEN_SECONDS = 60.0
+"""A token is good for so long."""
+ENTER = "/api/enter"
+"""What a browser may ask for that has not been let in: the token is brought there."""
 
 HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -49,14 +54,24 @@ class Asked:
 
 @dataclass(slots=True)
 class Entrance:
-    """Of the server at `port`. `token` is good for one browser; when it is used, the next one takes its place."""
+    """Of the server at `port`. `token` is good for one browser and for a minute by `now`, a clock in seconds.
+
+    When it is brought, in time or too late, the next one takes its place.
+    """
 
     port: int
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     session: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     """The cookie's value."""
     on_spent: Callable[[], None] = lambda: None
-    """Called after `token` was used and has been replaced."""
+    """Called after `token` was brought and has been replaced."""
+    now: Callable[[], float] = lambda: 0.0
+    view: str = ""
+    """Where the link leads to in the page: what stands after the token."""
+    made_at: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.made_at = self.now()
 
     @property
     def cookie_name(self) -> str:
@@ -70,15 +85,16 @@ class Entrance:
     @property
     def link(self) -> str:
         """What a browser is opened with."""
-        return f"{self.origin}/?token={self.token}"
+        return f"{self.origin}/#token={self.token}{self.view}"
 
     def spend(self, token: str) -> bool:
-        """Whether `token` is the one that is good; it is not any more."""
+        """Return whether `token` is the one that is good. It is not any more."""
         if not hmac.compare_digest(token.encode(), self.token.encode()):
             return False
-        self.token = secrets.token_urlsafe(32)
+        in_time = self.now() - self.made_at <= TOKEN_SECONDS
+        self.token, self.made_at = secrets.token_urlsafe(32), self.now()
         self.on_spent()
-        return True
+        return in_time
 
     def refusal(self, asked: Asked) -> str:
         """Why the request is not meant for this server, or not made by its page; "" for one that is."""

@@ -16,22 +16,28 @@ from lastcall.kube.client import ConnectionLost
 from lastcall.records.language import ENGLISH, LANGUAGES, told
 from lastcall.ui import actions, terminal
 from lastcall.ui.board import Changes
-from lastcall.ui.entrance import HEADERS, Asked, Entrance
+from lastcall.ui.entrance import ENTER, HEADERS, Asked, Entrance
 from lastcall.ui.predict import what_if_deleted
 from lastcall.ui.rollout.room import RolloutRoom
 from lastcall.ui.source import PageClient
 from lastcall.ui.story import plan
+from lastcall.ui.tour.levels import BadManifest, level_document, levels
 from lastcall.ui.tour.running import TourError
 from lastcall.ui.tour.turns import Turns
 from lastcall.ui.watching import Watching
 from lastcall.world.aiohttp_inside.runner import BoundedRunner
-from lastcall.world.clock import Clock
+from lastcall.world.clock import Clock, monotonic
 
 T = TypeVar("T")
 
-FILES = {"ui.js": "text/javascript", "ui.css": "text/css"}
+FILES = {
+    "ui.js": "text/javascript",
+    "tour.js": "text/javascript",
+    "rollout.js": "text/javascript",
+    "ui.css": "text/css",
+}
 PAUSE_SECONDS = 0.1
-"""Between two messages to one browser."""
+"""Between two messages to one browser, at least: the first after a rest comes at once."""
 STILL_HERE_SECONDS = 15.0
 MOST_STORIES = 40
 """That a browser keeps when the server ends: the latest ends."""
@@ -40,6 +46,7 @@ FAREWELL_SECONDS = 2.0
 MOST_BODY = 1 << 16
 MOST_CONNECTIONS = 200
 """Above that a new one takes the place of a silent or an idle one."""
+ONLY_READS = "this page only reads"
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -58,9 +65,12 @@ class PageServer:
         on_spent: Callable[[], None] = lambda: None,
         on_browsers: Callable[[int], None] = lambda count: None,
         rollout: RolloutRoom | None = None,
+        view: str = "",
     ) -> None:
-        """`on_spent` is called when the link was used, `on_browsers` when the number of those that look has changed."""
+        """`on_spent` is called when the link was used, `on_browsers` when the number of those that look has changed.
+        `view` is where links lead to in the page."""
         self._rollout = rollout
+        self._view = view
         if rollout is not None:
             rollout.on_change = self._ring
         self._watching = watching
@@ -76,10 +86,12 @@ class PageServer:
     @asynccontextmanager
     async def listening(self, port: int = 0) -> AsyncIterator[Entrance]:
         """Gives the entrance, which has the link. Raises NotListening."""
-        entrance = Entrance(0, on_spent=self._on_spent)
+        entrance = Entrance(0, on_spent=self._on_spent, now=lambda: monotonic(self._clock), view=self._view)
         application = web.Application(client_max_size=MOST_BODY, middlewares=[_guard(entrance)])
         router = application.router
-        router.add_get("/", self._index(entrance))
+        router.add_get("/", self._index)
+        router.add_get(ENTER, self._is_known(entrance))
+        router.add_post(ENTER, self._enter(entrance))
         for name in FILES:
             router.add_get(f"/assets/{name}", self._file(name))
         for path, handler in (
@@ -99,6 +111,8 @@ class PageServer:
         router.add_post("/api/pods/{uid}/evict", self._evict)
         router.add_post("/api/tour/{id}/run", self._run_tour)
         router.add_post("/api/tour/stop", self._stop_tour)
+        router.add_get("/api/tour/levels", self._levels)
+        router.add_post("/api/tour/levels/{id}/run", self._run_level)
         runner = BoundedRunner(application, most=MOST_CONNECTIONS, handle_signals=False, shutdown_timeout=0.5)
         await runner.setup()
         try:
@@ -144,18 +158,28 @@ class PageServer:
 
     # -- files --------------------------------------------------------------------------------------------------------
 
-    def _index(self, entrance: Entrance) -> Handler:
-        async def index(request: web.Request) -> web.StreamResponse:
+    async def _index(self, request: web.Request) -> web.StreamResponse:
+        """For everybody: it shows nothing of the cluster, and takes the token out of its address."""
+        return web.Response(text=_asset("index.html"), content_type="text/html")
+
+    def _is_known(self, entrance: Entrance) -> Handler:
+        async def is_known(request: web.Request) -> web.StreamResponse:
+            return _json({"known": entrance.knows(_asked(request, entrance))})
+
+        return is_known
+
+    def _enter(self, entrance: Entrance) -> Handler:
+        """The token for the cookie."""
+
+        async def enter(request: web.Request) -> web.StreamResponse:
             known = entrance.knows(_asked(request, entrance))
-            # No redirect: a link from elsewhere would lose the cookie on the way (SameSite=Strict).
-            if not known and not entrance.spend(request.query.get("token", "")):
-                return web.Response(status=403, text=_asset("closed.html"), content_type="text/html")
-            response = web.Response(text=_asset("index.html"), content_type="text/html")
-            if not known:
+            let_in = known or entrance.spend(str((await _body(request)).get("token", "")))
+            response = _json({"known": let_in})
+            if let_in and not known:
                 response.set_cookie(entrance.cookie_name, entrance.session, httponly=True, samesite="Strict", path="/")
             return response
 
-        return index
+        return enter
 
     def _file(self, name: str) -> Handler:
         async def file(request: web.Request) -> web.StreamResponse:
@@ -186,7 +210,7 @@ class PageServer:
         """One browser's messages, until its connection ends. Raises ConnectionError then."""
         board, seen, drawn = self._watching.board, -1, 0
         while True:
-            changed = self._changed
+            changed, sent = self._changed, monotonic(self._clock)
             changes = board.after(version)
             name = "changes" if changes is not None else "snapshot"
             shown = _selected(board.everything() if changes is None else changes, selector)
@@ -209,7 +233,7 @@ class PageServer:
                     await changed.wait()
             except TimeoutError:
                 await response.write(b": still here\n\n")
-            await self._clock.sleep(PAUSE_SECONDS)
+            await self._clock.sleep(max(0.0, sent + PAUSE_SECONDS - monotonic(self._clock)))
 
     async def _select(self, request: web.Request) -> web.StreamResponse:
         """Whether a label selector can be read; the error is Kubernetes's."""
@@ -225,7 +249,7 @@ class PageServer:
         if client is None:
             raise web.HTTPServiceUnavailable(text="the cluster is not running")
         if request.method != "GET" and not self._watching.may_write:
-            raise web.HTTPForbidden(text="this page may only look")
+            raise web.HTTPForbidden(text=ONLY_READS)
         return client, pod
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
@@ -266,7 +290,7 @@ class PageServer:
     async def _exec(self, request: web.Request) -> web.StreamResponse:
         client, pod = self._pod(request)
         if not self._watching.may_write:
-            raise web.HTTPForbidden(text="this page may only look")
+            raise web.HTTPForbidden(text=ONLY_READS)
         page = web.WebSocketResponse(max_msg_size=terminal.MOST_MESSAGE)
         await page.prepare(request)
         try:
@@ -288,6 +312,8 @@ class PageServer:
         return _json({"number": self._of_rollout(lambda room: room.what_if(body))})
 
     async def _again(self, request: web.Request) -> web.StreamResponse:
+        if self._watching.read_only:
+            raise web.HTTPForbidden(text=ONLY_READS)
         body = await _body(request)
         self._of_rollout(lambda room: room.run_again(body))
         return _json({})
@@ -310,12 +336,26 @@ class PageServer:
     # -- the tour -----------------------------------------------------------------------------------------------------
 
     async def _run_tour(self, request: web.Request) -> web.StreamResponse:
+        return self._started(lambda: self._tour.start(request.match_info["id"]))
+
+    async def _levels(self, request: web.Request) -> web.StreamResponse:
+        return _json({"levels": [level_document(each) for each in levels().values()]})
+
+    async def _run_level(self, request: web.Request) -> web.StreamResponse:
+        """The learner's `manifest`, deleted with `grace`, "" for the Pod's own."""
+        body = await _body(request)
+        manifest, grace = str(body.get("manifest", "")), _grace(str(body.get("grace", "")))
+        return self._started(lambda: self._tour.start_level(request.match_info["id"], manifest, grace))
+
+    def _started(self, start: Callable[[], None]) -> web.StreamResponse:
         if self._watching.client is not None and not self._watching.may_write:
-            raise web.HTTPForbidden(text="this page may only look")
+            raise web.HTTPForbidden(text=ONLY_READS)
         try:
-            self._tour.start(request.match_info["id"])
+            start()
         except LookupError:
             raise web.HTTPNotFound(text="the tour has no such experiment") from None
+        except BadManifest as error:
+            raise web.HTTPBadRequest(text=str(error)) from None
         except TourError as error:
             raise web.HTTPConflict(text=str(error)) from None
         return _json({})
@@ -333,7 +373,7 @@ def _guard(entrance: Entrance) -> Any:
         asked = _asked(request, entrance)
         if why := entrance.refusal(asked):
             response: web.StreamResponse = web.Response(status=403, text=why)
-        elif request.path.startswith("/api/") and not entrance.knows(asked):
+        elif request.path.startswith("/api/") and request.path != ENTER and not entrance.knows(asked):
             response = web.Response(status=401, text="open the link that lastcall ui prints")
         else:
             response = await _answered(request, handler)

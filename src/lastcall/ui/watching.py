@@ -52,9 +52,11 @@ _AWAY = (NotRunning, ControlError, DirectoryError, ClusterUsageError, Kubeconfig
 class Watching:
     """`run` for as long as the page is served."""
 
-    def __init__(self, source: Source, world: World) -> None:
+    def __init__(self, source: Source, world: World, *, read_only: bool = False) -> None:
+        """`read_only`: nothing is changed by the page, whatever the source allows."""
         self.board = Board()
         self.client: PageClient | None = None
+        self.read_only = read_only
         self.may_write = False
         self.about: dict[str, Any] = {}
         self._source = source
@@ -94,6 +96,9 @@ class Watching:
                 self.board.put("cluster", {**self.about, "state": "away", "why": ""})
             await self._world.clock.sleep(AGAIN_SECONDS)
 
+    def _rights(self) -> dict[str, bool]:
+        return {"mayWrite": self.may_write, "readOnly": self.read_only}
+
     async def _follow(self, opened: Opened) -> None:
         if opened.identity != self._identity:
             self._identity = opened.identity
@@ -101,9 +106,10 @@ class Watching:
             for held in (self._pods, self._stages, self._ended, self._versions, self._told, self._rows):
                 held.clear()
             self.board.clear()
-        self.about, self.client, self.may_write = opened.facts, opened.client, opened.may_write
+        self.about, self.client = opened.facts, opened.client
+        self.may_write = opened.may_write and not self.read_only
         self._ending_of = opened.ending
-        self.board.put("cluster", {**opened.facts, "state": "running", "mayWrite": opened.may_write})
+        self.board.put("cluster", {**opened.facts, **self._rights(), "state": "running"})
         try:
             async with Tasks() as tasks:
                 if opened.watch is not None:

@@ -1,5 +1,7 @@
 """The page of `lastcall ui` in the wheel is what its source builds."""
 
+import gzip
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,6 +11,9 @@ import pytest
 ROOT = Path(__file__).parents[3]
 ASSETS = ROOT / "src/lastcall/ui/assets"
 WEB = ROOT / "web"
+BUILT = ("ui.js", "tour.js", "rollout.js", "ui.css")
+MOST = {"ui.js": 25_000, "ui.css": 6_000, "tour.js": 25_000, "rollout.js": 25_000}
+"""Bytes of a file, compressed. The page loads ui.js and ui.css; the others come when their view is opened."""
 
 
 @pytest.mark.loopback
@@ -20,8 +25,18 @@ def test_the_built_page_equals_a_fresh_build(tmp_path: Path) -> None:
     if not packages.is_dir():
         pytest.skip("web/node_modules is not there (make web): the page's assets are not compared")
     subprocess.run([node, "build.mjs", str(tmp_path)], cwd=WEB, check=True, timeout=120)
-    for name in ("ui.js", "ui.css"):
+    for name in BUILT:
         assert (tmp_path / name).read_bytes() == (ASSETS / name).read_bytes(), f"{name} is old: make web"
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_a_file_of_the_page_keeps_its_budget(name: str) -> None:
+    assert len(gzip.compress((ASSETS / name).read_bytes(), mtime=0)) <= MOST[name]
+
+
+def test_the_page_itself_names_no_other_script() -> None:
+    index = (ASSETS / "index.html").read_text()
+    assert re.findall(r'src="([^"]+)"', index) == ["/assets/ui.js"]
 
 
 def test_the_page_loads_nothing_from_elsewhere() -> None:

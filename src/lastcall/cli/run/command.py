@@ -14,7 +14,7 @@ from lastcall.contexts import ContextOptions
 PLACES = (
     Allowed(("yes", "delete", *CONTEXT), (THERE,), "$option is for --context: give that, too"),
     Allowed(
-        ("ui", "opens", "ui_port"),
+        ("ui", "opens", "ui_port", "ui_read_only"),
         (OWN,),
         "--ui shows a cluster of lastcall: for the cluster of --context, lastcall trace --ui",
     ),

@@ -5,20 +5,20 @@ import asyncio
 from lastcall.cli.interrupts import Interrupts
 from lastcall.cli.terminal import say
 from lastcall.errors import WorldError
-from lastcall.ui import NotListening, PageServer, StayingCluster, Watching
+from lastcall.ui import AskedPage, NotListening, PageServer, StayingCluster, Watching
 from lastcall.ui.command_page import served
 from lastcall.world.tasks import Tasks
 from lastcall.world.world import World
 
 
-def serve_page(name: str, port: int, opens: bool) -> int:
+def serve_page(name: str, asked: AskedPage) -> int:
     """The exit status. Raises WorldError where the port is taken."""
     with Interrupts(message="the page is not served any more") as interrupts:
-        asyncio.run(_serve(name, port, opens, interrupts))
+        asyncio.run(_serve(name, asked, interrupts))
     return 0
 
 
-async def _serve(name: str, port: int, opens: bool, interrupts: Interrupts) -> None:
+async def _serve(name: str, asked: AskedPage, interrupts: Interrupts) -> None:
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     interrupts.on_first = lambda: loop.call_soon_threadsafe(stop.set)
     if interrupts.number:
@@ -33,15 +33,15 @@ async def _serve(name: str, port: int, opens: bool, interrupts: Interrupts) -> N
         else:
             say(f"for another browser: {link}")
 
-    watching = Watching(StayingCluster(name), world)
+    watching = Watching(StayingCluster(name), world, read_only=asked.read_only)
     try:
         async with (
             Tasks() as tasks,
             served(
                 lambda spent: PageServer(watching, world.clock, spent),
-                port,
+                asked.port,
                 tell,
-                opens=opens,
+                opens=asked.opens,
                 not_opened=lambda: say("no browser was found: open the link yourself", err=True),
             ) as server,
         ):

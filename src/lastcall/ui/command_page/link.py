@@ -79,7 +79,16 @@ class PageLink:
         )
         theirs.close()
         self._socket.setblocking(False)
-        self.tell(Begin(title=title, port=asked.port, opens=asked.opens, cluster=cluster))
+        self.tell(
+            Begin(
+                title=title,
+                port=asked.port,
+                opens=asked.opens,
+                cluster=cluster,
+                read_only=asked.read_only,
+                view=asked.view,
+            )
+        )
 
     # -- feeding ------------------------------------------------------------------------------------------------------
 

@@ -24,6 +24,8 @@ class Begin(Message, verb="begin"):
     port: int
     opens: bool
     cluster: str = ""
+    read_only: bool = False
+    view: str = ""
 
 
 class Cluster(Message, verb="cluster"):

@@ -57,7 +57,8 @@ async def _serve(sock: socket.socket) -> None:
 
     world = World()
     fed = FedClusters(begin.title)
-    watching = Watching(StayingCluster(begin.cluster, once=True) if begin.cluster else fed, world)
+    source = StayingCluster(begin.cluster, once=True) if begin.cluster else fed
+    watching = Watching(source, world, read_only=begin.read_only)
     room = RolloutRoom(world.clock, lambda patch, delays: tell(Again(patch=patch, propagation=delays)))
     forecasts = ForecastProcess(room.forecast)
     room.forecaster = forecasts
@@ -84,7 +85,7 @@ async def _serve(sock: socket.socket) -> None:
     )
 
     def server_for(spent: Callable[[], None]) -> PageServer:
-        return PageServer(watching, world.clock, spent, lambda count: tell(Browsers(count=count)), room)
+        return PageServer(watching, world.clock, spent, lambda count: tell(Browsers(count=count)), room, begin.view)
 
     try:
         async with (

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lastcall.kube.api import Object
+from lastcall.ui.tour.goals import Condition
 
 IMAGE = "busybox:1.36"
 FINALIZER = "lastcall.example/tour"
@@ -46,13 +47,14 @@ class Act:
 class Experiment:
     """`objects` are made in a namespace of their own, in this order; the Pod is the one with the label `tour`.
 
-    `until`: how far every Pod has to be before anything is done to that one.
+    `until`: how far every Pod has to be before anything is done to that one. `goal` is a level's.
     """
 
     id: str
     objects: tuple[Object, ...]
     acts: tuple[Act, ...] = (Act(),)
     until: Until = "ready"
+    goal: tuple[Condition, ...] = ()
 
 
 LABEL = "tour"

@@ -31,12 +31,14 @@ from lastcall.kube.client import Client, ConnectionLost
 from lastcall.ui.actions import eviction
 from lastcall.ui.tour.claims import Answer, Seen, checked, is_over
 from lastcall.ui.tour.experiments import LABEL, Act, Experiment, Until
+from lastcall.ui.tour.goals import check_goal
 from lastcall.world.clock import monotonic, now
 from lastcall.world.tasks import whole
 from lastcall.world.world import World
 
 KINDS: dict[str, Resource] = {each.kind: each for each in (DEPLOYMENTS, PODDISRUPTIONBUDGETS, PODS, SERVICES)}
 MANAGED = {"app.kubernetes.io/managed-by": "lastcall-tour"}
+BASELINE = {"pod-security.kubernetes.io/enforce": "baseline"}
 """The label of the tour's namespaces: nothing without it is touched."""
 LOOK_SECONDS = 0.1
 READY_SECONDS = 60.0
@@ -56,7 +58,10 @@ class TourError(Exception):
 
 
 class Run:
-    """One run of `experiment`. `ending_of(uid)` raises LookupError; `show` gets what the page draws, at each change."""
+    """One run of `experiment`. `ending_of(uid)` raises LookupError; `show` gets what the page draws, at each change.
+
+    What is shown of a level also says whether its goal is reached.
+    """
 
     def __init__(self, experiment: Experiment, client: Client, world: World, ending_of: EndingOf, show: Show) -> None:
         self._experiment = experiment
@@ -104,7 +109,7 @@ class Run:
                 await remove_namespace(self._client, name_of(namespace))
 
     async def _prepare(self) -> None:
-        meta = {"name": self._namespace, "labels": MANAGED}
+        meta = {"name": self._namespace, "labels": {**MANAGED, **BASELINE}}
         await self._client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
         # Pods are refused until their namespace has its ServiceAccount.
         await self._until(self._has_account, READY_SECONDS, "the ServiceAccount default")
@@ -131,15 +136,17 @@ class Run:
         self._began = monotonic(self._world.clock)
         for act in self._experiment.acts:
             if act.held:
-                await self._until(self._is_held, END_SECONDS, "the Pod to be held by its finalizers")
+                await self._until(self._is_held_or_gone, END_SECONDS, "the Pod to be held by its finalizers")
             await self._world.clock.sleep(act.after)
+            if act.held and await self._read(PODS, name_of(self._pod)) is None:
+                continue
             self._answers.append(await self._done(act))
             self._tell("ending")
 
-    async def _is_held(self) -> bool:
+    async def _is_held_or_gone(self) -> bool:
         """As the kubelet's last DELETE leaves it: marked with 0, because there are finalizers."""
         pod = await self._read(PODS, name_of(self._pod))
-        return pod is not None and pod["metadata"].get("deletionGracePeriodSeconds") == 0
+        return pod is None or pod["metadata"].get("deletionGracePeriodSeconds") == 0
 
     async def _done(self, act: Act) -> Answer:
         name = name_of(self._pod)
@@ -215,6 +222,15 @@ class Run:
             async with asyncio.timeout(CLEAN_SECONDS):
                 await remove_namespace(self._client, self._namespace)
 
+    def _checks(self, ending: Ending | None) -> list[dict[str, Any]] | None:
+        """The goal with what was found, once the run is done."""
+        if ending is None or not self.over or self._error:
+            return None
+        # late: 250 ms, at the end of a level
+        from lastcall.endings.render import ending_json
+
+        return [asdict(each) for each in check_goal(self._experiment.goal, ending_json(ending))]
+
     # -- what the page is told ----------------------------------------------------------------------------------------
 
     def _tell(self, state: str) -> None:
@@ -231,6 +247,7 @@ class Run:
                 "uid": uid_of(self._pod) if self._pod else "",
                 "answers": [asdict(each) for each in self._answers],
                 "claims": checked(seen, self.over),
+                "goal": self._checks(ending) if self._experiment.goal else None,
             }
         )
 

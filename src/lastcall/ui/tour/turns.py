@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lastcall.ui.tour.experiments import EXPERIMENTS
+from lastcall.ui.tour.experiments import EXPERIMENTS, Experiment
+from lastcall.ui.tour.levels import experiment_of, levels
 from lastcall.ui.tour.running import Run, TourError
 from lastcall.world.tasks import Background
 
@@ -25,7 +26,13 @@ class Turns:
 
         One that only takes its namespace away is not waited for.
         """
-        wanted = EXPERIMENTS[experiment]
+        self._start(EXPERIMENTS[experiment])
+
+    def start_level(self, level: str, manifest: str, grace: int | None) -> None:
+        """The same of a level, with the learner's manifest, shown as `tour/level-LEVEL`. Raises BadManifest, too."""
+        self._start(experiment_of(levels()[level], manifest, grace))
+
+    def _start(self, wanted: Experiment) -> None:
         if self._run is not None and not self._run.over:
             raise TourError("another step runs: wait for its end, or stop it")
         client = self._watching.client

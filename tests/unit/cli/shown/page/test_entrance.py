@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lastcall.ui.entrance import POLICY, Asked, Entrance
+from lastcall.ui.entrance import POLICY, TOKEN_SECONDS, Asked, Entrance
 
 ENTRANCE = Entrance(8123, token="t" * 43, session="s" * 43)
 OWN = Asked("GET", "127.0.0.1:8123", cookie="s" * 43)
@@ -16,7 +16,19 @@ def test_a_token_is_good_once_and_another_takes_its_place() -> None:
     first = entrance.token
     assert not entrance.spend("") and not entrance.spend(first[:-1]) and not entrance.spend("é")
     assert entrance.spend(first) and not entrance.spend(first)
-    assert spent == ["spent"] and entrance.token != first and entrance.link.endswith(f"/?token={entrance.token}")
+    assert spent == ["spent"] and entrance.token != first and entrance.link.endswith(f"/#token={entrance.token}")
+
+
+def test_a_token_is_good_for_a_minute_and_one_that_comes_too_late_is_replaced() -> None:
+    now, spent = [100.0], list[str]()
+    entrance = Entrance(1, on_spent=lambda: spent.append("spent"), now=lambda: now[0])
+    first = entrance.token
+    now[0] += TOKEN_SECONDS + 0.1
+    assert not entrance.spend("guessed") and entrance.token == first
+    assert not entrance.spend(first)
+    assert spent == ["spent"] and entrance.token != first
+    now[0] += TOKEN_SECONDS
+    assert entrance.spend(entrance.token)
 
 
 def test_the_cookie_s_name_has_the_port() -> None:
@@ -53,3 +65,7 @@ def test_a_browser_is_known_by_its_cookie_unless_another_page_makes_it_ask() -> 
 
 def test_the_policy_lets_nothing_in_from_elsewhere() -> None:
     assert POLICY.startswith("default-src 'none'") and "unsafe" not in POLICY and "http" not in POLICY
+
+
+def test_no_text_becomes_a_script_and_no_form_leaves_the_page() -> None:
+    assert "require-trusted-types-for 'script'" in POLICY and "form-action 'self'" in POLICY

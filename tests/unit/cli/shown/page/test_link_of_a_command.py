@@ -3,11 +3,10 @@
 import asyncio
 import signal
 import socket
-import urllib.error
-import urllib.request
 
 import pytest
 from fake_api import FakeAPI
+from live_page import renew
 from waiting import until
 
 from lastcall.cli.trace.page import TracePage
@@ -36,7 +35,7 @@ async def test_a_link_is_told_and_one_for_another_browser_when_it_was_used() -> 
         with link.turning():
             first = await link.linked(RealClock(), 60)
             assert said == [f"page, for one browser: {first}"]
-            await asyncio.to_thread(lambda: urllib.request.urlopen(first, timeout=30).close())
+            await asyncio.to_thread(renew, first)
             await until(lambda: len(said) == 2)
             assert said[1].startswith("for another browser: ") and said[1] != said[0]
     finally:

@@ -1,0 +1,146 @@
+"""The levels of the tour: a manifest that the learner changes, and a goal. Their texts are in web/src/tour.json."""
+
+# check: pure
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+import orjson
+
+from lastcall.kube.api import Object
+from lastcall.ui.tour.experiments import LABEL, SERVES, Act, Experiment
+from lastcall.ui.tour.goals import Condition
+
+KINDS = ("Pod", "Service", "PodDisruptionBudget", "Deployment")
+MOST_OBJECTS = 8
+STAYS = "stays"
+"""The name of the Pod that a level with a Service has beside the learner's: alone, a Pod that ends still gets new
+connections, because a proxy without a ready endpoint takes one that serves."""
+
+
+class BadManifest(ValueError):
+    """The learner's manifest cannot be run; the text says why, and what to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """`solution` reaches the goal: (text, its replacement) pairs, and `grace`, the grace period to delete with, None
+    for the Pod's own. After `releases` seconds the run removes a finalizer that holds the Pod. `needs` is what not
+    every machine has; `versions` the experiment whose comparison of versions is shown."""
+
+    id: str
+    rule: str
+    manifest: str
+    goal: tuple[Condition, ...]
+    solution: tuple[tuple[str, str], ...]
+    grace: int | None = None
+    releases: float | None = None
+    needs: str = ""
+    versions: str = ""
+
+    @property
+    def run(self) -> str:
+        """The name of its runs, which no experiment has."""
+        return f"level-{self.id}"
+
+    @property
+    def solved(self) -> str:
+        """The manifest that reaches the goal."""
+        text = self.manifest
+        for old, new in self.solution:
+            text = text.replace(old, new)
+        return text
+
+
+@functools.cache
+def levels() -> Mapping[str, Level]:
+    """By id, in their order."""
+    found = orjson.loads((resources.files("lastcall.ui.tour") / "levels.json").read_bytes())
+    return {each["id"]: _level(each) for each in found}
+
+
+def _level(data: Mapping[str, Any]) -> Level:
+    return Level(
+        **{
+            **data,
+            "manifest": "\n".join(data["manifest"]) + "\n",
+            "goal": tuple((path, sign, want) for path, sign, want in data["goal"]),
+            "solution": tuple((old, new) for old, new in data["solution"]),
+        }
+    )
+
+
+def level_document(level: Level) -> dict[str, Any]:
+    """What the page gets."""
+    return {
+        "id": level.id,
+        "rule": level.rule,
+        "manifest": level.manifest,
+        "goal": [list(each) for each in level.goal],
+        "needs": level.needs,
+        "versions": level.versions,
+        "solved": level.solved,
+        "grace": level.grace,
+    }
+
+
+def experiment_of(level: Level, manifest: str, grace: int | None) -> Experiment:
+    """Return what is run of the learner's manifest. Raises BadManifest."""
+    objects = _objects(manifest)
+    pods = [each for each in objects if each["kind"] == "Pod"]
+    if not pods:
+        raise BadManifest("the manifest has no Pod: keep one object of kind Pod")
+    _part(pods[0], "metadata", "labels")[LABEL] = level.run
+    _part(pods[0], "spec").setdefault("automountServiceAccountToken", False)
+    if any(each["kind"] == "Service" for each in objects):
+        objects.append(_stays(pods[0], objects))
+    acts = [Act(grace=grace)]
+    if level.releases is not None:
+        acts.append(Act("patch", after=level.releases, held=True))
+    return Experiment(level.run, tuple(objects), tuple(acts), goal=level.goal)
+
+
+def _objects(manifest: str) -> list[Object]:
+    # late: 43 ms, when a level is run
+    import yaml
+
+    try:
+        found = [each for each in yaml.safe_load_all(manifest) if each is not None]
+    except yaml.YAMLError as error:
+        raise BadManifest(f"the manifest is not YAML: {error}") from None
+    if len(found) > MOST_OBJECTS:
+        raise BadManifest(f"the manifest has {len(found)} objects: write {MOST_OBJECTS} at most")
+    for each in found:
+        if not isinstance(each, dict) or each.get("kind") not in KINDS:
+            kind = each.get("kind") if isinstance(each, dict) else type(each).__name__
+            raise BadManifest(f"a level takes {', '.join(KINDS)}: {kind} is none of them")
+        _part(each, "metadata").pop("namespace", None)
+        if not isinstance(each["metadata"].get("name"), str):
+            raise BadManifest(f"the {each['kind']} has no name: write metadata.name")
+    return found
+
+
+def _part(obj: Object, *path: str) -> dict[str, Any]:
+    """The mapping at `path`, made where there is none. Raises BadManifest for something else."""
+    for key in path:
+        inner = obj.get(key)
+        if inner is None:
+            inner = obj[key] = {}
+        if not isinstance(inner, dict):
+            raise BadManifest(f"{'.'.join(path)} of the {obj.get('kind', 'object')} is not a mapping")
+        obj = inner
+    return obj
+
+
+def _stays(pod: Object, objects: list[Object]) -> Object:
+    """A Pod that the same Services select, and that nothing is done to."""
+    made: Object = orjson.loads(orjson.dumps(pod))
+    labels = {key: value for key, value in made["metadata"]["labels"].items() if key != LABEL}
+    for each in objects:
+        if each["kind"] == "Service":
+            labels |= _part(each, "spec", "selector")
+    made["metadata"] = {"name": STAYS, "labels": labels or {SERVES: "1"}}
+    return made

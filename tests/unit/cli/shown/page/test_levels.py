@@ -1,0 +1,91 @@
+"""The levels of the tour in virtual time: the goal is missed as the level is given, and reached by its solution."""
+
+from typing import Any
+
+import make_tour
+import orjson
+import pytest
+
+from lastcall.records.explain import explain
+from lastcall.ui.tour.experiments import EXPERIMENTS, Act
+from lastcall.ui.tour.goals import check_goal, look_up
+from lastcall.ui.tour.levels import BadManifest, experiment_of, levels
+
+LESSON: Any = orjson.loads(make_tour.LESSON.read_bytes())
+POD = "{kind: Pod, metadata: {name: a}, spec: {}}"
+
+
+@pytest.mark.parametrize("name", list(levels()))
+def test_a_level_is_missed_as_it_is_given_and_reached_by_its_solution(name: str) -> None:
+    level = levels()[name]
+    given, _ = make_tour.play_level(level, solved=False)
+    assert (given["state"], given["error"]) == ("done", "")
+    assert not all(each["held"] for each in given["goal"])
+    solved, _ = make_tour.play_level(level, solved=True)
+    assert (solved["state"], solved["error"]) == ("done", "")
+    assert [each for each in solved["goal"] if not each["held"]] == []
+
+
+def test_there_are_at_most_twelve_and_each_has_its_texts_in_both_languages() -> None:
+    assert len(levels()) <= 12
+    assert list(LESSON["levels"]) == list(levels())
+    for name, texts in LESSON["levels"].items():
+        assert set(texts) == {"title", "question", "hints", "reached"}, name
+        assert texts["hints"]
+        for pair in (texts["title"], texts["question"], texts["reached"], *texts["hints"]):
+            assert len(pair) == 2 and all(pair), name
+    for level in levels().values():
+        assert explain(level.rule), level.rule
+        assert not level.versions or level.versions in orjson.loads(make_tour.VERSIONS_FILE.read_bytes())["runs"]
+        assert level.run not in EXPERIMENTS, "what a run shows has one name"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "why"),
+    [
+        ("", "no Pod"),
+        ("a: [", "not YAML"),
+        ("- 1", "list is none of them"),
+        ("{kind: ClusterRole, metadata: {name: a}}", "ClusterRole is none of them"),
+        ("{kind: Pod, metadata: {}}", "no name"),
+        ("{kind: Pod, metadata: []}", "not a mapping"),
+        ("{kind: Pod, metadata: {name: a, labels: 1}}", "not a mapping"),
+        ("\n---\n".join([POD] * 9), "9 objects"),
+    ],
+)
+def test_a_manifest_that_cannot_be_run_is_refused_with_a_reason(manifest: str, why: str) -> None:
+    with pytest.raises(BadManifest, match=why):
+        experiment_of(levels()["grace"], manifest, None)
+
+
+def test_a_namespace_of_the_learner_s_is_not_used() -> None:
+    made = experiment_of(levels()["grace"], "{kind: Pod, metadata: {name: a, namespace: kube-system}, spec: {}}", 3)
+    assert "namespace" not in made.objects[0]["metadata"] and made.acts == (Act(grace=3),)
+
+
+POD_OF_A_DOCUMENT = {
+    "gone": 3.0,
+    "containers": [{"name": "app", "exitCode": 0, "exitedAt": 2.0, "preStop": None}],
+    "records": [{"kind": "A", "at": at} for at in (-1.0, 1.0, 2.5)],
+}
+
+
+def test_a_goal_looks_up_both_of_its_sides() -> None:
+    (check,) = check_goal([("last.A", "<", "gone")], POD_OF_A_DOCUMENT)
+    assert (check.left, check.right, check.held) == (2.5, 3.0, True)
+    assert look_up("first.A", POD_OF_A_DOCUMENT) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("condition", "held"),
+    [
+        (("containers.app.exitCode", "=", 0), True),
+        (("containers.app.preStop", "=", None), True),
+        (("containers.app.preStop.seconds", ">", 1), False),
+        (("containers.none.exitedAt", "<", 5), False),
+        (("first.B", "<", "gone"), False),
+        (("gone", "!=", 3.0), False),
+    ],
+)
+def test_what_was_not_seen_reaches_no_goal(condition: Any, held: bool) -> None:
+    assert check_goal([condition], POD_OF_A_DOCUMENT)[0].held is held
