@@ -1,16 +1,12 @@
-"""Try what `lastcall doctor` proposes about control groups: `python tools/try_remedies.py [-k NAME] SSH…`.
+"""Tries what `lastcall doctor` proposes about control groups in a machine that may be broken.
 
-SSH… is a command that takes a user and a command line for a machine that may be broken: Debian with systemd and cgroup
-v2, root and the ordinary user ada, who may use sudo, each with a key. For each situation doctor says what is lost, the
-commands of its line "to fix it" are run as they stand there, and doctor must not say it again. Prints a table.
+It is Debian with systemd and cgroup v2, with root and the ordinary user ada, who may use sudo. In each situation doctor
+says what is lost, the commands of its line "to fix it" are run as they stand there, and doctor must not say it again.
 """
 
-import argparse
 import json
 import subprocess
-import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 DOCTOR = "lastcall doctor --output json"
@@ -80,7 +76,7 @@ SITUATIONS = (
 
 
 class Machine:
-    """Runs commands of its users by `ssh`."""
+    """Runs commands of its users by `ssh`, a command that takes a user and a command line."""
 
     def __init__(self, ssh: Sequence[str]) -> None:
         self._ssh = ssh
@@ -97,11 +93,6 @@ class Machine:
         except ValueError:
             raise ValueError(f"no answer: {done.stderr or done.stdout}") from None
         return next(need for need in needs if need["name"] == "cgroups")
-
-
-def say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 def commands_of(fix: str) -> list[str]:
@@ -136,29 +127,16 @@ def try_one(machine: Machine, situation: Situation) -> tuple[str, list[str]]:
     return said, helped
 
 
-def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-k", default="", help="only situations with this in their name")
-    parser.add_argument("ssh", nargs="+")
-    asked = parser.parse_args(arguments)
-    machine, failed = Machine(asked.ssh), 0
-    say("| situation | doctor | what helps |\n|---|---|---|")
+def tried(machine: Machine, part: str = "") -> Iterator[tuple[str, bool, str]]:
+    """Try each situation with `part` in its name: (name, whether everything helped, what was seen)."""
     for situation in SITUATIONS:
-        if asked.k not in situation.name:
+        if part not in situation.name:
             continue
-        began = time.monotonic()
         machine.run("root", situation.prepare or "true")
         try:
             said, helped = try_one(machine, situation)
-            say(f"| {situation.name} | {said} | {'<br>'.join(helped) or 'nothing to fix'} |")
+            yield situation.name, True, f"{said} → {'; '.join(helped) or 'nothing to fix'}"
         except (ValueError, subprocess.TimeoutExpired) as error:
-            failed += 1
-            say(f"| {situation.name} | **fails** | {error} |")
+            yield situation.name, False, str(error)
         finally:
             machine.run("root", situation.restore or "true")
-        sys.stderr.write(f"{situation.name}: {time.monotonic() - began:.0f} s\n")
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
