@@ -61,7 +61,7 @@ class Guest:
         if anew or not (HOME / f"{self.suite}.img").exists():
             say(f"{self.suite}: build")
             subprocess.run([GUEST, "build", self.suite], check=True)  # noqa: S603
-        if self.ssh("root", "true", 60).returncode:
+        if self.ssh("root", "true", 300).returncode:
             say(f"{self.suite}: boot")
             subprocess.run([GUEST, "boot", self.suite], check=True)  # noqa: S603
             subprocess.run([GUEST, "wait", self.suite], check=True)  # noqa: S603

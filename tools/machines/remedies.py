@@ -83,7 +83,7 @@ class Machine:
 
     def run(self, user: str, command: str) -> "subprocess.CompletedProcess[str]":
         whole = [*self._ssh, user, command]
-        return subprocess.run(whole, capture_output=True, text=True, timeout=600)  # noqa: S603
+        return subprocess.run(whole, capture_output=True, text=True, timeout=900)  # noqa: S603
 
     def cgroups(self, situation: Situation, command: str) -> dict[str, str]:
         """What doctor found about control groups there. Raises ValueError with what it said instead."""
