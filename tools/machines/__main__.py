@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,13 +28,15 @@ PAGE = PROJECT / "docs" / "machines.md"
 GUEST = str(Path(__file__).with_name("guest"))
 HOME = Path(os.environ.get("GUEST_HOME") or PROJECT / "build" / "guest")
 SUITES = ("trixie", "bookworm")
+SCRIPT = f"rows-{os.getpid()}.sh"
+"""What this run has for the guests; another one may be running."""
 ROW_SECONDS = 1800
 TESTS = (
     "cd /opt/src && /opt/lastcall/bin/python -m pytest -q -p no:cacheprovider -o timeout=1500 --tb=line {} 2>&1 "
     "| tail -n 12; exit ${{PIPESTATUS[0]}}"
 )
 ABOUT = '. /etc/os-release; systemctl --version | { read -r one; echo "$PRETTY_NAME, Linux $(uname -r), ${one%% (*}"; }'
-LOGOUT = "for i in $(seq 60); do loginctl list-sessions --no-legend | grep -q ' {} ' || break; sleep 1; done; sleep 15"
+LOGOUT = "for i in $(seq 60); do loginctl list-sessions --no-legend | grep -qw {} || break; sleep 1; done; sleep 15"
 
 
 def run(*command: str, timeout: float | None = None) -> "subprocess.CompletedProcess[str]":
@@ -66,11 +68,13 @@ class Guest:
             subprocess.run([GUEST, "boot", self.suite], check=True)  # noqa: S603
             subprocess.run([GUEST, "wait", self.suite], check=True)  # noqa: S603
         subprocess.run([GUEST, "renew", self.suite], check=True)  # noqa: S603
-        shutil.copy(Path(__file__).with_name("rows.sh"), HOME / "share" / "rows.sh")
+        shutil.copy(Path(__file__).with_name("rows.sh"), HOME / "share" / SCRIPT)
         self.machine.about = self.ssh("root", ABOUT).stdout.strip()
 
-    def stop(self) -> None:
-        run(GUEST, "stop", self.suite)
+    def stop(self, *, keep: bool) -> None:
+        (HOME / "share" / SCRIPT).unlink(missing_ok=True)
+        if not keep:
+            run(GUEST, "stop", self.suite)
 
     def ssh(self, user: str, command: str, timeout: float = ROW_SECONDS) -> "subprocess.CompletedProcess[str]":
         try:
@@ -82,19 +86,22 @@ class Guest:
         if logout:
             self.ssh("root", LOGOUT.format(user) if user != "root" else "sleep 15")
         began = time.monotonic()
-        done = self.ssh(user, f"bash /share/rows.sh {name}")
-        self._keep(self.machine.cells.setdefault(name, {}), user, self._cell(done))
-        say(f"{self.suite}: {name} as {user}, {time.monotonic() - began:.0f} s: {self.machine.cells[name][user].seen}")
+        done = self.ssh(user, f"bash /share/{SCRIPT} {name}")
+        cell = self._cell(done)
+        self._keep(lambda machine: machine.cells.setdefault(name, {}), user, cell)
+        say(f"{self.suite}: {name} as {user}, {time.monotonic() - began:.0f} s: {cell.seen}")
 
     def tests(self) -> None:
         for path in KERNEL_TESTS:
             done = self.ssh("root", TESTS.format(path), 2 * ROW_SECONDS)
-            self._keep(self.machine.tests, path, self._cell(done, whole=True))
-            say(f"{self.suite}: {path}: {self.machine.tests[path].seen}")
+            cell = self._cell(done, whole=True)
+            self._keep(lambda machine: machine.tests, path, cell)
+            say(f"{self.suite}: {path}: {cell.seen}")
 
     def remedies(self, name: str = "") -> None:
         for situation, good, seen in remedies.tried(remedies.Machine([GUEST, "ssh", self.suite]), name):
-            self._keep(self.machine.remedies, situation, Cell(good, seen, self._commit, self._date))
+            cell = Cell(good, seen, self._commit, self._date)
+            self._keep(lambda machine: machine.remedies, situation, cell)
             say(f"{self.suite}: {situation}: {seen}")
 
     def _cell(self, done: "subprocess.CompletedProcess[str]", *, whole: bool = False) -> Cell:
@@ -103,8 +110,13 @@ class Guest:
         seen = "; ".join([*failed, re.sub(r" in [\d.]+s.*", "", lines[-1])])
         return Cell(done.returncode == 0, seen, self._commit, self._date)
 
-    def _keep(self, part: dict[str, Cell], name: str, cell: Cell) -> None:
-        part[name] = cell
+    def _keep(self, part: Callable[[Machine], dict[str, Cell]], name: str, cell: Cell) -> None:
+        """Keep it beside what another run has kept meanwhile."""
+        about = self.machine.about
+        if self._kept.exists():
+            self.machine = machine_of(json.loads(self._kept.read_text()))
+        self.machine.about = about
+        part(self.machine)[name] = cell
         self._kept.write_text(json.dumps(self.machine.facts(), indent=1))
 
 
@@ -149,8 +161,7 @@ def main(arguments: Sequence[str]) -> int:
             guest.start(anew=asked.build)
             try_all(guest, asked.user or ("root", "ada"), asked.only)
         finally:
-            if not asked.keep:
-                guest.stop()
+            guest.stop(keep=asked.keep)
         failed += sum(not cell.good for cell in guest.machine.all_cells())
     write_page()
     return 1 if failed else 0

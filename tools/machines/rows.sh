@@ -15,7 +15,7 @@ as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 
 kube() {
   [ -n "${KUBECONFIG:-}" ] || { KUBECONFIG=$(lastcall kubeconfig $CLUSTER) || fail "no cluster runs"; export KUBECONFIG; }
-  kubectl --request-timeout=120s "$@"
+  kubectl --request-timeout=1000s "$@"
 }
 
 until_ok() {  # until_ok TRIES COMMAND…: once a second
@@ -31,8 +31,8 @@ pod() {  # pod NAME RESOURCES COMMAND [RESTART]
 }
 
 create() { pod "$@" > "$SCRATCH/pod.json"; kube create -f "$SCRATCH/pod.json" > "$SCRATCH/out" 2>&1 || fail "create: $(last)"; }
-phase_is() { [ "$(kube get pod "$1" -o 'jsonpath={.status.phase}')" = "$2" ]; }
-running() { until_ok 120 phase_is "$1" Running || fail "$1 does not run: $(kube get pod "$1" | tail -1)"; }
+phase_is() { kube wait --for="jsonpath={.status.phase}=$2" "pod/$1" --timeout="${3:-600s}" > "$SCRATCH/wait" 2>&1; }
+running() { phase_is "$1" Running || fail "$1 does not run: $(kube get pod "$1" | tail -1)"; }
 delete() { kube delete pod "$1" --wait=true > "$SCRATCH/out" 2>&1 || fail "delete $1: $(last)"; }
 
 group_of() {  # the control group of a Pod's only container
@@ -42,7 +42,7 @@ group_of() {  # the control group of a Pod's only container
 value() { cat "$1/$2" 2>/dev/null || echo "no $2"; }
 
 ours() {  # what of lastcall is on this machine, but for what installed it
-  ps -e -o pid=,args= | grep '[l]astcall' | grep -v -e rows.sh -e systemd-run -e 'ssh' -e /opt/src -e '[s]udo' || true
+  ps -e -o pid=,args= | grep '[l]astcall' | grep -v -e rows- -e systemd-run -e 'ssh' -e /opt/src -e '[s]udo' || true
   find $CGROUPS -type d -name 'lastcall-*' 2>/dev/null
   systemctl list-units --all --plain --no-legend 'lastcall-*'
   [ "$(id -u)" = 0 ] || systemctl --user list-units --all --plain --no-legend 'lastcall-*'
@@ -115,7 +115,7 @@ resized() { [ "$(value "$1" memory.max)" = "$2" ] && [ "$(value "$1" cpu.max)" =
 
 row_oom() {
   create greedy '{"limits":{"memory":"64Mi"}}' 'tail /dev/zero; echo survived; exit 0'
-  until_ok 180 phase_is greedy Failed || fail "phase $(kube get pod greedy -o 'jsonpath={.status.phase}')"
+  phase_is greedy Failed || fail "phase $(kube get pod greedy -o 'jsonpath={.status.phase}')"
   local seen; seen=$(kube get pod greedy -o 'jsonpath={.status.containerStatuses[0].state.terminated.reason} {.status.containerStatuses[0].state.terminated.exitCode}')
   delete greedy
   lastcall story greedy --cluster $CLUSTER > "$SCRATCH/out" 2>&1
@@ -147,7 +147,7 @@ while True:
 row_eviction() {
   create victim '{}' 'head -c 60000000 /dev/zero > /dev/shm/x; sleep 1000'; running victim
   as_root systemd-run --quiet --unit=hog --collect -p OOMScoreAdjust=-900 python3 -c "$HOG" || fail "no hog"
-  until_ok 180 phase_is victim Failed; local s=$?
+  phase_is victim Failed 900s; local s=$?
   local seen; seen=$(kube get pod victim -o 'jsonpath={.status.reason}: {.status.message}')
   local node; node=$(kube get node node-1 -o 'jsonpath={.status.conditions[?(@.type=="MemoryPressure")].status}')
   as_root systemctl stop hog
