@@ -161,16 +161,10 @@ row_down() { end_cluster; nothing_left; echo "no process, group, unit, mount, li
 row_kill() {
   quiet lastcall up $CLUSTER --detach --timeout $SLOW || fail "exit $?: $(last 3)"
   create stays '{"limits":{"memory":"64Mi"}}' 'sleep 1000'; running stays
-  local pids; pids=$(pgrep -u "$(id -u)" -f "lastcall.* up $CLUSTER" ; lastcall status --output json | python3 -c '
+  local pids; pids=$(lastcall status --output json | python3 -c '
 import json, sys
-def pids(each):
-    if isinstance(each, dict):
-        for key, value in each.items():
-            if key == "pid": print(value)
-            else: pids(value)
-    elif isinstance(each, list):
-        for value in each: pids(value)
-pids(json.load(sys.stdin))')
+mine = next(each for each in json.load(sys.stdin)["clusters"] if each["name"] == sys.argv[1])
+print(*{mine["pid"], *(each["pid"] for each in mine["processes"])})' $CLUSTER)
   [ -n "$pids" ] || fail "no pids"
   kill -9 $pids 2>/dev/null
   sleep 3
