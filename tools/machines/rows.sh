@@ -91,7 +91,7 @@ row_kubectl() {
 kube_top() { quiet kube top pod web --no-headers; }
 
 row_limits() {
-  create limited '{"requests":{"cpu":"250m","memory":"32Mi"},"limits":{"cpu":"500m","memory":"64Mi"}}' 'sleep 1000'; running limited
+  create limited '{"requests":{"cpu":"250m","memory":"32Mi"},"limits":{"cpu":"500m","memory":"64Mi"}}' 'sleep 100000'; running limited
   local g; g=$(group_of limited); [ -n "$g" ] || fail "no group"
   local seen="memory.max $(value "$g" memory.max), swap $(value "$g" memory.swap.max), cpu.max $(value "$g" cpu.max), cpu.weight $(value "$g" cpu.weight)"
   seen="$seen, pids of the Pod $(value "$(dirname "$g")" pids.max), oom.group $(value "$g" memory.oom.group)"
@@ -126,7 +126,7 @@ row_oom() {
 }
 
 row_pids() {
-  create forks '{}' 'i=0; while [ $i -lt 6000 ]; do sleep 1000 & i=$((i+1)); done; echo all; sleep 1000'; 
+  create forks '{}' 'i=0; while [ $i -lt 6000 ]; do sleep 100000 & i=$((i+1)); done; echo all; sleep 100000'; 
   local g; until_ok 120 has_group forks || fail "no group"; g=$(group_of forks); g=$(dirname "$g")
   until_ok 400 hit "$g" || fail "$(value "$g" pids.current) of $(value "$g" pids.max), never refused"
   local seen="$(value "$g" pids.current) of $(value "$g" pids.max)"
@@ -145,7 +145,7 @@ while True:
     while available() > 85: held.append(b"x" * (4 << 20))
     time.sleep(0.5)'
 row_eviction() {
-  create victim '{}' 'head -c 60000000 /dev/zero > /dev/shm/x; sleep 1000'; running victim
+  create victim '{}' 'head -c 60000000 /dev/zero > /dev/shm/x; sleep 100000'; running victim
   as_root systemd-run --quiet --unit=hog --collect -p OOMScoreAdjust=-900 python3 -c "$HOG" || fail "no hog"
   phase_is victim Failed 900s; local s=$?
   local seen; seen=$(kube get pod victim -o 'jsonpath={.status.reason}: {.status.message}')
@@ -160,7 +160,7 @@ row_down() { end_cluster; nothing_left; echo "no process, group, unit, mount, li
 
 row_kill() {
   quiet lastcall up $CLUSTER --detach --timeout $SLOW || fail "exit $?: $(last 3)"
-  create stays '{"limits":{"memory":"64Mi"}}' 'sleep 1000'; running stays
+  create stays '{"limits":{"memory":"64Mi"}}' 'sleep 100000'; running stays
   local pids; pids=$(lastcall status --output json | python3 -c '
 import json, sys
 mine = next(each for each in json.load(sys.stdin)["clusters"] if each["name"] == sys.argv[1])
@@ -185,7 +185,7 @@ row_login() { quiet lastcall up $CLUSTER --detach --timeout $SLOW || fail "exit 
 row_logout() {  # in another session, 15 s after the one of row_login has ended
   quiet lastcall status || fail "status: $(last 2)"
   grep -q 'node-1 .*Ready' "$SCRATCH/out" || fail "does not run any more: $(last 2)"
-  create later '{"limits":{"memory":"64Mi"}}' 'sleep 1000'; running later
+  create later '{"limits":{"memory":"64Mi"}}' 'sleep 100000'; running later
   end_cluster; nothing_left
   echo "it runs on (linger: $(loginctl show-user "$(id -un)" -p Linger --value 2>/dev/null || echo none)), a new Pod has limits; down leaves nothing"
 }
