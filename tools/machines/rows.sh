@@ -120,7 +120,7 @@ row_oom() {
   delete greedy
   lastcall story greedy --cluster $CLUSTER > "$SCRATCH/out" 2>&1
   [ "$seen" = "OOMKilled 137" ] || fail "$seen"
-  local why; why=$(grep -m1 -i 'memory' "$SCRATCH/out" | sed 's/^[^[:alnum:]]*//')
+  local why; why=$({ grep 'PID 1 itself' "$SCRATCH/out"; grep -i memory "$SCRATCH/out"; } | head -1 | sed 's/^[^[:alnum:]]*//')
   [ -n "$why" ] || fail "$seen; the story does not name memory: $(last 3)"
   echo "a child asks for more: $seen; story: $why"
 }
