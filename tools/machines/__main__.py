@@ -131,7 +131,7 @@ def write_page() -> None:
     """Write what is kept of all guests."""
     kept = [HOME / f"{suite}.json" for suite in SUITES]
     machines = [machine_of(json.loads(path.read_text())) for path in kept if path.exists()]
-    PAGE.write_text(written_into(PAGE.read_text(), section(machines)))
+    PAGE.write_text(written_into(PAGE.read_text(), section(machines, [each.name for each in remedies.SITUATIONS])))
 
 
 def try_all(guest: Guest, users: Sequence[str], only: Sequence[str]) -> None:

@@ -106,10 +106,10 @@ def try_one(machine: Machine, situation: Situation) -> tuple[str, list[str]]:
     said = f"{before['found']}; {before['lose']}" if before["lose"] else before["found"]
     if not situation.finding:
         if before["fix"] or before["status"] != "ok":
-            raise ValueError(f"{before}")
+            raise ValueError(f"{said}. To fix it: {before['fix'] or 'nothing'}")
         return said, []
     if situation.finding not in said or not before["fix"]:
-        raise ValueError(f"{before}")
+        raise ValueError(f"{said}. To fix it: {before['fix'] or 'nothing'}")
     helped = []
     for command in reversed(commands_of(before["fix"])):  # what helps for good comes last
         if "lastcall …" in command:
@@ -122,7 +122,7 @@ def try_one(machine: Machine, situation: Situation) -> tuple[str, list[str]]:
                 machine.run("root", LOGGED_OUT)
             after = machine.cgroups(situation, DOCTOR)
         if after["status"] != "ok" or after["fix"]:
-            raise ValueError(f"{command} does not help: {after}")
+            raise ValueError(f"`{command}` does not help: {after['found']}; {after['lose']}")
         helped.append(f"`{command}`: {after['found']}")
     return said, helped
 

@@ -74,7 +74,9 @@ row_up() {
   quiet lastcall up $CLUSTER --detach --timeout $SLOW || fail "exit $?: $(last 3)"
   quiet lastcall status || fail "status: $(last 3)"
   grep -q 'node-1 .*Ready' "$SCRATCH/out" || fail "status: $(last 3)"
-  echo "groups in $(find $CGROUPS -type d -name "lastcall-$CLUSTER-*" ! -name '*.scope' | head -1 | sed "s,$CGROUPS/,,; s,/*lastcall-.*,/…,")"
+  local where; where=$(find $CGROUPS -type d -name "lastcall-$CLUSTER-*" ! -name '*.scope' | head -1)
+  case ${where#$CGROUPS/} in *.scope/*) ;; '') fail "no groups";; *) [ "$(id -u)" = 0 ] || fail "groups in $where";; esac
+  echo "groups in $(echo "${where#$CGROUPS/}" | sed 's,lastcall-[^/]*\.scope/.*,lastcall-….scope/,; s,lastcall-m-.*,,')"
 }
 
 row_kubectl() {

@@ -27,17 +27,28 @@ def test_every_test_of_the_kernel_is_there() -> None:
     assert not [path for path in KERNEL_TESTS if not (PROJECT / path).exists()]
 
 
-def test_a_row_that_fails_is_marked_and_one_that_was_not_run_is_named() -> None:
-    text = section([machine(oom={"root": cell("exit | 1", good=False), "ada": cell("OOMKilled")}, up={"root": cell()})])
+def test_a_row_that_fails_is_marked_and_one_that_was_not_run_says_so() -> None:
+    text = section(
+        [machine(oom={"root": cell("exit | 1", good=False), "ada": cell("OOMKilled")}, up={"root": cell()})], []
+    )
+    assert "| what | root | ordinary user |" in text
     assert "| out of memory | **fails**: exit \\| 1 | OOMKilled |" in text
     assert "| `up --detach` | seen | not run |" in text
-    assert "2 of 3 as they should be. Not run: `doctor`, " in text
-    assert "what `doctor` proposes, tests of the kernel." in text
+    assert "| `doctor` | not run | not run |" in text
+    assert "2 of 3 as they should be." in text
+
+
+def test_every_situation_and_every_test_of_the_kernel_has_its_line() -> None:
+    text = section(
+        [Machine("Debian 12", {}, {"one": cell("helps")}, {KERNEL_TESTS[0]: cell("2 passed")})], ["one", "two"]
+    )
+    assert "| one | helps |\n| two | not run |" in text
+    assert f"| `{KERNEL_TESTS[0]}` | 2 passed |\n| `{KERNEL_TESTS[1]}` | not run |" in text
 
 
 def test_the_page_says_each_commit_and_date() -> None:
-    text = section([machine(up={"root": cell(commit="abc")}, down={"root": cell(commit="def")})])
-    assert "commit abc, 2026-11-29; commit def, 2026-11-29." in text
+    text = section([machine(up={"root": cell(commit="abc")}, down={"root": cell(commit="def")})], [])
+    assert "Commit abc, 2026-11-29; def, 2026-11-29." in text
 
 
 def test_what_is_kept_is_read_again() -> None:
