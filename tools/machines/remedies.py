@@ -41,7 +41,7 @@ SITUATIONS = (
         "a service of root that asked for less",
         "root",
         "no limits for cpu",
-        "systemd-run --quiet -p Delegate='memory pids' --pipe --wait sh -c '{}'",
+        "systemd-run --quiet -p Delegate='memory pids' --pipe --wait sh -c 'exec {}'",  # beside a shell it asks for a scope
     ),
     Situation(
         "root, and no system bus",
