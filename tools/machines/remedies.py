@@ -41,7 +41,8 @@ SITUATIONS = (
         "a service of root that asked for less",
         "root",
         "no limits for cpu",
-        "systemd-run --quiet -p Delegate='memory pids' --pipe --wait sh -c 'exec {}'",  # beside a shell it asks for a scope
+        # Beside a shell it would ask for a scope, which has cpu.
+        "systemd-run --quiet -p Delegate='memory pids' --pipe --wait sh -c 'exec {}'",
     ),
     Situation(
         "root, and no system bus",
