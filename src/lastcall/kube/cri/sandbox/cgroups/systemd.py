@@ -10,7 +10,7 @@ from lastcall.kube.cri.sandbox.cgroups import files
 from lastcall.world import blocking
 
 ANSWERS_WITHIN_SECONDS = 25.0
-"""All of it: the answer, and the move of the process. As long as D-Bus's own clients wait: a machine that swaps, or that
+"""All of it: the answer, and the move of the process. As long as clients of D-Bus wait: a machine that swaps, or that
 starts the user's systemd at this moment, takes more than 10."""
 _LOOK_AGAIN_SECONDS = 0.003
 _FIRST_PID_NAMESPACE = 0xEFFF_FFFC
