@@ -173,8 +173,8 @@ def _find_place(found: _Found, refused: str = "", more: Sequence[int] = ()) -> P
     """`refused` is why systemd gave no scope, if it was asked; `more` are processes of ours beside this one."""
     place, why = _unified(found, refused, more)
     if place is None:
-        place, more = _separate(found.mounts, found.groups, found.name)
-        why = why if place is None and not more else more
+        place, separate_why = _separate(found.mounts, found.groups, found.name)
+        why = why if place is None and not separate_why else separate_why
     place = place or Place("none", {}, why or "no cgroup hierarchy is mounted")
     if place.waiting is None:
         _find_others(place, found.mounts, found.groups, found.name)
