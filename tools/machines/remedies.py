@@ -122,7 +122,7 @@ def try_one(machine: Machine, situation: Situation) -> tuple[str, list[str]]:
             if "log in again" in before["fix"]:
                 machine.run("root", LOGGED_OUT)
             after = machine.cgroups(situation, DOCTOR)
-        if after["status"] != "ok" or after["fix"]:
+        if after["status"] != "ok" or situation.finding in f"{after['found']}; {after['lose']}":
             raise ValueError(f"`{command}` does not help: {after['found']}; {after['lose']}")
         helped.append(f"`{command}`: {after['found']}")
     return said, helped
