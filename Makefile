@@ -2,7 +2,7 @@
 PYTHON ?= $(shell tools/find-python 3.11)
 VENV := .venv
 
-.PHONY: test-fast test-all test-times mutants differential conformance demo web site tour test check bench fuzz pains dist sbom machines wheels first-test clean
+.PHONY: test-fast test-all test-times mutants differential conformance demo web site tour test check bench fuzz pains dist sbom machines bare-machines wheels first-test clean
 
 demo: $(VENV)/.installed            ## the main job, as an ordinary user: watch two real Pods end
 	$(VENV)/bin/lastcall demo all || [ $$? -eq 3 ]   # 3: one of the two Pods is killed, as it should be
@@ -54,7 +54,10 @@ dist: $(VENV)/.installed-dev        ## wheel and sdist in dist/, built twice and
 sbom: dist                          ## dist/lastcall.cdx.json: what an installation consists of (CycloneDX)
 	tools/make-sbom "$(PYTHON)" dist
 
-machines: $(VENV)/.installed-dev    ## the wheel on Debian 12 and 13, as root and as users (docs/machines.md; 10 minutes, root)
+machines: $(VENV)/.installed-dev    ## boots Debian 12 and 13 (own kernels, systemd, cgroup v2) and tries lastcall there: docs/machines.md (root, qemu, 2 hours)
+	PYTHONPATH=tools $(VENV)/bin/python -m machines $(MACHINES)
+
+bare-machines: $(VENV)/.installed-dev ## the wheel on file systems of Debian 12 and 13 with Python and nothing else (10 minutes, root)
 	$(VENV)/bin/python tools/try_machines.py
 
 wheels: $(VENV)/.installed-dev      ## asks pip for wheels of every dependency: glibc, musl, arm64, macOS, Windows; 3.11 to 3.14

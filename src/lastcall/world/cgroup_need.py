@@ -1,6 +1,6 @@
 """The control groups that limit containers: what is lost without them, and the command that helps. Pure, as `needs.py`.
 
-`tools/try_remedies.py` is for trying each command in a machine with systemd; docs/machines.md says what was tried.
+`make machines` tries each command in machines with systemd; docs/machines.md says what came of it.
 """
 
 from lastcall.world.need import Need

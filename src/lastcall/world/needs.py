@@ -89,7 +89,8 @@ def _apparmor(machine: Machine) -> Need:
         name,
         "missing",
         f"{_APPARMOR}=1 keeps ordinary users' user namespaces from having any rights",
-        fix=f"for lastcall alone: {_APPARMOR_PROFILE}; or for every program: {_sysctl_fix(_APPARMOR, 0)}",
+        fix=f"for lastcall alone (Ubuntu's form, untried): {_APPARMOR_PROFILE}; "
+        f"or for every program: {_sysctl_fix(_APPARMOR, 0)}",
     )
 
 

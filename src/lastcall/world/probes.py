@@ -21,8 +21,8 @@ from typing import NoReturn
 from lastcall.world import linux, netlink, privileges
 from lastcall.world.id_maps import try_id_mapped, write_id_maps
 
-SECONDS = 10.0
-"""How long all probes together may take before they are given up."""
+SECONDS = 30.0
+"""How long one probe may take before it and those after it are given up: the kernel may have to load a module first."""
 
 NAMESPACES = {
     "mnt": linux.CLONE_NEWNS,
@@ -144,7 +144,7 @@ _Report = Callable[[str, Probe], None]
 
 
 def _in_child(work: Callable[[_Report], None]) -> dict[str, Probe]:
-    """Run `work` in a forked child and collect what it reports; a child that hangs or dies just reports less."""
+    """Run `work` in a forked child and collect what it reports; one that hangs or dies reports less."""
     read, write = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:
@@ -159,6 +159,7 @@ def _in_child(work: Callable[[_Report], None]) -> dict[str, Probe]:
             if not chunk:
                 break
             data += chunk
+            deadline = time.monotonic() + SECONDS
     os.close(read)
     os.kill(pid, signal.SIGKILL)  # it has closed the pipe and is ending, or it hangs
     os.waitpid(pid, 0)
@@ -189,6 +190,7 @@ def _child(work: Callable[[], None]) -> NoReturn:
 
 
 def _attempt(report: _Report, name: str, action: Callable[[], str | None]) -> bool:
+    report(name, Probe(errno.ETIMEDOUT, f"no answer within {SECONDS:g} s"))  # until there is one
     try:
         detail = action()
     except OSError as error:

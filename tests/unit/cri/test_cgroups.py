@@ -440,6 +440,20 @@ def test_where_systemd_gives_no_scope_the_reason_is_what_it_said(
     assert "" in found.others, "containers have groups of their own all the same"
 
 
+@pytest.mark.usefixtures("enabled")
+def test_without_systemd_s_answer_the_group_that_only_this_cluster_is_in_serves(
+    unified: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """systemd 252 marks no delegated scope of an ordinary user, and the first process is in it, too."""
+    scope = group(unified, "user.slice/run-1.scope", members=f"{os.getpid()}\n")
+    AskedSystemd(unified, refuses="systemd cannot be asked: Connection refused").install(monkeypatch)
+    found = make_place("demo", mounted(unified), "0::/user.slice/run-1.scope\n")
+    (scope / "cgroup.procs").write_text(f"{os.getpid()}\n4711\n")
+    found.settle(4711)
+    assert (found.mode, found.where, found.why) == ("v2", "own", "")
+    assert (scope / "lastcall/cgroup.procs").read_text() == "4711", "both moved, it last"
+
+
 def test_a_place_that_waits_for_nothing_is_settled_already(unified: Path) -> None:
     group(unified, "mine", enabled="memory pids")
     found = make_place("demo", mounted(unified), "0::/mine\n")

@@ -16,6 +16,7 @@ from lastcall.kube.cri.sandbox.cgroups.others import NoCgroups, OtherHierarchies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from lastcall.kube.cri.sandbox.cgroups.api import Cgroups
@@ -67,7 +68,7 @@ class Place:
             return
         place, why = _in_scope(found, pid)
         if place is None:
-            place = _find_place(found, refused=why)
+            place = _find_place(found, why, [pid])
         else:
             _find_others(place, found.mounts, found.groups, found.name)
         self.__dict__.update(place.__dict__)
@@ -168,12 +169,12 @@ class _Found:
         self.mounts, self.groups, self.name = mounts, groups, name
 
 
-def _find_place(found: _Found, refused: str = "") -> Place:
-    """`refused` is why systemd gave no scope, if it was asked."""
-    place, why = _unified(found, refused)
+def _find_place(found: _Found, refused: str = "", more: Sequence[int] = ()) -> Place:
+    """`refused` is why systemd gave no scope, if it was asked; `more` are processes of ours beside this one."""
+    place, why = _unified(found, refused, more)
     if place is None:
-        place, more = _separate(found.mounts, found.groups, found.name)
-        why = why if place is None and not more else more
+        place, separate_why = _separate(found.mounts, found.groups, found.name)
+        why = why if place is None and not separate_why else separate_why
     place = place or Place("none", {}, why or "no cgroup hierarchy is mounted")
     if place.waiting is None:
         _find_others(place, found.mounts, found.groups, found.name)
@@ -183,16 +184,17 @@ def _find_place(found: _Found, refused: str = "") -> Place:
 # -- version 2 ---------------------------------------------------------------------------------------------------------
 
 
-def _unified(found: _Found, refused: str = "") -> tuple[Place | None, str]:
+def _unified(found: _Found, refused: str = "", more: Sequence[int] = ()) -> tuple[Place | None, str]:
     if "" not in found.mounts or "" not in found.groups:
         return None, ""
     point, own = found.mounts[""][0], _own(found.mounts, found.groups, "")
-    choice = choose(unified.look(point, own, systemd=systemd.runs(), refused=refused))
+    ours = [*unified.own_processes(), *more]
+    choice = choose(unified.look(point, own, ours, systemd=systemd.runs(), refused=refused))
     if choice.kind == "scope":
         return Place("none", {}, "systemd was not asked yet", waiting=found), ""
     if choice.kind == "none":
         return None, choice.why
-    if choice.kind == "below" and (why := unified.move_to_leaf(choice.path, unified.own_processes())):
+    if choice.kind == "below" and (why := unified.move_to_leaf(choice.path, ours)):
         return None, why
     sweep(choice.path)
     directories = {"": f"{choice.path}/{found.name}"}

@@ -19,15 +19,18 @@ _LEAF = "lastcall"
 _NEEDED = ("memory", "pids")
 
 
-def look(point: str, own: str, *, systemd: bool, refused: str = "") -> Seen:
-    """What `choice.choose` asks. `point` is where version 2 is mounted, `own` this process's group, "" if not seen."""
+def look(point: str, own: str, ours: Sequence[int], *, systemd: bool, refused: str = "") -> Seen:
+    """What `choice.choose` asks. `point` is where version 2 is mounted, `own` this process's group, "" if not seen.
+
+    `ours` are the processes that may be in that group, and would move.
+    """
     have = files.read(f"{own}/cgroup.controllers").split() if own else []
     is_root = not os.path.exists(f"{own}/cgroup.type")
     members = {int(word) for word in files.read(f"{own}/cgroup.procs").split() if word.isdecimal()}
     return Seen(
         [_group(path) for path in _upwards(point, own)],
         missing=[controller for controller in _NEEDED if controller not in have],
-        alone=is_root or members <= {*own_processes()},
+        alone=is_root or members <= {*ours},
         limits_here=all(each in files.read(f"{point}/cgroup.controllers").split() for each in _NEEDED),
         systemd=systemd,
         refused=refused,

@@ -1,16 +1,12 @@
-"""Try what `lastcall doctor` proposes about control groups: `python tools/try_remedies.py [-k NAME] SSH…`.
+"""Tries what `lastcall doctor` proposes about control groups in a machine that may be broken.
 
-SSH… is a command that takes a user and a command line for a machine that may be broken: Debian with systemd and cgroup
-v2, root and the ordinary user ada, who may use sudo, each with a key. For each situation doctor says what is lost, the
-commands of its line "to fix it" are run as they stand there, and doctor must not say it again. Prints a table.
+It is Debian with systemd and cgroup v2, with root and the ordinary user ada, who may use sudo. In each situation doctor
+says what is lost, the commands of its line "to fix it" are run as they stand there, and doctor must not say it again.
 """
 
-import argparse
 import json
 import subprocess
-import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 DOCTOR = "lastcall doctor --output json"
@@ -45,7 +41,8 @@ SITUATIONS = (
         "a service of root that asked for less",
         "root",
         "no limits for cpu",
-        "systemd-run --quiet -p Delegate='memory pids' --pipe --wait sh -c '{}'",
+        # Beside a shell it would ask for a scope, which has cpu.
+        "systemd-run --quiet -p Delegate='memory pids' --pipe --wait sh -c 'exec {}'",
     ),
     Situation(
         "root, and no system bus",
@@ -80,14 +77,14 @@ SITUATIONS = (
 
 
 class Machine:
-    """Runs commands of its users by `ssh`."""
+    """Runs commands of its users by `ssh`, a command that takes a user and a command line."""
 
     def __init__(self, ssh: Sequence[str]) -> None:
         self._ssh = ssh
 
     def run(self, user: str, command: str) -> "subprocess.CompletedProcess[str]":
         whole = [*self._ssh, user, command]
-        return subprocess.run(whole, capture_output=True, text=True, timeout=600)  # noqa: S603
+        return subprocess.run(whole, capture_output=True, text=True, timeout=900)  # noqa: S603
 
     def cgroups(self, situation: Situation, command: str) -> dict[str, str]:
         """What doctor found about control groups there. Raises ValueError with what it said instead."""
@@ -97,11 +94,6 @@ class Machine:
         except ValueError:
             raise ValueError(f"no answer: {done.stderr or done.stdout}") from None
         return next(need for need in needs if need["name"] == "cgroups")
-
-
-def say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 def commands_of(fix: str) -> list[str]:
@@ -115,10 +107,10 @@ def try_one(machine: Machine, situation: Situation) -> tuple[str, list[str]]:
     said = f"{before['found']}; {before['lose']}" if before["lose"] else before["found"]
     if not situation.finding:
         if before["fix"] or before["status"] != "ok":
-            raise ValueError(f"{before}")
+            raise ValueError(f"{said}. To fix it: {before['fix'] or 'nothing'}")
         return said, []
     if situation.finding not in said or not before["fix"]:
-        raise ValueError(f"{before}")
+        raise ValueError(f"{said}. To fix it: {before['fix'] or 'nothing'}")
     helped = []
     for command in reversed(commands_of(before["fix"])):  # what helps for good comes last
         if "lastcall …" in command:
@@ -130,35 +122,22 @@ def try_one(machine: Machine, situation: Situation) -> tuple[str, list[str]]:
             if "log in again" in before["fix"]:
                 machine.run("root", LOGGED_OUT)
             after = machine.cgroups(situation, DOCTOR)
-        if after["status"] != "ok" or after["fix"]:
-            raise ValueError(f"{command} does not help: {after}")
+        if after["status"] != "ok" or situation.finding in f"{after['found']}; {after['lose']}":
+            raise ValueError(f"`{command}` does not help: {after['found']}; {after['lose']}")
         helped.append(f"`{command}`: {after['found']}")
     return said, helped
 
 
-def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-k", default="", help="only situations with this in their name")
-    parser.add_argument("ssh", nargs="+")
-    asked = parser.parse_args(arguments)
-    machine, failed = Machine(asked.ssh), 0
-    say("| situation | doctor | what helps |\n|---|---|---|")
+def tried(machine: Machine, part: str = "") -> Iterator[tuple[str, bool, str]]:
+    """Try each situation with `part` in its name: (name, whether everything helped, what was seen)."""
     for situation in SITUATIONS:
-        if asked.k not in situation.name:
+        if part not in situation.name:
             continue
-        began = time.monotonic()
         machine.run("root", situation.prepare or "true")
         try:
             said, helped = try_one(machine, situation)
-            say(f"| {situation.name} | {said} | {'<br>'.join(helped) or 'nothing to fix'} |")
+            yield situation.name, True, f"{said} → {'; '.join(helped) or 'nothing to fix'}"
         except (ValueError, subprocess.TimeoutExpired) as error:
-            failed += 1
-            say(f"| {situation.name} | **fails** | {error} |")
+            yield situation.name, False, str(error)
         finally:
             machine.run("root", situation.restore or "true")
-        sys.stderr.write(f"{situation.name}: {time.monotonic() - began:.0f} s\n")
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
