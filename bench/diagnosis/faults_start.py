@@ -257,7 +257,7 @@ START = (
     ),
     Fault(
         "directoryOverFile", "start", PYTHON, directory_over_file, ids("mountHidesFile"), ids("fixMount"),
-        START_SYMPTOMS, by_words="finding", args=TIMEOUT, proposed="mountHidesFile", worded=CRASHED,
+        START_SYMPTOMS, by_words="finding", args=TIMEOUT, worded=CRASHED,
     ),
     Fault(
         "postStartFails", "start", ANY, post_start("echo cannot register >&2; exit 1", "command", "poststart hook"),

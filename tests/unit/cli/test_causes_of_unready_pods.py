@@ -16,6 +16,7 @@ from lastcall.experiment.reasons.named import causes_in
 from lastcall.experiment.reasons.why_not_ready import programs_of, why_not_ready
 from lastcall.experiment.rollout import RolloutOptions
 from lastcall.experiment.run import RunOptions
+from lastcall.traffic import Load
 
 PATCH = {"containers": [{"name": "app", "startupProbe": {"failureThreshold": 30}}]}
 CAUSE = UnreadyCause("default/web", "startupProbeKilled", "problem", "app", "t", "a", {"patch": PATCH, "program": None})
@@ -83,7 +84,7 @@ def test_rollout_writes_a_document_with_the_causes(capsys: Any) -> None:
         raise NotReady("not Ready", [CAUSE])
 
     with pytest.raises(NotReady):
-        rounds.run_rollout([], RolloutOptions(rates={"fresh": 1.0}, output="json"), experiment)
+        rounds.run_rollout([], RolloutOptions(load=Load(rates={"fresh": 1.0}), output="json"), experiment)
     made = json.loads(capsys.readouterr().out)
     assert (made["experiments"], made["error"]) == ([], "not Ready")
     assert made["notReady"][0]["id"] == "startupProbeKilled"
