@@ -231,9 +231,8 @@ def _advice(
 def _goodbye(cause: Cause, kind: Kind, count: int) -> Advice:
     """What the application has to say to its clients, by kind of request."""
     if kind in CATALOGUE["cutOff"].fixes:
-        id_ = "requestKilled" if cause == "killed" else "cutOff"
-        return Advice(id_, fix("cutOff", kind), count, program="endStreams")
-    return Advice("staleConnection", fix("staleConnection"), count, program="closeIdleConnections")
+        return Advice(CAUSE_IDS[cause], fix("cutOff", kind), count, program="endStreams")
+    return Advice(CAUSE_IDS[cause], fix("staleConnection"), count, program="closeIdleConnections")
 
 
 def _wants_a_goodbye(lost: LostRequest) -> bool:
@@ -242,7 +241,7 @@ def _wants_a_goodbye(lost: LostRequest) -> bool:
     A program that waits for streams until it is killed waits for what may have no end: that more time would do is not
     shown by a stream that the client itself ended.
     """
-    if lost.cause == "stale connection":
+    if lost.cause in ("stale connection", "held open"):
         return True
     if lost.cause == "killed":
         return lost.outcome.kind in LONG_LIVED

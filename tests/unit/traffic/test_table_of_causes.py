@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rollout_lives import pod_life
 
 from lastcall.traffic.causes import CAUSES, Loss, Row, decide_cause
+from lastcall.traffic.connection_use import ConnectionUse
 from lastcall.traffic.lives import MOMENTS, Outage, PodLife
 from lastcall.traffic.moments import Moment, exactly
 from lastcall.traffic.outcome import KINDS, LOST, Outcome
@@ -31,6 +32,7 @@ def other(**times: Any) -> PodLife:
 
 CRASH = Outage(Moment.at(5.0), Moment.at(7.0))
 STOPPED = Outage(Moment.at(5.0), Moment.at(7.0), Moment.at(4.9))
+USED, LEFT = ConnectionUse((11.0, 12.5, 13.5, 14.5)), ConnectionUse((11.0, 12.2, 12.4))
 REFUSED, CUT = request(13, 13, "refused"), request(14, 15, "truncated")
 READY, LATER = other(ready=1.0, routed=1.0), other(ready=17.0, routed=17.0)
 
@@ -54,6 +56,7 @@ WALK: list[tuple[str, Loss, Loss]] = [
     ("no endpoint", Loss(request(16, 16, "truncated"), life(), [life(), LATER]),
      Loss(request(16, 16, "truncated"), life(), [life(), READY])),
     ("late endpoint", Loss(request(16, 16, "truncated"), life()), Loss(CUT, life())),
+    ("held open", Loss(CUT, life(killed=True), use=USED), Loss(CUT, life(killed=True), use=LEFT)),
     ("killed", Loss(CUT, life(killed=True)), Loss(CUT, life())),
     ("stale connection", Loss(request(14, 15, "reset before bytes", "keep-alive"), life()),
      Loss(request(14, 15, "reset after bytes", "keep-alive"), life())),

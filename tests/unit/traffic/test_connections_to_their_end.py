@@ -1,0 +1,79 @@
+"""Connections that a server never ends until it is killed."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rollout_lives import pod_life
+
+from lastcall.traffic.account import Account, account
+from lastcall.traffic.advice import Judgement, judge
+from lastcall.traffic.lives import PodLife
+from lastcall.traffic.outcome import Outcome
+
+OWNER: dict[str, Any] = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web", "namespace": "default"},
+    "spec": {
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {
+                "terminationGracePeriodSeconds": 6,
+                "containers": [{"name": "app", "image": "app:1", "ports": [{"containerPort": 8080}]}],
+            },
+        },
+    },
+}
+
+
+def pod(**times: Any) -> PodLife:
+    """A Pod that is deleted at 8, gets SIGTERM at 10 and is killed at 14."""
+    usual = {"ready": 0.5, "routed": 1.0, "deleted": 8.0, "term": 10.0, "exited": 14.0, "unrouted": 9.0, "killed": True}
+    return pod_life("e", name="web-1", ip="10.244.0.2", **(usual | times))
+
+
+def paced(first: float, last: float, gap: float, end: float, took: float, kind: str = "http2",
+          connection: int = 1) -> Iterator[Outcome]:  # fmt: skip
+    """Requests of one connection, one each `gap` s, which is cut at `end`."""
+    for number in range(round((last - first) / gap) + 1):
+        sent = first + number * gap
+        lost = "truncated" if sent + took > end else ""
+        yield Outcome(number + 1, kind, sent, sent, min(sent + took, end), connection, sent - first,  # type: ignore[arg-type]
+                      200, "10.244.0.2", lost)  # type: ignore[arg-type]  # fmt: skip
+
+
+def judged(outcomes: list[Outcome], ending: PodLife, disrupted: float = 8.0) -> tuple[Account, Judgement]:
+    outcomes = [replace(each, id=number) for number, each in enumerate(outcomes, 1)]
+    found = account(outcomes, [ending], [], disrupted)
+    return found, judge(found, [ending], OWNER, 8080)
+
+
+@pytest.mark.parametrize(("kind", "program", "words"), [
+    ("http2", "endStreams", "send GOAWAY on SIGTERM"),
+    ("keep-alive", "closeIdleConnections", "answer `Connection: close` from SIGTERM on"),
+])  # fmt: skip
+def test_a_connection_that_carries_requests_until_the_kill_is_not_given_more_time(
+    kind: str, program: str, words: str
+) -> None:
+    found, told = judged(list(paced(5.0, 13.9, 0.2, 14.0, 0.3, kind)), pod())
+    assert {each.cause for each in found.lost} == {"held open"}
+    (advice,) = told.advice
+    assert (advice.id, advice.program, advice.patch) == ("connectionsOpenAtKill", program, {})
+    assert words in advice.sentence and "terminationGracePeriodSeconds" not in told.sentence
+
+
+@pytest.mark.parametrize("last", [9.8, 10.005, 10.6], ids=["before SIGTERM", "at SIGTERM", "soon after SIGTERM"])
+def test_long_answers_on_a_connection_that_its_client_left_are_given_more_time(last: float) -> None:
+    found, told = judged(list(paced(last - 4.0, last, 0.2, 14.0, 5.0)), pod())
+    assert {each.cause for each in found.lost} == {"killed"}
+    assert [each.id for each in told.advice] == ["requestKilled"] and told.advice[0].patch
+
+
+def test_what_is_to_be_said_on_a_stale_connection_is_filed_under_that() -> None:
+    late = [replace(each, lost="closed before bytes") for each in paced(12.0, 12.1, 0.1, 12.15, 0.2)]
+    found, told = judged(late, pod(exited=12.15, killed=False))
+    assert {each.cause for each in found.lost} == {"stale connection"}
+    assert [(each.id, "GOAWAY" in each.sentence) for each in told.advice] == [("staleConnection", True)]
