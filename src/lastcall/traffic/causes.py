@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lastcall.endings import said
-from lastcall.traffic.connection_use import ConnectionUse
+from lastcall.traffic.connection_use import CUT, ConnectionUse, Limit
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.moments import SKEW_SECONDS, is_over
 from lastcall.traffic.outcome import NEW_SECONDS, REUSED, Outcome, never_connected
@@ -29,6 +29,7 @@ Cause = Literal[
     "not ready yet",
     "crashed",
     "restarted",
+    "cut at a limit",
     "no endpoint",
     "server error",
     "unexplained",
@@ -47,6 +48,7 @@ CAUSE_IDS: Mapping[Cause, str] = {
     "not ready yet": "unreadyPodsPublished",
     "crashed": "crashedUnderLoad",
     "restarted": "restartedUnderLoad",
+    "cut at a limit": "connectionLimitCuts",
     "no endpoint": "noEndpoint",
     "server error": "serverError",
     "unexplained": "unexplained",
@@ -68,7 +70,8 @@ class Loss:
 
     `lives` are the Pods that it could have led to, empty where only this one is asked about; `seen` is what the
     application saw of the request; `served` is when the Pod's address first gave a good answer, in seconds. `use` is
-    how its connection was used, where requests share it.
+    how its connection was used, where requests share it; `limit` is at what its server closes connections, if that
+    shows.
     """
 
     outcome: Outcome
@@ -77,6 +80,7 @@ class Loss:
     seen: Seen = "unknown"
     served: float = 0.0
     use: ConnectionUse | None = None
+    limit: Limit | None = None
 
     def within(self, error: float) -> "Iterator[Loss]":
         """Return it with every exact life of its Pod, at the times that an error of the request's clock allows."""
@@ -175,6 +179,13 @@ def got_no_byte(loss: Loss) -> bool:
 def was_reset_unread(loss: Loss) -> bool:
     """A close with something unread, or of a connection that was never accepted, is a reset; others end with a FIN."""
     return loss.seen == "never" and loss.outcome.lost == "reset before bytes"
+
+
+def was_cut_at_a_limit(loss: Loss) -> bool:
+    """The server closes each connection at about the same number of requests, or age, and did so with this one."""
+    if loss.limit is None or loss.use is None or loss.use.cut is None or loss.outcome.lost not in CUT:
+        return False
+    return loss.limit.fits(loss.use)
 
 
 # -- of its Pod -------------------------------------------------------------------------------------------------------
@@ -278,6 +289,7 @@ CAUSES: tuple[Row, ...] = (
     Row("not ready yet", (reached_no_pod, its_pod_was_published_unready)),
     Row("not listening yet", (reached_no_pod,)),
     # its Pod took the connection, and ended
+    Row("cut at a limit", (its_pod_lived_on, was_cut_at_a_limit)),
     Row("unexplained", (its_pod_lived_on,)),
     Row("stale connection", (was_sent_after_the_exit, came_on_an_old_connection)),
     Row("no endpoint", (was_sent_after_the_exit, nobody_else_listened)),
