@@ -136,7 +136,7 @@ HTTP2 = (
     Fault("pinnedChannel", "serving", ("channel",), pinned_channel, ids("connectionsPinned"),
           by_words="advice", shows=False),
     Fault("recyclesRudely", "serving", ("channel",), behaves(recycles_properly=False),
-          ids("connectionLimitCuts"), GOODBYES, ids("unexplained"), needs=GOAWAY, proposed="connectionLimitCuts"),
+          ids("connectionLimitCuts"), GOODBYES, ids("unexplained"), needs=GOAWAY),
     Fault("callsOutlastGrace", "serving", ("calls",), calls_outlast_grace, ids("requestKilled"), ids("endStreams"),
           ids("killed")),
 )  # fmt: skip

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from lastcall.traffic.bounds import upper_bound
 from lastcall.traffic.causes import Cause, decide_cause
+from lastcall.traffic.connection_use import Limit
 from lastcall.traffic.lives import PodLife, by_address, led_to
 from lastcall.traffic.lost_request import NO_POD, KnownPods, LostRequest, explain
 from lastcall.traffic.moments import SKEW_SECONDS, first_of, is_over
@@ -41,7 +42,8 @@ class Account:
     `whole_output`: all that they printed is known, so that "never saw it" can be said. `control_losses`: those before
     the disruption, by kind and class, the most frequent first; `not_listening_yet`: how many of them were sent to a Pod
     that was Ready before it listened, which is a cause of its own, and `not_serving_yet`, how many a Pod answered with
-    errors that was Ready before it served. `never_answered` are kinds that the application seems not to speak.
+    errors that was Ready before it served, `cut_at_limit`, how many were cut by a server that closes connections at
+    `limit`. `never_answered` are kinds that the application seems not to speak.
     `longest`: what a good answer took at most, in seconds, by kind.
     """
 
@@ -59,6 +61,8 @@ class Account:
     control_losses: tuple[tuple[tuple[Kind, str], int], ...] = ()
     not_listening_yet: int = 0
     not_serving_yet: int = 0
+    cut_at_limit: int = 0
+    limit: Limit | None = None
     longest: Mapping[Kind, float] = field(default_factory=dict)
     moved: tuple[Outcome, ...] = ()
     pods: tuple[PodShare, ...] = ()
@@ -130,6 +134,8 @@ def account(
         whole_output=whole_output,
         not_listening_yet=sum(_is_too_early(each, pods) for each in control),
         not_serving_yet=sum(_is_served_too_early(each, pods) for each in control),
+        cut_at_limit=sum(_is_cut_at_limit(each, pods) for each in control),
+        limit=pods.limit,
         control_losses=tuple(Counter((each.kind, str(each.lost)) for each in control if each.lost).most_common()),
         longest=longest_answers(outcomes),
         moved=tuple(each for each in counted if each.moved and not each.lost),
@@ -179,3 +185,8 @@ def _is_too_early(outcome: Outcome, pods: KnownPods) -> bool:
 def _is_served_too_early(outcome: Outcome, pods: KnownPods) -> bool:
     """Whether a Pod answered with errors before its first good answer."""
     return bool(outcome.lost) and decide_cause(pods.loss(outcome)).cause == "not serving yet"
+
+
+def _is_cut_at_limit(outcome: Outcome, pods: KnownPods) -> bool:
+    """Whether a request was cut with its connection, which its server closes at a limit."""
+    return bool(outcome.lost) and decide_cause(pods.loss(outcome)).cause == "cut at a limit"

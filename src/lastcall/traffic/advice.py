@@ -68,7 +68,8 @@ def judge(
         return Judgement("inconclusive", never, ())
     early = _too_early(account, owner, port, path)
     explained = early is not None and early.saves == account.control_lost
-    if account.control_lost and not (explained and account.lost):
+    by_limit = early is not None and early.id == "connectionLimitCuts"
+    if account.control_lost and (by_limit or not (explained and account.lost)):
         before = tell(
             "$count of $total requests were lost before anything was disrupted ($how)",
             count=account.control_lost,
@@ -222,6 +223,8 @@ def _advice(
             found.append(_let_the_proxy_end_first(count, lives, owner, behind, sleep_hooks, longest_lag))
         elif cause == "server error":
             found.append(_see_the_log(account, count))
+        elif cause == "cut at a limit":
+            found.append(_announce(account, count))
         elif cause in ("crashed", "restarted", "not ready yet"):
             program: ProgramChange | None = "fixCrash" if cause == "crashed" else None
             found.append(Advice(CAUSE_IDS[cause], fix(CAUSE_IDS[cause]), count, program=program))
@@ -231,9 +234,16 @@ def _advice(
 def _goodbye(cause: Cause, kind: Kind, count: int) -> Advice:
     """What the application has to say to its clients, by kind of request."""
     if kind in CATALOGUE["cutOff"].fixes:
-        id_ = "requestKilled" if cause == "killed" else "cutOff"
-        return Advice(id_, fix("cutOff", kind), count, program="endStreams")
-    return Advice("staleConnection", fix("staleConnection"), count, program="closeIdleConnections")
+        return Advice(CAUSE_IDS[cause], fix("cutOff", kind), count, program="endStreams")
+    return Advice(CAUSE_IDS[cause], fix("staleConnection"), count, program="closeIdleConnections")
+
+
+def _announce(account: Account, count: int) -> Advice:
+    """What a server has to say before it closes a connection at its limit."""
+    limit = account.limit
+    assert limit is not None
+    sentence = fix("connectionLimitCuts", limit.of, value=f"{limit.value:.3g}")
+    return Advice("connectionLimitCuts", sentence, count, program="finishRequests")
 
 
 def _wants_a_goodbye(lost: LostRequest) -> bool:
@@ -242,7 +252,7 @@ def _wants_a_goodbye(lost: LostRequest) -> bool:
     A program that waits for streams until it is killed waits for what may have no end: that more time would do is not
     shown by a stream that the client itself ended.
     """
-    if lost.cause == "stale connection":
+    if lost.cause in ("stale connection", "held open"):
         return True
     if lost.cause == "killed":
         return lost.outcome.kind in LONG_LIVED
@@ -424,11 +434,13 @@ def _in_a_hurry(pod_spec: dict[str, Any], seconds: int) -> list[dict[str, Any]]:
 
 
 def _too_early(account: Account, owner: dict[str, Any], port: int | str, path: str) -> Advice | None:
-    """For what was lost before the disruption, since Pods were Ready too early. A probe of the application waits for
-    the port, too."""
+    """For what was lost before the disruption, since Pods were Ready too early, or since connections have a limit. A
+    probe of the application waits for the port, too."""
     if account.not_serving_yet:
         return probe_the_application(account.not_listening_yet + account.not_serving_yet, owner, port, path)
-    return probe_the_port(account.not_listening_yet, owner, port) if account.not_listening_yet else None
+    if account.not_listening_yet:
+        return probe_the_port(account.not_listening_yet, owner, port)
+    return _announce(account, account.cut_at_limit) if account.cut_at_limit else None
 
 
 def _never_unready(count: int) -> Advice:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lastcall.endings import said
+from lastcall.traffic.connection_use import CUT, ConnectionUse, Limit
 from lastcall.traffic.lives import PodLife
 from lastcall.traffic.moments import SKEW_SECONDS, is_over
 from lastcall.traffic.outcome import NEW_SECONDS, REUSED, Outcome, never_connected
@@ -21,12 +22,14 @@ Cause = Literal[
     "cut off",
     "never read",
     "killed",
+    "held open",
     "stale connection",
     "not listening yet",
     "not serving yet",
     "not ready yet",
     "crashed",
     "restarted",
+    "cut at a limit",
     "no endpoint",
     "server error",
     "unexplained",
@@ -38,12 +41,14 @@ CAUSE_IDS: Mapping[Cause, str] = {
     "cut off": "cutOff",
     "never read": "neverRead",
     "killed": "requestKilled",
+    "held open": "connectionsOpenAtKill",
     "stale connection": "staleConnection",
     "not listening yet": "notListeningYet",
     "not serving yet": "notServingYet",
     "not ready yet": "unreadyPodsPublished",
     "crashed": "crashedUnderLoad",
     "restarted": "restartedUnderLoad",
+    "cut at a limit": "connectionLimitCuts",
     "no endpoint": "noEndpoint",
     "server error": "serverError",
     "unexplained": "unexplained",
@@ -51,7 +56,9 @@ CAUSE_IDS: Mapping[Cause, str] = {
 }
 """Cause of a lost request → its id in the catalogue."""
 
-WHY: Mapping[Cause, str] = {cause: said(id_) for cause, id_ in CAUSE_IDS.items()}
+_VARIANTS: Mapping[str, str] = {"connectionsOpenAtKill": "request"}
+"""Where the catalogue says it of a container, too."""
+WHY: Mapping[Cause, str] = {cause: said(id_, _VARIANTS.get(id_, "")) for cause, id_ in CAUSE_IDS.items()}
 
 NotKnown = Literal["", "pods", "clock", "pod", "rules", "start", "signal", "restart", "silence", "entrance", "over"]
 """Variants of `notSeen` in the catalogue: why a cause is not known."""
@@ -62,7 +69,9 @@ class Loss:
     """A lost request and what is known around it. `life` is the Pod that it led to, None where it led to none.
 
     `lives` are the Pods that it could have led to, empty where only this one is asked about; `seen` is what the
-    application saw of the request; `served` is when the Pod's address first gave a good answer, in seconds.
+    application saw of the request; `served` is when the Pod's address first gave a good answer, in seconds. `use` is
+    how its connection was used, where requests share it; `limit` is at what its server closes connections, if that
+    shows.
     """
 
     outcome: Outcome
@@ -70,6 +79,8 @@ class Loss:
     lives: Sequence[PodLife] = ()
     seen: Seen = "unknown"
     served: float = 0.0
+    use: ConnectionUse | None = None
+    limit: Limit | None = None
 
     def within(self, error: float) -> "Iterator[Loss]":
         """Return it with every exact life of its Pod, at the times that an error of the request's clock allows."""
@@ -170,6 +181,13 @@ def was_reset_unread(loss: Loss) -> bool:
     return loss.seen == "never" and loss.outcome.lost == "reset before bytes"
 
 
+def was_cut_at_a_limit(loss: Loss) -> bool:
+    """The server closes each connection at about the same number of requests, or age, and did so with this one."""
+    if loss.limit is None or loss.use is None or loss.use.cut is None or loss.outcome.lost not in CUT:
+        return False
+    return loss.limit.fits(loss.use)
+
+
 # -- of its Pod -------------------------------------------------------------------------------------------------------
 
 
@@ -221,6 +239,14 @@ def its_pod_was_killed(loss: Loss) -> bool:
     return loss.life is not None and loss.life.killed
 
 
+def its_connection_was_held_open(loss: Loss) -> bool:
+    """Requests went out on it from the stop signal to the kill: the Pod never told its client to leave."""
+    life = loss.life
+    if life is None or loss.use is None or life.signalled is None or life.exited is None:
+        return False
+    return loss.use.went_on(life.signalled.latest, life.exited.latest)
+
+
 def its_pod_served_later(loss: Loss) -> bool:
     """It was Ready, nothing had ended it, and its first good answer came later: one that never had a good answer is not
     a slow start."""
@@ -263,10 +289,12 @@ CAUSES: tuple[Row, ...] = (
     Row("not ready yet", (reached_no_pod, its_pod_was_published_unready)),
     Row("not listening yet", (reached_no_pod,)),
     # its Pod took the connection, and ended
+    Row("cut at a limit", (its_pod_lived_on, was_cut_at_a_limit)),
     Row("unexplained", (its_pod_lived_on,)),
     Row("stale connection", (was_sent_after_the_exit, came_on_an_old_connection)),
     Row("no endpoint", (was_sent_after_the_exit, nobody_else_listened)),
     Row("late endpoint", (was_sent_after_the_exit,)),
+    Row("held open", (its_pod_was_killed, its_connection_was_held_open)),
     Row("killed", (its_pod_was_killed,)),
     Row("stale connection", (shares_its_connection, was_sent_after_the_signal, got_no_byte)),
     Row("no endpoint", (was_sent_after_the_signal, nobody_else_listened), unless=(shares_its_connection,)),

@@ -3,11 +3,12 @@
 # check: pure
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
-from lastcall.traffic.causes import Cause, Loss, decide_cause
+from lastcall.traffic.causes import Cause, Loss, decide_cause, fell_into_an_outage, its_pod_lived_on
+from lastcall.traffic.connection_use import ConnectionUse, Limit, connection_uses, limit_of
 from lastcall.traffic.lives import Phase, PodLife, by_address, led_to
 from lastcall.traffic.moments import Moment, is_over
 from lastcall.traffic.outcome import Outcome, never_connected
@@ -37,28 +38,44 @@ class LostRequest:
 
 @dataclass(frozen=True, slots=True)
 class KnownPods:
-    """The Pods that requests can have led to, and when each address first gave a good answer."""
+    """The Pods that requests can have led to, when each address first gave a good answer, and each connection's use.
+
+    `limit` is at what the server closes connections, if that shows.
+    """
 
     lives: Sequence[PodLife]
     addresses: Mapping[str, Sequence[PodLife]]
     answers: Mapping[str, float]
+    uses: Mapping[int, ConnectionUse] = field(default_factory=dict)
+    limit: Limit | None = None
 
     @classmethod
-    def of_outcomes(cls, lives: Sequence[PodLife], outcomes: Iterable[Outcome]) -> Self:
+    def of_outcomes(cls, lives: Sequence[PodLife], outcomes: Sequence[Outcome]) -> Self:
         answers: dict[str, float] = {}
         for each in outcomes:
             if each.served_by and not each.lost:
                 answers[each.served_by] = min(each.finished, answers.get(each.served_by, each.finished))
-        return cls(lives, by_address(lives), answers)
+        pods = cls(lives, by_address(lives), answers, connection_uses(outcomes))
+        return replace(pods, limit=limit_of(pods.uses, pods.lives_on(outcomes)))
 
     def loss(self, outcome: Outcome, seen: Seen = "unknown") -> Loss:
         """Return a lost request with what is known around it."""
         life = self.led_to(outcome)
-        return Loss(outcome, life, self.lives, seen, self._served(life))
+        return Loss(outcome, life, self.lives, seen, self._served(life), self.uses.get(outcome.connection), self.limit)
 
     def loss_alone(self, outcome: Outcome) -> Loss:
         """Return it with its own Pod alone: what other Pods did is no part of the question."""
-        return Loss(outcome, self.led_to(outcome))
+        return Loss(outcome, self.led_to(outcome), use=self.uses.get(outcome.connection), limit=self.limit)
+
+    def lives_on(self, outcomes: Iterable[Outcome]) -> Callable[[int], bool]:
+        """Return what says of a connection whether its Pod neither ended nor was down when a request on it was lost."""
+        lost = [Loss(each, self.led_to(each)) for each in outcomes if each.lost and each.connection in self.uses]
+        ended = {
+            each.outcome.connection
+            for each in lost
+            if each.life is None or fell_into_an_outage(each) or not its_pod_lived_on(each)
+        }
+        return lambda number: number not in ended
 
     def answers_later(self, outcome: Outcome) -> bool:
         """Return whether the Pod that it led to gave its first good answer after the request was sent."""

@@ -266,12 +266,15 @@ CONTAINERS: Mapping[str, Cause] = {
     ),
     "connectionsOpenAtKill": Cause(
         title="The program waited for open connections until it was killed.",
-        remedy="Close idle keep-alive connections on the stop signal, or give a longer grace period.",
+        remedy="Close idle keep-alive connections on the stop signal, and tell HTTP/2 clients to leave (GOAWAY). A "
+        "longer grace period helps only where clients leave by themselves.",
         texts={
             "listening": "$container had $connections open when SIGKILL came, and still listened: it had not begun to "
             "end.",
             "": "$container had $connections open when SIGKILL came, and no longer listened: it probably waited for "
             "them (inferred).",
+            "request": "sent on a connection that the stopping Pod kept open until it was killed, without telling its "
+            "client to leave",
             "peers": "They led to: $peers.",
             "pod": "Pod $name ($address)",
             "itself": "its own Pod ($address)",

@@ -106,6 +106,22 @@ REQUESTS: Mapping[str, Cause] = {
         },
         lint=("unreadyPodsPublished",),
     ),
+    "connectionLimitCuts": Cause(
+        title="The server closed connections with requests under way, each after about as many requests or seconds.",
+        remedy="Announce the end of a connection before it is closed: GOAWAY, or `Connection: close`.",
+        texts={
+            "": "cut off by a Pod that nothing ended: it closes each connection after about the same number of "
+            "requests, or the same time",
+        },
+        fixes={
+            "requests": "The server closes each connection after about $value requests, with others under way: let it "
+            "announce that (HTTP/2: GOAWAY with the last stream that it took; HTTP/1.1: `Connection: close`), answer "
+            "what it took, and close then.",
+            "seconds": "The server closes each connection after about $value s, with requests under way: let it "
+            "announce that (HTTP/2: GOAWAY with the last stream that it took; HTTP/1.1: `Connection: close`), answer "
+            "what it took, and close then.",
+        },
+    ),
     "neverAnswered": Cause(
         title="No request of a kind is answered, before anything is disrupted.",
         remedy="Correct the Service's targetPort, or ask for what the application speaks (--load, --path).",
