@@ -1,5 +1,6 @@
 """`lastcall rollout --ui` in chromium, with clusters behind it: several runs, a search, and somebody's cluster."""
 
+import asyncio
 import json
 import signal
 from collections.abc import Iterator
@@ -168,8 +169,9 @@ async def test_the_search_for_what_is_safe_is_shown_with_its_runs_and_its_edge(
     await page.screenshot(tmp_path / "found.png")
     await assert_good(page)
     process.send_signal(signal.SIGINT)
+    reading = asyncio.create_task(asyncio.to_thread(process.communicate, timeout=60))  # more than a pipe holds
     await seen(page, OVER)
-    out, err = process.communicate(timeout=60)
+    out, err = await reading
     assert process.returncode == 0 and "Traceback" not in err, err
     assert json.loads(out)["findSafe"]["sentence"] == sentence
 
