@@ -180,6 +180,33 @@ def test_a_program_that_says_not_found_itself_has_crashed(new_tape: Any, code: i
     assert finding(tape.ending(), "crashed")
 
 
+@pytest.mark.parametrize(
+    ("line", "executable"),
+    [
+        ("/run.sh: line 3: /usr/bin/app: Interrupted system call", False),
+        ("/run.sh: fork: retry: Resource temporarily unavailable", False),
+        ("sh: can't fork: Resource temporarily unavailable", False),
+        ("sh: 1: /app: Text file busy", False),
+        ("bash: line 1: /app: Argument list too long", False),
+        ("bash: line 1: /app: cannot execute binary file: Exec format error", False),
+        ("bash: line 1: /app: Is a directory", False),
+        ("bash: line 1: /app: cannot execute", True),
+        ("starting", True),
+        ("", True),
+    ],
+)
+def test_exit_code_126_is_about_a_file_that_is_not_executable_unless_the_last_line_names_another_error(
+    new_tape: Any, line: str, executable: bool
+) -> None:
+    tape = new_tape()
+    run(tape, -2, -1.9, code=126, lines=("starting", line))
+    tape.accepted(5)
+    tape.over(0.2, endpoint=False)
+    found = finding(tape.ending(), "crashed")
+    assert ("make it executable" in found.advice) is executable, found.advice
+    assert found.change.program == ("fixCommand" if executable else "fixCrash")
+
+
 def test_a_sidecar_that_the_node_ended_with_its_pod_is_no_crash_and_did_not_end_by_itself(new_tape: Any) -> None:
     tape = new_tape()
     tape.pod = PodFacts(tape.uid, "default", "web",

@@ -92,6 +92,7 @@ def test_a_program_that_begins_anew_on_its_stop_signal_reloads(
         ({"message": 'failed - error: exec: "sleep": executable file not found in $PATH'}, "sleep 7", "{seconds: 7}"),
         ({"exitCode": 127}, "/hooks/stop", "Put the program into the image"),
         ({"exitCode": 126}, "/hooks/stop.sh", "chmod +x"),
+        ({"exitCode": 126, "stderr": "sh: 1: /x: Interrupted system call\n"}, "/hooks/stop.sh", "see why it fails"),
         ({"exitCode": 1}, "sleep 5", "see why it fails"),
     ],
 )

@@ -100,6 +100,8 @@ def test_that_the_application_listened_later_is_said_only_if_it_was_seen(new_tap
         (EXITED.format(code=127), {"exitCode": 127, "stderr": "sh: register: not found\n"},
          "failed: exit code 127 (", "Correct the command of the postStart hook, or use an image that has it."),
         (EXITED.format(code=126), {"exitCode": 126}, "failed: exit code 126 (", "executable"),
+        (EXITED.format(code=126), {"exitCode": 126, "stderr": "sh: can't fork: Resource temporarily unavailable\n"},
+         "failed: exit code 126 (", "let it end with 0"),
         (NOT_THERE, {}, 'failed: exec: "register": executable file not found in $PATH (', "an image that has it"),
         ("odd", {}, "failed: odd (", "its Event FailedPostStartHook says how it failed"),
     ],

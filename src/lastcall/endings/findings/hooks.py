@@ -6,6 +6,7 @@ import re
 
 from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.findings.changes import NOTHING, Remedy, in_pod, in_program, pause
+from lastcall.endings.findings.not_executed import is_not_executable
 from lastcall.endings.findings.observed import (
     HOOK_FAILED,
     HOOK_INTERRUPTED,
@@ -24,8 +25,8 @@ from lastcall.records.said import joined, tell
 
 _SPARE_SECONDS = 10
 """For the program's own end, after a hook that sleeps."""
-NOT_FOUND, NOT_EXECUTABLE = 127, 126
-"""Exit codes of a shell for a program that is not there, and for one that may not be executed."""
+NOT_FOUND = 127
+"""The exit code of a shell for a program that is not there."""
 
 _ENDS_ITS_CONTAINER = re.compile(
     r"(?<![\w.-])(?:kill(?: +-{1,2}(?![0l]\b)[\w=]+(?: +[A-Z]\w+)?)? +(?:-- +)?1(?![\w.])|nginx +-s +(?:quit|stop)\b)"
@@ -96,7 +97,8 @@ def _failed_remedy(c: ContainerEnding, hook: PreStop, ending: Ending) -> Remedy:
         return NOTHING
     if missing and (match := _SLEEP.search(command)):
         return pause(fix("hookFailed", "sleep", seconds=match["seconds"]), c.name, c.kind, int(match["seconds"]))
-    variant = "notFound" if missing else "notExecutable" if hook.exit_code == NOT_EXECUTABLE else ""
+    denied = is_not_executable(hook.exit_code, hook.output)
+    variant = "notFound" if missing else "notExecutable" if denied else ""
     return in_program(fix("hookFailed", variant), "fixHook")
 
 

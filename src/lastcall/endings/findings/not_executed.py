@@ -33,6 +33,14 @@ _ENV_BUSYBOX = re.compile(r"\S*env: can't execute '(?P<program>[^']+)': No such 
 _CODES = {127: "not found", 126: "denied"}
 """The exit code of a shell whose last command it could not execute."""
 
+_OTHER_ERROR = re.compile(
+    r": (?:Interrupted system call|Resource temporarily unavailable|Cannot allocate memory|Out of memory"
+    r"|Argument list too long|Text file busy|Input/output error|I/O error|Too many open files(?: in system)?"
+    r"|No file descriptors available|No space left on device|Exec format error|(?:Is a|Not a) directory)\Z",
+    re.I,
+)
+"""What glibc and musl say (strerror(3)) where exec or fork fails although the file may be executed."""
+
 
 @dataclass(frozen=True, slots=True)
 class NotExecuted:
@@ -64,6 +72,11 @@ def not_executed(lines: list[str], exits: Iterable[Entry]) -> NotExecuted | None
         variant = "inShell" if code == 127 else "deniedInShell"
         return NotExecuted(fix("commandNotStarted", variant, program=word["program"]), word["program"])
     return None
+
+
+def is_not_executable(code: int | None, output: str) -> bool:
+    """Return whether an exit code says that a shell may not execute a file, and the output ends with no other error."""
+    return code == 126 and not _OTHER_ERROR.search(output.rstrip())
 
 
 def _variant(found: dict[str, object]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from lastcall.endings.catalogue.lookup import fix, said
+from lastcall.endings.findings.not_executed import is_not_executable
 from lastcall.endings.findings.subjects import RunSubject
 from lastcall.endings.findings.table import Fact, Row
 from lastcall.endings.findings.words import seconds as _s
@@ -21,7 +22,7 @@ LONG_SECONDS = 1.0
 """A hook of a Pod that nobody ends is worth a word if it runs for so long."""
 HELD_SECONDS = 0.1
 """A deletion that waited for less did not wait."""
-_NOT_FOUND, _NOT_EXECUTABLE = 127, 126
+_NOT_FOUND = 127
 _REFUSED = re.compile(r":(?P<port>\d+): connect: connection refused")
 
 
@@ -103,7 +104,7 @@ def remedy(hook: PostStart | None) -> str:
         return fix("restartedPostStart", "tooEarly", port=hook.refused)
     if hook.exit_code == _NOT_FOUND or "executable file not found" in hook.message:
         return fix("restartedPostStart", "notFound")
-    if hook.exit_code == _NOT_EXECUTABLE:
+    if is_not_executable(hook.exit_code, hook.output):
         return fix("restartedPostStart", "notExecutable")
     return fix("restartedPostStart", "code" if hook.exit_code else "")
 

@@ -14,7 +14,7 @@ from lastcall.endings.catalogue.lookup import fix, said
 from lastcall.endings.findings.changes import container_change
 from lastcall.endings.findings.files import hidden_file, key_of
 from lastcall.endings.findings.neighbours import needs_neighbour
-from lastcall.endings.findings.not_executed import NotExecuted, not_executed
+from lastcall.endings.findings.not_executed import NotExecuted, is_not_executable, not_executed
 from lastcall.endings.findings.post_start import KINDS as HOOK_KINDS
 from lastcall.endings.findings.post_start import because, hook_of, more, remedy
 from lastcall.endings.findings.probes import other_port
@@ -174,11 +174,12 @@ def _crashed(s: ContainerSubject) -> Finding:
         change = remedy.change or Change(program="fixCrash")
         return Finding(id_, "problem", text, c.name, remedy.advice, change=change)
     advice = refused.advice if (refused := _not_executed_of(s)) else ""  # of an init container
-    what: ProgramChange = "fixCommand" if advice or _code(c) in ("notFound", "notExecutable") else "fixCrash"
+    by_code = _code(c, lines[-1] if lines else "")
+    what: ProgramChange = "fixCommand" if advice or by_code in ("notFound", "notExecutable") else "fixCrash"
     if not advice:
         found = ((variant, re.search(words, lines[-1], re.I)) for words, variant in _LAST_WORDS) if lines else ()
         known = next(((variant, match) for variant, match in found if match), None)
-        advice = fix("crashed", known[0], **known[1].groupdict()) if known else fix(id_, _code(c))
+        advice = fix("crashed", known[0], **known[1].groupdict()) if known else fix(id_, by_code)
     return Finding(id_, "problem", text, c.name, advice, change=Change(program=what))
 
 
@@ -258,11 +259,15 @@ _LAST_WORDS = (
 variables of Services look like (pkg/kubelet/envvars) → the variant of the advice."""
 
 
-def _code(c: ContainerEnding) -> str:
-    """The variant of the advice for an exit code that says something by itself."""
+def _code(c: ContainerEnding, last_line: str) -> str:
+    """Return the variant of the advice for an exit code that says something by itself."""
     if (c.exit.code or 0) - 128 in (4, 6, 7, 8, 11):  # SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV: of it, or of a child
         return "signal"
-    return {126: "notExecutable", 127: "notFound"}.get(c.exit.code or 0, "") if c.kind != "init" else ""
+    if c.kind == "init":
+        return ""
+    if is_not_executable(c.exit.code, last_line):
+        return "notExecutable"
+    return "notFound" if c.exit.code == 127 else ""
 
 
 def _completed(s: ContainerSubject) -> Finding:

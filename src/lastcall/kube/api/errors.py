@@ -58,6 +58,11 @@ def is_already_exists(error: StatusError) -> bool:
     return error.reason == "AlreadyExists"
 
 
+def is_insufficient_storage(error: StatusError) -> bool:
+    """Return True for `insufficient_storage`: the store has no room for the write."""
+    return error.reason == "InsufficientStorage"
+
+
 Target = Resource | str
 """What a message names: a resource, or its name as text (`pods/binding`, `Pod`)."""
 

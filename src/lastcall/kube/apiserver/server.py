@@ -194,13 +194,19 @@ class APIServer:
         return found
 
     def _flow_control(self) -> FlowControl:
-        return FlowControl(self._world, self.client(SERVER_USER, PRODUCER), self.client(SERVER_USER, CONSUMER))
+        return FlowControl(
+            self._world,
+            self.client(SERVER_USER, PRODUCER),
+            self.client(SERVER_USER, CONSUMER),
+            self.serving.postponed,
+        )
 
     def _service_addresses(self) -> ServiceAddresses:
         return ServiceAddresses(
             self._world,
             self.client(SERVER_USER, SERVER),
             self._config.service_cidr,
+            self.serving.postponed,
             shared=self.storage.store.shared,
         )
 

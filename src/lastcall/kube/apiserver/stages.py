@@ -49,6 +49,7 @@ from lastcall.kube.apiserver.every_cluster.contents import Contents, EveryCluste
 from lastcall.kube.apiserver.every_cluster.identity import Identity
 from lastcall.kube.apiserver.inprocess import InProcessClient
 from lastcall.kube.apiserver.operations import Backends, Operations
+from lastcall.kube.apiserver.postponed import Postponed
 from lastcall.kube.apiserver.proxying.aggregation.aggregation import Aggregation
 from lastcall.kube.apiserver.proxying.aggregation.registration import Registration
 from lastcall.kube.apiserver.records import WriteRecords
@@ -173,6 +174,7 @@ class Serving:
     registration: Registration
     aggregation: Aggregation
     every_cluster: EveryCluster
+    postponed: Postponed
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,17 +213,19 @@ def build_serving(world: World, storage: Storage, policy: Policy, config: APISer
     aggregation = Aggregation(
         world, routes, client, finding.find, finding.all, outside.dial, config.front_proxy, catalog.changed
     )
+    postponed = Postponed()
     registration = Registration(
         client,
         partial(finding.all, APISERVICES),
         {(each.group, each.version) for each in everything} - {(APISERVICES.group, APISERVICES.version)},
         declared.group_versions,
+        postponed,
     )
     context = RequestContext(SERVER_USER, SERVER)
-    definitions = Definitions(shared, declared, context, catalog.changed, registration.of_definitions)
+    definitions = Definitions(shared, declared, context, catalog.changed, registration.of_definitions, postponed)
     _fill(world, storage, shared, definitions, client, config)
-    every_cluster = _every_cluster(world, storage, client, registration, config)
-    return Serving(operations, catalog, definitions, registration, aggregation, every_cluster)
+    every_cluster = _every_cluster(world, storage, client, registration, postponed, config)
+    return Serving(operations, catalog, definitions, registration, aggregation, every_cluster, postponed)
 
 
 def _fill(
@@ -258,7 +262,12 @@ def _fill(
 
 
 def _every_cluster(
-    world: World, storage: Storage, client: Client, registration: Registration, config: APIServerConfig
+    world: World,
+    storage: Storage,
+    client: Client,
+    registration: Registration,
+    postponed: Postponed,
+    config: APIServerConfig,
 ) -> EveryCluster:
     contents = Contents(
         config.kubernetes_service_ip,
@@ -270,7 +279,7 @@ def _every_cluster(
     )
     masters, identity = _among_others(world, storage, config)
     of_definitions = registration.of_definitions
-    return EveryCluster(world, client, storage.finding.find, contents, of_definitions, masters, identity)
+    return EveryCluster(world, client, storage.finding.find, contents, of_definitions, postponed, masters, identity)
 
 
 def _among_others(world: World, storage: Storage, config: APIServerConfig) -> "tuple[Masters | None, Identity | None]":

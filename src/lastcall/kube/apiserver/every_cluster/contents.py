@@ -6,6 +6,7 @@ Sources: pkg/controlplane/controller/systemnamespaces, pkg/controlplane/controll
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lastcall.kube.api.errors import StatusError
@@ -14,6 +15,7 @@ from lastcall.kube.api.resources import (
     CONFIGMAPS,
     ENDPOINTS,
     ENDPOINTSLICES,
+    LEASES,
     NAMESPACES,
     PRIORITYCLASSES,
     SERVICES,
@@ -24,6 +26,7 @@ from lastcall.kube.apiserver.admission.priority import SYSTEM_CLASSES
 from lastcall.kube.apiserver.auth.bootstrap_policy import default_policy
 from lastcall.kube.apiserver.auth.default_roles import Step, reconciled
 from lastcall.kube.apiserver.every_cluster.identity import Identity
+from lastcall.kube.apiserver.postponed import Postponed
 from lastcall.kube.apiserver.proxying.aggregation.front_proxy import (
     AUTHENTICATION_CONFIG,
     FrontProxy,
@@ -68,15 +71,17 @@ class EveryCluster:
         find: Find,
         contents: Contents,
         of_definitions: Callable[[], Awaitable[None]],
+        postponed: Postponed,
         masters: "Masters | None" = None,
         identity: Identity | None = None,
     ) -> None:
-        """`of_definitions` keeps the APIServices of custom resources."""
+        """`of_definitions` keeps the APIServices of custom resources. `keep` tries again what is `postponed`."""
         self._world = world
         self._client = client
         self._find = find
         self._contents = contents
         self._of_definitions = of_definitions
+        self._postponed = postponed
         self._masters = masters
         self._identity = identity
         self._addresses = [contents.endpoint[0]]
@@ -102,10 +107,11 @@ class EveryCluster:
                 await self._of_definitions()
             except StatusError as error:
                 _log.warning("what every cluster has cannot be created: %s", error)
+            await self._postponed.again()
 
     async def _create(self) -> None:
         if self._masters is not None:
-            self._addresses = await self._masters.renew()
+            await self._postponed.attempt("the address of this API server", self._renew_address)
         for name in SYSTEM_NAMESPACES:
             await self._create_missing(NAMESPACES, {"metadata": {"name": name}}, "")
         for priority_class in SYSTEM_CLASSES:
@@ -117,10 +123,20 @@ class EveryCluster:
             (ENDPOINTS, kubernetes_endpoints(self._addresses, port)),
         ):
             await self._create_missing(resource, wanted, "default")
-            await self._mend_endpoints(resource, wanted)
-        await self._keep_authentication_config()
+            mend = partial(self._mend_endpoints, resource, wanted)
+            await self._postponed.attempt(f"the content of {resource.kind} default/kubernetes", mend)
+        name = f"{CONFIGMAPS.kind} kube-system/{AUTHENTICATION_CONFIG}"
+        await self._postponed.attempt(name, self._keep_authentication_config)
         if self._identity is not None:
-            await self._identity.keep(self._client, now(self._world.clock))
+            await self._postponed.attempt(f"{LEASES.kind} kube-system/{self._identity.name}", self._renew_identity)
+
+    async def _renew_address(self) -> None:
+        assert self._masters is not None
+        self._addresses = await self._masters.renew()
+
+    async def _renew_identity(self) -> None:
+        assert self._identity is not None
+        await self._identity.keep(self._client, now(self._world.clock))
 
     async def _keep_authentication_config(self) -> None:
         """(pkg/controlplane/controller/clusterauthenticationtrust)"""
@@ -139,7 +155,9 @@ class EveryCluster:
         """
         async with Tasks() as tasks:
             for resource, obj in default_policy(self._contents.components):
-                tasks.spawn(self._ensure(resource, obj, obj["metadata"].get("namespace", "")), name="default-policy")
+                namespace = obj["metadata"].get("namespace", "")
+                ensure = partial(self._ensure, resource, obj, namespace)
+                tasks.spawn(self._postponed.attempt(_named(resource, obj, namespace), ensure), name="default-policy")
 
     async def _ensure(self, resource: Resource, wanted: Object, namespace: str) -> None:
         name = wanted["metadata"]["name"]
@@ -154,9 +172,12 @@ class EveryCluster:
             await self._client.update(resource, changed, namespace)
 
     async def _create_missing(self, resource: Resource, obj: Object, namespace: str) -> None:
-        # Asked first: on a store with history the Service's address is allocated already, which is another refusal.
-        if await self._find(resource, namespace, obj["metadata"]["name"]) is None:
-            await self._client.create(resource, obj, namespace)
+        async def create() -> None:
+            # Asked first: on a store with history the Service's address is allocated already, which is another refusal.
+            if await self._find(resource, namespace, obj["metadata"]["name"]) is None:
+                await self._client.create(resource, obj, namespace)
+
+        await self._postponed.attempt(_named(resource, obj, namespace), create)
 
     async def _mend_endpoints(self, resource: Resource, wanted: Object) -> None:
         """(pkg/controlplane/reconcilers/endpointsadapter.go: what somebody wrote, or an older server, is put right)"""
@@ -166,6 +187,11 @@ class EveryCluster:
             await self._client.update(
                 resource, {**found, **{part: wanted[part] for part in parts if part in wanted}}, "default"
             )
+
+
+def _named(resource: Resource, obj: Object, namespace: str) -> str:
+    """Return the words for an object in the log."""
+    return f"{resource.kind} {namespace + '/' if namespace else ''}{obj['metadata']['name']}"
 
 
 def kubernetes_service(ip: str, port: int) -> Object:

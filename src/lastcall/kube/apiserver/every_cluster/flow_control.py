@@ -10,10 +10,12 @@ pkg/registry/flowcontrol/rest/storage_flowcontrol.go.
 
 import logging
 from collections.abc import Iterator
+from functools import partial
 
 from lastcall.kube.api.errors import StatusError, is_conflict, is_not_found
 from lastcall.kube.api.meta import Object, name_of
 from lastcall.kube.api.resources import FLOWSCHEMAS, PRIORITYLEVELCONFIGURATIONS, Resource
+from lastcall.kube.apiserver.postponed import Postponed
 from lastcall.kube.client.api import APPLY_PATCH, Client
 from lastcall.kube.client.informer import Informer
 from lastcall.kube.client.workqueue import WorkQueue
@@ -62,8 +64,9 @@ def _level_of(schema: Object) -> str:
 class FlowControl:
     """`producer` makes the objects, `consumer` writes their status."""
 
-    def __init__(self, world: World, producer: Client, consumer: Client) -> None:
+    def __init__(self, world: World, producer: Client, consumer: Client, postponed: Postponed) -> None:
         self._world, self._producer, self._consumer = world, producer, consumer
+        self._postponed = postponed
         self._schemas = Informer(consumer, FLOWSCHEMAS, world=world)
         self._levels = Informer(consumer, PRIORITYLEVELCONFIGURATIONS, world=world)
         self._queue: WorkQueue[str] = WorkQueue(world, name="priority_and_fairness_config_queue")
@@ -95,10 +98,11 @@ class FlowControl:
                     self._queue.done(name)
 
     async def _create(self, resource: Resource, obj: Object) -> None:
+        name = f"{resource.kind} {name_of(obj)}"
         try:
-            await self._producer.create(resource, obj)
+            await self._postponed.attempt(name, partial(self._producer.create, resource, obj))
         except StatusError as error:
-            _log.warning("%s %s cannot be created: %s", resource.kind, name_of(obj), error)
+            _log.warning("%s cannot be created: %s", name, error)
 
     def _schema(self, schema: Object) -> None:
         self._queue.add(name_of(schema))

@@ -14,6 +14,7 @@ from lastcall.kube.api.errors import StatusError, is_not_found
 from lastcall.kube.api.meta import Object, labels_of, name_of, namespace_of
 from lastcall.kube.api.resources import IPADDRESSES, SERVICECIDRS, SERVICES
 from lastcall.kube.api.text.times import parse_rfc3339
+from lastcall.kube.apiserver.postponed import Postponed
 from lastcall.kube.client.api import Client
 from lastcall.kube.client.informer import Informer
 from lastcall.kube.client.workqueue import WorkQueue
@@ -53,9 +54,10 @@ def address_object(address: str, service: Object) -> Object:
 
 
 class ServiceAddresses:
-    def __init__(self, world: World, client: Client, cidr: str, *, shared: bool = False) -> None:
+    def __init__(self, world: World, client: Client, cidr: str, postponed: Postponed, *, shared: bool = False) -> None:
         """`shared`: other servers use the store, and have an address before they write its Service."""
         self._world, self._client, self._cidr = world, client, cidr
+        self._postponed = postponed
         self._grace = GRACE_SECONDS if shared else 0.0
         self._services = Informer(client, SERVICES, indexes={"address": addresses_of}, world=world)
         self._addresses = Informer(client, IPADDRESSES, world=world)
@@ -66,7 +68,7 @@ class ServiceAddresses:
     async def run(self) -> None:
         """Work until cancelled."""
         await self._world.clock.sleep(START_SECONDS)
-        await self._default()
+        await self._postponed.attempt(f"{SERVICECIDRS.kind} {DEFAULT}", self._default)
         async with Tasks() as tasks:
             tasks.spawn(self._services.run(), name="services")
             tasks.spawn(self._addresses.run(), name="addresses")
@@ -84,15 +86,16 @@ class ServiceAddresses:
                     self._queue.done(address)
 
     async def _default(self) -> None:
-        """(`createDefaultServiceCIDRIfNotExist`)"""
+        """(`createDefaultServiceCIDRIfNotExist`, `syncStatus`)"""
         try:
-            await self._client.get(SERVICECIDRS, DEFAULT)
-            return
+            made = await self._client.get(SERVICECIDRS, DEFAULT)
         except StatusError as error:
             if not is_not_found(error):
                 raise
-        wanted = {"metadata": {"name": DEFAULT, "finalizers": [FINALIZER]}, "spec": {"cidrs": [self._cidr]}}
-        made = await self._client.create(SERVICECIDRS, wanted)
+            wanted = {"metadata": {"name": DEFAULT, "finalizers": [FINALIZER]}, "spec": {"cidrs": [self._cidr]}}
+            made = await self._client.create(SERVICECIDRS, wanted)
+        if (made.get("status") or {}).get("conditions"):
+            return
         condition = {
             "type": "Ready",
             "status": "True",

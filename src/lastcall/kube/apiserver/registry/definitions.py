@@ -7,6 +7,7 @@ Sources: apiextensions-apiserver pkg/controller/{status/naming_controller,establ
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from lastcall.kube.api.custom.kinds import (
     CLEANUP,
@@ -21,6 +22,7 @@ from lastcall.kube.api.resources import CUSTOMRESOURCEDEFINITIONS, SERVED, Resou
 from lastcall.kube.apiserver.conversions.conversion import Conversions, with_conversion
 from lastcall.kube.apiserver.deletion import DeleteOptions
 from lastcall.kube.apiserver.fieldmanager.requests import Tracking, scope_of
+from lastcall.kube.apiserver.postponed import Postponed
 from lastcall.kube.apiserver.registry.declared import DeclaredKinds
 from lastcall.kube.apiserver.registry.generic import GenericStore, Shared
 from lastcall.kube.apiserver.registry.reading import Answer
@@ -49,9 +51,10 @@ class Definitions:
         context: RequestContext,
         changed: Callable[[], None],
         register: Callable[[], Awaitable[None]],
+        postponed: Postponed,
     ) -> None:
         self._shared, self._kinds, self.context, self._changed = shared, shared.kinds, context, changed
-        self._register = register
+        self._register, self._postponed = register, postponed
         self._registered: set[tuple[str, str]] = set()
         self._declared: dict[str, list[CustomResource]] = {}
         self._specs: dict[str, Object] = {}
@@ -76,7 +79,7 @@ class Definitions:
                     self._serve(name, definition)
                     for made in self._declared.get(name, ())[:1]:
                         await self._kinds[made].look_over()
-                await self.follow(name)
+                await self._postponed.attempt(f"the state of {kind.resource.kind} {name}", partial(self.follow, name))
 
     async def follow(self, name: str) -> None:
         """A definition was written: bring its status and what is served in step with it."""

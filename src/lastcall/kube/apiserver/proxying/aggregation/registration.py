@@ -5,12 +5,14 @@ pkg/controlplane/controller/crdregistration/crdregistration_controller.go.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
 from lastcall.kube.api.apiservices.local import ALWAYS, AUTOMANAGED, ON_START, local_service, service_name
 from lastcall.kube.api.apiservices.routes import GroupVersion
 from lastcall.kube.api.errors import StatusError
 from lastcall.kube.api.meta import Object, name_of, uid_of
 from lastcall.kube.api.resources import APISERVICES
+from lastcall.kube.apiserver.postponed import Postponed
 from lastcall.kube.client.api import Client
 from lastcall.world.tasks import Tasks
 
@@ -24,8 +26,10 @@ class Registration:
         stored: Callable[[], Awaitable[list[Object]]],
         own: Iterable[GroupVersion],
         declared: Callable[[], Iterable[GroupVersion]],
+        postponed: Postponed,
     ) -> None:
         self._client, self._stored, self._own, self._declared = client, stored, frozenset(own), declared
+        self._postponed = postponed
 
     async def on_start(self) -> None:
         """Those of Kubernetes's kinds, side by side: a durable store keeps many writes in one go."""
@@ -46,9 +50,12 @@ class Registration:
             await self._keep(service, there.get(name))
         for name, service in there.items():
             if name not in wanted and (service["metadata"].get("labels") or {}).get(AUTOMANAGED) == ALWAYS:
-                await self._delete(service)
+                await self._postponed.attempt(_named(service), partial(self._delete, service))
 
     async def _keep(self, service: Object, there: Object | None) -> None:
+        await self._postponed.attempt(_named(service), partial(self._write, service, there))
+
+    async def _write(self, service: Object, there: Object | None) -> None:
         try:
             if there is None:
                 await self._client.create(APISERVICES, service)
@@ -64,6 +71,11 @@ class Registration:
         except StatusError as error:
             if error.code not in (404, 409):
                 raise
+
+
+def _named(service: Object) -> str:
+    """Return the words for an APIService in the log."""
+    return f"{APISERVICES.kind} {name_of(service)}"
 
 
 def _is_managed(service: Object) -> bool:
