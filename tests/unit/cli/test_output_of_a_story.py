@@ -24,7 +24,7 @@ def options(**given):
     known = {
         "kubernetes_version": ("1.36",), "output": None, "output_file": None, "explain": False, "grace": None,
         "after": 0.0, "timeout": 5.0, "state_size": "50%", "keep": False,
-        "keep_on_failure": False, "ui": False, "ui_port": None, "opens": False,
+        "keep_on_failure": False, "ui": False, "ui_port": None, "opens": False, "ui_read_only": False, "ui_view": "",
     }  # fmt: skip
     return make_options(**{**known, **given})
 
