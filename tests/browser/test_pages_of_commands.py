@@ -2,6 +2,7 @@
 
 import json
 import signal
+import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -64,16 +65,34 @@ async def test_a_demo_waits_for_its_browser_and_what_was_seen_stays_when_it_has_
     await assert_good(page)
 
 
+def printed_link(process: subprocess.Popen[str]) -> str:
+    """Return the link that a cluster's command prints on stdout."""
+    assert process.stdout is not None
+    while line := process.stdout.readline():
+        for word in line.split():
+            if word.startswith("http://"):
+                return word
+    raise AssertionError(process.communicate())
+
+
+async def test_the_tour_s_command_opens_its_levels_and_ends_with_its_cluster(place: Place, browser: Browser) -> None:
+    process = place.start("tour")
+    link = printed_link(process)
+    page = await browser.open(link)
+    await seen(
+        page,
+        "location.hash.startsWith('#/tour') && /level 1 of 12|A Pod that takes too long/.test(document.body.innerText)",
+    )
+    process.send_signal(signal.SIGINT)
+    ended(process, 0)
+    assert nobody_listens(link)
+
+
 async def test_up_has_a_page_until_it_ends(place: Place, browser: Browser, tmp_path: Path) -> None:
     manifest = tmp_path / "pod.json"
     manifest.write_text(json.dumps(pod("web", container("app", DRAINS))))
     process = place.start("up", "--ui", "-f", str(manifest))
-    assert process.stdout is not None
-    line = ""
-    while "http://" not in line:
-        line = process.stdout.readline()
-        assert line, process.communicate()
-    link = next(word for word in line.split() if word.startswith("http://"))
+    link = printed_link(process)
     page = await browser.open(link)
     await seen(page, "document.querySelectorAll('.cell.wide.ready').length === 1")
     await assert_good(page)

@@ -17,7 +17,7 @@ ELSEWHERE = {
     "git clone": "tools/try_machines.py",
     "lastcall run examples/": "tests/clients/shown/test_example_apps.py",
     "lastcall lint examples/": "tests/unit/cli/test_lint_command.py",
-    "lastcall tour": "tests/browser/test_tour.py",  # stays
+    "lastcall tour": "tests/browser/test_pages_of_commands.py",  # stays
     "lastcall rollout ": "tests/clients/rollout/test_rollout.py",
     "lastcall trace ": "tests/scenarios/pods/test_trace.py",  # needs a cluster; --serve stays
     "lastcall image build-agent": "tests/unit/cri/images/test_agent_image.py",  # needs an image with Python

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from lastcall.kube.api import Object
+from lastcall.manifests import YAMLProblem, read_documents
 from lastcall.ui.tour.experiments import LABEL, SERVES, Act, Experiment
 from lastcall.ui.tour.goals import Condition
 
@@ -104,13 +105,10 @@ def experiment_of(level: Level, manifest: str, grace: int | None) -> Experiment:
 
 
 def _objects(manifest: str) -> list[Object]:
-    # late: 43 ms, when a level is run
-    import yaml
-
     try:
-        found = [each for each in yaml.safe_load_all(manifest) if each is not None]
-    except yaml.YAMLError as error:
-        raise BadManifest(f"the manifest is not YAML: {error}") from None
+        found: list[Any] = [each.value for each in read_documents(manifest)]
+    except YAMLProblem as error:
+        raise BadManifest(f"the manifest is {error} (line {error.line})") from None
     if len(found) > MOST_OBJECTS:
         raise BadManifest(f"the manifest has {len(found)} objects: write {MOST_OBJECTS} at most")
     for each in found:

@@ -44,7 +44,7 @@ def test_there_are_at_most_twelve_and_each_has_its_texts_in_both_languages() -> 
     ("manifest", "why"),
     [
         ("", "no Pod"),
-        ("a: [", "not YAML"),
+        ("a: [", "not readable as YAML"),
         ("- 1", "list is none of them"),
         ("{kind: ClusterRole, metadata: {name: a}}", "ClusterRole is none of them"),
         ("{kind: Pod, metadata: {}}", "no name"),
