@@ -97,8 +97,7 @@ PODS: Mapping[str, Cause] = {
     ),
     "waitsFor": Cause(
         title="What a Pod, or another object that is being deleted, still waits for.",
-        remedy="Wait if a time is given. Otherwise: bring back the node, the controller or the API that it waits "
-        "for.",
+        remedy="Wait if a time is given. Otherwise: bring back the node, the controller or the API that it waits for.",
         texts={
             "hook": "$container waits for its preStop hook ($handler), which has run for $since; $signal comes when "
             "it has ended.",
