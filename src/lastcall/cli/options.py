@@ -176,18 +176,20 @@ class Sources:
             raise click.UsageError(f"Missing argument {metavar!r}: give a file, a directory, - for stdin, or -k DIR")
 
     def load(self) -> "list[Manifest]":
-        """All objects, in the order to create them. Raises UserError, WorldError."""
+        """Return all objects, in the order to create them, and print what was read. Raises UserError, WorldError."""
         # late: `--help` reads no manifest
-        from lastcall.cli.terminal import say
-        from lastcall.manifests import load_manifests
+        from lastcall.cli.terminal import note
+        from lastcall.manifests import load_manifests, summary
 
-        return load_manifests(
+        loaded = load_manifests(
             self.manifests,
             kustomizations=self.kustomizations,
             recursive=self.recursive,
             namespace=self.namespace,
-            note=lambda line: say(f"note: {line}", err=True),
+            note=lambda line: note(f"note: {line}"),
         )
+        note(summary(loaded))
+        return loaded
 
 
 def checked_namespace(context: click.Context, parameter: click.Parameter, value: str) -> str:

@@ -28,6 +28,7 @@ from .read import manifests_of as manifests_of
 from .read import texts as texts
 from .read import waits as waits
 from .read import with_namespace as with_namespace
+from .summary import summary as summary
 from .templates import template_in as template_in
 from .templates import unrendered_field as unrendered_field
 from .workloads import OWNERS as OWNERS

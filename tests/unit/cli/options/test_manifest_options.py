@@ -36,7 +36,7 @@ def there(tmp_path, monkeypatch):
 def told(*arguments, **more):
     result = CliRunner().invoke(tell, arguments, **more)
     assert result.exit_code == 0, result.output + str(result.exception)
-    return result.output.splitlines()
+    return result.stdout.splitlines()
 
 
 @pytest.mark.usefixtures("there")
@@ -123,3 +123,9 @@ def test_lint_looks_for_a_service_s_pods_in_the_namespace_given(there):
 
     alone, together = rules(), rules("-n", "shop")
     assert alone - together, "the Service has no Pod in its namespace"
+
+
+@pytest.mark.usefixtures("there")
+def test_what_was_read_is_said_on_stderr_so_that_documents_on_stdout_stay_whole():
+    result = CliRunner().invoke(tell, ["-R", "."])
+    assert result.stderr == "a.yaml, deeper/b.yaml, deeper/still/c.yml: 3 Pods, a, b, c\n"
