@@ -2,7 +2,7 @@
 
 One TypedDict for each type of the API that `FILES` reaches. A type stands in the first file whose roots reach it, so a
 file imports only from the files before it. `python tools/make_types.py` is to be run after a change here or of the
-schema; tests/unit/api/test_types.py fails when the files are not what this writes.
+schema; tests/unit/kube/api/test_types.py fails when the files are not what this writes.
 """
 
 import keyword

@@ -1,6 +1,6 @@
 """What proxy subresources lead to in tests: an HTTP server that says whatever a path asks of it, right or wrong.
 
-A real kube-apiserver was asked with the same one (tests/unit/apiserver/proxying/recorded.json).
+A real kube-apiserver was asked with the same one (tests/unit/kube/apiserver/proxying/recorded.json).
 """
 
 import asyncio

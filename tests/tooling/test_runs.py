@@ -121,6 +121,14 @@ def test_a_run_is_red_when(project: SmallProject, tests: str, said: str) -> None
         assert "1 passed, 1 failed" in output
 
 
+def test_a_run_says_which_tests_were_skipped_and_why(project: SmallProject) -> None:
+    skips = '@pytest.mark.parametrize("n", range(3))\ndef test_it(n):\n    pytest.skip("no etcd here")\n'
+    status, output, last = project.run(skips)
+    assert status == 0, output
+    assert "    3  no etcd here: tests/node/test_it.py\n" in output
+    assert last["skipped"] == {"no etcd here": [f"tests/node/test_it.py::test_it[{n}]" for n in range(3)]}
+
+
 def test_a_kernel_test_that_is_skipped_fails_in_ci(project: SmallProject) -> None:
     tests = "@pytest.mark.real_kernel\ndef test_it():\n    pytest.skip('no kernel')\n"
     assert project.run(tests)[0] == 0

@@ -52,6 +52,17 @@ def faces(project: Project, report: Report) -> None:
     report.needs_marker(project, "reaches inside", found, text)
 
 
+def names_of_wings(project: Project, report: Report) -> None:
+    """Check that `kube` does not name a module of the product in a string, by which it would start or load it."""
+    for source in project.below(f"{ROOT}.kube"):
+        for node in source.nodes(ast.Constant):
+            if isinstance(node.value, str) and node.value in project.modules:
+                report.looked_at += 1
+                if _wing(node.value) not in ("", "kube", *SHARED):
+                    text = f"it names {node.value}, which stands above kube; have it handed over, or move what uses it"
+                    report.wrong(source, node.lineno, text)
+
+
 def _wing(module: str) -> str:
     """Return the folder below `lastcall` that a module is in, "" for what is not in one."""
     parts = module.split(".")

@@ -107,9 +107,10 @@ def main() -> int:
         new = tiers.with_new_times(tiers.read_times(TIMES) if options.kind else {}, measured, added_up)
         TIMES.write_text(tiers.as_text(new))
     seconds = time.monotonic() - began
-    report.write(report.as_document(tier.name, result, run.counts(), seconds, loop))
+    report.write(report.as_document(tier.name, result, run.counts(), run.skipped(), seconds, loop))
     footer = f"{seconds / 60:.1f} minutes, {run.cpu():.0f} CPU s of tests; a loop of 10**7 takes {loop} s"
-    report.show(result, run.counts(), run.slow(tiers.read_times(TIMES)) if not wanted else [], footer)
+    slow = run.slow(tiers.read_times(TIMES)) if not wanted else []
+    report.show(result, run.counts(), run.skipped(), slow, footer)
     return 0 if result.green else 1
 
 

@@ -72,6 +72,17 @@ def read(lines: Iterable[str]) -> Log:
     return log
 
 
+def skips(found: Iterable[Outcome]) -> dict[str, list[str]]:
+    """Return the tests that were skipped by the reason that each gave, the reason of most tests first."""
+    by_reason: dict[str, set[str]] = {}
+    for outcome in found:
+        if outcome.result == SKIPPED:
+            by_reason.setdefault(outcome.why.removeprefix("Skipped: "), set()).add(outcome.test)
+    return {
+        reason: sorted(tests) for reason, tests in sorted(by_reason.items(), key=lambda item: (-len(item[1]), item))
+    }
+
+
 def failures_of(log: Log, ending: str) -> list[Outcome]:
     """Return the failed tests of a process, with the one during which it died.
 

@@ -21,6 +21,9 @@ PACKAGES = {
 }  # fmt: skip
 """Debian's packages for the kernel's tests of a tier, those of `all` beside those of `core`."""
 
+UNPACK_SECONDS = 900
+"""How long a program may take to be downloaded and unpacked."""
+
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 
 
@@ -116,7 +119,11 @@ def _programs(tier: Tier, packages: Future[None]) -> None:
 
 
 def _unpack(what: str, *command: str | Path, folder: Path = PROJECT) -> bool:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900, check=False)
-    if done.returncode:
-        say(f"Not available, and tests that need it are skipped: {what} ({done.stderr.strip()[-200:]})")
-    return done.returncode == 0
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=UNPACK_SECONDS, check=False)
+        failed = done.stderr.strip()[-200:] or f"exit status {done.returncode}" if done.returncode else ""
+    except subprocess.TimeoutExpired:
+        failed = f"it took more than {UNPACK_SECONDS} s"
+    if failed:
+        say(f"Not available, and tests that need it are skipped: {what} ({failed})")
+    return not failed

@@ -1,10 +1,11 @@
 """Print what a run came to, and write it to build/last-test.json."""
 
 import json
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from testrun.outcomes import Outcome
@@ -12,6 +13,9 @@ from testrun.prepare import PROJECT
 from testrun.verdict import Verdict
 
 LAST = PROJECT / "build/last-test.json"
+
+Skipped = Mapping[str, Sequence[str]]
+"""The reason, and the tests that were skipped for it."""
 
 
 def loop_seconds(python: Path | str) -> float:
@@ -22,14 +26,18 @@ def loop_seconds(python: Path | str) -> float:
 
 
 def commit() -> tuple[str, bool]:
-    """Return the commit of the work tree, and whether the tree is exactly that; ("", False) outside git."""
+    """Return the commit of the work tree, and whether the tree is exactly that; ("", False) if git knows none."""
+    if not shutil.which("git"):
+        return "", False
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=PROJECT, capture_output=True, text=True, check=False)  # noqa: S607
     status = subprocess.run(["git", "status", "--porcelain"], cwd=PROJECT, capture_output=True, text=True, check=False)  # noqa: S607
     known = head.returncode == 0
     return (head.stdout.strip(), status.stdout == "") if known else ("", False)
 
 
-def as_document(tier: str, verdict: Verdict, counts: dict[str, int], seconds: float, loop: float) -> dict[str, object]:
+def as_document(
+    tier: str, verdict: Verdict, counts: Mapping[str, int], skipped: Skipped, seconds: float, loop: float
+) -> dict[str, object]:
     """Return the result as it is written to build/last-test.json."""
     head, clean = commit()
     return {
@@ -42,6 +50,7 @@ def as_document(tier: str, verdict: Verdict, counts: dict[str, int], seconds: fl
         "unstable": [outcome.test for outcome in verdict.unstable],
         "repeatedAfterStall": {outcome.test: outcome.stall for outcome in verdict.stalled},
         "tests": counts,
+        "skipped": skipped,
         "seconds": round(seconds, 1),
         "loopSeconds": loop,
     }
@@ -53,8 +62,14 @@ def write(document: dict[str, object]) -> None:
     LAST.write_text(json.dumps(document, indent=2) + "\n")
 
 
-def show(verdict: Verdict, counts: dict[str, int], slow: Sequence[Outcome], footer: str) -> None:
-    """Print failures whole, then unstable tests by name with their first failure, then the counts."""
+def show(verdict: Verdict, counts: Mapping[str, int], skipped: Skipped, slow: Sequence[Outcome], footer: str) -> None:
+    """Print what was skipped and why, failures whole, unstable tests by name with their first failure, and counts."""
+    if skipped:
+        print(f"== skipped; {LAST.relative_to(PROJECT)} has each test ==")
+        for reason, tests in skipped.items():
+            files = sorted({test.partition("::")[0] for test in tests})
+            more = f" and {len(files) - 3} more" if len(files) > 3 else ""
+            print(f"{len(tests):5}  {reason}: {', '.join(files[:3])}{more}")
     if slow:
         print("== slower than their tier allows; `make test-times` records it ==")
         for outcome in slow:

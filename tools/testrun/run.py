@@ -120,6 +120,10 @@ class Run:
             for result in (PASSED, FAILED, SKIPPED)
         }
 
+    def skipped(self) -> dict[str, list[str]]:
+        """Return the tests that were skipped, by reason."""
+        return outcomes.skips(self.first.values())
+
     def slow(self, times: Times) -> list[Outcome]:
         """Return the pure tests that took twice what the tier allows and more, and are not known to."""
         most = 2 * self.tier.slowest + 0.5

@@ -1,2 +1,5 @@
+from .child import STOP_SECONDS as STOP_SECONDS
+from .child import ClusterProcess as ClusterProcess
+from .child import unused_name as unused_name
 from .not_simulated import Note as Note
 from .not_simulated import of_manifests as of_manifests

@@ -1,7 +1,7 @@
 """Sentences that components write into records, so that they can be told in another language. Pure.
 
 A record keeps a sentence as it was written. Here it is recognized by its template: a new sentence needs a new row, and
-tests/unit/timeline/texts/test_recorded_sentences.py fails without one.
+tests/unit/records/test_recorded_sentences.py fails without one.
 """
 
 # check: pure

@@ -8,8 +8,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from lastcall.errors import ClusterError, LastcallError, StillThere
+from lastcall.experiment import ClusterProcess, unused_name
 from lastcall.kube.api import NAMESPACES, StatusError, is_not_found
-from lastcall.kube.cluster import ClusterProcess, ClusterStartError, unused_name
+from lastcall.kube.cluster import ClusterStartError
 from lastcall.manifests.applying import Named
 from lastcall.testing.link import Link
 from lastcall.testing.namespace import AsyncNamespace

@@ -65,7 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
     is_controller = config.pluginmanager.hasplugin("dsession") and not hasattr(config, "workerinput")
     if is_controller and _setting(config, "lastcall_cluster") == "shared":
         # late: pytest imports the plugin in every run, with a cluster or without
-        from lastcall.kube.cluster import unused_name
+        from lastcall.experiment import unused_name
 
         config.pluginmanager.register(_OnController(unused_name("pytest")), "lastcall-controller")
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from lastcall.errors import ClusterError
+from lastcall.experiment import STOP_SECONDS, ClusterProcess
 from lastcall.kube.cluster import (
-    STOP_SECONDS,
-    ClusterProcess,
     ClusterStartError,
     ControlClient,
     ControlError,

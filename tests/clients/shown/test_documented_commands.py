@@ -20,7 +20,7 @@ ELSEWHERE = {
     "lastcall tour": "tests/browser/test_pages_of_commands.py",  # stays
     "lastcall rollout ": "tests/clients/rollout/test_rollout.py",
     "lastcall trace ": "tests/scenarios/pods/test_trace.py",  # needs a cluster; --serve stays
-    "lastcall image build-agent": "tests/unit/cri/images/test_agent_image.py",  # needs an image with Python
+    "lastcall image build-agent": "tests/unit/kube/cri/sandbox/images/test_agent_image.py",  # an image with Python
     "make ": ".ci/run",
     "lastcall demo": "tests/node/test_demo_pods_end.py",
     "lastcall run pod.yaml --keep": "tests/clients/test_up_and_down.py",

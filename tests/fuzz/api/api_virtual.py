@@ -1,6 +1,6 @@
 """Batches of requests against a whole cluster in virtual time: API server, controllers, scheduler and a kubelet.
 
-Requests go through the HTTP face, with bodies as bytes, but not through a socket. Nothing catches what a component
+Requests go through the HTTP handler, with bodies as bytes, but not through a socket. Nothing catches what a component
 raises: an exception anywhere ends the batch and is the finding. After the inputs a quarter of an hour of virtual time
 passes, and then a Pod has to live and to end.
 """
@@ -44,7 +44,7 @@ class StandsStillError(BaseException):
 
 
 class _Body:
-    """A request's body as the HTTP face reads it."""
+    """A request's body as the HTTP handler reads it."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

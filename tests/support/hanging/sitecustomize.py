@@ -49,8 +49,8 @@ ENDINGS: dict[str, Callable[[], None]] = {
 
 
 def in_requests(module: ModuleType) -> None:
-    face = module.APIHandler
-    handle = face._handle
+    handler = module.APIHandler
+    handle = handler._handle
 
     async def hang(self: Any, request: Any) -> Any:
         for ending, what in ENDINGS.items():
@@ -58,7 +58,7 @@ def in_requests(module: ModuleType) -> None:
                 what()
         return await handle(self, request)
 
-    face._handle = hang
+    handler._handle = hang
 
 
 def in_jobs(module: ModuleType) -> None:

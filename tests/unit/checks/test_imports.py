@@ -1,6 +1,14 @@
 """Rules about imports find what they are for."""
 
-from checks.imports import aiohttp, aiohttp_loading, faces, package_files, standard_library, types
+from checks.imports import (
+    aiohttp,
+    aiohttp_loading,
+    faces,
+    names_of_wings,
+    package_files,
+    standard_library,
+    types,
+)
 
 MARKED = '"""Doc."""\n\n# check: standard library\n\n'
 
@@ -66,3 +74,13 @@ def test_a_module_that_loads_aiohttp_by_its_own_name_is_found(find) -> None:
         "world/aiohttp_inside/b.py": "import aiohttp\n",
     }
     assert find(aiohttp_loading, files) == ["a.py:1", "b.py:1"]
+
+
+def test_a_module_of_the_product_that_kube_names_in_a_string_is_found(find) -> None:
+    files = {
+        "cli/main.py": "",
+        "records/a.py": 'MAIN = "lastcall.cli.main"\n',
+        "kube/a.py": 'run("-m", "lastcall.cli.main")\nrun("lastcall.kube.b", "lastcall.c", "lastcall.records.a")\n',
+        "kube/b.py": '"""lastcall.cli.main starts it."""\n',
+    }
+    assert find(names_of_wings, files) == ["kube/a.py:1"]

@@ -2,7 +2,7 @@
 
 import json
 
-from testrun.outcomes import FAILED, PASSED, failures_of, read
+from testrun.outcomes import FAILED, PASSED, SKIPPED, Outcome, failures_of, read, skips
 
 SELECTED = json.dumps({"selected": ["a::1", "a::2", "a::3"], "cpu": 1.5})
 
@@ -33,3 +33,14 @@ def test_a_collection_error_has_failed_and_is_proof() -> None:
 def test_a_finished_process_has_failed_only_where_its_tests_have() -> None:
     log = read([SELECTED, done("a::1"), done("a::2", FAILED, why="x"), '{"finished": true}'])
     assert [failure.test for failure in failures_of(log, "exited with status 1")] == ["a::2"]
+
+
+def test_skipped_tests_are_listed_by_reason_and_the_one_of_most_tests_comes_first() -> None:
+    found = [
+        Outcome("b::1", SKIPPED, why="Skipped: needs root"),
+        Outcome("a::1", SKIPPED, why="Skipped: no etcd"),
+        Outcome("a::2", PASSED),
+        Outcome("a::3", SKIPPED, why="Skipped: needs root"),
+        Outcome("a::3", SKIPPED, why="Skipped: needs root"),
+    ]
+    assert list(skips(found).items()) == [("needs root", ["a::3", "b::1"]), ("no etcd", ["a::1"])]

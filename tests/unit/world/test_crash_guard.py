@@ -1,4 +1,4 @@
-"""The wall around a turn: what it catches, counts, tells and lets through."""
+"""The guard around a turn: what it catches, counts, tells and lets through."""
 
 import asyncio
 import itertools

@@ -25,7 +25,7 @@ def execute(options: str, command: tuple[str, ...]) -> None:
     # late: 0 ms, when it is used
     import shlex
 
-    from lastcall.kube.cluster import ClusterProcess, unused_name
+    from lastcall.experiment import ClusterProcess, unused_name
 
     words = list(command[1:] if command[0] == "--" else command)
     if not words:

@@ -331,7 +331,7 @@ class _Life:
         try:
             async with Tasks() as tasks:
                 try:
-                    with front.wall():
+                    with front.guards():
                         await front.run(ready, self._options.timeout)
                 except Exception as error:
                     failure = error  # raised without the task group around it

@@ -1,4 +1,4 @@
-"""The API server: HTTP face, registry, deletion rules, watch, discovery, authentication."""
+"""The API server: HTTP, registry, deletion rules, watch, discovery, authentication."""
 
 import lazy_loader
 

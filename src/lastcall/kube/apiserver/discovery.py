@@ -212,7 +212,7 @@ def _resource_entry(resource: Resource) -> Object:
 
 
 def _storage_version_hash(resource: Resource) -> str:
-    """Tells kinds that are stored alike: both faces of Event are stored as core/v1 (StorageVersionHash)."""
+    """Tells kinds that are stored alike: both versions of Event are stored as core/v1 (StorageVersionHash)."""
     stored = stored_resource(resource)
     version = _HASHED_AS.get((stored.group, stored.plural), stored.version)
     name = f"{stored.group}/{version}/{stored.kind}"

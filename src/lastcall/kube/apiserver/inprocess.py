@@ -11,7 +11,7 @@ from typing import Any, cast
 from lastcall.kube.api.errors import StatusError
 from lastcall.kube.api.meta import AnyObject, Object, name_of
 from lastcall.kube.api.resources import METRICS, Resource
-from lastcall.kube.apiserver.auth.authentication import UserInfo, may_everything
+from lastcall.kube.apiserver.auth.authentication import UserInfo, is_superuser
 from lastcall.kube.apiserver.deletion import DeleteOptions
 from lastcall.kube.apiserver.operations import Operations
 from lastcall.kube.apiserver.registry.listing import SLICE
@@ -55,7 +55,7 @@ class InProcessClient:
         self._operations = operations
         self._user = user
         self._user_agent = user_agent
-        self._may_everything = may_everything(user)
+        self._may_everything = is_superuser(user)
 
     async def _check(
         self,

@@ -1,4 +1,4 @@
-"""What can be asked of the API, once, for both faces: HTTP and in-process. Each verb has its room in `verbs/`."""
+"""What can be asked of the API, once, for HTTP and for clients in this process. Each verb has its room in `verbs/`."""
 
 # check: many attributes Operations because each is a verb of a class of its own, under the name by which it is asked
 

@@ -1,4 +1,4 @@
-"""The API server put together: kinds, admission, authentication, both faces, and what goes on beside the requests."""
+"""The API server put together: kinds, admission, authentication, its clients, and what goes on beside the requests."""
 
 import socket
 import ssl
@@ -15,9 +15,9 @@ from lastcall.kube.api.resources import (
     Resource,
 )
 from lastcall.kube.apiserver.auth.authentication import UserInfo
+from lastcall.kube.apiserver.bootstrap.flow_control import CONSUMER, PRODUCER, FlowControl
+from lastcall.kube.apiserver.bootstrap.service_cidrs import ServiceAddresses
 from lastcall.kube.apiserver.config import APIServerConfig
-from lastcall.kube.apiserver.every_cluster.flow_control import CONSUMER, PRODUCER, FlowControl
-from lastcall.kube.apiserver.every_cluster.service_cidrs import ServiceAddresses
 from lastcall.kube.apiserver.inprocess import InProcessClient
 from lastcall.kube.apiserver.registry.definitions import SERVER
 from lastcall.kube.apiserver.registry.event_ttl import EVENT_TTL, sweep_events
@@ -78,7 +78,7 @@ class APIServer:
         self.storage = build_storage(world, store, config)
         self.policy = build_policy(world, self.storage, recorder, config, dial)
         self.serving = build_serving(world, self.storage, self.policy, config, outside)
-        self.operations, self.every_cluster = self.serving.operations, self.serving.every_cluster
+        self.operations, self.bootstrap_controller = self.serving.operations, self.serving.bootstrap_controller
 
     async def openapi_document(self, name: str) -> bytes | None:
         """The OpenAPI v3 document of a group-version (`apis/apps/v1`); None for one without."""
@@ -103,7 +103,7 @@ class APIServer:
         await self._load(APISERVICES, self.storage.routes.put)
         await self.serving.definitions.load()
         fresh = await self.storage.finding.find(NAMESPACES, "", "default") is None
-        await self.every_cluster.make(fresh=fresh)
+        await self.bootstrap_controller.make(fresh=fresh)
         await self.serving.registration.on_start()
         if fresh and not self.storage.store.shared:
             # Nobody has seen an earlier version, so none can be asked for.
@@ -129,7 +129,7 @@ class APIServer:
 
         own = (self._config.kubernetes_service_ip, self._config.endpoint[0], *IN_CLUSTER_NAMES, *self._config.hosts)
         hosts = Hosts(own)
-        face = APIHandler(
+        handler = APIHandler(
             self._world,
             self.operations,
             self.policy.authenticator,
@@ -141,10 +141,10 @@ class APIServer:
             self.serving.aggregation.backends,
         )
         http = BoundedServer(
-            face.handle,
+            handler.handle,
             most=MOST_CONNECTIONS,
             buffer=BUFFER_BYTES,
-            on_lost=face.shares.lost,
+            on_lost=handler.shares.lost,
             logger=web.log,
             access_log=None,
             handler_cancellation=True,
@@ -156,11 +156,11 @@ class APIServer:
                     *(("listener", TLSListener(http, each, ssl_context, self._world.clock).run) for each in sockets),
                     *self._followers(),
                     ("compaction", self._compact_history),
-                    ("kubernetes Service", self.every_cluster.keep),
+                    ("kubernetes Service", self.bootstrap_controller.keep),
                     ("flow control", self._flow_control().run),
                     ("service addresses", self._service_addresses().run),
                     ("aggregation", self.serving.aggregation.run),
-                    ("stalled clients", face.disconnect_stalled),
+                    ("stalled clients", handler.disconnect_stalled),
                 ):
                     tasks.spawn(crash_guard.keep_running(f"API server {name}", run, self._world.clock), name=name)
         finally:
@@ -169,7 +169,7 @@ class APIServer:
             await self._world.clock.sleep(0)  # what has come is begun
             http.pre_shutdown()
             await http.shutdown(SHUTDOWN_SECONDS)
-            await face.close()
+            await handler.close()
             await self.serving.aggregation.close()
             await self.policy.machinery.close()
 
@@ -181,16 +181,16 @@ class APIServer:
             found.append(("event TTL", partial(sweep_events, self._world, self.storage.store, events, context)))
         if self.storage.store.shared:
             # late: for a store that others write to
-            from lastcall.kube.apiserver.every_cluster.others import Others
+            from lastcall.kube.apiserver.bootstrap.store_watch import StoreWatch
 
-            others = Others(
+            watch = StoreWatch(
                 self.storage.store,
                 self.policy.shared.kinds,
                 self.serving.definitions,
                 self.storage.routes,
                 self.storage.pods.of_nodes,
             )
-            found += [(f"others' {name}", run) for name, run in others.followers()]
+            found += [(f"others' {name}", run) for name, run in watch.followers()]
         return found
 
     def _flow_control(self) -> FlowControl:

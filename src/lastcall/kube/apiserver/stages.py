@@ -43,10 +43,10 @@ from lastcall.kube.apiserver.auth.escalation import EscalationCheck
 from lastcall.kube.apiserver.auth.node_graph import NodeGraph
 from lastcall.kube.apiserver.auth.reviews import Reviews
 from lastcall.kube.apiserver.auth.tokens import ServiceAccountVerifier, TokenIssuer
+from lastcall.kube.apiserver.bootstrap.contents import BootstrapController, Contents
+from lastcall.kube.apiserver.bootstrap.identity import Identity
 from lastcall.kube.apiserver.catalog import Catalog
 from lastcall.kube.apiserver.config import APIServerConfig
-from lastcall.kube.apiserver.every_cluster.contents import Contents, EveryCluster
-from lastcall.kube.apiserver.every_cluster.identity import Identity
 from lastcall.kube.apiserver.inprocess import InProcessClient
 from lastcall.kube.apiserver.operations import Backends, Operations
 from lastcall.kube.apiserver.postponed import Postponed
@@ -82,7 +82,7 @@ from lastcall.records.record import Recorder
 from lastcall.world.world import World
 
 if TYPE_CHECKING:
-    from lastcall.kube.apiserver.every_cluster.masters import Masters
+    from lastcall.kube.apiserver.bootstrap.endpoint_leases import EndpointLeases
     from lastcall.kube.apiserver.streaming.proxy import KubeletStreams
     from lastcall.kube.apiserver.subresources.component_statuses import ComponentStatuses
     from lastcall.kube.apiserver.subresources.metrics_server import Ask, MetricsServer
@@ -119,7 +119,7 @@ def _allocators(world: World, store: Store, config: APIServerConfig) -> tuple[Ad
     if not store.shared:
         return ClusterIPAllocator(config.service_cidr, world.random), NodePortAllocator(world.random)
     # late: for a store that others write to
-    from lastcall.kube.apiserver.every_cluster.shared_services import TakenElsewhere
+    from lastcall.kube.apiserver.bootstrap.shared_services import TakenElsewhere
 
     return TakenElsewhere(), TakenElsewhere()
 
@@ -173,7 +173,7 @@ class Serving:
     definitions: Definitions
     registration: Registration
     aggregation: Aggregation
-    every_cluster: EveryCluster
+    bootstrap_controller: BootstrapController
     postponed: Postponed
 
 
@@ -224,8 +224,8 @@ def build_serving(world: World, storage: Storage, policy: Policy, config: APISer
     context = RequestContext(SERVER_USER, SERVER)
     definitions = Definitions(shared, declared, context, catalog.changed, registration.of_definitions, postponed)
     _fill(world, storage, shared, definitions, client, config)
-    every_cluster = _every_cluster(world, storage, client, registration, postponed, config)
-    return Serving(operations, catalog, definitions, registration, aggregation, every_cluster, postponed)
+    bootstrap_controller = _bootstrap_controller(world, storage, client, registration, postponed, config)
+    return Serving(operations, catalog, definitions, registration, aggregation, bootstrap_controller, postponed)
 
 
 def _fill(
@@ -256,19 +256,19 @@ def _fill(
     shared.kinds[CUSTOMRESOURCEDEFINITIONS] = DefinitionStore(shared, definitions)
     if shared.store.shared:
         # late: for a store that others write to
-        from lastcall.kube.apiserver.every_cluster.shared_services import SharedServices
+        from lastcall.kube.apiserver.bootstrap.shared_services import SharedServices
 
         shared.kinds[SERVICES] = SharedServices(shared, storage.services, shared.kinds, client, config.service_cidr)
 
 
-def _every_cluster(
+def _bootstrap_controller(
     world: World,
     storage: Storage,
     client: Client,
     registration: Registration,
     postponed: Postponed,
     config: APIServerConfig,
-) -> EveryCluster:
+) -> BootstrapController:
     contents = Contents(
         config.kubernetes_service_ip,
         config.endpoint,
@@ -277,21 +277,25 @@ def _every_cluster(
         config.storage_classes,
         config.components,
     )
-    masters, identity = _among_others(world, storage, config)
+    leases, identity = _among_others(world, storage, config)
     of_definitions = registration.of_definitions
-    return EveryCluster(world, client, storage.finding.find, contents, of_definitions, postponed, masters, identity)
+    return BootstrapController(
+        world, client, storage.finding.find, contents, of_definitions, postponed, leases, identity
+    )
 
 
-def _among_others(world: World, storage: Storage, config: APIServerConfig) -> "tuple[Masters | None, Identity | None]":
+def _among_others(
+    world: World, storage: Storage, config: APIServerConfig
+) -> "tuple[EndpointLeases | None, Identity | None]":
     """Return how this server is known where there are other API servers on its store."""
     if not storage.store.shared:
         return None, None
     # late: for a store that others write to
-    from lastcall.kube.apiserver.every_cluster.masters import Masters
+    from lastcall.kube.apiserver.bootstrap.endpoint_leases import EndpointLeases
 
     address = ":".join(map(str, config.endpoint))
-    masters = Masters(storage.store, config.endpoint[0])
-    return masters, Identity(socket.gethostname(), address, world.new_uid())
+    leases = EndpointLeases(storage.store, config.endpoint[0])
+    return leases, Identity(socket.gethostname(), address, world.new_uid())
 
 
 def _open_metrics(world: World, finding: Finding, ask: "Ask") -> "MetricsServer":

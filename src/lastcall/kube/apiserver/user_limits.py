@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from lastcall.kube.api.errors import StatusError, too_many_requests
-from lastcall.kube.apiserver.auth.authentication import NODES_GROUP, UserInfo, may_everything
+from lastcall.kube.apiserver.auth.authentication import NODES_GROUP, UserInfo, is_superuser
 
 MOST_OF_ALL_BYTES = 128 << 20
 """Bytes that all users together make the server hold."""
@@ -215,7 +215,7 @@ class Shares:
 
 def flow_of(user: UserInfo) -> str | None:
     """Return the name of the flow that a user's requests belong to, None for components of the system."""
-    if may_everything(user) or NODES_GROUP in user.groups:
+    if is_superuser(user) or NODES_GROUP in user.groups:
         return None
     if user.name.startswith(_SERVICE_ACCOUNT):
         return user.name.rpartition(":")[0]

@@ -39,9 +39,6 @@ from .published.port import parse_published_port as parse_published_port
 from .published.port import shown_address as shown_address
 from .runtime.other.checks import socket_of as socket_of
 from .runtime.other.checks import why_not as why_not
-from .staying.child import STOP_SECONDS as STOP_SECONDS
-from .staying.child import ClusterProcess as ClusterProcess
-from .staying.child import unused_name as unused_name
 from .staying.detach import Background as Background
 from .staying.detach import Report as Report
 from .staying.detach import start_behind as start_behind

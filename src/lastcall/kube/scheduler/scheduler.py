@@ -29,6 +29,7 @@ from lastcall.kube.scheduler.preemption import Preemption, lower_nominations, pr
 from lastcall.kube.scheduler.queue import QueuedPod, SchedulingQueue
 from lastcall.kube.scheduler.ranking import Rankings
 from lastcall.kube.scheduler.victims import Victims
+from lastcall.kube.scheduler.volume_binder import NotBound, VolumeBinder
 from lastcall.records.kinds import POD_SCHEDULED
 from lastcall.records.record import Recorder
 from lastcall.world import crash_guard
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from lastcall.kube.api.types.pod import Pod
     from lastcall.kube.api.types.pod_status import PodCondition
     from lastcall.kube.api.types.policy import PodDisruptionBudget
-    from lastcall.kube.scheduler.volume_binder import VolumeBinder
     from lastcall.kube.scheduler.volume_binding import PodVolumes
     from lastcall.records.definitions.controllers import PodScheduled
 
@@ -96,11 +96,8 @@ class Scheduler:
 
     @property
     def _volumes(self) -> VolumeBinder:
-        """Made, and imported, with the first Pod that names a claim."""
+        """Made with the first Pod that names a claim."""
         if self._made_volumes is None:
-            # late: 2.4 ms of the control plane's start
-            from lastcall.kube.scheduler.volume_binder import VolumeBinder
-
             self._made_volumes = VolumeBinder(self._world, self._client, self._tasks, self._cache, self._queue)
         return self._made_volumes
 
@@ -196,9 +193,6 @@ class Scheduler:
 
     async def _bind_volumes(self, entry: QueuedPod, volumes: PodVolumes, node: str) -> bool:
         """Before the Pod itself (PreBind); False when that failed, which is told."""
-        # late: 2.4 ms of the control plane's start
-        from lastcall.kube.scheduler.volume_binder import NotBound
-
         pod = entry.pod
         try:
             await self._volumes.bind(volumes, node, lambda: self._queue.get(pod.uid) is entry)

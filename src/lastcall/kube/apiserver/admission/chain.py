@@ -4,8 +4,8 @@ NamespaceLifecycle for every namespaced kind; ServiceAccount, Priority (`priorit
 DefaultTolerationSeconds for Pods; TaintNodesByCondition for Nodes; RuntimeClass, DefaultIngressClass and
 PodTopologyLabels (`classes.py`) where there is something to do; for volumes see `storage.py`, for
 writers of roles and bindings `auth/escalation.py`, for what nodes write `node_restriction.py`. What a namespace's
-LimitRanges (`limits.py`), PodSecurity labels (`pod_security/decide.py`) and ResourceQuotas (`quota.py`)
-say is imported where there is one.
+LimitRanges (`limits.py`) say comes in where there is one; its PodSecurity labels (`pod_security/decide.py`)
+and ResourceQuotas (`quota.py`) are imported where there is one, too.
 
 Sources: apiserver pkg/admission/plugin/namespace/lifecycle, plugin/pkg/admission/{serviceaccount,
 defaulttolerationseconds,nodetaint}.
@@ -41,7 +41,9 @@ from lastcall.kube.api.resources import (
     Resource,
 )
 from lastcall.kube.api.scheduling import NO_SCHEDULE, NOT_READY, taints_of
+from lastcall.kube.apiserver.admission import limits
 from lastcall.kube.apiserver.admission.attributes import Attributes, Operation
+from lastcall.kube.apiserver.admission.classes import set_ingress_class, set_runtime_class, topology_labels
 from lastcall.kube.apiserver.admission.hooks import Hooks
 from lastcall.kube.apiserver.admission.node_restriction import NodeRestriction
 from lastcall.kube.apiserver.admission.pod_resize import check as check_resize
@@ -118,7 +120,7 @@ class Admission:
         subresource: str = "",
     ) -> Attributes:
         """Return what the chain is run with; the context's `looks` has what it reads afterwards."""
-        reader = self.reader if context.looks is None else context.looks.reader()
+        reader = self.reader if context.reads is None else context.reads.reader()
         return Attributes(operation, context, resource, namespace, reader, new, old, subresource)
 
     async def admit(self, a: Attributes) -> None:
@@ -194,10 +196,7 @@ class Admission:
 
     async def _set_default_limits(self, reader: Reader, pod: Object, namespace: str) -> None:
         if limit_ranges := await reader.list(LIMITRANGES, namespace):
-            # late: 0.5 ms of the start of `up`
-            from lastcall.kube.apiserver.admission.limits import set_defaults
-
-            set_defaults(pod, limit_ranges)
+            limits.set_defaults(pod, limit_ranges)
 
     async def _priority(self, a: Attributes) -> None:
         set_priority(a.new, await _priority_class(a.reader, a.new))
@@ -223,9 +222,6 @@ class Admission:
 
     async def _ingress(self, a: Attributes) -> None:
         if classes := await a.reader.list(INGRESSCLASSES):
-            # late: 0.6 ms of the start of `up`
-            from lastcall.kube.apiserver.admission.classes import set_ingress_class
-
             set_ingress_class(a.new, classes)
 
     async def _classes(self, a: Attributes) -> None:
@@ -233,9 +229,6 @@ class Admission:
         pod, spec = a.new, a.new["spec"]
         name = spec.get("runtimeClassName")
         if name is not None or spec.get("overhead"):
-            # late: 0.6 ms of the start of `up`
-            from lastcall.kube.apiserver.admission.classes import set_runtime_class
-
             set_runtime_class(pod, None if name is None else await a.reader.get(RUNTIMECLASSES, "", name))
         if spec.get("nodeName") and (labels := await self._topology_labels(a.reader, spec["nodeName"])):
             pod["metadata"]["labels"] = {**labels, **labels_of(pod)}
@@ -274,11 +267,8 @@ class Admission:
             await self._check_limits(a)
 
     async def _check_limits(self, a: Attributes) -> None:
-        if limits := await a.reader.list(LIMITRANGES, a.new["metadata"].get("namespace") or ""):
-            # late: 0.5 ms of the start of `up`
-            from lastcall.kube.apiserver.admission.limits import check
-
-            check(a.resource, a.new, limits)
+        if limit_ranges := await a.reader.list(LIMITRANGES, a.new["metadata"].get("namespace") or ""):
+            limits.check(a.resource, a.new, limit_ranges)
 
     async def _node_can(self, a: Attributes) -> None:
         """NodeDeclaredFeatureValidator and the check of a resize, where a spec has changed on its node."""
@@ -327,9 +317,6 @@ class Admission:
         node = await reader.get(NODES, "", node_name) if self._minor >= FIRST_TOPOLOGY_LABELS else None
         if node is None or not any(label.startswith(TOPOLOGY) for label in labels_of(node)):
             return {}
-        # late: 0.6 ms of the start of `up`
-        from lastcall.kube.apiserver.admission.classes import topology_labels
-
         return topology_labels(labels_of(node))
 
     async def namespace_lifecycle(self, resource: Resource, namespace: str, name: str) -> None:

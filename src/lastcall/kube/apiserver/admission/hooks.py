@@ -110,15 +110,15 @@ class Hooks:
         if not any(there):
             return
         given, write = a.new, self._write(a)
-        before, face = write.new, conversion_of(write.resource)
-        await self._mutate(a, write, there, again if face is None else None)
+        before, conversion = write.new, conversion_of(write.resource)
+        await self._mutate(a, write, there, again if conversion is None else None)
         after = write.new
         if after is None or after is before:
             a.new = given
         elif a.subresource == "scale":
             a.new = with_admitted_replicas(a.resource, given, _prepared(SCALES, after))
         else:
-            a.new = after if face is None else face.store(after)
+            a.new = after if conversion is None else conversion.store(after)
 
     async def validate(self, a: Attributes) -> None:
         """Raises StatusError."""
@@ -218,8 +218,8 @@ def _prepared(resource: Resource, changed: Object) -> Object:
 
 
 def _shown(resource: Resource, obj: Object) -> Object:
-    face = conversion_of(resource)
-    shown = obj if face is None else face.show(obj)
+    conversion = conversion_of(resource)
+    shown = obj if conversion is None else conversion.show(obj)
     return {
         "kind": resource.kind,
         "apiVersion": resource.api_version,

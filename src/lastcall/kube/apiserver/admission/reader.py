@@ -1,6 +1,6 @@
 """How admission reads objects, and what it has read.
 
-What admission makes of an object follows from the object itself and from what it reads. `Looks` is a reader that notes
+What admission makes of an object follows from the object itself and from what it reads. `Reads` is a reader that notes
 each look and its answer: as long as all answers are the same, so is what was made, since each further look follows from
 the ones before it. Nobody has to list what admission looks at.
 """
@@ -43,7 +43,7 @@ Seen = tuple[str, ...] | None
 """The versions of what was answered; no two objects and no two states of one have the same. None: not there."""
 
 
-class Looks:
+class Reads:
     """What was looked at for one object, with the versions that were seen. `settled` is False once two looks at the
     same had different answers: what was made belongs to no state then."""
 

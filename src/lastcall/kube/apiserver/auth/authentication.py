@@ -123,7 +123,7 @@ def _subject_user(subject: tuple[tuple[tuple[str, str], ...], ...]) -> UserInfo 
 _PRIVILEGED_USERS = frozenset({"system:kube-controller-manager", "system:kube-scheduler", "system:apiserver"})
 
 
-def may_everything(user: UserInfo) -> bool:
+def is_superuser(user: UserInfo) -> bool:
     """Whether `user` is allowed whatever is asked, without roles (authorizerfactory.NewPrivilegedGroups)."""
     return user.name in _PRIVILEGED_USERS or MASTERS in user.groups
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from lastcall.kube.api.field import go_quote
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import CLUSTERROLEBINDINGS, CLUSTERROLES, ROLEBINDINGS, ROLES, Resource
-from lastcall.kube.apiserver.auth.authentication import MASTERS, UserInfo, forbidden_request, may_everything, node_of
+from lastcall.kube.apiserver.auth.authentication import MASTERS, UserInfo, forbidden_request, is_superuser, node_of
 from lastcall.kube.apiserver.auth.node_graph import NodeGraph
 from lastcall.kube.apiserver.auth.node_rules import Related, decide_node, not_related
 from lastcall.kube.apiserver.auth.rbac import FULL_AUTHORITY, RBAC_GROUP, described, rule_allows, subject_of
@@ -59,7 +59,7 @@ class Authorizer:
 
     async def authorize(self, user: UserInfo, request: RequestInfo) -> Decision:
         """May `user` do this? Cluster-wide bindings come first, then those of the request's namespace."""
-        if may_everything(user):
+        if is_superuser(user):
             return ALLOWED
         reasons: list[str] = []
         if (node := node_of(user)) is not None:
@@ -86,7 +86,7 @@ class Authorizer:
 
     async def check(self, user: UserInfo, request: RequestInfo) -> None:
         """Raises the 403 StatusError when `user` may not do this."""
-        if may_everything(user):
+        if is_superuser(user):
             return
         decision = await self.authorize(user, request)
         if not decision.allowed:
@@ -95,7 +95,7 @@ class Authorizer:
     async def rules_for(self, user: UserInfo, namespace: str) -> Rules:
         """All rules by which `user` may do something in `namespace` ("" is cluster-wide rules only)."""
         found = Rules([], [])
-        if may_everything(user) and MASTERS not in user.groups:  # whose rules are bound
+        if is_superuser(user) and MASTERS not in user.groups:  # whose rules are bound
             found.rules.extend(FULL_AUTHORITY)
         if node_of(user) is not None:
             found.errors.append("node authorizer does not support user rule resolution")

@@ -9,7 +9,7 @@ pkg/registry/rbac/escalation_check.go.
 from lastcall.kube.api.errors import forbidden, not_found
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import CLUSTERROLEBINDINGS, CLUSTERROLES, ROLEBINDINGS, ROLES, Resource
-from lastcall.kube.apiserver.auth.authentication import UserInfo, may_everything
+from lastcall.kube.apiserver.auth.authentication import UserInfo, is_superuser
 from lastcall.kube.apiserver.auth.authorizer import Authorizer
 from lastcall.kube.apiserver.auth.rbac import FULL_AUTHORITY, RBAC_GROUP, missing_text, uncovered
 from lastcall.kube.apiserver.requestinfo import RequestInfo
@@ -26,7 +26,7 @@ class EscalationCheck:
 
     async def create(self, user: UserInfo, resource: Resource, obj: Object, namespace: str) -> None:
         """Raises the 403 StatusError; 404 for a binding to a role that is not there."""
-        if resource.group != RBAC_GROUP or resource not in _KINDS or may_everything(user):
+        if resource.group != RBAC_GROUP or resource not in _KINDS or is_superuser(user):
             return
         if resource in (ROLES, CLUSTERROLES):
             await self._role(user, resource, obj, namespace, requested="", aggregates=_aggregates(obj))
@@ -35,7 +35,7 @@ class EscalationCheck:
 
     async def update(self, user: UserInfo, resource: Resource, new: Object, old: Object) -> None:
         """As `create`. What the garbage collector does to ownerReferences and finalizers gives no rights to anyone."""
-        if resource.group != RBAC_GROUP or resource not in _KINDS or may_everything(user) or _only_collected(new, old):
+        if resource.group != RBAC_GROUP or resource not in _KINDS or is_superuser(user) or _only_collected(new, old):
             return
         meta = new["metadata"]
         namespace = meta.get("namespace", "")

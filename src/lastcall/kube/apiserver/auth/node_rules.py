@@ -1,7 +1,7 @@
 """What a node may do: fixed rules, and objects that its Pods need. Pure.
 
 Sources: plugin/pkg/auth/authorizer/node/node_authorizer.go (1.36), bootstrappolicy/policy.go:NodeRules. The texts are
-those of a real 1.36.2 (tests/unit/apiserver/auth/test_nodes_as_recorded.py).
+those of a real 1.36.2 (tests/unit/kube/apiserver/auth/test_nodes_as_recorded.py).
 """
 
 # check: pure

@@ -1,4 +1,4 @@
-"""autoscaling/v1 and v2 are two faces of one HorizontalPodAutoscaler; it is stored as v2.
+"""autoscaling/v1 and v2 are two versions of one HorizontalPodAutoscaler; it is stored as v2.
 
 What v1 has no field for goes into annotations and comes back out of them.
 
@@ -29,7 +29,7 @@ _STATUS = ("observedGeneration", "lastScaleTime", "currentReplicas", "desiredRep
 
 
 def to_v1(autoscaler: Object) -> Object:
-    """The autoscaling/v1 face of a v2 object."""
+    """The autoscaling/v1 object of a v2 object."""
     spec, status = autoscaler.get("spec") or {}, autoscaler.get("status") or {}
     new_spec = _only(spec, _SPEC)
     new_status = _only(status, _STATUS)
@@ -51,7 +51,7 @@ def to_v1(autoscaler: Object) -> Object:
 
 
 def to_v2(autoscaler: Object) -> Object:
-    """The v2 object of an autoscaling/v1 face. An annotation that cannot be read is dropped, as there."""
+    """The v2 object of an autoscaling/v1 object. An annotation that cannot be read is dropped, as there."""
     spec, status = autoscaler.get("spec") or {}, autoscaler.get("status") or {}
     annotations = autoscaler["metadata"].get("annotations") or {}
     new_spec, new_status = _only(spec, _SPEC), _only(status, _STATUS)

@@ -1,4 +1,4 @@
-"""core/v1 and events.k8s.io/v1 are two faces of one Event; it is stored as core/v1.
+"""core/v1 and events.k8s.io/v1 are two versions of one Event; it is stored as core/v1.
 
 Source: pkg/apis/events/v1/conversion.go.
 """
@@ -16,12 +16,12 @@ _NAMES = {
     "count": "deprecatedCount",
 }
 _EMPTY_IN_CORE = ("reportingComponent", "reportingInstance")
-"""Written by the one face although they are empty, and not by the other."""
-_BACK = {face: core for core, face in _NAMES.items()}
+"""Written by the one version although they are empty, and not by the other."""
+_BACK = {other: core for core, other in _NAMES.items()}
 
 
 def to_events_v1(event: Object) -> Object:
-    """The events.k8s.io/v1 face of a core/v1 Event (the metadata is shared)."""
+    """The events.k8s.io/v1 Event of a core/v1 Event (the metadata is shared)."""
     rest = {
         _NAMES.get(key, key): value
         for key, value in event.items()
@@ -31,6 +31,6 @@ def to_events_v1(event: Object) -> Object:
 
 
 def to_core(event: Object) -> Object:
-    """The core/v1 face of an events.k8s.io/v1 Event (the metadata is shared)."""
+    """The core/v1 Event of an events.k8s.io/v1 Event (the metadata is shared)."""
     rest = {_BACK.get(key, key): value for key, value in event.items() if key not in ("kind", "apiVersion")}
     return {"kind": EVENTS.kind, "apiVersion": EVENTS.api_version, **rest}

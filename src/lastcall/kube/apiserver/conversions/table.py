@@ -19,7 +19,7 @@ from lastcall.kube.apiserver.conversions.events import to_core, to_events_v1
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """`show` makes the face of a stored object, `store` the stored object of a face; neither changes what it gets."""
+    """`show` makes the other version of a stored object, `store` the stored object. Neither changes what it gets."""
 
     stored: Resource
     show: Callable[[Object], Object]
@@ -61,16 +61,16 @@ def _at(resource: CustomResource, obj: Object) -> Object:
 
 def stored_resource(resource: Resource) -> Resource:
     """As what objects of `resource` are stored."""
-    face = conversion_of(resource)
-    return resource if face is None else face.stored
+    conversion = conversion_of(resource)
+    return resource if conversion is None else conversion.stored
 
 
 def in_version(resource: Resource, obj: Object, api_version: str) -> tuple[Resource, Object] | None:
     """An object of `resource` in another version: (the kind there, the object). None for one that is not served."""
     if api_version == resource.api_version:
         return resource, obj
-    face = conversion_of(resource)
-    stored, obj = (resource, obj) if face is None else (face.stored, face.store(obj))
+    conversion = conversion_of(resource)
+    stored, obj = (resource, obj) if conversion is None else (conversion.stored, conversion.store(obj))
     if api_version == stored.api_version:
         return stored, obj
     if isinstance(resource, CustomResource):
@@ -79,7 +79,7 @@ def in_version(resource: Resource, obj: Object, api_version: str) -> tuple[Resou
         if resource.converter is not None:
             obj = resource.converter.converted(obj, api_version)
         return resource, obj
-    for other, face in CONVERSIONS.items():
-        if face.stored is stored and other.api_version == api_version:
-            return other, face.show(obj)
+    for other, conversion in CONVERSIONS.items():
+        if conversion.stored is stored and other.api_version == api_version:
+            return other, conversion.show(obj)
     return None

@@ -45,8 +45,8 @@ async def collect(reader: Reader, resource: Resource | None, ref: Object | None,
         raise NotConfigured("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
     else:
         within = ""
-    face = conversion_of(resource)
-    stored = resource if face is None else face.stored
+    conversion = conversion_of(resource)
+    stored = resource if conversion is None else conversion.stored
     if ref.get("name"):
         one = await reader.get(stored, within, ref["name"])
         found = [] if one is None else [one]
@@ -55,5 +55,5 @@ async def collect(reader: Reader, resource: Resource | None, ref: Object | None,
         found = [each for each in await reader.list(stored, within) if selector.matches(labels_of(each))]
     if not found and ref.get("parameterNotFoundAction") == "Deny":
         raise NotConfigured("no params found for policy binding with `Deny` parameterNotFoundAction")
-    shown = found if face is None else [face.show(each) for each in found]
+    shown = found if conversion is None else [conversion.show(each) for each in found]
     return [{**each, "apiVersion": resource.api_version, "kind": resource.kind} for each in shown]

@@ -2,7 +2,7 @@
 
 Sources: pkg/registry/core/pod/strategy.go, service/storage/storage.go and node/strategy.go (ResourceLocation),
 apimachinery pkg/util/net/port_split.go, pkg/proxy/util/utils.go:IsProxyableIP. The texts are those of a real 1.36.2
-(tests/unit/apiserver/proxying/recorded.json).
+(tests/unit/kube/apiserver/proxying/recorded.json).
 """
 
 import re

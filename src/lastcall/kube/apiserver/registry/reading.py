@@ -100,7 +100,7 @@ class StoredKind:
         return (after,) if change.previous is None else (after, get(self.decode(change.previous)))
 
     def known_as(self, asked: Resource | None) -> Resource:
-        """What rules and messages are about: a face of another group has its own."""
+        """What rules and messages are about: a version in another group has its own."""
         other = asked is not None and asked.group != self.resource.group and asked.plural == self.resource.plural
         return asked if asked is not None and other else self.resource
 

@@ -15,7 +15,7 @@ from lastcall.kube.api.meta import Object
 from lastcall.kube.api.names import generate_name
 from lastcall.kube.api.resources import PODS, Resource
 from lastcall.kube.apiserver.admission.chain import TOKEN_VOLUME
-from lastcall.kube.apiserver.admission.reader import Looks, Reader
+from lastcall.kube.apiserver.admission.reader import Reader, Reads
 from lastcall.kube.apiserver.auth.authentication import node_of
 from lastcall.kube.apiserver.fieldmanager.requests import manager_of
 from lastcall.kube.apiserver.registry.reading import Answer
@@ -36,7 +36,7 @@ class _First(NamedTuple):
 
     pod: Object
     value: Value
-    looks: Looks
+    reads: Reads
     volume: str
 
 
@@ -61,7 +61,7 @@ class RepeatedPods:
         """The next Pod of this body, ready to be stored, and what the first one became, which is as large; None when it
         is the first, or things have changed."""
         first = self._known.get(key)
-        if first is None or not await first.looks.unchanged():
+        if first is None or not await first.reads.unchanged():
             return None
         pod, random, moment = first.pod, self._world.random, rfc3339_now(self._world.clock)
         # In the order in which the first got them.
@@ -76,20 +76,20 @@ class RepeatedPods:
             _rename_volume(spec, first.volume, generate_name(TOKEN_VOLUME, random))
         return {**pod, "metadata": meta, "spec": spec, "status": dict(pod["status"])}, first.value
 
-    def looks(self) -> Looks:
+    def reads(self) -> Reads:
         """For the context of a create that `remember` is told of."""
-        return Looks(self._reader)
+        return Reads(self._reader)
 
-    def remember(self, key: Key, answer: Answer, looks: Looks) -> None:
-        """`answer` says what was stored for this body, after admission had read `looks`."""
+    def remember(self, key: Key, answer: Answer, reads: Reads) -> None:
+        """`answer` says what was stored for this body, after admission had done `reads`."""
         pod = answer.object
-        if not looks.settled or "conditions" in pod["status"] or TOKEN_VOLUME.encode() in key[3]:
+        if not reads.settled or "conditions" in pod["status"] or TOKEN_VOLUME.encode() in key[3]:
             return  # a condition has a time, and the user's own volume of such a name is not a token's to be renamed
         names = [each["name"] for each in pod["spec"].get("volumes") or ()]
         volume = next((name for name in names if name.startswith(TOKEN_VOLUME)), "")
         while len(self._known) >= KNOWN:
             del self._known[next(iter(self._known))]
-        self._known[key] = _First(pod, answer.value, looks, volume)
+        self._known[key] = _First(pod, answer.value, reads, volume)
 
 
 def _rename_volume(spec: Object, old: str, new: str) -> None:

@@ -1,1 +1,1 @@
-"""What can be asked of the API, verb by verb, once for both faces: HTTP and in-process."""
+"""What can be asked of the API, verb by verb, once for HTTP and for clients in this process."""

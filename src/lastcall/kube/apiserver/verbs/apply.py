@@ -46,10 +46,10 @@ class Apply:
         kind, tracking = self._kinds.kind(resource), self._writing.tracking(context, resource, subresource)
         if subresource == "scale":
             return await self._scales.apply(context, resource, config, namespace, name, force=force)
-        face = conversion_of(resource)
+        conversion = conversion_of(resource)
 
         def applied(old: Object | None) -> Object:
-            shown = old if face is None or old is None else face.show(old)
+            shown = old if conversion is None or old is None else conversion.show(old)
             new = tracking.apply(config, shown, force=force)
             check_name(new.get("metadata", {}), name)
             if old is not None and not resource.namespaced:

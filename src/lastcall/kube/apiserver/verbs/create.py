@@ -65,7 +65,7 @@ class Create:
         if key is None:
             return None, None
         if (found := await self.repeated.another(key)) is None:
-            context.looks = self.repeated.looks()
+            context.reads = self.repeated.reads()
             return None, key
         pod, like = found
         try:
@@ -74,13 +74,13 @@ class Create:
         except StatusError as error:
             if error.reason != "AlreadyExists":
                 raise
-            context.looks = self.repeated.looks()
+            context.reads = self.repeated.reads()
             return None, key  # another name is needed
 
     def remember(self, context: RequestContext, key: RepeatedKey, answer: Answer) -> None:
         """What a create answered, for `create_again`."""
-        if context.looks is not None:
-            self.repeated.remember(key, answer, context.looks)
+        if context.reads is not None:
+            self.repeated.remember(key, answer, context.reads)
 
     async def _ask_about(
         self, context: RequestContext, resource: Resource, obj: Object, namespace: str, name: str, subresource: str

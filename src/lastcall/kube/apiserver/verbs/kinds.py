@@ -61,8 +61,8 @@ class ServedKinds:
             obj = self.shared.cache.decode(value)  # a watch outlives its definition by the last events
         else:
             obj = self.kind(resource).decode(value)
-        face = conversion_of(resource)
-        return obj if face is None else face.show(obj)
+        conversion = conversion_of(resource)
+        return obj if conversion is None else conversion.show(obj)
 
     def decoder(self, resource: Resource) -> Callable[[Value], Object]:
         """`decode` of one kind."""
@@ -71,20 +71,20 @@ class ServedKinds:
         return self.kind(resource).decode
 
     def present(self, resource: Resource, value: Value) -> bytes:
-        """The JSON of a stored value as `resource` shows it: unchanged, but for a kind's other face."""
+        """The JSON of a stored value as `resource` shows it: unchanged, but for a kind's other versions."""
         if conversion_of(resource) is None:
             return value.encoded()
         obj = self.decode(resource, value)
         return value.encoded() if obj is self.shared.cache.decode(value) else orjson.dumps(obj)
 
     async def answer(self, resource: Resource, answer: Answer) -> Answer:
-        face = conversion_of(resource)
-        if face is None:
+        conversion = conversion_of(resource)
+        if conversion is None:
             return answer
         if (conversions := conversions_of(resource)) is not None:
             await conversions.ensure([answer.object], resource.api_version)
             answer = answer._replace(value=Value(None, answer.object))  # what is stored may be of another version
-        obj = face.show(answer.object)
+        obj = conversion.show(answer.object)
         if obj is answer.object:
             return answer
         return Answer(obj, Value(None, obj), answer.created, answer.removed)

@@ -58,10 +58,10 @@ class Patch:
 
             return await self._scales.update(context, resource, namespace, name, scaled, managers=True)
         apply = patcher(resource, name, content_type, patch, checked=checked)
-        kind, face = self._kinds.kind(resource), conversion_of(resource)
+        kind, conversion = self._kinds.kind(resource), conversion_of(resource)
 
         def transform(old: Object) -> Object:
-            shown = old if face is None else face.show(old)
+            shown = old if conversion is None else conversion.show(old)
             new = apply(shown)
             meta = new.get("metadata")
             if not isinstance(meta, dict):

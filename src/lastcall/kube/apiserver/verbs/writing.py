@@ -3,7 +3,7 @@
 from lastcall.kube.api.defaults.kinds import set_defaults
 from lastcall.kube.api.meta import Object
 from lastcall.kube.api.resources import Resource
-from lastcall.kube.apiserver.auth.authentication import forbidden_request, may_everything
+from lastcall.kube.apiserver.auth.authentication import forbidden_request, is_superuser
 from lastcall.kube.apiserver.auth.authorizer import Authorizer
 from lastcall.kube.apiserver.conversions.conversion import conversions_of
 from lastcall.kube.apiserver.conversions.table import conversion_of, stored_resource
@@ -44,9 +44,9 @@ class Writing:
     @staticmethod
     def stored(resource: Resource, obj: Object) -> Object:
         """An object that was given as `resource`, with its defaults, as it is stored."""
-        face = conversion_of(resource)
-        if face is not None:
-            obj, resource = face.store(obj), face.stored
+        conversion = conversion_of(resource)
+        if conversion is not None:
+            obj, resource = conversion.store(obj), conversion.stored
         set_defaults(resource, obj)
         return obj
 
@@ -56,12 +56,12 @@ class Writing:
     @staticmethod
     def track(tracking: Tracking) -> Track:
         """`tracking` for objects as they are stored."""
-        face = conversion_of(tracking.scope.resource)
-        if face is None:
+        conversion = conversion_of(tracking.scope.resource)
+        if conversion is None:
             return tracking.track
 
         def track(new: Object, old: Object | None) -> list[Object]:
-            return tracking.track(face.show(new), None if old is None else face.show(old))
+            return tracking.track(conversion.show(new), None if old is None else conversion.show(old))
 
         return track
 
@@ -74,7 +74,7 @@ class Writing:
 
         Raises the 403 StatusError when it is not there.
         """
-        if may_everything(context.user):
+        if is_superuser(context.user):
             return True
         asked = RequestInfo(True, "", "create", resource.group, resource.version, namespace, resource.plural, name)
         decision = await self._authorizer.authorize(context.user, asked)

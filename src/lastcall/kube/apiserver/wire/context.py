@@ -9,7 +9,7 @@ from lastcall.kube.apiserver.wire.repeated_fields import RepeatedFields
 
 if TYPE_CHECKING:
     from lastcall.kube.api.resources import Resource
-    from lastcall.kube.apiserver.admission.reader import Looks
+    from lastcall.kube.apiserver.admission.reader import Reads
 
 FieldValidation = Literal["Ignore", "Warn", "Strict"]
 
@@ -34,7 +34,7 @@ class RequestContext:
     """It is one of a collection: the request names no object."""
     asked: bool = False
     """Webhooks were asked about the whole request: they are not asked about its writes."""
-    looks: "Looks | None" = None
+    reads: "Reads | None" = None
     """Notes what admission reads, where that is asked for."""
     empties: Empties = field(default_factory=list)
     """The empty lists and maps of what is written, which its encoded form has not (`wire/as_sent.py`)."""

@@ -17,7 +17,7 @@ from lastcall.kube.cluster.nodes.runtime import Engine, log_policy
 from lastcall.kube.cluster.options import CLUSTER_DNS_IP, KUBELET_PORT, STATIC_PODS_DIR
 from lastcall.kube.cri.api import RuntimeServiceError
 from lastcall.kube.cri.sandbox.images import ImageStore
-from lastcall.kube.cri.sandbox.seccomp.container import filters_can_be_had
+from lastcall.kube.cri.sandbox.seccomp.container import seccomp_available
 from lastcall.kube.node.eviction.host_stats import HostStats
 from lastcall.kube.node.kubelet import Kubelet, KubeletConfig
 from lastcall.kube.node.node_status import NodeConfig, NodeStatusManager, machine_capacity, node_labels
@@ -150,7 +150,7 @@ def _kubelet_config(context: NodeContext, node: NodeConfig) -> KubeletConfig:
         allocatable=node.allocatable,
         node_labels=node_labels(node),
         feature_gates=options.feature_gates,
-        seccomp_default=options.seccomp_default and filters_can_be_had(),
+        seccomp_default=options.seccomp_default and seccomp_available(),
         host_has_app_armor=_text_of("/sys/module/apparmor/parameters/enabled").startswith("Y"),
         user_ids=plan.user_ids.of_node(layout.number, layout.of) if plan.other is None else _NO_IDS,
     )

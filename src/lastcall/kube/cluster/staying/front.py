@@ -195,8 +195,8 @@ class Front:
             self._deaths.setdefault(role, Deaths()).restarts += 1
             self.log.write(f"{role} runs again (pid {restarted['pid']} inside the cluster)")
 
-    def wall(self) -> crash_guard.installed:
-        """Walls for this process: what they catch is in `status` beside that of the roles."""
+    def guards(self) -> crash_guard.installed:
+        """Return the guards of this process: what they catch is in `status` beside that of the roles."""
 
         def tell(fault: crash_guard.Fault) -> None:
             facts = dict(crash_guard.as_facts(fault, "front"))

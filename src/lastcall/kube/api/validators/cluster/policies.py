@@ -1,7 +1,7 @@
 """Admission policies and their bindings.
 
 Source: pkg/apis/admissionregistration/validation/validation.go. The texts are those of a real 1.36.2
-(tests/unit/apiserver/admission/policies/policies.json).
+(tests/unit/kube/apiserver/policies/policies.json).
 """
 
 import re

@@ -1,7 +1,7 @@
 """Configurations of admission webhooks.
 
 Sources: pkg/apis/admissionregistration/validation/validation.go, apiserver pkg/util/webhook/validation.go. The texts
-are those of a real 1.36.2 (tests/unit/apiserver/proxying/webhooks/configurations.json).
+are those of a real 1.36.2 (tests/unit/kube/apiserver/proxying/webhooks/configurations.json).
 """
 
 from collections.abc import Sequence

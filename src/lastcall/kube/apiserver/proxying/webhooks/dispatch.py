@@ -153,8 +153,8 @@ def asked_about(context: RequestContext, everyone: Everyone[W], write: Write) ->
     """Those that may want the write: where there are any, what becomes of an object does not follow from what the
     rest of admission reads."""
     found = everyone.about(write)
-    if found and context.looks is not None:
-        context.looks.settled = False
+    if found and context.reads is not None:
+        context.reads.settled = False
     return found
 
 

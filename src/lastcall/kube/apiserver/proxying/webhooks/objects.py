@@ -40,10 +40,10 @@ def prepared(resource: Resource, obj: Object, *, strict: bool = False) -> Object
             raise
         found = error.message.rpartition(" cannot be handled as a ")[2].partition(": ")[2]
         raise internal(found or error.message) from None
-    face = conversion_of(resource)
-    if face is None:
+    conversion = conversion_of(resource)
+    if conversion is None:
         set_defaults(resource, obj)
         return obj
-    stored = face.store(obj)
-    set_defaults(face.stored, stored)
-    return face.show(stored)
+    stored = conversion.store(obj)
+    set_defaults(conversion.stored, stored)
+    return conversion.show(stored)

@@ -2,7 +2,7 @@
 
 Sources: apiserver pkg/admission/plugin/webhook/request/admissionreview.go, errors/statuserror.go,
 client-go rest/request.go:transformResponse. The texts are those of a real 1.36.2
-(tests/unit/apiserver/proxying/webhooks/answers.json).
+(tests/unit/kube/apiserver/proxying/webhooks/answers.json).
 """
 
 # check: pure

@@ -21,7 +21,7 @@ _CLONE_NEWUSER = 0x1000_0000
 _HELPER_CALL = 0x3FFF  # shim/single_id/filter.py:HELPER_CALL
 
 
-def filters_can_be_had() -> bool:
+def seccomp_available() -> bool:
     """Whether this kernel takes filters, and we can make some for this machine. One that is asked for fails else."""
     return os.uname().machine in MACHINES and privileges.has_seccomp_filters()
 
